@@ -28,7 +28,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A statement that answers with rows.  `types` are SQL type names, one per column; `as_of` the instant it holds at."""
+    """A statement that answers with rows.  `types`: SQL type names, one per column; `as_of`: the instant it holds at."""
 
     data: pa.RecordBatch
     types: tuple[str, ...]
@@ -59,7 +59,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a frame of rows: accepted + late + refused = rows sent (0 accepted and repeated=True for a repeat)."""
+    """What became of a frame of rows: accepted + late + refused = rows sent (all 0 and `repeated` for a repeat)."""
 
     accepted: int
     late: int = 0
