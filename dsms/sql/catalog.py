@@ -1,0 +1,81 @@
+"""What the binder and the engine know of declared objects: streams, tables, queries.
+
+Names match in any case unless they were quoted; `Catalog` keys are case-folded for unquoted names and exact otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dsms.sql.types import Schema
+
+Option = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDef:
+    """A declared stream.  Durations are µs; `timestamp` is the column index of event time, None for system time."""
+
+    name: str
+    schema: Schema
+    timestamp: int | None = None
+    unit: str | None = None  # s | ms | us | ns: the unit of an INT timestamp column
+    slack: int = 0
+    late_into: str | None = None
+    max_future: int | None = None
+    idle_timeout: int | None = None
+    subwindow: int | None = None
+    retain: int | None = None
+    archive: bool = False
+    archive_for: int | None = None
+    archive_cluster: str | None = None
+    archive_every: int | None = None
+    options: tuple[tuple[str, Option], ...] = ()
+    sql: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableDef:
+    """A declared table; `key` are the column indices of the primary key (empty: none)."""
+
+    name: str
+    schema: Schema
+    key: tuple[int, ...] = ()
+    retroactive: bool = True
+    sql: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDef:
+    """A registered persistent query: `sql` is the whole CREATE QUERY statement, `schema` its output."""
+
+    name: str
+    sql: str
+    schema: Schema = ()
+    options: tuple[tuple[str, Option], ...] = ()
+
+
+@dataclass(slots=True)
+class Catalog:
+    """Declared objects by key; one name space for streams, tables and queries."""
+
+    streams: dict[str, StreamDef] = field(default_factory=dict)
+    tables: dict[str, TableDef] = field(default_factory=dict)
+    queries: dict[str, QueryDef] = field(default_factory=dict)
+
+    @staticmethod
+    def key(name: str, quoted: bool = False) -> str:
+        """Where an identifier is found: case-folded unless quoted."""
+        return name if quoted else name.casefold()
+
+    def find(self, name: str, quoted: bool = False) -> StreamDef | TableDef | QueryDef | None:
+        """The object of that name, of whatever kind.  A quoted name matches the declared spelling exactly."""
+        for kind in (self.streams, self.tables, self.queries):
+            found = kind.get(name.casefold())
+            if found is not None and (not quoted or found.name == name):
+                return found  # type: ignore[return-value]
+        return None
+
+    def names(self) -> list[str]:
+        """Declared names as spelled, streams first."""
+        return [d.name for kind in (self.streams, self.tables, self.queries) for d in kind.values()]  # type: ignore[attr-defined]

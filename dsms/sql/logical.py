@@ -1,0 +1,243 @@
+"""The typed logical plan: what the binder hands to the planner.
+
+One frozen dataclass per kind of node, each with its output `schema`.  Expressions over a join's inputs see the left
+schema followed by the right one.  Rows carry, besides values, a lifetime [ts, exp) and the arrival numbers of their
+parts (`dsms.state.batch`); those are not columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dsms.sql.catalog import StreamDef, TableDef
+from dsms.sql.expr import AggCall, Expr
+from dsms.sql.types import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """A window.  `kind`:
+
+    time         [RANGE length] (`until` = 0) or [RANGE length UNTIL until AGO]; µs
+    rows         [ROWS length] or [ROWS length UNTIL until AGO]; rows
+    partitioned  [PARTITION BY ... ROWS length]; `partition` are column indices of the input
+    now          [NOW]
+    unbounded    [RANGE UNBOUNDED], and every stream without a window
+    landmark     [SINCE instant]; `since`
+
+    `slide` is in the window's own unit (µs or rows; None: continuous), `align` an instant (None: the epoch), `zone` a
+    time zone name; `calendar` is the (count, unit) as written where a DAY or longer stands under a TIME ZONE.
+    """
+
+    kind: Literal["time", "rows", "partitioned", "now", "unbounded", "landmark"]
+    length: int = 0
+    until: int = 0
+    since: int = 0
+    partition: tuple[int, ...] = ()
+    internal: bool = False
+    slide: int | None = None
+    align: int | None = None
+    zone: str | None = None
+    calendar: tuple[int, str] | None = None
+    slide_calendar: tuple[int, str] | None = None
+    archive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamScan:
+    """A declared stream, append-only.  `leaf` numbers the plan's stream leaves in FROM order."""
+
+    stream: StreamDef
+    schema: Schema
+    alias: str
+    leaf: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableScan:
+    """A declared table; under a Join it is the retroactive ⋈R, under a JoinNRR it is read as of the tuple's ts."""
+
+    table: TableDef
+    schema: Schema
+    alias: str
+    leaf: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Constant rows, present always: the FROM-less SELECT has one row of no columns."""
+
+    rows: tuple[tuple[Expr, ...], ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window over an append-only child (a stream, an append-only sub-query)."""
+
+    child: Node
+    spec: WindowSpec
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    child: Node
+    predicate: Expr
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    child: Node
+    exprs: tuple[Expr, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Window join.  `keys`: (left expr, right expr) equalities, each over its own side's schema, same type on both;
+    `residual` over left ++ right.  A side may be a TableScan (⋈R: retroactive).  kind `inner` without keys and
+    residual is the cross product.  Outer kinds pad with NULL."""
+
+    left: Node
+    right: Node
+    kind: Literal["inner", "left", "right", "full"]
+    keys: tuple[tuple[Expr, Expr], ...]
+    residual: Expr | None
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNRR:
+    """Join with a non-retroactive relation, read as of each stream row's ts.  `kind` inner or left; keys and residual
+    as for Join (the table is the right side)."""
+
+    child: Node
+    table: TableScan
+    kind: Literal["inner", "left"]
+    keys: tuple[tuple[Expr, Expr], ...]
+    residual: Expr | None
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin:
+    """EXISTS / IN (anti=False), NOT EXISTS / NOT IN (anti=True: the thesis's negation).  Output is the left schema.
+    `keys`, `residual` as for Join.  `null_aware` is NOT IN's rule: a NULL on either side may hide a match."""
+
+    left: Node
+    right: Node
+    anti: bool
+    keys: tuple[tuple[Expr, Expr], ...]
+    residual: Expr | None
+    null_aware: bool
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """UNION ALL: order-preserving merge.  Inputs have equal column types."""
+
+    inputs: tuple[Node, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class SetOp:
+    """EXCEPT/INTERSECT [ALL], by value; NULLs are equal."""
+
+    op: Literal["except", "intersect"]
+    all: bool
+    left: Node
+    right: Node
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """SELECT DISTINCT and UNION's duplicate elimination; NULLs are equal."""
+
+    child: Node
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """GROUP BY `keys` (expressions over the child) with `aggs`; output schema is keys then aggregates.
+    No keys: one global group that answers over an empty window too."""
+
+    child: Node
+    keys: tuple[Expr, ...]
+    aggs: tuple[AggCall, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The output of a block over INTERNAL windows (or inside Wstream): results stay for ever, deletions are dropped.
+    `mixed`: some windows of the block are external, and a result lives until the first of its external parts dies."""
+
+    child: Node
+    mixed: bool
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """ORDER BY / LIMIT of one-time and periodic queries.  `keys`: (expr, descending, nulls_first)."""
+
+    child: Node
+    keys: tuple[tuple[Expr, bool, bool], ...]
+    limit: int | None
+    offset: int
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The root: what of Q(τ) is reported.  `explicit` is False where the kind is the default (Istream if the plan is
+    monotonic, else Rstream), which the planner fills in; `slide` the one SLIDE that governs the query, if any.
+    Wstream is bound as Rstream over Window over Append."""
+
+    child: Node
+    kind: Literal["istream", "dstream", "rstream"]
+    explicit: bool
+    restore: bool
+    slide: WindowSpec | None
+    schema: Schema
+
+
+Node = (
+    StreamScan | TableScan | Values | Window | Select | Project | Join | JoinNRR | SemiJoin | Union | SetOp
+    | Distinct | GroupBy | Append | Sort | Output
+)  # fmt: skip
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The inputs of a node, left to right (a JoinNRR's table is not an input: it is probed)."""
+    match node:
+        case StreamScan() | TableScan() | Values():
+            return ()
+        case Join() | SemiJoin() | SetOp():
+            return (node.left, node.right)
+        case Union():
+            return node.inputs
+        case _:
+            return (node.child,)
+
+
+def with_children(node: Node, new: tuple[Node, ...]) -> Node:
+    """The same node over other inputs (of equal schemas)."""
+    from dataclasses import replace
+
+    match node:
+        case StreamScan() | TableScan() | Values():
+            return node
+        case Join() | SemiJoin() | SetOp():
+            return replace(node, left=new[0], right=new[1])
+        case Union():
+            return replace(node, inputs=new)
+        case _:
+            return replace(node, child=new[0])

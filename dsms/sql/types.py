@@ -1,0 +1,94 @@
+"""SQL types and their physical (Arrow) form.
+
+Inside the engine TIMESTAMP and INTERVAL columns are int64 microseconds (instants since the epoch in UTC, or lengths);
+they become Arrow timestamps and durations only at the outermost edge.  Every column may hold NULLs (Arrow validity).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+FOREVER = 2**63 - 1  # an `exp` that never comes
+ALWAYS = -(2**63)  # a `ts` before every instant (initial rows of a table, the empty answer of a global aggregate)
+MIN_INSTANT = -62_135_596_800_000_000  # 0001-01-01
+MAX_INSTANT = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999
+
+
+class Kind(Enum):
+    BOOL = "BOOL"
+    INT = "INT"
+    FLOAT = "FLOAT"
+    DECIMAL = "DECIMAL"
+    STRING = "STRING"
+    BYTES = "BYTES"
+    TIMESTAMP = "TIMESTAMP"
+    INTERVAL = "INTERVAL"
+    NULL = "NULL"  # the type of a bare NULL, before it takes its neighbour's
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A SQL type; `precision` and `scale` matter for DECIMAL only (1 <= precision <= 38, 0 <= scale <= precision)."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"DECIMAL({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The physical Arrow type of a column of this type inside the engine."""
+        return pa.decimal128(self.precision, self.scale) if self.kind is Kind.DECIMAL else _ARROW[self.kind]
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
+
+
+_ARROW = {
+    Kind.BOOL: pa.bool_(),
+    Kind.INT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.BYTES: pa.binary(),
+    Kind.TIMESTAMP: pa.int64(),
+    Kind.INTERVAL: pa.int64(),
+    Kind.NULL: pa.null(),
+}
+
+BOOL = Type(Kind.BOOL)
+INT = Type(Kind.INT)
+FLOAT = Type(Kind.FLOAT)
+STRING = Type(Kind.STRING)
+BYTES = Type(Kind.BYTES)
+TIMESTAMP = Type(Kind.TIMESTAMP)
+INTERVAL = Type(Kind.INTERVAL)
+NULL = Type(Kind.NULL)
+
+
+def decimal(precision: int, scale: int) -> Type:
+    """DECIMAL(precision, scale)."""
+    return Type(Kind.DECIMAL, precision, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a schema: its name as printed, its type, and the FROM alias it came by (None for computed ones)."""
+
+    name: str
+    type: Type
+    qualifier: str | None = None
+    nullable: bool = True
+
+
+Schema = tuple[Field, ...]
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The physical Arrow schema; duplicate names are legal."""
+    return pa.schema([pa.field(f.name, f.type.arrow) for f in schema])
