@@ -28,7 +28,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A statement that answers with rows.  `types`: SQL type names, one per column; `as_of`: the instant it holds at."""
+    """A statement that answers with rows.  `types`: SQL type names, `as_of`: the instant it holds at."""
 
     data: pa.RecordBatch
     types: tuple[str, ...]

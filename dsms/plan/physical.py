@@ -1,0 +1,80 @@
+"""The physical plan: each logical node with its pattern, operator variant, state structure and cost.
+
+The planner (`dsms.plan`) produces it, EXPLAIN prints it, `dsms.operators.build` turns it into running operators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal
+
+from dsms.sql.logical import Node
+
+Strategy = Literal["upa", "direct", "nt"]
+
+
+class Pattern(IntEnum):
+    """How the rows of an edge go away (Golab 2006, §3.2).  Whoever copes with one copes with those below it."""
+
+    MON = 0  # never
+    WKS = 1  # in the order they came             -> a FIFO queue is enough
+    WK = 2  # at instants known when they came    -> order by expiry, no deletions are sent
+    STR = 3  # at instants not known beforehand   -> deletions are sent
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How an operator keeps one of its inputs (or its output).
+
+    fifo      queue in arrival order, which is expiry order
+    calendar  circular array of `partitions` buckets by expiry (Golab 2006, §3.5.2)
+    list      arrival order, searched from end to end for what has expired (the DIRECT strategy)
+    hash      by identity; every death is announced (the negative tuple strategy, or mostly premature deaths)
+    grow      never shrinks (unbounded input)
+    """
+
+    kind: Literal["none", "fifo", "calendar", "list", "hash", "grow"] = "none"
+    partitions: int = 0
+    lazy: bool = False  # expiry may wait (joins); eager operators must see every expiry at its instant
+    of: str = "input"  # what is kept: "input", "left", "right", "output", "output + youngest", "counts"...
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Per unit of time (one second of event time): work in row operations, and what it rests on."""
+
+    total: float = 0.0  # of the whole sub-tree
+    own: float = 0.0
+    rate: float = 0.0  # rows/s out (positive and negative)
+    size: float = 0.0  # live rows of the output
+    distinct: float = 0.0  # estimated distinct keys
+
+
+@dataclass(frozen=True, slots=True)
+class Phys:
+    """A node of the physical plan.
+
+    `variant` (per logical node):
+      StreamScan  stream;  TableScan  table;  Values  values
+      Window      time | time-negative | now | now-negative | rows | partitioned | unbounded | landmark
+                  | historical | historical-negative | historical-rows
+      Select, Project, Union, Append   as named ("select", "project", "merge", "append")
+      Join        hash | nested-loop (each inner, left, right or full as the logical node says)
+      JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)
+      SemiJoin    counting
+      SetOp       counting
+      Distinct    input-storing | delta-star | counting
+      GroupBy     array
+      Output      view (Rstream) | stream (Istream/Dstream)
+    """
+
+    node: Node
+    children: tuple[Phys, ...]
+    pattern: Pattern
+    variant: str
+    states: tuple[State, ...] = ()  # one per kept input, left to right; for Output: of the result
+    cost: Cost = field(default_factory=Cost)
+    strategy: Strategy = "upa"
+    width: int = 1  # number of id columns of the output edge
+    rules: tuple[str, ...] = ()  # on the root: names of the rewrites that made this plan
