@@ -355,7 +355,7 @@ class RangeWindow(Window):
 
 @dataclass(frozen=True, slots=True)
 class RowsWindow(Window):
-    """``[PARTITION BY c, ...] ROWS n [UNTIL m AGO]``: the newest n (of each partition), or the n-th to the m-th newest."""
+    """``[PARTITION BY c, ...] ROWS n [UNTIL m AGO]``: the newest n (per partition), or the n-th to m-th newest."""
 
     rows: int
     until: int | None = None
@@ -561,10 +561,10 @@ class Late(Node):
 
 @dataclass(frozen=True, slots=True)
 class Archive(Node):
-    """``ARCHIVE [FOR keep] [CLUSTER BY c, ...] [UPDATE EVERY d]``"""
+    """``ARCHIVE [FOR keep] [CLUSTER BY c] [UPDATE EVERY d]``"""
 
     keep: Duration | None = None
-    cluster_by: tuple[Ident, ...] = ()
+    cluster_by: Ident | None = None
     update_every: Duration | None = None
 
 
