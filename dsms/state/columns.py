@@ -1,0 +1,118 @@
+"""Stored value columns: append batches, gather by position, drop what is dead.
+
+Fixed-width columns live in one growable NumPy array (validity apart, only once a NULL has come); the others as Arrow
+chunks merged like a binary counter, so that there are at most log(n) of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.state.vec import Vec
+
+_FIXED = {pa.int64(): np.int64, pa.float64(): np.float64, pa.bool_(): np.bool_}
+
+
+def numpy_values(col: pa.Array) -> np.ndarray:
+    """The values of an int64/float64/bool array as NumPy, arbitrary where NULL; no copy for 8-byte types."""
+    if pa.types.is_boolean(col.type):
+        return np.asarray(col.fill_null(False) if col.null_count else col).astype(np.bool_, copy=False)
+    dtype = _FIXED[col.type]
+    raw: np.ndarray = np.frombuffer(col.buffers()[1], dtype) if len(col) else np.empty(0, dtype)
+    return raw[col.offset : col.offset + len(col)]
+
+
+def numpy_valid(col: pa.Array) -> np.ndarray | None:
+    """Validity as bool[n], or None when nothing is NULL."""
+    return np.asarray(col.is_valid()) if col.null_count else None
+
+
+def arrow_values(values: np.ndarray, valid: np.ndarray | None) -> pa.Array:
+    """The way back: no copy of the values where nothing is NULL."""
+    return pa.array(values) if valid is None or bool(valid.all()) else pa.array(values, mask=~valid)
+
+
+@dataclass(slots=True)
+class FixedColumn:
+    """int64, float64 or bool."""
+
+    type: pa.DataType
+    values: Vec = field(init=False)
+    valid: Vec | None = None
+
+    def __post_init__(self) -> None:
+        self.values = Vec(_FIXED[self.type])
+
+    def append(self, col: pa.Array) -> None:
+        ok = numpy_valid(col)
+        if ok is not None and self.valid is None:
+            self.valid = Vec(np.bool_)
+            self.valid.extend_fill(self.values.n, True)
+        self.values.extend(numpy_values(col))
+        if self.valid is not None:
+            self.valid.extend(np.ones(len(col), np.bool_) if ok is None else ok)
+
+    def gather(self, index: np.ndarray) -> pa.Array:
+        valid = None if self.valid is None else self.valid.view[index]
+        return arrow_values(self.values.view[index], valid)
+
+    def keep(self, index: np.ndarray) -> None:
+        self.values.keep(index)
+        if self.valid is not None:
+            self.valid.keep(index)
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes + (0 if self.valid is None else self.valid.nbytes)
+
+
+@dataclass(slots=True)
+class ArrowColumn:
+    """Any other type, as chunks of falling size."""
+
+    type: pa.DataType
+    chunks: list[pa.Array] = field(default_factory=list)
+
+    def append(self, col: pa.Array) -> None:
+        if not len(col):
+            return
+        self.chunks.append(col)
+        while len(self.chunks) > 1 and len(self.chunks[-2]) < 2 * len(self.chunks[-1]):
+            last = self.chunks.pop()
+            self.chunks[-1] = pa.concat_arrays([self.chunks[-1], last])
+
+    def _whole(self) -> pa.Array:
+        if len(self.chunks) > 1:
+            self.chunks = [pa.concat_arrays(self.chunks)]
+        return self.chunks[0] if self.chunks else pa.array([], self.type)
+
+    def gather(self, index: np.ndarray) -> pa.Array:
+        total = sum(len(c) for c in self.chunks)
+        if len(self.chunks) < 2 or 8 * len(index) >= total:
+            return self._whole().take(pa.array(index))
+        starts = np.cumsum([0] + [len(c) for c in self.chunks[:-1]])
+        which = np.searchsorted(starts, index, side="right") - 1
+        order = np.argsort(which, kind="stable")
+        picked = [index[order[which[order] == k]] - starts[k] for k in range(len(self.chunks))]
+        parts = [c.take(pa.array(p)) for c, p in zip(self.chunks, picked, strict=True)]
+        back = np.empty(len(index), np.int64)
+        back[order] = np.arange(len(index))
+        return pa.concat_arrays(parts).take(pa.array(back)) if parts else pa.array([], self.type)
+
+    def keep(self, index: np.ndarray) -> None:
+        self.chunks = [self._whole().take(pa.array(index))] if len(index) else []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.nbytes for c in self.chunks)
+
+
+Column = FixedColumn | ArrowColumn
+
+
+def column_store(type_: pa.DataType) -> Column:
+    """The store that fits an Arrow type."""
+    return FixedColumn(type_) if type_ in _FIXED else ArrowColumn(type_)

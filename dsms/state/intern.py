@@ -1,0 +1,220 @@
+"""Key interning: rows of key columns to dense integer codes, with purging of values that no live row uses.
+
+Codes are stable while in use; a purged code is handed out again later, so arrays indexed by code stay as long as the
+number of keys alive at once (Golab, Garg, Özsu 2004, §4: purging).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from dsms.state.columns import numpy_valid, numpy_values
+
+FREE = -1
+_NAN_BITS = np.float64("nan").view(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _hash(keys, i):
+    h = np.uint64(0x9E3779B97F4A7C15)
+    for k in range(keys.shape[1]):
+        h ^= np.uint64(keys[i, k])
+        h *= np.uint64(0xFF51AFD7ED558CCD)
+        h ^= h >> np.uint64(32)
+    return h
+
+
+@njit(cache=True, nogil=True)
+def _equal(a, i, b, j):
+    for k in range(a.shape[1]):  # noqa: SIM110
+        if a[i, k] != b[j, k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _find(table, known, keys, i):
+    """Place of row i's code in the table, or of the free place where it belongs."""
+    mask = np.uint64(len(table) - 1)
+    at = _hash(keys, i) & mask
+    while table[at] != FREE and not _equal(known, table[at], keys, i):
+        at = (at + np.uint64(1)) & mask
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _lookup(table, known, keys, out):
+    for i in range(len(keys)):
+        out[i] = table[_find(table, known, keys, i)]
+
+
+@njit(cache=True, nogil=True)
+def _intern(table, known, keys, spare, spares, fresh, out):
+    """Codes of all rows; new keys take spare codes first, then `fresh`, `fresh` + 1, ...
+
+    Answers (spares left, next fresh code).  `known` has room for all."""
+    for i in range(len(keys)):
+        at = _find(table, known, keys, i)
+        code = table[at]
+        if code == FREE:
+            if spares > 0:
+                spares -= 1
+                code = spare[spares]
+            else:
+                code = fresh
+                fresh += 1
+            table[at] = code
+            for k in range(keys.shape[1]):
+                known[code, k] = keys[i, k]
+        out[i] = code
+    return spares, fresh
+
+
+@njit(cache=True, nogil=True)
+def _refill(table, known, codes):
+    for code in codes:
+        table[_find(table, known, known, code)] = code
+
+
+@dataclass(slots=True)
+class _Words:
+    """Codes for a column whose values do not fit 8 bytes: per batch only its distinct values are looked up."""
+
+    codes: dict[object, int] = field(default_factory=dict)
+    spare: list[int] = field(default_factory=list)
+
+    def encode(self, col: pa.Array, add: bool) -> np.ndarray:
+        coded = col.dictionary_encode()
+        values = coded.dictionary.to_pylist()
+        if add:
+            table = [self._code(v) for v in values]
+        else:
+            table = [self.codes.get(v, FREE) for v in values]
+        index = np.asarray(pc.fill_null(coded.indices, 0))
+        return np.array(table, np.int64)[index] if table else np.zeros(len(col), np.int64)
+
+    def _code(self, value: object) -> int:
+        code = self.codes.get(value)
+        if code is None:
+            code = self.spare.pop() if self.spare else len(self.codes)
+            self.codes[value] = code
+        return code
+
+    def purge(self, used: np.ndarray) -> None:
+        alive = set(used.tolist())
+        total = len(self.codes) + len(self.spare)
+        self.codes = {v: c for v, c in self.codes.items() if c in alive}
+        taken = set(self.codes.values())
+        self.spare = [c for c in range(total) if c not in taken]
+
+
+def word(col: pa.Array) -> np.ndarray | None:
+    """The column as int64 words with equal words for equal values (floats: -0.0 is 0.0, NaN is NaN); None if the type
+    does not fit.  Arbitrary where NULL."""
+    if not (pa.types.is_int64(col.type) or pa.types.is_float64(col.type) or pa.types.is_boolean(col.type)):
+        return None
+    values = numpy_values(col)
+    if values.dtype == np.float64:
+        bits = (values + 0.0).view(np.int64)
+        nan = np.isnan(values)
+        return np.where(nan, _NAN_BITS, bits) if nan.any() else bits
+    return values.astype(np.int64, copy=False)
+
+
+@dataclass(slots=True)
+class Intern:
+    """Codes 0 <= code < `capacity` for rows of `columns` key columns.  NULLs are equal to each other here."""
+
+    columns: int
+    table: np.ndarray = field(default_factory=lambda: np.full(1024, FREE, np.int64))
+    known: np.ndarray = field(init=False)
+    words: dict[int, _Words] = field(default_factory=dict)
+    spare: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    spares: int = 0
+    fresh: int = 0
+
+    def __post_init__(self) -> None:
+        self.known = np.empty((512, self.columns + 1), np.int64)
+
+    @property
+    def capacity(self) -> int:
+        """Codes are below this; arrays indexed by code need this length."""
+        return self.fresh
+
+    @property
+    def size(self) -> int:
+        """Keys known now."""
+        return self.fresh - self.spares
+
+    def _keys(self, cols: Sequence[pa.Array], n: int, add: bool) -> np.ndarray:
+        """int64[n, columns + 1]: a word per column, then a bit per NULL."""
+        keys = np.zeros((n, self.columns + 1), np.int64)
+        for k, col in enumerate(cols):
+            words = word(col)
+            if words is None:
+                words = self.words.setdefault(k, _Words()).encode(col, add)
+            valid = numpy_valid(col)
+            if valid is None:
+                keys[:, k] = words
+            else:
+                keys[:, k] = np.where(valid, words, 0)
+                keys[:, -1] |= np.where(valid, 0, 1 << k)
+        return keys
+
+    def codes(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
+        """Codes of n rows, int64[n]; unknown keys become known."""
+        keys = self._keys(cols, n, add=True)
+        self._make_room(n)
+        out = np.empty(n, np.int64)
+        self.spares, self.fresh = _intern(self.table, self.known, keys, self.spare, self.spares, self.fresh, out)
+        return out
+
+    def lookup(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
+        """Codes of n rows, -1 for unknown keys; nothing becomes known."""
+        out = np.empty(n, np.int64)
+        keys = self._keys(cols, n, add=False)
+        _lookup(self.table, self.known, keys, out)
+        return out
+
+    def _make_room(self, n: int) -> None:
+        need = self.fresh + n
+        if need > len(self.known):
+            grown = np.empty((max(need, 2 * len(self.known)), self.columns + 1), np.int64)
+            grown[: self.fresh] = self.known[: self.fresh]
+            self.known = grown
+        if 2 * need > len(self.table):
+            spare = self.spare[: self.spares]
+            used = np.setdiff1d(np.arange(self.fresh, dtype=np.int64), spare, assume_unique=True)
+            self._rebuild(used, room=n)
+
+    def _rebuild(self, used: np.ndarray, room: int) -> None:
+        size = 1024
+        while size < 3 * (len(used) + room):
+            size *= 2
+        self.table = np.full(size, FREE, np.int64)
+        _refill(self.table, self.known, used)
+
+    def wants_purge(self, alive: int) -> bool:
+        """Worth purging, when `alive` keys are still used."""
+        return self.size > 1024 and self.size > 2 * alive
+
+    def purge(self, live: np.ndarray) -> None:
+        """Forget all codes whose `live` (bool[capacity]) is False; they will be handed out again."""
+        used = np.flatnonzero(live[: self.fresh])
+        dead = np.flatnonzero(~live[: self.fresh])
+        self.spare, self.spares = dead[::-1].copy(), len(dead)
+        self._rebuild(used, room=0)
+        for k, words in self.words.items():
+            words.purge(self.known[used, k])
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.table.nbytes + self.known.nbytes + self.spare.nbytes) + 100 * sum(
+            len(w.codes) for w in self.words.values()
+        )

@@ -1,0 +1,136 @@
+"""What an eager operator knows of one input: its live rows, and the order in which they came and went.
+
+Turns a batch into events: arrivals, announced deletions, and the expirations that fall due, all in one order
+(instant, departures before arrivals), each naming the slot of its row.  This is where the strategies differ and all
+operators above are the same: which structure finds the expired rows is the planner's choice (`dsms.state.expiry`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from dsms.plan.physical import State
+from dsms.sql.types import Schema
+from dsms.state.batch import Batch
+from dsms.state.expiry import Expiry, expiry_of
+from dsms.state.ids import IdIndex
+from dsms.state.rows import RowStore
+
+
+@dataclass(slots=True)
+class Events:
+    """at int64[n] instants, sign int8[n], slot int64[n]; by (at, departures first).
+
+    Departures of one instant stand in order of their expiry structure or batch; arrivals in batch order.
+    """
+
+    at: np.ndarray
+    sign: np.ndarray
+    slot: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+@njit(cache=True, nogil=True)
+def merge_events(at, sign, slot, due_at, due_slot):
+    """Merge batch events with expirations; at equal instants expirations stand before arrivals."""
+    n, m = len(at), len(due_at)
+    out_at, out_sign, out_slot = np.empty(n + m, np.int64), np.empty(n + m, np.int8), np.empty(n + m, np.int64)
+    i = j = k = 0
+    while i < n or j < m:
+        if j < m and (i == n or due_at[j] < at[i] or (due_at[j] == at[i] and sign[i] > 0)):
+            out_at[k], out_sign[k], out_slot[k] = due_at[j], -1, due_slot[j]
+            j += 1
+        else:
+            out_at[k], out_sign[k], out_slot[k] = at[i], sign[i], slot[i]
+            i += 1
+        k += 1
+    return out_at, out_sign, out_slot
+
+
+@dataclass(slots=True)
+class LiveInput:
+    """Live rows of one input, kept as `state` says.
+
+    schema, width  of the input edge;  keep  positions of the value columns that must be stored (None: all)
+    strict         the input may carry deletions
+    eager_instants look for expired rows at every instant of the batch instead of once a step (benchmarks)
+    """
+
+    schema: Schema
+    width: int
+    state: State
+    strict: bool
+    keep: tuple[int, ...] | None = None
+    eager_instants: bool = False
+    store: RowStore = field(init=False)
+    expiry: Expiry = field(init=False)
+    index: IdIndex | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store = RowStore(self.schema, self.width, self.keep)
+        self.expiry = expiry_of(self.state, self.store)
+        self.index = IdIndex() if self.strict else None
+
+    def arrive(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Store the insertions and find the deleted rows: (slots of the new rows, slot of each batch row; -1 unknown).
+
+        `store.extra` columns of the new slots are the caller's to extend before `depart` is called."""
+        if self.index is None or batch.sign is None:
+            slots = self.store.append(batch)
+            if self.index is not None and len(slots):
+                live = np.flatnonzero(self.store.alive.view[: slots[0]])
+                self.index.follow(self._ids(), batch.signs(), batch.ids, int(slots[0]), live)
+            self.expiry.insert(slots)
+            return slots, slots
+        live = np.flatnonzero(self.store.alive.view) if self._must_grow(len(batch)) else np.empty(0, np.int64)
+        slots = self.store.append(batch.take(np.flatnonzero(batch.sign > 0)))
+        spoken = self.index.follow(self._ids(), batch.sign, batch.ids, len(self.store) - len(slots), live)
+        self.expiry.insert(slots)
+        return slots, spoken
+
+    def _must_grow(self, extra: int) -> bool:
+        assert self.index is not None
+        return 2 * (self.index.used + extra) > len(self.index.table)
+
+    def _ids(self) -> Sequence[np.ndarray]:
+        return [v.view for v in self.store.ids]
+
+    def depart(self, batch: Batch, spoken: np.ndarray, upto: int) -> Events:
+        """The events of this step up to `upto`; the departed rows are buried (still readable until `settle`)."""
+        sign = batch.signs()
+        at = batch.ts
+        if self.strict and batch.sign is not None:
+            known = spoken >= 0
+            if not known.all():
+                at, sign, spoken = at[known], sign[known], spoken[known]
+            self.store.bury(spoken[sign < 0])
+        due = self.expiry.due(self._checks(batch, upto))
+        if len(due):
+            self.store.bury(due)
+            if self.index is not None:
+                self.index.remove(self._ids(), due)
+        return Events(*merge_events(at, sign, spoken, self.store.exp.view[due], due))
+
+    def _checks(self, batch: Batch, upto: int) -> np.ndarray:
+        if not self.eager_instants or not len(batch):
+            return np.array([upto], np.int64)
+        return np.unique(np.append(batch.ts, upto))
+
+    def settle(self) -> np.ndarray | None:
+        """End of a step: close gaps if worth it; the new slot of each old one, or None if nothing moved."""
+        where = self.store.compact()
+        if where is not None:
+            self.expiry.moved()
+            if self.index is not None:
+                self.index.rebuild(self._ids(), np.arange(len(self.store), dtype=np.int64))
+        return where
+
+    @property
+    def nbytes(self) -> int:
+        return self.store.nbytes + (self.index.nbytes if self.index is not None else 0)

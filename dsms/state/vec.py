@@ -1,0 +1,56 @@
+"""A growable int64 (or other) NumPy array: amortised O(1) append, contiguous, usable by kernels through `.view`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(slots=True)
+class Vec:
+    """The first `n` places of `data` are in use; `data` is replaced when it grows, so take `view` anew each time."""
+
+    dtype: type = np.int64
+    n: int = 0
+    data: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __post_init__(self) -> None:
+        self.data = np.empty(64, self.dtype)
+
+    @property
+    def view(self) -> np.ndarray:
+        """The used part, not a copy."""
+        return self.data[: self.n]
+
+    def reserve(self, extra: int) -> None:
+        """Make room for `extra` more without using it."""
+        need = self.n + extra
+        if need > len(self.data):
+            grown: np.ndarray = np.empty(max(need, 2 * len(self.data)), self.dtype)
+            grown[: self.n] = self.data[: self.n]
+            self.data = grown
+
+    def extend(self, values: np.ndarray) -> None:
+        """Append values."""
+        self.reserve(len(values))
+        self.data[self.n : self.n + len(values)] = values
+        self.n += len(values)
+
+    def extend_fill(self, count: int, value: int) -> None:
+        """Append `count` times the same value."""
+        self.reserve(count)
+        self.data[self.n : self.n + count] = value
+        self.n += count
+
+    def keep(self, index: np.ndarray) -> None:
+        """Keep only the places `index`, in that order; shrinks the memory when much of it is unused."""
+        kept = self.data[: self.n][index]
+        self.n = len(kept)
+        if 4 * self.n < len(self.data):
+            self.data = np.empty(max(64, 2 * self.n), self.dtype)
+        self.data[: self.n] = kept
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.data.nbytes)
