@@ -1,0 +1,313 @@
+"""Window join, inner: symmetric, hash or nested loop (one bucket for all), two inputs of any pattern.
+
+Input    Each side keeps its live rows.  A new row probes the other side and then joins its own.
+Lifetime A result is born at the later ts of its parts and dies at the earlier exp; it exists only if ts < exp
+         (Golab 2006, §2.3.2).  Without deletions on the inputs the output needs none, and expiry is lazy: expired rows
+         are skipped by their exp and dropped at leisure.  A deletion probes like an insertion and takes results back.
+State    Rows by side, chained per key hash, youngest first.  Over a FIFO side a probe stops at the first expired row.
+Cost     O(1 + matches) a row.
+Twin     tests/oracle (nested loops over the windows' contents).
+A retroactive table (⋈R) is a side whose rows are inserted and deleted by table changes and never expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from dsms.operators.basic import filter_batch
+from dsms.plan.physical import State
+from dsms.sql.types import FOREVER, Schema
+from dsms.state.batch import Batch
+from dsms.state.columns import numpy_valid
+from dsms.state.expiry import Fifo
+from dsms.state.intern import Intern, word
+from dsms.state.live import LiveInput
+from dsms.state.vec import Vec
+
+Keys = Callable[[Sequence[pa.Array], int], pa.Array]
+
+
+@njit(cache=True, nogil=True)
+def _bucket(key, mask):
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((h >> np.uint64(29)) & mask)
+
+
+@njit(cache=True, nogil=True)
+def chain(head, link, key, ok, slots):
+    """Put slots on top of their chains; rows whose key is NULL (not ok) stay outside."""
+    mask = np.uint64(len(head) - 1)
+    for slot in slots:
+        if ok[slot]:
+            b = _bucket(key[slot], mask)
+            link[slot] = head[b]
+            head[b] = slot
+
+
+@njit(cache=True, nogil=True)
+def _grow(a):
+    out = np.empty(2 * len(a), np.int64)
+    out[: len(a)] = a
+    return out
+
+
+@njit(cache=True, nogil=True)
+def join_arrivals(a_key, a_ok, a_ts, a_exp, a_head, a_link, a_first, a_fifo,
+                  b_key, b_ok, b_ts, b_exp, b_head, b_link, b_first, b_fifo):  # fmt: skip
+    """Both sides' new rows (slots from a_first/b_first on) in one order of ts: probe the other side, then chain.
+
+    Answers the slots of both parts of each result and its instant, in order of instant."""
+    cap = 2 * (len(a_ts) - a_first + len(b_ts) - b_first) + 64
+    out_a, out_b, out_ts = np.empty(cap, np.int64), np.empty(cap, np.int64), np.empty(cap, np.int64)
+    found = 0
+    a_mask, b_mask = np.uint64(len(a_head) - 1), np.uint64(len(b_head) - 1)
+    i, j = a_first, b_first
+    while i < len(a_ts) or j < len(b_ts):
+        if j == len(b_ts) or (i < len(a_ts) and a_ts[i] <= b_ts[j]):
+            now = a_ts[i]
+            if a_ok[i]:
+                key = a_key[i]
+                s = b_head[_bucket(key, b_mask)]
+                while s >= 0:
+                    if b_exp[s] <= now:
+                        if b_fifo:
+                            break
+                    elif b_key[s] == key:
+                        if found == len(out_a):
+                            out_a, out_b, out_ts = _grow(out_a), _grow(out_b), _grow(out_ts)
+                        out_a[found], out_b[found], out_ts[found] = i, s, now
+                        found += 1
+                    s = b_link[s]
+                at = _bucket(key, a_mask)
+                a_link[i] = a_head[at]
+                a_head[at] = i
+            i += 1
+        else:
+            now = b_ts[j]
+            if b_ok[j]:
+                key = b_key[j]
+                s = a_head[_bucket(key, a_mask)]
+                while s >= 0:
+                    if a_exp[s] <= now:
+                        if a_fifo:
+                            break
+                    elif a_key[s] == key:
+                        if found == len(out_a):
+                            out_a, out_b, out_ts = _grow(out_a), _grow(out_b), _grow(out_ts)
+                        out_a[found], out_b[found], out_ts[found] = s, j, now
+                        found += 1
+                    s = a_link[s]
+                at = _bucket(key, b_mask)
+                b_link[j] = b_head[at]
+                b_head[at] = j
+            j += 1
+    return out_a[:found], out_b[:found], out_ts[:found]
+
+
+@njit(cache=True, nogil=True)
+def join_signed(a_at, a_sign, a_slot, a_key, a_ok, a_exp, a_head, a_link, a_alive,
+                b_at, b_sign, b_slot, b_key, b_ok, b_exp, b_head, b_link, b_alive):  # fmt: skip
+    """As `join_arrivals` for inputs with deletions; rows in order of (instant, deletions first) over both sides.
+
+    A deleted row takes back its results with partners still alive.  Answers also the sign of each result."""
+    cap = 2 * (len(a_at) + len(b_at)) + 64
+    out_a, out_b, out_ts, out_sign = (np.empty(cap, np.int64), np.empty(cap, np.int64),
+                                      np.empty(cap, np.int64), np.empty(cap, np.int64))  # fmt: skip
+    found = 0
+    a_mask, b_mask = np.uint64(len(a_head) - 1), np.uint64(len(b_head) - 1)
+    i = j = 0
+    while i < len(a_at) or j < len(b_at):
+        left = j == len(b_at) or (
+            i < len(a_at) and (a_at[i] < b_at[j] or (a_at[i] == b_at[j] and a_sign[i] <= b_sign[j]))
+        )
+        if left:
+            now, sign, row = a_at[i], a_sign[i], a_slot[i]
+            i += 1
+            if row < 0:
+                continue
+            key, ok = a_key[row], a_ok[row]
+            s = b_head[_bucket(key, b_mask)] if ok else np.int64(-1)
+        else:
+            now, sign, row = b_at[j], b_sign[j], b_slot[j]
+            j += 1
+            if row < 0:
+                continue
+            key, ok = b_key[row], b_ok[row]
+            s = a_head[_bucket(key, a_mask)] if ok else np.int64(-1)
+        while s >= 0:
+            if left:
+                match, after = b_alive[s] and b_exp[s] > now and b_key[s] == key, b_link[s]
+            else:
+                match, after = a_alive[s] and a_exp[s] > now and a_key[s] == key, a_link[s]
+            if match:
+                if found == len(out_a):
+                    out_a, out_b, out_ts, out_sign = _grow(out_a), _grow(out_b), _grow(out_ts), _grow(out_sign)
+                out_a[found], out_b[found] = (row, s) if left else (s, row)
+                out_ts[found], out_sign[found] = now, sign
+                found += 1
+            s = after
+        if sign < 0:
+            if left:
+                a_alive[row] = False
+            else:
+                b_alive[row] = False
+        elif ok:
+            if left:
+                at = _bucket(key, a_mask)
+                a_link[row] = a_head[at]
+                a_head[at] = row
+            else:
+                at = _bucket(key, b_mask)
+                b_link[row] = b_head[at]
+                b_head[at] = row
+    return out_a[:found], out_b[:found], out_ts[:found], out_sign[:found]
+
+
+@dataclass(slots=True)
+class Side:
+    """One input of a join: live rows, their key words, chains per key hash.
+
+    `keys`: a callable per key column; a key is its own 8 bytes where it fits, else an interned code (`intern` is shared
+    by both sides so that codes agree)."""
+
+    schema: Schema
+    width: int
+    state: State
+    strict: bool
+    keys: Sequence[Keys]
+    intern: Intern | None
+    rows: LiveInput = field(init=False)
+    head: np.ndarray = field(init=False)
+    purged: int = -(2**62)
+
+    def __post_init__(self) -> None:
+        self.rows = LiveInput(self.schema, self.width, self.state, self.strict)
+        self.rows.store.extra.update(key=Vec(), link=Vec(), ok=Vec(np.bool_))
+        self.head = np.full(1024, -1, np.int64)
+
+    @property
+    def fifo(self) -> bool:
+        return isinstance(self.rows.expiry, Fifo)
+
+    def arrive(self, batch: Batch) -> tuple[int, np.ndarray]:
+        """Store a batch's insertions with their keys: (first new slot, slot that each row speaks of)."""
+        first = len(self.rows.store)
+        slots, spoken = self.rows.arrive(batch)
+        born = batch if batch.sign is None else batch.take(np.flatnonzero(batch.sign > 0))
+        extra, n = self.rows.store.extra, len(slots)
+        words, ok = self._words(born.cols, n)
+        extra["key"].extend(words)
+        extra["ok"].extend(ok)
+        extra["link"].extend_fill(n, -1)
+        if len(self.rows.store) > len(self.head):
+            self._rechain(2 * len(self.rows.store), first)
+        return first, spoken
+
+    def _words(self, cols: Sequence[pa.Array], n: int) -> tuple[np.ndarray, np.ndarray]:
+        if not self.keys:
+            return np.zeros(n, np.int64), np.ones(n, np.bool_)
+        values = [k(cols, n) for k in self.keys]
+        ok = np.ones(n, np.bool_)
+        for v in values:
+            valid = numpy_valid(v)
+            if valid is not None:
+                ok &= valid
+        if self.intern is not None:
+            return self.intern.codes(values, n), ok
+        words = word(values[0])
+        assert words is not None
+        return words, ok
+
+    def _rechain(self, room: int, stop: int) -> None:
+        size = 1024
+        while size < room:
+            size *= 2
+        self.head = np.full(size, -1, np.int64)
+        extra = self.rows.store.extra
+        live = np.flatnonzero(self.rows.store.alive.view[:stop])
+        chain(self.head, extra["link"].data, extra["key"].data, extra["ok"].data, live)
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        extra = self.rows.store.extra
+        return extra["key"].view, extra["ok"].view
+
+    def settle(self, upto: int) -> None:
+        """Drop what has expired, but not more often than every twentieth of a lifetime (lazy expiry, §3.6.1)."""
+        store = self.rows.store
+        span = int(store.exp.view[0] - max(store.ts.view[0], 0)) if len(store) and store.exp.view[0] != FOREVER else 0
+        if upto - self.purged < span // 20:
+            return
+        self.purged = upto
+        due = self.rows.expiry.due(np.array([upto], np.int64))
+        if len(due):
+            store.bury(due)
+            if self.rows.index is not None:
+                self.rows.index.remove([v.view for v in store.ids], due)
+        if self.rows.settle() is not None:
+            self._rechain(2 * len(store), len(store))
+
+
+@dataclass(slots=True)
+class JoinOp:
+    """Inner join of two inputs.  `residual(cols, n)` answers which candidate pairs match (None: all)."""
+
+    left: Side
+    right: Side
+    residual: Callable[[Sequence[pa.Array], int], pa.BooleanArray] | None
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        a, b = inputs
+        first_a, slot_a = self.left.arrive(a)
+        first_b, slot_b = self.right.arrive(b)
+        if a.sign is None and b.sign is None:
+            out = self._arrivals(first_a, first_b)
+        else:
+            out = self._signed(a, slot_a, b, slot_b)
+        self.left.settle(upto)
+        self.right.settle(upto)
+        return out
+
+    def _arrivals(self, first_a: int, first_b: int) -> Batch:
+        args: list[object] = []
+        for side, first in ((self.left, first_a), (self.right, first_b)):
+            store = side.rows.store
+            key, ok = side.columns()
+            args += [key, ok, store.ts.view, store.exp.view, side.head, store.extra["link"].data, first, side.fifo]
+        a, b, ts = join_arrivals(*args)
+        return self._results(a, b, ts, None)
+
+    def _signed(self, a: Batch, slot_a: np.ndarray, b: Batch, slot_b: np.ndarray) -> Batch:
+        args: list[object] = []
+        for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
+            store = side.rows.store
+            key, ok = side.columns()
+            args += [rows.ts, rows.signs(), slots, key, ok, store.exp.view, side.head, store.extra["link"].data,
+                     store.alive.view]  # fmt: skip
+        i, j, ts, sign = join_signed(*args)
+        for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
+            side.rows.store.dead += int(np.count_nonzero((rows.signs() < 0) & (slots >= 0)))
+        return self._results(i, j, ts, sign.astype(np.int8))
+
+    def _results(self, a: np.ndarray, b: np.ndarray, ts: np.ndarray, sign: np.ndarray | None) -> Batch:
+        left, right = self.left.rows.store, self.right.rows.store
+        exp = np.minimum(left.exp.view[a], right.exp.view[b])
+        ids = (*(v.view[a] for v in left.ids), *(v.view[b] for v in right.ids))
+        life = None
+        if left.life is not None or right.life is not None:
+            life = np.minimum((left.life or left.exp).view[a], (right.life or right.exp).view[b])
+        out = Batch(ts, exp, sign, ids, (*left.columns(a), *right.columns(b)), life)
+        return out if self.residual is None else filter_batch(out, self.residual(out.cols, len(out)))
+
+    def live(self) -> int:
+        return self.left.rows.store.live + self.right.rows.store.live
+
+    def nbytes(self) -> int:
+        return self.left.rows.nbytes + self.right.rows.nbytes + self.left.head.nbytes + self.right.head.nbytes
+
+    def next_due(self) -> int:
+        return FOREVER

@@ -1,0 +1,119 @@
+"""Windows: what turns an append-only input into rows with lifetimes.
+
+Time windows stamp `exp` and keep nothing (Golab 2006, §2.3.2); under the negative tuple approach the window keeps its
+rows and announces each death (§2.3.3, Fig 2.2).  A window that ends some time ago holds rows back until they enter.
+Count windows are in `window_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsms.operators.base import Stateless
+from dsms.plan.physical import State
+from dsms.sql.types import FOREVER, Schema
+from dsms.state.batch import Batch, concat
+from dsms.state.live import LiveInput
+
+
+def later(ts: np.ndarray, by: int) -> np.ndarray:
+    """ts + by, never beyond FOREVER."""
+    return np.where(ts > FOREVER - by, FOREVER, ts + by)
+
+
+@dataclass(slots=True)
+class TimeWindowOp(Stateless):
+    """[RANGE length] and [NOW] (length 1 µs): a row stamped ts lives over [ts, ts + length).
+
+    `life`: None where all windows of the block are of one kind; else whether results outlive this part
+    ("internal") or die with it ("external").
+    """
+
+    length: int
+    life: str | None = None
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        (rows,) = inputs
+        exp = later(rows.ts, self.length)
+        life = None
+        if self.life is not None:
+            life = exp if self.life == "external" else np.full(len(rows), FOREVER, np.int64)
+        return Batch(rows.ts, exp, None, rows.ids, rows.cols, life)
+
+
+@dataclass(slots=True)
+class HistoricalWindowOp:
+    """[RANGE length UNTIL until AGO]: a row stamped ts lives over [ts + until, ts + length)."""
+
+    length: int
+    until: int
+    life: str | None = None
+    waiting: list[Batch] = field(default_factory=list)
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        (rows,) = inputs
+        exp = later(rows.ts, self.length)
+        life = None
+        if self.life is not None:
+            life = exp if self.life == "external" else np.full(len(rows), FOREVER, np.int64)
+        born = Batch(later(rows.ts, self.until), exp, None, rows.ids, rows.cols, life)
+        ready = [b for b in self.waiting if b.ts[-1] <= upto]
+        rest = self.waiting[len(ready) :] + ([born] if len(born) or not self.waiting else [])
+        if rest and len(rest[0]):
+            stop = int(np.searchsorted(rest[0].ts, upto, side="right"))
+            ready.append(rest[0].slice(0, stop))
+            rest[0] = rest[0].slice(stop, len(rest[0]))
+        self.waiting = [b for b in rest if len(b)]
+        return concat(ready) if ready else born.slice(0, 0)
+
+    def live(self) -> int:
+        return sum(len(b) for b in self.waiting)
+
+    def nbytes(self) -> int:
+        return sum(int(b.ts.nbytes) * 3 + sum(c.nbytes for c in b.cols) for b in self.waiting)
+
+    def next_due(self) -> int:
+        return int(self.waiting[0].ts[0]) if self.waiting else FOREVER
+
+
+@dataclass(slots=True)
+class LandmarkWindowOp(Stateless):
+    """[SINCE instant]: rows stamped at or after it, for ever."""
+
+    since: int
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        (rows,) = inputs
+        return rows.slice(int(np.searchsorted(rows.ts, self.since, side="left")), len(rows))
+
+
+@dataclass(slots=True)
+class NegativeOp:
+    """The window state of the negative tuple approach: every death that `exp` foretells is announced instead."""
+
+    schema: Schema
+    width: int
+    kept: LiveInput = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = LiveInput(self.schema, self.width, State("fifo"), strict=False)
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        (rows,) = inputs
+        _, spoken = self.kept.arrive(rows)
+        events = self.kept.depart(rows, spoken, upto)
+        out = self.kept.store.batch(events.slot, events.at, events.sign, np.full(len(events), FOREVER, np.int64))
+        self.kept.settle()
+        return out
+
+    def live(self) -> int:
+        return self.kept.store.live
+
+    def nbytes(self) -> int:
+        return self.kept.nbytes
+
+    def next_due(self) -> int:
+        return self.kept.expiry.next_due()
