@@ -1,9 +1,9 @@
 """What a continuous operator is: a small state and one verb.
 
 `step` is called once for every advance of the query's clock, with the deltas of each input whose instants lie in
-(previous upto, upto], and answers with the deltas of its output in that same span: nothing of it may come later, nothing
-earlier may come again.  So time moves through every operator even where a filter passes nothing, an answer can't depend
-on how arrivals were cut into batches, and operators that must react to expirations find them by `exp <= upto`.
+(previous upto, upto], and answers with the deltas of its output in that same span: nothing of it may come later,
+nothing earlier may come again.  So time moves through every operator even where a filter passes nothing, an answer
+can't depend on how arrivals were cut into batches, and who must react to expirations finds them by `exp <= upto`.
 """
 
 from __future__ import annotations

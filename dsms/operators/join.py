@@ -264,13 +264,24 @@ class JoinOp:
         a, b = inputs
         first_a, slot_a = self.left.arrive(a)
         first_b, slot_b = self.right.arrive(b)
-        if a.sign is None and b.sign is None:
+        if not (self.left.strict or self.right.strict):
             out = self._arrivals(first_a, first_b)
         else:
             out = self._signed(a, slot_a, b, slot_b)
         self.left.settle(upto)
         self.right.settle(upto)
+        self._purge()
         return out
+
+    def _purge(self) -> None:
+        intern = self.left.intern
+        if intern is None or not intern.wants_purge(self.live()):
+            return
+        used = np.zeros(intern.capacity, np.bool_)
+        for side in (self.left, self.right):
+            store = side.rows.store
+            used[store.extra["key"].view[store.alive.view]] = True
+        intern.purge(used)
 
     def _arrivals(self, first_a: int, first_b: int) -> Batch:
         args: list[object] = []
