@@ -1,0 +1,89 @@
+"""Checks of arguments that must be constant: units, time zones, patterns."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsms.sql.expr import Expr, Lit
+from dsms.sql.functions.core import FunctionError
+from dsms.sql.functions.times import EPOCH_UNITS, LENGTH_UNITS, UNITS
+
+
+def unit_name(text: str) -> str:
+    """A unit as listed: lower case, without the plural's s."""
+    low = text.strip().lower()
+    return low[:-1] if len(low) > 2 and low.endswith("s") and low not in EPOCH_UNITS else low
+
+
+def _one_of(what: str, names: Iterable[str]) -> Callable[[str], str | None]:
+    known = tuple(names)
+
+    def check(text: str) -> str | None:
+        name = unit_name(text)
+        if name in known:
+            return None
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
+        return f"unknown {what} '{text}'; {hint}"
+
+    return check
+
+
+@lru_cache(maxsize=64)
+def _zone(text: str) -> str | None:
+    from zoneinfo import ZoneInfo, available_timezones
+
+    try:
+        ZoneInfo(text)
+    except (ValueError, OSError, LookupError):
+        near = difflib.get_close_matches(text, available_timezones(), 1)
+        return f"unknown time zone '{text}'" + (f"; did you mean '{near[0]}'?" if near else "")
+    return None
+
+
+def _regex(text: str) -> str | None:
+    try:
+        pc.match_substring_regex(pa.array([""]), text)
+    except pa.ArrowInvalid as error:
+        return f"'{text}' is no regular expression: {str(error).split(': ', 1)[-1]}"
+    return None
+
+
+_CHECKS: dict[str, Callable[[str], str | None]] = {
+    "unit": _one_of("unit", UNITS),
+    "length_unit": _one_of("unit", LENGTH_UNITS),
+    "epoch_unit": _one_of("unit", EPOCH_UNITS),
+    "zone": _zone,
+    "regex": _regex,
+    "text": lambda text: None,
+}
+
+
+def check_constants(fn: str, constants: Mapping[int, str], args: Sequence[Expr], params: tuple[object, ...]) -> None:
+    """Raise FunctionError `constant` unless the arguments at those positions are constants that pass their checks."""
+    for at, what in constants.items():
+        if at >= len(args):
+            continue
+        arg = args[at]
+        if not isinstance(arg, Lit) or not isinstance(arg.value, str):
+            raise FunctionError("constant", f"argument {at + 1} of {fn} must be a constant text", position=at)
+        complaint = _CHECKS[what](arg.value)
+        if complaint:
+            raise FunctionError("constant", complaint, position=at)
+    if fn == "like":
+        _check_like(args[1], params)
+
+
+def _check_like(pattern: Expr, params: tuple[object, ...]) -> None:
+    escape = params[0] if params else None
+    if escape is not None and not (isinstance(escape, str) and len(escape) == 1):
+        raise FunctionError("constant", "ESCAPE takes one character", position=2)
+    if escape is not None and isinstance(pattern, Lit) and isinstance(pattern.value, str):
+        rest = pattern.value.replace(escape * 2, "")
+        if rest.endswith(escape):
+            raise FunctionError("constant", f"the pattern ends in its escape '{escape}'", position=1)

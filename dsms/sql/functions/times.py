@@ -1,0 +1,149 @@
+"""Instants and lengths, and CAST: exact meaning of each function.
+
+An optional last argument is a constant time zone name (`Europe/Berlin`); without it the calendar is UTC.  It is the
+proleptic Gregorian calendar; all fields floor, before 1970 too.
+"""
+
+from __future__ import annotations
+
+from dsms.sql.functions.core import Function, Match, Overload, Types
+from dsms.sql.functions.rules import texts
+from dsms.sql.types import FLOAT, INT
+
+FIELDS = {
+    "year": "Year, 1 to 9999.",
+    "quarter": "Quarter, 1 to 4.",
+    "month": "Month, 1 to 12.",
+    "week": "ISO 8601 week, 1 to 53.",
+    "isoyear": "Year that the ISO 8601 week belongs to.",
+    "day": "Day of the month, 1 to 31.",
+    "dow": "Day of the week, 0 (Sunday) to 6.",
+    "isodow": "Day of the week, 1 (Monday) to 7 (Sunday).",
+    "doy": "Day of the year, 1 to 366.",
+    "hour": "Hour, 0 to 23.",
+    "minute": "Minute, 0 to 59.",
+    "second": "Whole second, 0 to 59.",
+    "millisecond": "Second and its fraction in whole milliseconds, 0 to 59999.",
+    "microsecond": "Second and its fraction in microseconds, 0 to 59999999.",
+}
+_ALIASES = {"day": ("dayofmonth",), "dow": ("dayofweek",), "doy": ("dayofyear",), "week": ("weekofyear",)}
+
+UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
+
+
+def _field(name: str, doc: str) -> Function:
+    return Function(
+        name,
+        doc,
+        texts("TIMESTAMP -> INT", "TIMESTAMP, STRING -> INT"),
+        aliases=_ALIASES.get(name, ()),
+        constants={1: "zone"},
+    )
+
+
+def _refuse(args: Types) -> Match | None:
+    return None  # CAST has its own rule: the target type is not among the arguments
+
+
+TIMES = (
+    *(_field(name, doc) for name, doc in FIELDS.items()),
+    Function(
+        "epoch",
+        "Microseconds since 1970-01-01 UTC (or of the INTERVAL) / 1000000.0; a zone changes nothing.",
+        texts("TIMESTAMP -> FLOAT", "INTERVAL -> FLOAT", "TIMESTAMP, STRING -> FLOAT"),
+        constants={1: "zone"},
+    ),
+    Function(
+        "epoch_us",
+        "Microseconds since 1970-01-01 UTC, or of the INTERVAL.",
+        texts("TIMESTAMP -> INT", "INTERVAL -> INT"),
+    ),
+    Function("epoch_ms", "Whole milliseconds, floored, as epoch_us.", texts("TIMESTAMP -> INT", "INTERVAL -> INT")),
+    Function(
+        "date_trunc",
+        "date_trunc(unit, t[, zone]): the start of the unit that holds t; units " + ", ".join(UNITS) + ". Weeks begin "
+        "on Monday. Under a zone, day and longer are local calendar units that start at the first instant whose local "
+        "time is at "
+        "or past their midnight; hour and shorter count elapsed time from the start of the local day. A start before "
+        "year "
+        "0001 is an error of that row. Of an INTERVAL (day and shorter): the largest multiple of the unit <= it.",
+        texts(
+            "STRING, TIMESTAMP -> TIMESTAMP",
+            "STRING, TIMESTAMP, STRING -> TIMESTAMP",
+            "STRING, INTERVAL -> INTERVAL",
+        ),
+        constants={0: "unit", 2: "zone"},
+    ),
+    Function(
+        "to_timestamp",
+        "The instant that many seconds after 1970-01-01 UTC (FLOAT: to the nearest microsecond, ties to even; NaN, "
+        "infinite "
+        "or outside years 0001 to 9999: an error of that row); to_timestamp(n, unit): n units s, ms, us or ns "
+        "(floored).",
+        texts("INT -> TIMESTAMP", "FLOAT -> TIMESTAMP", "INT, STRING -> TIMESTAMP"),
+        constants={1: "epoch_unit"},
+    ),
+    Function(
+        "make_interval",
+        "make_interval(n, unit): n times microsecond, ... , day, week.",
+        texts("INT, STRING -> INTERVAL"),
+        constants={1: "length_unit"},
+    ),
+    Function(
+        "date_diff",
+        "date_diff(unit, a, b): whole units (microsecond to week) that fit between a and b, toward zero: (b - a) / "
+        "unit.",
+        texts("STRING, TIMESTAMP, TIMESTAMP -> INT"),
+        constants={0: "length_unit"},
+    ),
+    Function(
+        "at_zone",
+        "t AT TIME ZONE zone, args t, zone: the TIMESTAMP whose UTC reading is the local time of t there.",
+        texts("TIMESTAMP, STRING -> TIMESTAMP"),
+        constants={1: "zone"},
+    ),
+    Function(
+        "from_zone",
+        "args t, zone: the first instant whose local time there is at or past the UTC reading of t.",
+        texts("TIMESTAMP, STRING -> TIMESTAMP"),
+        constants={1: "zone"},
+    ),
+    Function(
+        "cast",
+        """CAST(x AS type); a value that does not fit is an error of that row. Text is trimmed of white space first.
+  INT -> FLOAT        nearest, ties to even
+  FLOAT -> INT        nearest, ties to even; NaN, infinite, too large fail
+  -> DECIMAL(p,s)     nearest, ties away from zero (a FLOAT counts as its shortest decimal text); NaN, too large fail
+  DECIMAL -> INT      nearest, ties away from zero
+  DECIMAL -> FLOAT    nearest
+  BOOL <-> INT        true is 1, false 0; any INT but 0 is true
+  STRING -> BOOL      true t yes y on 1, false f no n off 0, any case
+  STRING -> INT       [+-]digits                     STRING -> BYTES  UTF-8
+  STRING -> FLOAT     [+-]digits[.digits][e[+-]digits] or .digits; nan, inf, infinity in any case; too large is infinite
+  STRING -> DECIMAL   as FLOAT without the names
+  STRING -> TIMESTAMP YYYY-MM-DD[(T or space)HH:MM[:SS[.digits]][ ][Z or +HH[[:]MM] or -HH[[:]MM]]], UTC unless it says;
+                      digits after the sixth are dropped; years 0001 to 9999, seconds up to 59; 24:00 is no time
+  STRING -> INTERVAL  [+-]H+:MM[:SS[.digits]], or one or more of `number unit` (12 min, 1.5 h, -2 days 3 hours); units
+                      us ms s min h d w, their names, and plurals; a number may have 6 digits after the point and a sign
+  BOOL -> STRING      true, false                    INT -> STRING    digits
+  FLOAT -> STRING     shortest text that reads back the same, as Python's repr: 1.0, 1e+16, 1e-05, nan, inf, -inf
+  DECIMAL -> STRING   with exactly s digits after the point: 0.10, -5
+  BYTES -> STRING     UTF-8; other bytes fail
+  TIMESTAMP -> STRING YYYY-MM-DD HH:MM:SS[.digits without trailing zeros], UTC
+  INTERVAL -> STRING  [-]HH:MM:SS[.digits without trailing zeros], as many hours as there are: 26:03:04.5""",
+        (Overload("(any AS type) -> type", _refuse),),
+    ),
+)  # fmt: skip
+
+EPOCH_UNITS = ("s", "ms", "us", "ns")
+LENGTH_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+EXTRACT_FIELDS = (*FIELDS, "epoch")
+EXTRACT_TYPES = dict.fromkeys(FIELDS, INT) | {"epoch": FLOAT}
