@@ -1,0 +1,1 @@
+"""How rows and time come in: conversion to physical columns, event time, slack, lateness, clocks."""

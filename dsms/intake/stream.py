@@ -1,0 +1,299 @@
+"""One stream's way in: event time, lateness, slack, and the instant up to which the stream is complete.
+
+Terms (all instants µs):
+  newest      the largest accepted timestamp
+  promised    heartbeats, and moves of an idle stream with the others: nothing at or before it follows
+  settled     max(newest - slack, promised): rows up to here stand in their final order; more rows *of* that instant
+              may come and take their place behind
+  completed   max(newest - slack - 1, promised): no row at or before it will be accepted any more.  After `end()` it is
+              FOREVER - 1.  System time: one µs before the engine's clock.  ALWAYS before anything is known.
+
+A row is late if its timestamp is <= completed when it comes, judged row by row, so how rows are cut into frames
+changes nothing.  Arrival numbers are given when rows settle, in (timestamp, order of arrival) order, so with slack they
+are those of the sorted input.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.api import IngestReport
+from dsms.errors import UsageError
+from dsms.intake.columns import TICKS, int_values, to_micros
+from dsms.intake.convert import Converted, Refusal
+from dsms.intake.judge import LATE, TOO_FAR, judge
+from dsms.intake.reorder import ReorderBuffer
+from dsms.intake.values import duration_text, instant_text
+from dsms.sql.catalog import StreamDef
+from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT, Kind
+from dsms.state.batch import Batch, concat
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of a frame.  `late_columns`: the late rows in arrival order, for the stream of LATE INTO (None if
+    there are none or the stream says LATE DROP)."""
+
+    accepted: int
+    late: int = 0
+    refusals: tuple[Refusal, ...] = ()
+    late_columns: tuple[pa.Array, ...] | None = None
+
+    def report(self, converted: Converted | None = None) -> IngestReport:
+        """The reply to the writer, with what was refused before, on conversion."""
+        refusals = (converted.refusals if converted else ()) + self.refusals
+        return IngestReport(self.accepted, self.late, sum(r.count for r in refusals), reasons=tuple(map(str, refusals)))
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What a release hands on.
+
+    `complete`: rows of the instants in (previous `upto`, `upto`], in batch order, in as many batches as need no copy.
+    `fresh`: rows that settled since the last release, in (ts, arrival) order: those of `complete` and, early, those of
+    the newest instant, each exactly once over all releases.  For readers that need no whole instants (stateless plans).
+    A reader sticks to one of the two.
+    """
+
+    complete: tuple[Batch, ...]
+    fresh: tuple[Batch, ...]
+    upto: int
+
+    def rows(self) -> Batch | None:
+        """`complete` as one batch; None if there are no rows."""
+        return concat(self.complete) if self.complete else None
+
+    def early(self) -> Batch | None:
+        """`fresh` as one batch; None if there are no rows."""
+        return concat(self.fresh) if self.fresh else None
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a stream has seen since it was declared or the engine started."""
+
+    accepted: int = 0
+    late: int = 0
+    refused: Counter[str] = field(default_factory=Counter)  # by reason
+
+
+class StreamInput:
+    """The entry of one stream.  Not thread-safe: the engine's thread calls it."""
+
+    def __init__(self, definition: StreamDef, first_arrival: int = 0) -> None:
+        self.definition = definition
+        self.counts = Counts()
+        self.newest = ALWAYS
+        self.promised = ALWAYS
+        self.ended = False
+        self.next_arrival = first_arrival
+        self.now: int | None = None  # system time: the last stamp or advance
+        self._waiting = ReorderBuffer()
+        self._held: list[Batch] = []  # settled, not yet released as complete
+        self._fresh: list[Batch] = []  # settled since the last release
+
+    # -- what is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def event_time(self) -> bool:
+        return self.definition.timestamp is not None
+
+    @property
+    def settled(self) -> int:
+        if self.ended:
+            return FOREVER - 1
+        return max(self.promised, ALWAYS if self.newest == ALWAYS else self.newest - self._slack)
+
+    @property
+    def completed(self) -> int:
+        if self.ended:
+            return FOREVER - 1
+        if not self.event_time:
+            return ALWAYS if self.now is None else self.now - 1
+        return max(self.promised, ALWAYS if self.newest == ALWAYS else self.newest - self._slack - 1)
+
+    @property
+    def waiting(self) -> int:
+        """Rows accepted but not yet handed on as complete."""
+        return len(self._waiting) + sum(len(b) for b in self._held)
+
+    @property
+    def _slack(self) -> int:
+        return self.definition.slack if self.event_time else 0
+
+    def nbytes(self) -> int:
+        """Bytes of waiting rows, about."""
+        return self._waiting.nbytes() + sum(b.ts.nbytes + sum(c.nbytes for c in b.cols) for b in self._held)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def accept(self, columns: Sequence[pa.Array], now: int | None = None, kept: np.ndarray | None = None) -> Accepted:
+        """Take rows in arrival order: physical columns of equal length in schema order (see `convert.to_batch`).
+
+        `now`: the engine's system time (µs), needed for system-time streams.  `kept`: the rows' positions in what the
+        writer sent, for messages.  Raises UsageError DS507 after `end`, DS509 if the time is not known.
+        """
+        self._check_open("rows")
+        cols = tuple(columns)
+        if not len(cols[0]):
+            return Accepted(0)
+        done = self._by_event(cols, kept) if self.event_time else self._by_arrival(cols, now)
+        self.counts.accepted += done.accepted
+        self.counts.late += done.late
+        self.count_refused(done.refusals)
+        return done
+
+    def count_refused(self, refusals: Sequence[Refusal]) -> None:
+        """Count rows refused; for those refused on conversion, before `accept`."""
+        for refusal in refusals:
+            self.counts.refused[refusal.reason] += refusal.count
+
+    def heartbeat(self, ts: int) -> None:
+        """The source promises that no row with a timestamp <= `ts` (µs) follows.  An earlier promise stands.
+
+        Raises UsageError DS507 after `end`, DS508 for a system-time stream or a year that can't be.
+        """
+        self._check_open("heartbeats")
+        if not self.event_time:
+            message = f"stream {self.definition.name} is stamped on arrival: its clock is the engine's"
+            raise UsageError("DS508", message, hint="heartbeats are for streams declared with TIMESTAMP BY")
+        if not MIN_INSTANT <= ts <= MAX_INSTANT:
+            hint = "a heartbeat is in microseconds since 1970, UTC"
+            raise UsageError("DS508", f"heartbeat {ts} lies outside the years 0001-9999", hint=hint)
+        self.move(ts)
+
+    def move(self, upto: int) -> None:
+        """No row with a timestamp <= `upto` will be accepted (a heartbeat, or an idle stream moved with the others)."""
+        if upto > self.promised:
+            self.promised = upto
+            self._settle()
+
+    def advance(self, now: int) -> None:
+        """The engine's system time is `now` (µs): what arrives from here on is stamped no earlier."""
+        self.now = now if self.now is None else max(self.now, now)
+
+    def end(self) -> None:
+        """The input has ended: every instant is complete, nothing can follow."""
+        self.ended = True
+        self._settle()
+
+    def release(self) -> Released:
+        """Hand on what is complete and what has settled since the last time."""
+        upto = self.completed
+        fresh, self._fresh = tuple(self._fresh), []
+        complete: list[Batch] = []
+        rest: list[Batch] = []
+        for batch in self._held:
+            cut = int(np.searchsorted(batch.ts, upto, side="right"))
+            if cut:
+                complete.append(batch.slice(0, cut) if cut < len(batch) else batch)
+            if cut < len(batch):
+                rest.append(batch.slice(cut, len(batch)) if cut else batch)
+        self._held = rest
+        return Released(tuple(complete), fresh, upto)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _check_open(self, what: str) -> None:
+        if self.ended:
+            name = self.definition.name
+            hint = f"end {name} only when nothing follows, or drop and create it anew"
+            raise UsageError("DS507", f"stream {name} was ended: no {what} can follow", hint=hint)
+
+    def _by_arrival(self, cols: tuple[pa.Array, ...], now: int | None) -> Accepted:
+        if now is not None:
+            self.advance(now)
+        if self.now is None:
+            message = f"rows of {self.definition.name} are stamped on arrival, and the engine's time is not known yet"
+            raise UsageError("DS509", message, hint="call advance(now) first, or declare the stream TIMESTAMP BY")
+        self.newest = self.now
+        self._queue(np.full(len(cols[0]), self.now, np.int64), cols)
+        return Accepted(len(cols[0]))
+
+    def _by_event(self, cols: tuple[pa.Array, ...], kept: np.ndarray | None) -> Accepted:
+        ts, usable, refusals = self._timestamps(cols[self.definition.timestamp or 0], kept)
+        if usable is not None:
+            cols, ts, kept = _take(cols, usable), ts[usable], usable if kept is None else kept[usable]
+        if not len(ts):
+            return Accepted(0, refusals=refusals)
+        known = max(self.newest, self.promised)
+        verdict, newest = judge(ts, self.newest, self.promised, self._slack, self.definition.max_future)
+        self.newest = newest
+        if verdict is None:
+            self._queue(ts, cols)
+            return Accepted(len(ts), refusals=refusals)
+        good, late = np.flatnonzero(verdict == 0), np.flatnonzero(verdict == LATE)
+        if len(good):
+            self._queue(ts[good], _take(cols, good))
+        far = np.flatnonzero(verdict == TOO_FAR)
+        if len(far):
+            before = int(ts[good[good < far[0]]].max(initial=known))
+            refusals += (self._too_far(len(far), int(ts[far[0]]), before, _place(far[0], kept)),)
+        aside = _take(cols, late) if len(late) and self.definition.late_into else None
+        return Accepted(len(good), len(late), refusals, aside)
+
+    def _timestamps(
+        self, column: pa.Array, kept: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None, tuple[Refusal, ...]]:
+        """Timestamps (µs), the positions that have a usable one (None: all), and what is wrong with the others."""
+        ts = int_values(column)
+        if self.definition.schema[self.definition.timestamp or 0].type.kind is Kind.INT:
+            ts = to_micros(ts, TICKS[self.definition.unit or "us"])
+        refusals: list[Refusal] = []
+        good = np.ones(len(ts), bool)
+        if column.null_count:
+            good = column.is_valid().to_numpy(zero_copy_only=False)
+            at = np.flatnonzero(~good)
+            refusals.append(Refusal("NULL timestamp", len(at), _place(at[0], kept), self._column_is("NULL")))
+        if len(ts) and (ts.min() < MIN_INSTANT or ts.max() > MAX_INSTANT):
+            inside = (ts >= MIN_INSTANT) & (ts <= MAX_INSTANT)
+            at = np.flatnonzero(good & ~inside)
+            if len(at):
+                detail = self._column_is(str(column[int(at[0])].as_py()))
+                refusals.append(Refusal("outside the years 0001-9999", len(at), _place(at[0], kept), detail))
+            good &= inside
+        return ts, (np.flatnonzero(good) if refusals else None), tuple(refusals)
+
+    def _column_is(self, text: str) -> str:
+        return f"column {self.definition.schema[self.definition.timestamp or 0].name} is {text}"
+
+    def _too_far(self, count: int, ts: int, known: int, place: int) -> Refusal:
+        detail = (
+            f"{instant_text(ts)} is more than MAX FUTURE {duration_text(self.definition.max_future or 0)} after "
+            f"{instant_text(known)}, the newest instant so far; if time really went on, send a heartbeat first"
+        )
+        return Refusal("beyond MAX FUTURE", count, place, detail)
+
+    def _queue(self, ts: np.ndarray, cols: tuple[pa.Array, ...]) -> None:
+        """Accepted rows in arrival order.  Without slack they are in timestamp order already."""
+        rows = Batch(ts, None, None, (), cols)
+        if self._slack:
+            self._waiting.add(rows)
+            self._settle()
+        else:
+            self._number(rows)
+
+    def _settle(self) -> None:
+        rows = self._waiting.take(self.settled) if self._slack else None
+        if rows is not None:
+            self._number(rows)
+
+    def _number(self, rows: Batch) -> None:
+        rows.ids = (np.arange(self.next_arrival, self.next_arrival + len(rows), dtype=np.int64),)
+        self.next_arrival += len(rows)
+        self._held.append(rows)
+        self._fresh.append(rows)
+
+
+def _take(cols: tuple[pa.Array, ...], index: np.ndarray) -> tuple[pa.Array, ...]:
+    where = pa.array(index)
+    return tuple(c.take(where) for c in cols)
+
+
+def _place(index: int, kept: np.ndarray | None) -> int:
+    return int(index) if kept is None else int(kept[index])
