@@ -1,0 +1,207 @@
+"""Aggregates from their definitions, over the rows of one group, the oldest first by (ts, arrival)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from dsms.sql.expr import AggCall
+from dsms.sql.types import Kind, Type
+from tests.oracle.scalar import evaluate
+from tests.oracle.values import Value, canon, canons, compare, fits_int, round_half_away, sort_key
+
+Args = Sequence[tuple[Value, ...]]
+
+
+class SumOverflow(ArithmeticError):
+    """SUM's result does not fit its type: the query stops with an error."""
+
+
+def aggregate(call: AggCall, rows: Sequence[tuple[Value, ...]]) -> Value:
+    """The aggregate's answer over `rows` (values of the child's schema)."""
+    if call.filter is not None:
+        rows = [r for r in rows if evaluate(call.filter, r) is True]
+    args = [tuple(evaluate(a, r) for a in call.args) for r in rows]
+    if not call.args:
+        return len(args)  # COUNT(*)
+    args = [a for a in args if a[0] is not None]
+    if call.distinct:
+        args = list({canons(a): a for a in reversed(args)}.values())[::-1]
+    return _AGGREGATES[call.fn](args, call)
+
+
+def _fraction(value: Value) -> Fraction:
+    return Fraction(value)
+
+
+def _special(values: Sequence[Value]) -> float | None:
+    """What the non-finite ones among floats make of a sum; None if all are finite."""
+    odd = {canon(v) for v in values if isinstance(v, float) and not math.isfinite(v)}
+    if not odd:
+        return None
+    return odd.pop() if odd in ({math.inf}, {-math.inf}) else math.nan
+
+
+def _to_float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def to_type(value: Fraction, type_: Type) -> Value:
+    """An exact number as FLOAT, as INT, or as DECIMAL rounded half away from zero."""
+    match type_.kind:
+        case Kind.FLOAT:
+            return _to_float(value)
+        case Kind.DECIMAL:
+            scaled = value * 10**type_.scale
+            whole = math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)
+            return Decimal(whole).scaleb(-type_.scale)
+        case _:
+            assert value.denominator == 1, "an INT that is not whole"
+            return int(value)
+
+
+def _sum(args: Args, call: AggCall) -> Value:
+    values = [a[0] for a in args]
+    if not values:
+        return None
+    special = _special(values)
+    if special is not None:
+        return special
+    total = sum((_fraction(v) for v in values), Fraction(0))
+    if call.type.kind in (Kind.INT, Kind.INTERVAL) and not fits_int(int(total)):
+        raise SumOverflow("SUM(INT)")
+    if call.type.kind is Kind.DECIMAL and abs(total) * 10**call.type.scale >= 10**call.type.precision:
+        raise SumOverflow("SUM(DECIMAL)")
+    return to_type(total, call.type)
+
+
+def _count(args: Args, call: AggCall) -> Value:
+    return len(args)
+
+
+def _avg(args: Args, call: AggCall) -> Value:
+    values = [a[0] for a in args]
+    if not values:
+        return None
+    special = _special(values)
+    if special is not None:
+        return special
+    return to_type(sum((_fraction(v) for v in values), Fraction(0)) / len(values), call.type)
+
+
+def _extreme(sign: int) -> Callable[[Args, AggCall], Value]:
+    def pick(args: Args, call: AggCall) -> Value:
+        best = None
+        for (value,) in args:
+            if best is None or sign * compare(value, best) > 0:
+                best = value
+        return best
+
+    return pick
+
+
+def _spread(sample: bool, root: bool) -> Callable[[Args, AggCall], Value]:
+    """Variance of the sample (n - 1) or of the population (n), and its root."""
+
+    def spread(args: Args, call: AggCall) -> Value:
+        values = [a[0] for a in args]
+        below = len(values) - 1 if sample else len(values)
+        if below <= 0:
+            return None
+        if _special(values) is not None:
+            return math.nan
+        exact = [_fraction(v) for v in values]
+        mean = sum(exact, Fraction(0)) / len(exact)
+        variance = _to_float(sum(((v - mean) ** 2 for v in exact), Fraction(0)) / below)
+        return math.sqrt(variance) if root else variance
+
+    return spread
+
+
+def _interpolate(values: list[Value], share: Fraction, type_: Type) -> Value:
+    """The value at `share` of the way from the first to the last, on the straight line between its neighbours."""
+    place = share * (len(values) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(values) - 1)
+    a, b = values[low], values[high]
+    if place == low or canon(a) == canon(b):
+        return to_type(_fraction(a), type_) if not _odd(a) else a
+    if _odd(a) or _odd(b):
+        return float(a) + (float(b) - float(a)) * float(place - low)
+    return to_type(_fraction(a) + (_fraction(b) - _fraction(a)) * (place - low), type_)
+
+
+def _odd(value: Value) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _median(args: Args, call: AggCall) -> Value:
+    values = sorted((a[0] for a in args), key=sort_key)
+    return _interpolate(values, Fraction(1, 2), call.type) if values else None
+
+
+def _quantile_cont(args: Args, call: AggCall) -> Value:
+    values = sorted((a[0] for a in args), key=sort_key)
+    return _interpolate(values, _share(call), call.type) if values else None
+
+
+def _quantile(args: Args, call: AggCall) -> Value:
+    """The smallest value whose cumulative share is at least φ."""
+    values = sorted((a[0] for a in args), key=sort_key)
+    share = _share(call)
+    for number, value in enumerate(values, 1):
+        if Fraction(number, len(values)) >= share:
+            return value
+    return values[-1] if values else None
+
+
+def _share(call: AggCall) -> Fraction:
+    return Fraction(str(call.params[0]))  # 0.1 as written, not as the nearest double
+
+
+def _first(args: Args, call: AggCall) -> Value:
+    return args[0][0] if args else None
+
+
+def _last(args: Args, call: AggCall) -> Value:
+    return args[-1][0] if args else None
+
+
+def _arg(sign: int) -> Callable[[Args, AggCall], Value]:
+    """ARGMAX(x, by), ARGMIN(x, by): x of the row with the extreme `by`, the earliest of equal ones; NULLs ignored."""
+
+    def pick(args: Args, call: AggCall) -> Value:
+        best: tuple[Value, ...] | None = None
+        for row in args:
+            if row[1] is not None and (best is None or sign * compare(row[1], best[1]) > 0):
+                best = row
+        return None if best is None else best[0]
+
+    return pick
+
+
+_AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _extreme(-1),
+    "max": _extreme(1),
+    "var": _spread(True, False),
+    "var_pop": _spread(False, False),
+    "stddev": _spread(True, True),
+    "stddev_pop": _spread(False, True),
+    "median": _median,
+    "quantile": _quantile,
+    "quantile_cont": _quantile_cont,
+    "first": _first,
+    "last": _last,
+    "argmax": _arg(1),
+    "argmin": _arg(-1),
+}
+
+__all__ = ["SumOverflow", "aggregate", "round_half_away"]

@@ -1,0 +1,39 @@
+"""The instants at which the answer of a plan can change: arrivals, expirations and changes of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS, FOREVER
+from tests.oracle.facts import Change, Row
+
+
+def instants(node: lp.Node, streams: Mapping[str, Sequence[Row]], tables: Mapping[str, Sequence[Change]]) -> set[int]:
+    """Every instant at which the answer of `node` can differ from that of the instant before; more do no harm."""
+    match node:
+        case lp.StreamScan():
+            return {row.ts for row in streams.get(node.stream.name, ())}
+        case lp.TableScan():
+            return {change.at for change in tables.get(node.table.name, ())}
+        case lp.Window():
+            return _window(node.spec, instants(node.child, streams, tables))
+        case lp.JoinNRR():
+            return instants(node.child, streams, tables)
+        case lp.Values():
+            return {ALWAYS}
+        case _:
+            return {t for child in lp.children(node) for t in instants(child, streams, tables)} | {ALWAYS}
+
+
+def _window(spec: lp.WindowSpec, inner: set[int]) -> set[int]:
+    steps: tuple[int, ...]
+    match spec.kind:
+        case "time":
+            steps = (0, spec.until, spec.length)
+        case "now":
+            steps = (0, 1)
+        case _:
+            steps = (0,)
+    found = {t + step for t in inner if t > ALWAYS for step in steps}
+    return {t for t in found if t < FOREVER} | {t for t in inner if t == ALWAYS}

@@ -1,0 +1,91 @@
+"""The oracle: answers and deltas of a bound query, recomputed from the definitions at every instant."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS
+from tests.oracle.facts import Change, Fact, Row, Values, changed, net
+from tests.oracle.instants import instants
+from tests.oracle.relational import Evaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What is pushed: at which instant, of which kind, which row; `key` is its place among those of one instant."""
+
+    at: int
+    kind: Literal["insert", "delete"]
+    values: Values
+    key: tuple[int, ...] = ()
+
+
+class Oracle:
+    """One bound query over given input.
+
+    `streams`: accepted rows by stream name; `tables`: changes by table name, in order.  `kind` says what is reported
+    where the query leaves it open (the default follows from `is_monotonic`).
+    """
+
+    def __init__(
+        self,
+        output: lp.Output,
+        streams: Mapping[str, Sequence[Row]],
+        tables: Mapping[str, Sequence[Change]] | None = None,
+    ) -> None:
+        tables = tables or {}
+        self.output = output
+        self.kind = output.kind if output.explicit else "istream" if is_monotonic(output.child) else "rstream"
+        self.instants = sorted(instants(output.child, streams, tables) | {ALWAYS})
+        self._evaluator = Evaluator(self.instants, streams, tables)
+
+    def answer(self, at: int) -> list[Fact]:
+        """Q(at): the rows of the answer, in the order of ORDER BY if there is one, else by key."""
+        rows = self._evaluator.at(self.output.child, bisect_right(self.instants, at) - 1)
+        return rows if isinstance(self.output.child, lp.Sort) else sorted(rows, key=lambda f: f.key)
+
+    def deltas(self, upto: int) -> list[Delta]:
+        """What is pushed up to that instant, in order: instant, deletes before inserts, then keys."""
+        out: list[Delta] = []
+        for step, now in enumerate(self.instants):
+            if now > upto:
+                break
+            child = self.output.child
+            left, entered = self._shown(*changed(self._evaluator.at(child, step - 1), self._evaluator.at(child, step)))
+            if self.kind == "rstream":
+                out += [Delta(now, "delete", f.values, f.key) for f in left]
+            pushed = left if self.kind == "dstream" else entered
+            out += [Delta(now, "insert", f.values, f.key) for f in pushed]
+        return out
+
+    def _shown(self, left: list[Fact], entered: list[Fact]) -> tuple[list[Fact], list[Fact]]:
+        """A view nets equal pairs away; streams report rows with parts by identity, the others by value."""
+        if self.kind == "rstream":
+            return net(left, entered)
+        gone, come = net([f for f in left if not f.parts], [f for f in entered if not f.parts])
+        return (
+            sorted([f for f in left if f.parts] + gone, key=lambda f: f.key),
+            sorted([f for f in entered if f.parts] + come, key=lambda f: f.key),
+        )
+
+
+def is_monotonic(node: lp.Node) -> bool:
+    """Can no row of this answer ever leave, whatever comes?  (The MON label, Golab 2006, §3.5.1.)"""
+    inputs = all(is_monotonic(child) for child in lp.children(node))
+    match node:
+        case lp.Append():
+            return not node.mixed
+        case lp.Window():
+            return inputs and node.spec.kind in ("unbounded", "landmark")
+        case lp.TableScan() | lp.GroupBy() | lp.SetOp():
+            return False
+        case lp.Join():
+            return inputs and node.kind == "inner"
+        case lp.SemiJoin():
+            return inputs and not node.anti
+        case _:
+            return inputs

@@ -1,0 +1,273 @@
+"""The bound logical plan, read as plain relational algebra over the windows' contents at one instant.
+
+Nested loops over lists; nothing is kept between instants but the answers themselves, which say what is older than what
+(rows of Append, rows without parts, the instant at which a row entered).  Golab 2006, Definitions 2.1 and 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dsms.sql import logical as lp
+from dsms.sql.expr import Expr
+from dsms.sql.types import ALWAYS
+from tests.oracle.aggregates import aggregate
+from tests.oracle.facts import Change, Fact, Row, changed, settle, since
+from tests.oracle.scalar import evaluate
+from tests.oracle.values import canons, order_key
+from tests.oracle.windows import content
+
+PAD = -1
+
+
+def width(node: lp.Node) -> int:
+    """How many arrival numbers order a row of this node."""
+    match node:
+        case lp.StreamScan() | lp.TableScan():
+            return 1
+        case lp.Values():
+            return 0
+        case lp.Join():
+            return width(node.left) + width(node.right)
+        case lp.JoinNRR():
+            return width(node.child) + 1
+        case lp.SemiJoin() | lp.SetOp():
+            return width(node.left)
+        case lp.Union():
+            return max(width(n) for n in node.inputs)
+        case _:
+            return width(node.child)
+
+
+@dataclass
+class Evaluator:
+    """Answers of every node of one plan at every instant of `instants` (ascending, ALWAYS first)."""
+
+    instants: Sequence[int]
+    streams: Mapping[str, Sequence[Row]]
+    tables: Mapping[str, Sequence[Change]]
+    memo: dict[tuple[int, int], list[Fact]] = field(default_factory=dict)
+    nodes: dict[int, lp.Node] = field(default_factory=dict)
+
+    def at(self, node: lp.Node, step: int) -> list[Fact]:
+        """The answer of `node` at instant number `step`; none before the first."""
+        if step < 0:
+            return []
+        key = (id(node), step)
+        if key not in self.memo:
+            for earlier in range(step):  # ascending, so that the recursion below stays shallow
+                if (id(node), earlier) not in self.memo:
+                    self.at(node, earlier)
+            self.nodes[id(node)] = node
+            self.memo[key] = self._with_history(node, step)
+        return self.memo[key]
+
+    def _with_history(self, node: lp.Node, step: int) -> list[Fact]:
+        now, before = self.instants[step], self.at(node, step - 1)
+        fresh = self._answer(node, step)
+        match node:
+            case lp.GroupBy() | lp.Distinct() | lp.SetOp():
+                return settle(before, fresh, now)
+            case lp.Project():
+                with_parts = since(before, [f for f in fresh if f.parts], now)
+                old = [f for f in before if not f.parts]
+                return with_parts + settle(old, [f for f in fresh if not f.parts], now)
+            case _:
+                return since(before, fresh, now)
+
+    def _answer(self, node: lp.Node, step: int) -> list[Fact]:
+        now = self.instants[step]
+        match node:
+            case lp.StreamScan():
+                rows = self.streams.get(node.stream.name, ())
+                return [Fact(r.values, (r.arrival,), (r.arrival,), r.ts) for r in rows if r.ts <= now]
+            case lp.TableScan():
+                return self.table(node, now)
+            case lp.Values():
+                rows_ = enumerate(node.rows)
+                return [Fact(_values(row, ()), ("value", i), (), ALWAYS, parts=False) for i, row in rows_]
+            case lp.Window():
+                return self._window(node, step)
+            case lp.Append():
+                return self._append(node, step)
+            case lp.JoinNRR():
+                return self._join_nrr(node, step)
+            case lp.Union():
+                return self._union(node, step)
+            case lp.Join() | lp.SemiJoin() | lp.SetOp():
+                return _BINARY[type(node)](node, self.at(node.left, step), self.at(node.right, step))
+            case _:
+                return _UNARY[type(node)](node, self.at(node.child, step))
+
+    def table(self, node: lp.TableScan, now: int) -> list[Fact]:
+        """The rows of a table as of an instant, that instant's changes included."""
+        live: dict[int, Change] = {}
+        for change in self.tables.get(node.table.name, ()):
+            if change.at <= now and change.kind == "insert":
+                live[change.version] = change
+            elif change.at <= now:
+                del live[change.version]
+        return [Fact(c.values, (v,), (v,), c.at) for v, c in live.items()]
+
+    def _window(self, node: lp.Window, step: int) -> list[Fact]:
+        inside = content(node.spec, self.at(node.child, step), self.instants[step])
+        if node.spec.internal:
+            return inside
+        return [replace(f, held=f.held | {(id(node), f.ident)}) for f in inside]
+
+    def _append(self, node: lp.Append, step: int) -> list[Fact]:
+        now = self.instants[step]
+        _, entered = changed(self.at(node.child, step - 1), self.at(node.child, step))
+        new = [replace(f, ident=("append", f.ident, now), ts=now) for f in entered]
+        kept = self.at(node, step - 1) + new
+        return [f for f in kept if self._held(f, step)] if node.mixed else kept
+
+    def _held(self, fact: Fact, step: int) -> bool:
+        """Is every external window row that it rests on still there?"""
+        return all(any(f.ident == ident for f in self.at(self.nodes[w], step)) for w, ident in fact.held)
+
+    def _union(self, node: lp.Union, step: int) -> list[Fact]:
+        wide = width(node)
+        return [
+            replace(f, ident=("branch", i, f.ident), key=f.key + (PAD,) * (wide - len(f.key)))
+            for i, child in enumerate(node.inputs)
+            for f in self.at(child, step)
+        ]
+
+    def _join_nrr(self, node: lp.JoinNRR, step: int) -> list[Fact]:
+        out = []
+        for row in self.at(node.child, step):
+            match = _matcher(node.keys, node.residual, row.values)
+            partners = [t for t in self.table(node.table, row.birth) if match(t.values) is True]
+            if node.kind == "left" and not partners:
+                partners = [_padding(node.table, 1)]
+            out += [replace(_pair(row, t), ts=row.ts) for t in partners]
+        return out
+
+
+# ---------------------------------------------------------------- nodes that need no history
+
+
+def _values(exprs: tuple[Expr, ...], row: tuple) -> tuple:
+    return tuple(evaluate(e, row) for e in exprs)
+
+
+def _select(node: lp.Select, rows: list[Fact]) -> list[Fact]:
+    return [f for f in rows if evaluate(node.predicate, f.values) is True]
+
+
+def _project(node: lp.Project, rows: list[Fact]) -> list[Fact]:
+    return [replace(f, values=_values(node.exprs, f.values)) for f in rows]
+
+
+def _group(node: lp.GroupBy, rows: list[Fact]) -> list[Fact]:
+    groups: dict[tuple, list[Fact]] = {} if node.keys else {(): []}
+    for fact in sorted(rows, key=Fact.age):
+        groups.setdefault(canons(_values(node.keys, fact.values)), []).append(fact)
+    return [_group_row(node, members) for members in groups.values()]
+
+
+def _group_row(node: lp.GroupBy, members: list[Fact]) -> Fact:
+    values = [f.values for f in members]
+    keys = _values(node.keys, values[0]) if node.keys else ()
+    answers = tuple(aggregate(call, values) for call in node.aggs)
+    first = members[0] if members else None
+    key = first.key if first else (PAD,) * width(node.child)
+    held = frozenset().union(*(f.held for f in members))
+    return Fact(keys + answers, (), key, first.ts if first else ALWAYS, parts=False, held=held)
+
+
+def _by_value(rows: list[Fact]) -> dict[tuple, list[Fact]]:
+    """Rows by value, the oldest of each first."""
+    groups: dict[tuple, list[Fact]] = {}
+    for fact in sorted(rows, key=Fact.age):
+        groups.setdefault(canons(fact.values), []).append(fact)
+    return groups
+
+
+def _distinct(node: lp.Distinct, rows: list[Fact]) -> list[Fact]:
+    return [same[0] for same in _by_value(rows).values()]
+
+
+def _set_op(node: lp.SetOp, left: list[Fact], right: list[Fact]) -> list[Fact]:
+    """EXCEPT ALL leaves v1 - v2 of a value (Golab 2006, §2.2.2, Equation 13), INTERSECT ALL the smaller number."""
+    other = {value: len(rows) for value, rows in _by_value(right).items()}
+    out: list[Fact] = []
+    for value, rows in _by_value(left).items():
+        mine, theirs = len(rows), other.get(value, 0)
+        if not node.all:
+            mine, theirs = 1, min(theirs, 1)
+        out += [rows[0]] * (max(0, mine - theirs) if node.op == "except" else min(mine, theirs))
+    return out
+
+
+def _matcher(keys: tuple, residual: Expr | None, left: tuple) -> Callable[[tuple], bool | None]:
+    """For one left row: does a right row match?  True, False or unknown (None)."""
+    mine = [evaluate(k, left) for k, _ in keys]
+
+    def match(right: tuple) -> bool | None:
+        theirs = [evaluate(k, right) for _, k in keys]
+        verdicts: list[bool | None] = [
+            None if a is None or b is None else canons((a,)) == canons((b,)) for a, b in zip(mine, theirs, strict=True)
+        ]
+        if False not in verdicts and residual is not None:
+            verdicts.append(evaluate(residual, left + right))
+        return False if False in verdicts else None if None in verdicts else True
+
+    return match
+
+
+def _pair(a: Fact, b: Fact) -> Fact:
+    ident = ("pair", a.ident, b.ident)
+    return Fact(a.values + b.values, ident, a.key + b.key, max(a.ts, b.ts), 0, a.parts and b.parts, a.held | b.held)
+
+
+def _padding(node: lp.Node, wide: int) -> Fact:
+    return Fact((None,) * len(node.schema), ("padded",), (PAD,) * wide, ALWAYS)
+
+
+def _join(node: lp.Join, left: list[Fact], right: list[Fact]) -> list[Fact]:
+    out: list[Fact] = []
+    matched: set = set()
+    for a in left:
+        match = _matcher(node.keys, node.residual, a.values)
+        partners = [b for b in right if match(b.values) is True]
+        out += [_pair(a, b) for b in partners]
+        matched.update(b.ident for b in partners)
+        if not partners and node.kind in ("left", "full"):
+            out.append(_pair(a, _padding(node.right, width(node.right))))
+    if node.kind in ("right", "full"):
+        none = _padding(node.left, width(node.left))
+        out += [_pair(none, b) for b in right if b.ident not in matched]
+    return out
+
+
+def _semi_join(node: lp.SemiJoin, left: list[Fact], right: list[Fact]) -> list[Fact]:
+    out = []
+    for a in left:
+        match = _matcher(node.keys, node.residual, a.values)
+        verdicts = [match(b.values) for b in right]
+        found = True in verdicts or (node.anti and node.null_aware and None in verdicts)
+        if found is not node.anti:
+            out.append(a)
+    return out
+
+
+def _sort(node: lp.Sort, rows: list[Fact]) -> list[Fact]:
+    """ORDER BY (ties by all columns from the left), then OFFSET and LIMIT."""
+    ordered = sorted(rows, key=lambda f: [order_key(v, False, False) for v in f.values])
+    for expr, descending, nulls_first in reversed(node.keys):
+        ordered.sort(key=lambda f: order_key(evaluate(expr, f.values), descending, nulls_first))
+    end = None if node.limit is None else node.offset + node.limit
+    return ordered[node.offset : end]
+
+
+_UNARY: dict[type, Callable] = {
+    lp.Select: _select,
+    lp.Project: _project,
+    lp.GroupBy: _group,
+    lp.Distinct: _distinct,
+    lp.Sort: _sort,
+}
+_BINARY: dict[type, Callable] = {lp.Join: _join, lp.SemiJoin: _semi_join, lp.SetOp: _set_op}
