@@ -1,0 +1,133 @@
+"""The wire protocol, shared by client and server: frames, request shapes, errors as maps.
+
+A frame is a 4-byte big-endian length and one msgpack map.  Nothing here touches a socket, Arrow or the engine.
+
+Refusals that the protocol itself makes (the engine's own codes pass through unchanged):
+
+    DS600 the frame is not one msgpack map          DS610 the statement was cancelled
+    DS601 the frame is longer than the limit        DS611 the connection was lost
+    DS602 unknown request                           DS612 no server answers at this address
+    DS603 a field is missing or not known           DS620 the reader was too slow, its buffer was dropped
+    DS604 a field has the wrong type                DS621 too many sessions
+    DS605 the token is missing or wrong             DS622 too many requests wait in this session
+    DS606 this protocol version is not spoken       DS623 the answer is larger than the limit
+    DS607 the peer speaks another protocol          DS630 the server is stopping
+                                                    DS631 another session has taken over this writer's name
+"""
+
+from __future__ import annotations
+
+import difflib
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+
+from dsms.errors import DsmsError, InternalError, QueryError, UsageError
+
+VERSION = 1
+DEFAULT_PORT = 7654
+HEADER = struct.Struct(">I")
+MAX_NESTED = 1 << 20  # items of one array inside a frame (bulk `rows` are read piecewise and may be longer)
+PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
+
+_TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (str,), (bytes,), (list, tuple), (dict,), (int,), (bool,)
+_NAMES = {_TEXT: "text", _BLOB: "bytes", _LIST: "a list", _MAP: "a map", _INT: "an integer", _BOOL: "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """The shape of one request: field name -> accepted Python types."""
+
+    required: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
+    optional: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
+
+    def types(self, name: str) -> tuple[type, ...] | None:
+        return self.required.get(name) or self.optional.get(name)
+
+
+_DATA = {"arrow": _BLOB, "columns": _MAP, "rows": _LIST}
+OPS: dict[str, Op] = {
+    "hello": Op({"version": _INT}, {"token": _TEXT, "client": _TEXT, "data": _TEXT}),
+    "execute": Op({"sql": _TEXT}),
+    "ingest": Op({"stream": _TEXT}, {"seq": _INT, "wait": _BOOL, **_DATA}),
+    "heartbeat": Op({"stream": _TEXT, "ts": _INT}),
+    "end": Op({"stream": _TEXT}),
+    "subscribe": Op({"query": _TEXT}, {"from": _INT}),
+    "unsubscribe": Op({"query": _TEXT}),
+    "cancel": Op({"request": (int, str)}),
+    "ping": Op(),
+    "names": Op(),  # streams, tables and queries with their columns, for completion
+}
+
+
+def pack(message: Mapping[str, Any]) -> bytes:
+    """One whole frame, header included."""
+    body = msgpack.packb(message)
+    return HEADER.pack(len(body)) + body
+
+
+def unpack(body: bytes | bytearray | memoryview) -> dict[str, Any]:
+    """The map of one frame's body.  Raises DS600 if it is anything else."""
+    try:
+        message = msgpack.unpackb(body, use_list=False, max_array_len=MAX_NESTED, ext_hook=_no_extension)
+    except Exception as problem:
+        raise broken(problem) from None
+    if not isinstance(message, dict):
+        raise UsageError("DS600", f"a frame holds one msgpack map, this one holds {type(message).__name__}")
+    return message
+
+
+def broken(problem: Exception) -> UsageError:
+    """DS600 for whatever the msgpack decoder complained of."""
+    detail = str(problem) or type(problem).__name__
+    return UsageError("DS600", f"the frame is not valid msgpack: {detail}", hint="a frame is one map with text keys")
+
+
+def _no_extension(code: int, data: bytes) -> Any:
+    raise ValueError(f"msgpack extension type {code} has no meaning here")
+
+
+def check_request(message: Mapping[str, Any]) -> str:
+    """The name of a well-formed request.  Raises DS602, DS603 or DS604 that says what was expected."""
+    name = message.get("op")
+    if not isinstance(name, str) or name not in OPS:
+        raise UsageError("DS602", f"unknown request {name!r}" if "op" in message else "the frame has no `op`",
+                         hint=nearest(name, OPS) or "requests are " + ", ".join(OPS))
+    op = OPS[name]
+    for key in op.required:
+        if key not in message:
+            raise UsageError("DS603", f"`{name}` needs the field `{key}`")
+    for key, value in message.items():
+        if key in ("op", "id"):
+            continue
+        types = op.types(key)
+        if types is None:
+            known = [*op.required, *op.optional]
+            raise UsageError("DS603", f"`{name}` has no field `{key}`",
+                             hint=nearest(key, known) or f"its fields are {', '.join(known) or 'none'}")
+        if type(value) not in types:
+            expected = _NAMES.get(types, " or ".join(t.__name__ for t in types))
+            raise UsageError("DS604", f"`{key}` of `{name}` must be {expected}, not {type(value).__name__}")
+    return name
+
+
+def nearest(word: object, known: Any) -> str | None:
+    """A hint that names the known word closest to `word`, or None."""
+    close = difflib.get_close_matches(str(word), list(known), n=1)
+    return f"did you mean `{close[0]}`?" if close else None
+
+
+_FAMILIES: dict[str, type[DsmsError]] = {
+    "1": QueryError, "2": QueryError, "3": QueryError, "4": UsageError, "5": UsageError, "6": UsageError,
+}
+
+
+def error_from_map(fields: Mapping[str, Any]) -> DsmsError:
+    """The exception that an error map stands for; its family follows from its code."""
+    code = str(fields.get("code", "DS999"))
+    family = _FAMILIES.get(code[2:3], InternalError)
+    return family(code, str(fields.get("message", "")), fields.get("line"), fields.get("column"),
+                  fields.get("hint"), fields.get("statement"))

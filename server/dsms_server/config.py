@@ -1,0 +1,88 @@
+"""What a server may be told: addresses, secrets and limits.  A TOML file and the command line fill the same fields."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dsms.errors import UsageError
+from dsms_client.protocol import DEFAULT_PORT
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Sizes are bytes, times are seconds.  `http_port` None: no HTTP at all; port 0: any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    http_port: int | None = None
+    data: str | None = None  # a directory; None: nothing survives the process
+    token: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    max_frame: int = 64 << 20
+    max_reply: int = 256 << 20
+    max_sessions: int = 1000
+    max_requests: int = 1024  # that wait in one session
+    max_queries: int | None = None  # None: as the engine has it
+    state_bytes: int | None = None
+    result_log_rows: int | None = None
+    subscriber_bytes: int = 64 << 20
+    unprocessed_bytes: int = 64 << 20  # of one session; past it its socket is not read on
+    total_unprocessed_bytes: int = 512 << 20  # of all sessions
+    stop_seconds: float = 10.0  # what a graceful stop may take
+
+    def check(self) -> Config:
+        """Itself, or DS640 that names the option that makes no sense."""
+        for name in ("port", "http_port"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 65535:
+                raise UsageError("DS640", f"{name} must lie in 0..65535, not {value}")
+        for name in _SIZES:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError("DS640", f"{name} must be at least 1, not {value}")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise UsageError("DS640", "TLS needs both a certificate and its key", hint="give tls_cert and tls_key")
+        return self
+
+
+_SIZES = [f.name for f in fields(Config) if f.name.startswith("max_") or f.name.endswith(("_bytes", "_rows"))]
+
+
+def from_file(path: str) -> dict[str, Any]:
+    """The options of a TOML file (keys as in Config, ``-`` may stand for ``_``).  Raises DS640."""
+    try:
+        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise UsageError("DS640", f"cannot read the configuration {path}: {problem}") from None
+    return {key.replace("-", "_"): value for key, value in given.items()}
+
+
+def build(*layers: dict[str, Any]) -> Config:
+    """A checked Config from option maps, later ones win; options that are None say nothing."""
+    known = {f.name: str(f.type) for f in fields(Config)}
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            if key not in known:
+                close = difflib.get_close_matches(key, known, n=1)
+                raise UsageError(
+                    "DS640", f"unknown option `{key}`", hint=f"did you mean `{close[0]}`?" if close else None
+                )
+            if value is not None:
+                merged[key] = _typed(key, value, known[key])
+    return replace(Config(), **merged).check()
+
+
+def _typed(key: str, value: Any, wanted: str) -> Any:
+    if wanted.startswith("str") and not isinstance(value, str):
+        raise UsageError("DS640", f"{key} must be text, not {value!r}")
+    if wanted.startswith("int") and (isinstance(value, bool) or not isinstance(value, int)):
+        raise UsageError("DS640", f"{key} must be a whole number, not {value!r}")
+    if wanted == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise UsageError("DS640", f"{key} must be a number, not {value!r}")
+    return value

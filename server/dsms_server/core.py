@@ -1,0 +1,269 @@
+"""Everything that touches the engine: jobs for the engine thread, the tick of system time, the hand-over of pushes.
+
+Methods named ``*_steps`` are generators that run in the engine thread (see worker.py); the rest belongs to the event
+loop.  What both sides read (`shapes`) is replaced, never changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from dsms.api import Cancel, Done, IngestReport, Push, Result, Subscription
+from dsms.errors import DsmsError, UsageError
+from dsms_server import clock
+from dsms_server.decode import Payload, Shape
+from dsms_server.seqbook import SeqBook
+from dsms_server.worker import Job, Steps, Urgency, Worker
+
+HOT_TICK = 0.001  # seconds until system time moves on after rows have come
+IDLE_TICK = 0.05
+SLICE_SECONDS = 0.01  # what one slice of an ingest should take
+MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
+
+
+class Reader(Protocol):
+    """Who takes the pushes of a feed (a session); called on the event loop."""
+
+    def deliver(self, feed: Feed, pushes: list[Push]) -> None: ...
+
+
+class Feed:
+    """One session's subscription.  `sub` and `credit` belong to the engine thread."""
+
+    __slots__ = ("credit", "next_seq", "query", "reader", "sub", "types")
+
+    def __init__(self, reader: Reader, query: str) -> None:
+        self.reader = reader
+        self.query = query
+        self.sub: Subscription | None = None
+        self.types: tuple[str, ...] = ()
+        self.next_seq = 0  # of the row after the last one handed over
+        self.credit = False  # the reader has room for what comes next
+
+
+class Core:
+    """The engine and its thread.  `engine` is anything with the methods of dsms.engine.Engine."""
+
+    def __init__(self, engine: Any, loop: asyncio.AbstractEventLoop, subscriber_bytes: int) -> None:
+        self.engine = engine
+        self.loop = loop
+        self.worker = Worker(loop)
+        self.worker.after_slice = self._hand_over
+        self.now: Callable[[], int] = clock.now_us
+        self.shapes: dict[str, Shape] = {}
+        self.names: dict[str, Any] = {}
+        self.slow_readers = 0
+        self._subscriber_bytes = subscriber_bytes
+        self._book = SeqBook()
+        self._ready: set[Feed] = set()
+        self._pace: dict[str, int] = {}
+        self._last_now = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._hot = False
+        self._ticking = False
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        self.worker.start()
+        await self.worker.call(self._learn_names)
+        self._plan_tick(IDLE_TICK)
+
+    async def stop(self) -> None:
+        """Finish the jobs that wait, close the engine, end the thread."""
+        if self._timer is not None:
+            self._timer.cancel()
+        closed = self.worker.call(self.engine.close, Urgency.BULK)
+        await self.worker.stop()
+        await closed
+
+    # -- system time --------------------------------------------------------------------------------------------
+
+    def heat(self) -> None:
+        """Rows have come: let system time move on soon, so that a row sent alone is answered."""
+        if not self._hot:
+            self._hot = True
+            self._plan_tick(HOT_TICK)
+
+    def _plan_tick(self, delay: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(delay, self._submit_tick)
+
+    def _submit_tick(self) -> None:
+        self._hot = False
+        if not self._ticking:
+            self._ticking = True
+            self.worker.submit(Job(self._tick_steps, self._ticked, Urgency.CONTROL, kind="tick"))
+        self._plan_tick(IDLE_TICK)
+
+    def _tick_steps(self) -> Steps:
+        self._tick()
+        return
+        yield
+
+    def _ticked(self, result: Any, error: BaseException | None) -> None:
+        self._ticking = False
+
+    def _tick(self) -> None:
+        self._last_now = max(self._last_now, self.now())
+        self.engine.advance(self._last_now)
+
+    # -- names --------------------------------------------------------------------------------------------------
+
+    def shape_of(self, stream: str) -> Shape | None:
+        """The columns of a stream by exact name, else in any case."""
+        return self.shapes.get(stream) or self.shapes.get(stream.lower())
+
+    def _learn_names(self) -> None:
+        self.names = self.engine.names()
+        shapes: dict[str, Shape] = {}
+        for name, columns in self.names["streams"].items():
+            shape = Shape(name, tuple(c.name for c in columns), tuple(c.type for c in columns))
+            shapes.setdefault(name.lower(), shape)
+            shapes[name] = shape
+        self.shapes = shapes
+
+    def _known_shape(self, stream: str) -> Shape:
+        shape = self.shape_of(stream)
+        if shape is not None:
+            return shape
+        known = list(self.names["streams"])
+        close = difflib.get_close_matches(stream, known, n=1)
+        hint = f"did you mean `{close[0]}`?" if close else f"streams are {', '.join(known) or 'none yet'}"
+        raise UsageError("DS401", f"there is no stream `{stream}`", hint=hint)
+
+    # -- jobs ---------------------------------------------------------------------------------------------------
+
+    def execute_steps(self, sql: str, cancel: Cancel) -> Steps:
+        """Run a script.  The result is the list of results; an error has those before it in `done`."""
+        cancel.check()
+        results: list[Result] = []
+        try:
+            results = self.engine.execute(sql, cancel)
+        except DsmsError as problem:
+            results = list(getattr(problem, "done", []))
+            raise
+        finally:
+            if any(isinstance(r, Done) for r in results):
+                self._learn_names()
+        return results
+        yield
+
+    def ingest_steps(self, stream: str, payload: Payload, client: str | None, seq: int | None, cancel: Cancel) -> Steps:
+        """Apply one frame of rows in slices; the result is its IngestReport."""
+        cancel.check()
+        shape = self._known_shape(stream)
+        stream = shape.stream
+        if client is not None and seq is not None and self._book.applied(client, stream, seq):
+            return IngestReport(0, repeated=True)
+        batch = payload.fitted(shape)
+        payload.batch = payload.raw = None
+        # the engine may remember this writer from before a restart: let it judge the first frame whole
+        whole = client is not None and seq is not None and not self._book.knows(client, stream)
+        reports: list[IngestReport] = []
+        first = 0
+        while first < batch.num_rows or not reports:
+            size = batch.num_rows if whole else self._pace.get(stream, 4 * MIN_SLICE)
+            piece = batch.slice(first, size)
+            first += piece.num_rows
+            number = seq if first >= batch.num_rows else None
+            reports.append(self._ingest_piece(stream, piece, client, number, cancel))
+            if first < batch.num_rows:
+                yield
+                cancel.check()
+        if client is not None and seq is not None:
+            self._book.note(client, stream, seq)
+        return _sum(reports)
+
+    def _ingest_piece(
+        self, stream: str, piece: pa.RecordBatch, client: str | None, seq: int | None, cancel: Cancel
+    ) -> IngestReport:
+        self._tick()
+        began = clock.elapsed()
+        report = self.engine.ingest(stream, piece, client=client if seq is not None else None, seq=seq, cancel=cancel)
+        took = max(clock.elapsed() - began, 1e-6)
+        if piece.num_rows >= MIN_SLICE:
+            ideal = int(piece.num_rows * SLICE_SECONDS / took)
+            self._pace[stream] = max(MIN_SLICE, min(MAX_SLICE, ideal))
+        return report
+
+    def heartbeat_steps(self, stream: str, ts: int) -> Steps:
+        self._known_shape(stream)
+        self.engine.heartbeat(self._known_shape(stream).stream, ts)
+        return
+        yield
+
+    def end_steps(self, stream: str) -> Steps:
+        self.engine.end(self._known_shape(stream).stream)
+        return
+        yield
+
+    # -- subscriptions ------------------------------------------------------------------------------------------
+
+    def subscribe_steps(self, feed: Feed, start: int | None) -> Steps:
+        """Attach the feed; no push is handed over before `grant`."""
+        feed.sub = self.engine.subscribe(
+            feed.query, start, self._subscriber_bytes, on_ready=lambda: self._ready.add(feed)
+        )
+        feed.query = feed.sub.query
+        feed.types = tuple(c.type for c in feed.sub.columns)
+        return feed.sub
+        yield
+
+    def unsubscribe_steps(self, feed: Feed) -> Steps:
+        self._ready.discard(feed)
+        if feed.sub is not None and not feed.sub.closed:
+            self.engine.unsubscribe(feed.sub)
+        return
+        yield
+
+    def grant(self, feed: Feed) -> None:
+        """The reader has room: hand over what waits now, or what comes next."""
+
+        def steps() -> Steps:
+            feed.credit = True
+            if feed.sub is not None and feed.sub.pending:
+                self._ready.add(feed)
+            return
+            yield
+
+        self.worker.submit(Job(steps, _nothing, Urgency.CONTROL, kind="grant"))
+
+    def _hand_over(self) -> None:
+        if not self._ready:
+            return
+        for feed in [f for f in self._ready if f.credit]:
+            self._ready.discard(feed)
+            pushes = feed.sub.take() if feed.sub is not None else []
+            if pushes:
+                feed.credit = False
+                feed.next_seq = _after(pushes[-1])
+                self.slow_readers += sum(p.code == "DS620" for p in pushes)
+                self.loop.call_soon_threadsafe(feed.reader.deliver, feed, pushes)
+
+
+def _after(push: Push) -> int:
+    """The number of the row that follows a push."""
+    numbered = push.data is not None and push.kind in ("insert", "delete", "result")
+    return push.seq + (push.data.num_rows if numbered and push.data is not None else 0)
+
+
+def _nothing(result: Any, error: BaseException | None) -> None:
+    """For jobs whose end nobody waits for."""
+
+
+def _sum(reports: list[IngestReport]) -> IngestReport:
+    if len(reports) == 1:
+        return reports[0]
+    return IngestReport(
+        sum(r.accepted for r in reports),
+        sum(r.late for r in reports),
+        sum(r.refused for r in reports),
+        reasons=tuple(dict.fromkeys(reason for r in reports for reason in r.reasons)),
+    )

@@ -1,0 +1,196 @@
+"""Frame bodies -> requests.  Bulk rows become Arrow a few thousand rows at a time.
+
+msgpack decoding holds the interpreter lock, so one call over a 64 MB frame would stall the event loop for seconds even
+from another thread.  `decode` therefore walks a big frame with a streaming unpacker: each step builds a few thousand
+rows in C, turns them into columns and lets other threads run.  It also keeps the Python objects of one piece in memory
+at a time instead of the whole frame's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+
+from dsms.errors import DsmsError, UsageError
+from dsms_client import columns, protocol
+
+PIECE = 4096  # rows built per step: about a millisecond
+SMALL = 16 << 10  # bytes of a body that is decoded in one go
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The columns of a stream as the engine has them."""
+
+    stream: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+ShapeOf = Callable[[str], Shape | None]
+
+
+@dataclass(slots=True)
+class Payload:
+    """The rows of one ingest frame: already Arrow for `shape`, or as they came if the shape was not known then."""
+
+    kind: str  # arrow | rows | columns
+    raw: Any = None
+    batch: pa.RecordBatch | None = None
+    shape: Shape | None = None
+    error: DsmsError | None = None
+
+    def convert(self, shape: Shape) -> None:
+        """Fit the rows to `shape` now; a misfit is kept for `fitted` to raise."""
+        self.shape = shape
+        try:
+            self.batch = _CONVERT[self.kind](self.raw, shape)
+        except DsmsError as problem:
+            self.error = problem
+        self.raw = None
+
+    def fitted(self, shape: Shape) -> pa.RecordBatch:
+        """The rows in the physical types of `shape`.  Raises DS501..DS504."""
+        if self.shape is None:
+            self.convert(shape)
+        if self.error is not None:
+            raise self.error
+        assert self.batch is not None
+        if self.shape != shape:  # the stream was declared anew while the frame was on its way
+            return columns.fit(self.batch, shape.names, shape.types)
+        return self.batch
+
+
+def _from_arrow(raw: bytes, shape: Shape) -> pa.RecordBatch:
+    table = columns.from_ipc(raw)
+    pieces = [columns.fit(piece, shape.names, shape.types) for piece in table.to_batches()]
+    return concat(pieces, shape)
+
+
+def _from_rows(raw: Any, shape: Shape) -> pa.RecordBatch:
+    return columns.rows_to_batch(raw, shape.names, shape.types)
+
+
+def _from_columns(raw: dict[str, Any], shape: Shape) -> pa.RecordBatch:
+    return columns.columns_to_batch(raw, shape.names, shape.types)
+
+
+_CONVERT = {"arrow": _from_arrow, "rows": _from_rows, "columns": _from_columns}
+
+
+def concat(pieces: list[pa.RecordBatch], shape: Shape) -> pa.RecordBatch:
+    """One batch of all the pieces."""
+    if not pieces:
+        return columns.rows_to_batch([], shape.names, shape.types)
+    return pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
+
+
+def decode(body: bytes | bytearray, shape_of: ShapeOf) -> dict[str, Any]:
+    """The request in a frame body, checked against its op; an ingest's data stands in `payload`.
+
+    Raises DS600..DS604; such an error has the request's id in `request_id` if that much could be read.
+    """
+    walked: Payload | None = None
+    if len(body) <= SMALL:
+        message = protocol.unpack(body)
+    else:
+        message, walked = _walk(body, shape_of)
+    try:
+        message["op"] = protocol.check_request(message)
+        if message["op"] == "ingest":
+            message["payload"] = _payload(message, walked, shape_of)
+    except DsmsError as problem:
+        problem.request_id = message.get("id")  # type: ignore[attr-defined]
+        raise
+    return message
+
+
+def _payload(message: dict[str, Any], walked: Payload | None, shape_of: ShapeOf) -> Payload:
+    kinds = [kind for kind in ("arrow", "rows", "columns") if kind in message]
+    if len(kinds) != 1:
+        raise UsageError(
+            "DS603", f"`ingest` needs exactly one of arrow, columns and rows, it has {' and '.join(kinds) or 'none'}"
+        )
+    raw = message.pop(kinds[0])
+    if walked is not None:
+        return walked
+    payload = Payload(kinds[0], raw)
+    shape = shape_of(message["stream"])
+    if shape is not None:
+        payload.convert(shape)
+    return payload
+
+
+def _walk(body: bytes | bytearray, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload | None]:
+    walked: Payload | None = None
+    reader = msgpack.Unpacker(
+        use_list=False,
+        max_buffer_size=len(body),
+        max_array_len=protocol.MAX_NESTED,
+        ext_hook=protocol._no_extension,
+    )
+    reader.feed(body)
+    try:
+        message: dict[str, Any] = {}
+        for _ in range(reader.read_map_header()):
+            key = reader.unpack()
+            if not isinstance(key, str):
+                raise ValueError(f"a field name is text, not {type(key).__name__}")
+            stream = message.get("stream")
+            if key == "rows":
+                walked = _walk_rows(reader, shape_of(stream) if isinstance(stream, str) else None)
+                message[key] = ()
+            elif key == "columns":
+                message[key] = _walk_columns(reader)
+            else:
+                message[key] = reader.unpack()
+        if reader.tell() != len(body):
+            raise ValueError("bytes are left over after the map")
+        return message, walked
+    except Exception as problem:
+        raise protocol.broken(problem) from None
+
+
+def _walk_rows(reader: Any, shape: Shape | None) -> Payload:
+    out = Payload("rows", shape=shape)
+    rows: list[Any] = []
+    pieces: list[pa.RecordBatch] = []
+    total = left = reader.read_array_header()
+    while left:
+        piece = list(islice(reader, min(PIECE, left)))
+        if len(piece) < min(PIECE, left):
+            raise ValueError("the frame ends inside `rows`")
+        if shape is None:
+            rows.extend(piece)
+        elif out.error is None:
+            try:
+                pieces.append(columns.rows_to_batch(piece, shape.names, shape.types, total - left))
+            except DsmsError as problem:
+                out.error = problem
+        left -= len(piece)
+    if shape is None:
+        out.raw = rows
+    else:
+        out.batch = concat(pieces, shape)
+    return out
+
+
+def _walk_columns(reader: Any) -> dict[str, list[Any]]:
+    out: dict[str, list[Any]] = {}
+    for _ in range(reader.read_map_header()):
+        name = reader.unpack()
+        left = reader.read_array_header()
+        values: list[Any] = []
+        while left:
+            piece = list(islice(reader, min(8 * PIECE, left)))
+            if not piece:
+                raise ValueError("the frame ends inside `columns`")
+            values.extend(piece)
+            left -= len(piece)
+        out[name] = values
+    return out

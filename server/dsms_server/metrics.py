@@ -1,0 +1,94 @@
+"""Prometheus metrics of the server, and the engine's own counters beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from dsms.api import IngestReport
+
+LAG_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+
+class Metrics:
+    """One registry per server, so that several servers may live in one process."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.sessions = Gauge("dsms_sessions", "open sessions", registry=registry)
+        self.sessions_total = Counter("dsms_sessions_opened", "sessions ever opened", registry=registry)
+        self.requests = Counter("dsms_requests", "requests by name", ["op"], registry=registry)
+        self.errors = Counter("dsms_errors", "errors answered by code", ["code"], registry=registry)
+        self.frames_in = Counter("dsms_frames_received", "frames received", registry=registry)
+        self.bytes_in = Counter("dsms_received_bytes", "bytes received", registry=registry)
+        self.bytes_out = Counter("dsms_sent_bytes", "bytes sent", registry=registry)
+        self.rows = Counter("dsms_ingested_rows", "rows received by what became of them", ["fate"], registry=registry)
+        self.pushes = Counter("dsms_pushes", "result pushes handed to sessions", registry=registry)
+        self.paused = Counter("dsms_reading_paused", "times a writer was slowed", registry=registry)
+        self.slow_readers = Gauge("dsms_slow_readers", "subscriptions ended because of DS620", registry=registry)
+        self.unprocessed = Gauge("dsms_unprocessed_bytes", "bytes of requests not yet answered", registry=registry)
+        self.waiting = Gauge("dsms_waiting_lanes", "writers with work for the engine thread", registry=registry)
+        self.busy = Gauge("dsms_engine_busy_seconds", "time the engine thread has worked", registry=registry)
+        self.slices = Histogram(
+            "dsms_slice_seconds", "duration of one slice of engine work", ["kind"], registry=registry,
+            buckets=LAG_BUCKETS,
+        )  # fmt: skip
+        self.lag = Histogram(
+            "dsms_loop_lag_seconds", "how late the event loop wakes up", registry=registry, buckets=LAG_BUCKETS
+        )
+        self.lag_now = Gauge("dsms_loop_lag_last_seconds", "the latest measured lag", registry=registry)
+        self.engine: Mapping[str, Any] = {}
+        registry.register(_EngineCollector(self))  # type: ignore[arg-type]
+
+    def count_rows(self, report: IngestReport) -> None:
+        for fate in ("accepted", "late", "refused"):
+            if count := getattr(report, fate):
+                self.rows.labels(fate).inc(count)
+
+    def observe_slice(self, kind: str, seconds: float) -> None:
+        self.slices.labels(kind).observe(seconds)
+
+    def observe_lag(self, seconds: float) -> None:
+        self.lag.observe(seconds)
+        self.lag_now.set(seconds)
+
+    def text(self) -> bytes:
+        """The exposition format of everything."""
+        return generate_latest(self.registry)
+
+
+class _EngineCollector:
+    """`Engine.stats()` as gauges: flat numbers, and one label for what is counted per stream or per query."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        stats = self._metrics.engine
+        for name, value in stats.items():
+            if _is_number(value):
+                family = GaugeMetricFamily(f"dsms_engine_{name}", f"engine: {name}")
+                family.add_metric([], float(value))
+                yield family
+            elif isinstance(value, Mapping):
+                yield from _labelled(name, value)
+
+
+def _labelled(kind: str, objects: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
+    label = {"streams": "stream", "queries": "query", "tables": "table"}.get(kind, kind)
+    families: dict[str, GaugeMetricFamily] = {}
+    for name, counters in objects.items():
+        for counter, value in counters.items():
+            if not _is_number(value):
+                continue
+            if counter not in families:
+                families[counter] = GaugeMetricFamily(f"dsms_{label}_{counter}", f"{label}: {counter}", labels=[label])
+            families[counter].add_metric([name], float(value))
+    yield from families.values()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

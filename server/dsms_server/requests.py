@@ -1,0 +1,283 @@
+"""What a session asks: each request checked, queued in the writer's lane, answered.
+
+Requests of one session are worked on in the order they came, except `ping` and `cancel`, which are answered at once.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dsms.api import IngestReport, Result, Rows, Subscription
+from dsms.errors import DsmsError, UsageError
+from dsms_client.protocol import VERSION
+from dsms_server.core import Feed
+from dsms_server.encode import ROWS_PIECE, result_reply
+from dsms_server.worker import Job, Lane, Steps, Urgency, internal
+
+if TYPE_CHECKING:
+    from dsms_server.session import Session
+
+Message = dict[str, Any]
+
+
+class Requests:
+    """The requests of one session that wait or run, and its subscriptions."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.server = session.server
+        self.feeds: dict[str, Feed] = {}
+        self.client: str | None = None
+        self.lane = Lane()
+        self.jobs: dict[Any, Job] = {}
+        self.statements_wait = 0
+        self.waiting_ingests = 0
+        self._authenticated = self.server.config.token is None
+
+    def handle(self, message: Message, size: int) -> None:
+        """Start work on a well-formed request of `size` bytes; they are released when it is answered."""
+        op, ident = message["op"], message.get("id")
+        self.server.metrics.requests.labels(op).inc()
+        try:
+            self._admit(op, ident)
+            getattr(self, f"_{op}")(message, ident, size)
+        except DsmsError as problem:
+            self.session.refuse(ident, problem)
+            self.session.release(size)
+
+    def _admit(self, op: str, ident: Any) -> None:
+        if not isinstance(ident, (int, str)):
+            raise UsageError("DS603", f"`{op}` needs an `id`, an integer or text that its reply repeats")
+        if not self._authenticated and op != "hello":
+            raise UsageError("DS605", "this server asks for a token", hint="begin with hello{version, token}")
+        if ident in self.jobs:
+            raise UsageError("DS603", f"the id {ident!r} belongs to a request that still waits for its answer")
+        if self.server.stopping and op not in ("ping", "cancel"):
+            raise UsageError("DS630", "the server is stopping")
+        if op not in ("ingest", "cancel", "ping") and len(self.jobs) >= self.server.config.max_requests:
+            raise UsageError("DS622", f"{len(self.jobs)} requests of this session wait already")
+
+    # -- answered at once ---------------------------------------------------------------------------------------
+
+    def _hello(self, message: Message, ident: Any, size: int) -> None:
+        if message["version"] != VERSION:
+            raise UsageError("DS606", f"this server speaks version {VERSION}, not {message['version']}")
+        self._check_token(message.get("token"))
+        form = message.get("data", "rows")
+        if form not in ("rows", "arrow"):
+            raise UsageError("DS604", f"`data` is rows or arrow, not {form!r}")
+        self.session.form = form
+        if message.get("client") is not None:
+            self.client = message["client"]
+            self.lane = self.server.lane_of(self.client, self.session)
+        self.session.reply(
+            ident, version=VERSION, server=self.server.version, data=form, max_frame=self.server.config.max_frame
+        )
+        self.session.release(size)
+
+    def _check_token(self, token: str | None) -> None:
+        secret = self.server.config.token
+        if secret is not None and not hmac.compare_digest((token or "").encode(), secret.encode()):
+            what = "the token is wrong" if token else "this server asks for a token"
+            raise UsageError("DS605", what, hint="give the token that `dsms serve --token` was given")
+        self._authenticated = True
+        self.session.trusted()
+
+    def _ping(self, message: Message, ident: Any, size: int) -> None:
+        self.session.reply(ident)
+        self.session.release(size)
+
+    def _names(self, message: Message, ident: Any, size: int) -> None:
+        kinds = {
+            kind: {name: [[c.name, c.type] for c in columns] for name, columns in named.items()}
+            for kind, named in self.server.core.names.items()
+        }
+        self.session.reply(ident, **kinds)
+        self.session.release(size)
+
+    def _cancel(self, message: Message, ident: Any, size: int) -> None:
+        job = self.jobs.get(message["request"])
+        if job is not None:
+            job.cancel.set()
+            if self.server.core.worker.drop(job):
+                job.done(None, UsageError("DS610", "the statement was cancelled"))
+        self.session.reply(ident, cancelled=job is not None)
+        self.session.release(size)
+
+    # -- answered by the engine thread --------------------------------------------------------------------------
+
+    def _queue(
+        self,
+        ident: Any,
+        size: int,
+        kind: str,
+        urgency: Urgency,
+        steps: Callable[[Job], Steps],
+        answer: Callable[[Any], None],
+        failed: Callable[[DsmsError], None] | None = None,
+    ) -> Job:
+        def done(result: Any, error: BaseException | None) -> None:
+            self.jobs.pop(ident, None)
+            self.statements_wait -= kind == "execute"
+            self.waiting_ingests -= kind == "ingest"
+            if error is None:
+                answer(result)
+            else:
+                problem = error if isinstance(error, DsmsError) else internal(error, kind)
+                (failed or (lambda p: self.session.refuse(ident, p)))(problem)
+            self.session.release(size)
+
+        job = Job(lambda: steps(job), done, urgency, kind=kind)
+        self.jobs[ident] = job
+        self.statements_wait += kind == "execute"
+        self.waiting_ingests += kind == "ingest"
+        return self.server.core.worker.submit(job, self.lane)
+
+    def _execute(self, message: Message, ident: Any, size: int) -> None:
+        sql, core = message["sql"], self.server.core
+        self._queue(
+            ident, size, "execute", Urgency.STATEMENT,
+            lambda job: core.execute_steps(sql, job.cancel),
+            lambda results: self._answer_results(ident, results, None),
+            lambda problem: self._answer_results(ident, list(getattr(problem, "done", [])), problem),
+        )  # fmt: skip
+
+    def _answer_results(self, ident: Any, results: list[Result], problem: DsmsError | None) -> None:
+        if problem is not None and not results:
+            self.session.refuse(ident, problem)
+            return
+        if problem is not None:
+            self.server.metrics.errors.labels(problem.code).inc()
+        fields = problem.fields() if problem is not None else None
+        args = (ident, results, self.session.form, self.server.config.max_reply, fields)
+        rows = sum(r.data.num_rows for r in results if isinstance(r, Rows))
+        if rows > ROWS_PIECE:
+            self.server.loop.create_task(self._answer_big(args))
+            return
+        try:
+            self.session.write(result_reply(*args))
+        except DsmsError as too_large:
+            self.session.refuse(ident, too_large)
+
+    async def _answer_big(self, args: Any) -> None:
+        """Encode in another thread; the session counts as busy until it is written."""
+        self.session.hold(1)
+        try:
+            self.session.write(await self.server.loop.run_in_executor(self.server.pool, result_reply, *args))
+        except DsmsError as problem:
+            self.session.refuse(args[0], problem)
+        finally:
+            self.session.release(1)
+
+    def _ingest(self, message: Message, ident: Any, size: int) -> None:
+        stream, payload, core = message["stream"], message["payload"], self.server.core
+        client, seq = self.client, message.get("seq")
+        if seq is not None and client is None:
+            raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
+        at_once = message.get("wait") is False and payload.shape is not None and payload.error is None
+
+        def answer(report: IngestReport) -> None:
+            core.heat()
+            self.server.metrics.count_rows(report)
+            if not at_once:
+                self.session.reply(ident, **_report_fields(report))
+
+        def failed(problem: DsmsError) -> None:
+            if not at_once:
+                self.session.refuse(ident, problem)
+
+        self._queue(
+            ident, size, "ingest", Urgency.BULK,
+            lambda job: core.ingest_steps(stream, payload, client, seq, job.cancel), answer, failed,
+        )  # fmt: skip
+        if at_once:
+            self.session.reply(ident, queued=True)
+
+    def _heartbeat(self, message: Message, ident: Any, size: int) -> None:
+        core = self.server.core
+        self._queue(
+            ident, size, "heartbeat", Urgency.CONTROL,
+            lambda job: core.heartbeat_steps(message["stream"], message["ts"]),
+            lambda result: self.session.reply(ident),
+        )  # fmt: skip
+
+    def _end(self, message: Message, ident: Any, size: int) -> None:
+        core = self.server.core
+        self._queue(
+            ident, size, "end", Urgency.CONTROL,
+            lambda job: core.end_steps(message["stream"]), lambda result: self.session.reply(ident),
+        )  # fmt: skip
+
+    def _subscribe(self, message: Message, ident: Any, size: int) -> None:
+        core, feed = self.server.core, Feed(self.session, message["query"])
+        if any(query.lower() == feed.query.lower() for query in self.feeds):
+            raise _subscribed(feed.query)
+
+        def answer(sub: Subscription) -> None:
+            if self.session.closed:
+                self._detach(feed)
+                return
+            if feed.query in self.feeds:
+                self._detach(feed)
+                self.session.refuse(ident, _subscribed(feed.query))
+                return
+            self.feeds[feed.query] = feed
+            columns = [c.name for c in sub.columns]
+            self.session.reply(ident, query=feed.query, columns=columns, types=list(feed.types))
+            core.grant(feed)
+
+        self._queue(
+            ident, size, "subscribe", Urgency.CONTROL,
+            lambda job: core.subscribe_steps(feed, message.get("from")), answer,
+        )  # fmt: skip
+
+    def _unsubscribe(self, message: Message, ident: Any, size: int) -> None:
+        name, core = message["query"], self.server.core
+        found = [f for q, f in self.feeds.items() if name in (q, q.lower()) or name.lower() == q.lower()]
+        if not found:
+            raise UsageError("DS633", f"this session has no subscription to {name}",
+                             hint=f"it has {', '.join(self.feeds) or 'none'}")  # fmt: skip
+        feed = found[0]
+
+        def answer(result: Any) -> None:
+            self.feeds.pop(feed.query, None)
+            self.session.forget(feed)
+            self.session.reply(ident)
+
+        self._queue(
+            ident, size, "unsubscribe", Urgency.CONTROL, lambda job: core.unsubscribe_steps(feed), answer
+        )  # fmt: skip
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def cancel_all(self) -> None:
+        for job in self.jobs.values():
+            job.cancel.set()
+
+    def lost(self) -> None:
+        """The connection is gone: accepted rows are still applied, statements nobody waits for are stopped."""
+        for job in list(self.jobs.values()):
+            if job.kind == "execute":
+                job.cancel.set()
+        for feed in self.feeds.values():
+            self._detach(feed)
+        self.feeds.clear()
+
+    def _detach(self, feed: Feed) -> None:
+        core = self.server.core
+        core.worker.submit(Job(lambda: core.unsubscribe_steps(feed), lambda r, e: None, Urgency.CONTROL))
+
+
+def _subscribed(query: str) -> UsageError:
+    return UsageError("DS632", f"this session has a subscription to {query} already")
+
+
+def _report_fields(report: IngestReport) -> dict[str, Any]:
+    fields: dict[str, Any] = {"accepted": report.accepted, "late": report.late, "refused": report.refused}
+    if report.repeated:
+        fields["repeated"] = True
+    if report.reasons:
+        fields["reasons"] = list(report.reasons)
+    return fields

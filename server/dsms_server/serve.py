@@ -1,0 +1,78 @@
+"""`dsms serve`: build the engine, warm its kernels, listen until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dsms_server.config import Config
+from dsms_server.server import Server
+
+Say = Callable[[str], None]
+
+
+def run(config: Config, say: Say, warm: bool = True) -> int:
+    """Serve until told to stop; returns the exit code.  `say` prints a line for the person who started it."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    sys.setswitchinterval(0.0005)  # the event loop must get the interpreter from the engine thread in time
+    if warm:
+        warm_kernels(say)
+    engine = make_engine(config)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(engine, config, say))
+    return 0
+
+
+def make_engine(config: Config) -> Any:
+    """The engine with the configured limits, over the catalog in `config.data` if there is one."""
+    from dsms.engine import Engine
+    from dsms.settings import Settings
+
+    limits = {"queries": config.max_queries, "state_bytes": config.state_bytes,
+              "result_log_rows": config.result_log_rows, "subscriber_bytes": config.subscriber_bytes}  # fmt: skip
+    known = {name: value for name, value in limits.items() if value is not None and hasattr(Settings(), name)}
+    catalog = None
+    if config.data is not None:
+        Path(config.data).mkdir(parents=True, exist_ok=True)
+        catalog = str(Path(config.data) / "catalog.sqlite")
+    return Engine(catalog, Settings(**known))
+
+
+def warm_kernels(say: Say) -> None:
+    """Compile, or load from the cache, what registrations need, before anybody waits for it."""
+    from dsms import warmup
+
+    warmup.warm(say)
+
+
+async def _serve(engine: Any, config: Config, say: Say) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop.set)
+    server = Server(engine, config)
+    await server.start()
+    http = f", http://{config.host}:{server.http_port}/metrics" if server.http_port else ""
+    say(f"dsms listens on {config.host}:{server.port}{http}")
+    await stop.wait()
+    say("stopping: finishing what was accepted")
+    for number in (signal.SIGTERM, signal.SIGINT):  # a second signal ends the process at once
+        with contextlib.suppress(NotImplementedError):
+            loop.remove_signal_handler(number)
+    await server.stop()
+    say("stopped")
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

@@ -1,0 +1,157 @@
+"""The server: listens, admits sessions, keeps the totals, stops gracefully."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from weakref import WeakValueDictionary
+
+from dsms.errors import UsageError
+from dsms_server import clock
+from dsms_server.config import Config
+from dsms_server.core import Core
+from dsms_server.metrics import Metrics
+from dsms_server.session import Session
+from dsms_server.worker import Lane
+
+LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
+PUSH_SECONDS = 1.0  # what readers get at the stop to take the results that wait for them
+
+
+class Server:
+    """`engine` is owned by the server from `start` on and closed by `stop`."""
+
+    version = "dsms 0.1.0"
+
+    def __init__(self, engine: Any, config: Config) -> None:
+        self.config = config
+        self.metrics = Metrics()
+        self.sessions: set[Session] = set()
+        self.held: set[Session] = set()  # whose reading is stopped
+        self.unprocessed = 0
+        self.stopping = False
+        self.port = 0
+        self.http_port: int | None = None
+        self._engine = engine
+        self._lanes: WeakValueDictionary[str, Lane] = WeakValueDictionary()
+        self._owners: dict[str, Session] = {}
+
+    async def start(self) -> None:
+        """Listen; `port` and `http_port` tell where."""
+        self.loop = asyncio.get_running_loop()
+        self.pool = ThreadPoolExecutor(2, thread_name_prefix="dsms-codec")
+        self.core = Core(self._engine, self.loop, self.config.subscriber_bytes)
+        self.core.worker.observe = self.metrics.observe_slice
+        await self.core.start()
+        self._listener = await self.loop.create_server(
+            lambda: Session(self), self.config.host, self.config.port, ssl=_tls(self.config), backlog=512
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
+        self._http = None
+        if self.config.http_port is not None:
+            from dsms_server.http import start_http
+
+            self._http, self.http_port = await start_http(self)
+        self._lag_due = self.loop.time() + LAG_PERIOD
+        self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
+
+    async def stop(self) -> None:
+        """Accept nothing more, finish what was accepted, end the subscriptions, close the engine."""
+        if self.stopping:
+            return
+        self.stopping = True
+        self._lag_timer.cancel()
+        self._listener.close()
+        await self._drain()
+        for session in list(self.sessions):
+            session.farewell(UsageError("DS630", "the server is stopping"))
+        await self._flush()
+        await self.core.stop()
+        for session in list(self.sessions):
+            session.transport.abort()
+        if self._http is not None:
+            await self._http.cleanup()
+        self.pool.shutdown(wait=False)
+
+    async def _drain(self) -> None:
+        until = clock.elapsed() + self.config.stop_seconds
+        while any(s.unprocessed for s in self.sessions) and clock.elapsed() < until:
+            await asyncio.sleep(0.005)
+        for session in self.sessions:
+            session.requests.cancel_all()
+        until = clock.elapsed() + PUSH_SECONDS
+        await self.core.worker.call(lambda: None)  # what this slice hands over is in the outboxes when it returns
+        while not all(s.quiet for s in self.sessions) and clock.elapsed() < until:
+            await asyncio.sleep(0.005)
+
+    async def _flush(self) -> None:
+        until = clock.elapsed() + min(1.0, self.config.stop_seconds)
+        while self.sessions and clock.elapsed() < until:
+            await asyncio.sleep(0.005)
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def admit(self, session: Session) -> UsageError | None:
+        """Count a new session in, or say why not."""
+        if self.stopping:
+            return UsageError("DS630", "the server is stopping")
+        if len(self.sessions) >= self.config.max_sessions:
+            return UsageError(
+                "DS621",
+                f"all {self.config.max_sessions} sessions are taken",
+                hint="close one, or start the server with a larger --max-sessions",
+            )
+        self.sessions.add(session)
+        self.metrics.sessions_total.inc()
+        return None
+
+    def gone(self, session: Session) -> None:
+        self.sessions.discard(session)
+        self.held.discard(session)
+        if session.requests.client is not None and self._owners.get(session.requests.client) is session:
+            del self._owners[session.requests.client]
+
+    def lane_of(self, client: str, session: Session) -> Lane:
+        """The lane of a named writer.  A second session of that name takes over and the first is ended."""
+        owner = self._owners.get(client)
+        if owner is not None and owner is not session:
+            owner.dismiss(UsageError("DS631", f"another session has taken over the writer's name {client}"))
+        self._owners[client] = session
+        lane = self._lanes.get(client)
+        if lane is None:
+            lane = self._lanes[client] = Lane()
+        return lane
+
+    def relax(self) -> None:
+        """Work was finished: those who wait because of the total may go on."""
+        for session in list(self.held):
+            session.regulate()
+
+    # -- figures ------------------------------------------------------------------------------------------------
+
+    def update_gauges(self) -> None:
+        m = self.metrics
+        m.sessions.set(len(self.sessions))
+        m.unprocessed.set(self.unprocessed)
+        m.waiting.set(self.core.worker.waiting)
+        m.busy.set(self.core.worker.busy_seconds)
+        m.slow_readers.set(self.core.slow_readers)
+
+    def _measure_lag(self) -> None:
+        self.metrics.observe_lag(max(0.0, self.loop.time() - self._lag_due))
+        self._lag_due = self.loop.time() + LAG_PERIOD
+        self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    if config.tls_cert is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(config.tls_cert, config.tls_key)
+    except (OSError, ssl.SSLError) as problem:
+        raise UsageError("DS640", f"cannot use the certificate {config.tls_cert}: {problem}") from None
+    return context

@@ -1,0 +1,299 @@
+"""One connection: bytes in, frames out, and the brakes on both.
+
+Reading stops while this session's unprocessed bytes are over their bound, or while its own replies pile up unread, so a
+fast writer is slowed and nothing is dropped.  Result pushes are taken from the engine only when the ones before them
+have gone to the socket, so a slow reader fills its subscription's bounded buffer and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from dsms.api import Push
+from dsms.errors import DsmsError, UsageError
+from dsms_client.protocol import pack
+from dsms_server import clock
+from dsms_server.core import Feed
+from dsms_server.decode import SMALL, decode
+from dsms_server.encode import push_frames
+from dsms_server.frames import Foreign, FrameBuffer, Oversized
+from dsms_server.requests import Requests
+from dsms_server.worker import internal
+
+if TYPE_CHECKING:
+    from dsms_server.server import Server
+
+log = logging.getLogger("dsms.server")
+UNKNOWN_LIMIT = 64 << 10  # bytes of a frame from a peer that has not shown its token yet
+WRITE_HIGH = 256 << 10  # bytes in the transport at which pushes wait
+LINGER_SECONDS = 1.0  # how long a refused peer may go on talking before the connection is cut
+TURN_SECONDS = 0.002  # how long pushes are written before other sessions get their turn
+
+
+class Session(asyncio.BufferedProtocol):
+    """The protocol object of one connection."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.transport: Any = None
+        self.requests = Requests(self)
+        self.unprocessed = 0
+        self.closed = False
+        self.form = "rows"
+        self._buffer = FrameBuffer(UNKNOWN_LIMIT if server.config.token else server.config.max_frame)
+        self._intake: deque[bytes | bytearray] = deque()
+        self._decoding = False
+        self._outbox: deque[tuple[Feed, Iterator[bytes], bool]] = deque()
+        self._pumping: asyncio.Handle | None = None
+        self._write_paused = False
+        self._read_paused = False
+        self._half_closed = False
+        self._discarding = False
+
+    # -- asyncio callbacks --------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.transport.set_write_buffer_limits(high=WRITE_HIGH)
+        problem = self.server.admit(self)
+        if problem is not None:
+            self.refuse(None, problem)
+            self.linger()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._discarding:
+            return
+        self.server.metrics.bytes_in.inc(nbytes)
+        self._buffer.filled(nbytes)
+        try:
+            for body in self._buffer.frames():
+                self._accept(body)
+        except Foreign as problem:
+            self._answer_foreigner(problem)
+        except Oversized as problem:
+            self.refuse(None, problem)
+            self.linger()
+        self.regulate()
+
+    def eof_received(self) -> bool:
+        """The peer has said all; what it asked is still answered."""
+        self._half_closed = True
+        if self._discarding:
+            self.transport.close()
+        self.close_if_done()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._outbox.clear()
+        self.requests.lost()
+        self.server.gone(self)
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        self.regulate()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self.regulate()
+        self._pump()
+
+    # -- in -----------------------------------------------------------------------------------------------------
+
+    def trusted(self) -> None:
+        """The peer has shown its token (or none is asked): full-size frames from now on."""
+        self._buffer.limit = self.server.config.max_frame
+
+    def _accept(self, body: bytes | bytearray) -> None:
+        self.server.metrics.frames_in.inc()
+        self.hold(len(body))
+        self._intake.append(body)
+        if not self._decoding:
+            self._take_in()
+
+    def _take_in(self) -> None:
+        """Decode what has come, in order: small frames here, big ones in another thread."""
+        while self._intake and not self._discarding:
+            body = self._intake.popleft()
+            if len(body) > SMALL:
+                self._decoding = True
+                self.server.loop.create_task(self._take_in_big(body))
+                return
+            try:
+                message = decode(body, self._shape_of())
+            except DsmsError as problem:
+                self._undecodable(problem, len(body))
+            else:
+                self.requests.handle(message, len(body))
+
+    async def _take_in_big(self, body: bytes | bytearray) -> None:
+        try:
+            message = await self.server.loop.run_in_executor(self.server.pool, decode, body, self._shape_of())
+        except DsmsError as problem:
+            self._undecodable(problem, len(body))
+        except Exception as problem:
+            log.exception("decoding a frame failed")
+            self._undecodable(internal(problem, "decoding a frame"), len(body))
+        else:
+            self.requests.handle(message, len(body))
+        self._decoding = False
+        self._take_in()
+
+    def _shape_of(self) -> Any:
+        # a statement on its way in this session may create or change the stream: then the engine thread converts
+        return (lambda stream: None) if self.requests.statements_wait else self.server.core.shape_of
+
+    def _undecodable(self, problem: DsmsError, size: int) -> None:
+        self.refuse(getattr(problem, "request_id", None), problem)
+        self.release(size)
+
+    def _answer_foreigner(self, problem: Foreign) -> None:
+        self.server.metrics.errors.labels(problem.code).inc()
+        if problem.speaks.startswith("HTTP"):
+            http = self.server.config.http_port
+            where = f"; metrics are on port {http}, at /metrics" if http else ""
+            line = f"{problem.message}{where}\n".encode()
+            head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {len(line)}\r\n"
+            self.write(head.encode() + b"Connection: close\r\n\r\n" + line)
+        elif problem.speaks == "TLS":
+            problem.hint = "connect without TLS, or start the server with --tls-cert and --tls-key"
+            self.write(pack({"id": None, "error": problem.fields()}))
+        else:
+            self.write(f"{problem.message}\n".encode())
+        self.linger()
+
+    # -- brakes -------------------------------------------------------------------------------------------------
+
+    def hold(self, size: int) -> None:
+        self.unprocessed += size
+        self.server.unprocessed += size
+
+    def release(self, size: int) -> None:
+        """A request of this many bytes has been dealt with."""
+        self.unprocessed -= size
+        self.server.unprocessed -= size
+        self.regulate()
+        self.server.relax()
+        self.close_if_done()
+
+    def regulate(self) -> None:
+        """Stop or resume reading, as the amount of unfinished work says."""
+        if self.closed or self.transport.is_closing():
+            return
+        stop = self._must_wait()
+        if stop and not self._read_paused:
+            self.transport.pause_reading()
+            self.server.metrics.paused.inc()
+        elif not stop and self._read_paused:
+            self.transport.resume_reading()
+        self._read_paused = stop
+        self.server.held.discard(self)
+        if stop:
+            self.server.held.add(self)
+
+    def _must_wait(self) -> bool:
+        config = self.server.config
+        if self._discarding:
+            return False
+        bound = config.unprocessed_bytes // (2 if self._read_paused else 1)
+        return (
+            self._write_paused
+            or self.unprocessed > bound
+            or self.requests.waiting_ingests >= config.max_requests
+            or (self.unprocessed > 0 and self.server.unprocessed > config.total_unprocessed_bytes)
+        )
+
+    # -- out ----------------------------------------------------------------------------------------------------
+
+    def write(self, frame: bytes) -> None:
+        if not self.closed and not self.transport.is_closing():
+            self.server.metrics.bytes_out.inc(len(frame))
+            self.transport.write(frame)
+
+    def reply(self, ident: Any, **fields: Any) -> None:
+        self.write(pack({"id": ident, "ok": True, **fields}))
+
+    def refuse(self, ident: Any, problem: DsmsError) -> None:
+        """Answer a request with an error."""
+        self.server.metrics.errors.labels(problem.code).inc()
+        self.write(pack({"id": ident, "error": problem.fields()}))
+
+    def deliver(self, feed: Feed, pushes: list[Push]) -> None:
+        """Pushes of one subscription; `grant` asks for more once they are in the socket."""
+        if self.closed or self.requests.feeds.get(feed.query) is not feed:
+            return
+        ended = any(push.kind == "end" for push in pushes)
+        if ended:
+            del self.requests.feeds[feed.query]
+        frames = chain.from_iterable(push_frames(push, feed.types, self.form) for push in pushes)
+        self.server.metrics.pushes.inc(len(pushes))
+        self._outbox.append((feed, frames, ended))
+        if self._pumping is None:
+            self._pump()
+
+    def forget(self, feed: Feed) -> None:
+        """Drop what waits for a subscription that has been given up."""
+        self._outbox = deque(entry for entry in self._outbox if entry[0] is not feed)
+
+    def _pump(self) -> None:
+        self._pumping = None
+        until = clock.elapsed() + TURN_SECONDS
+        while self._outbox and not self._write_paused and not self.closed:
+            feed, frames, ended = self._outbox[0]
+            frame = next(frames, None)
+            if frame is not None:
+                self.write(frame)
+            else:
+                self._outbox.popleft()
+                if not ended:
+                    self.server.core.grant(feed)
+            if clock.elapsed() > until:
+                self._pumping = self.server.loop.call_soon(self._pump)
+                return
+        self.close_if_done()
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing it asked is unanswered, nothing waits to be written."""
+        return not (self.unprocessed or self._outbox or self._intake or self._decoding)
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def close_if_done(self) -> None:
+        if self._half_closed and self.quiet and not self.requests.feeds and not self.closed:
+            self.transport.close()
+
+    def linger(self) -> None:
+        """Say no more, let the peer read what was said: an immediate close would wipe it out on the way."""
+        self._discarding = True
+        self._intake.clear()
+        self.regulate()
+        if self.transport.is_closing():
+            return
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.server.loop.call_later(LINGER_SECONDS, self.transport.close)
+
+    def dismiss(self, problem: UsageError) -> None:
+        """End the session from this side, with the reason as a last frame."""
+        if not self.closed:
+            self.refuse(None, problem)
+            self.transport.close()
+
+    def farewell(self, problem: UsageError) -> None:
+        """The server stops: each subscription gets its `end`, then the connection is closed."""
+        for feed in list(self.requests.feeds.values()):
+            self.forget(feed)
+            self.write(pack({"push": feed.query, "seq": feed.next_seq, "kind": "end", "at": None, "data": None,
+                             "message": problem.message, "code": problem.code}))  # fmt: skip
+        self.requests.feeds.clear()
+        if not self.closed:
+            self.transport.close()

@@ -1,0 +1,195 @@
+"""The one thread in which the engine runs, fed by lanes of jobs.
+
+A lane keeps the order of one writer's requests; at most its first job competes for the thread.  A job is a generator:
+each `next` is one slice of work, after which the job goes back and others may pass, so a statement or a heartbeat
+never waits longer than a slice behind a big frame.  Who is next: arrival order with a handicap (`Urgency`), hence
+nothing starves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from dsms.api import Cancel
+from dsms.errors import DsmsError, InternalError
+from dsms_server.clock import elapsed
+
+log = logging.getLogger("dsms.server")
+Steps = Generator[None, None, Any]
+
+
+class Urgency(IntEnum):
+    """How many slices that came earlier a job may overtake."""
+
+    BULK = 0
+    STATEMENT = 64
+    CONTROL = 256
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Work for the engine thread; `done(result, error)` is called once, on the event loop."""
+
+    start: Callable[[], Steps]
+    done: Callable[[Any, BaseException | None], None]
+    urgency: Urgency = Urgency.STATEMENT
+    cancel: Cancel = field(default_factory=Cancel)
+    kind: str = "job"
+    steps: Steps | None = None
+    lane: Lane | None = None
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Lane:
+    """Jobs that run one after the other, in the order they were submitted."""
+
+    jobs: deque[Job] = field(default_factory=deque)
+
+
+class Worker:
+    """The engine thread.  `submit`, `call` and `stop` belong to the event loop; `idle` is run after each slice."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._heap: list[tuple[int, int, Job]] = []
+        self._count = 0
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="dsms-engine", daemon=True)
+        self.after_slice: Callable[[], None] = lambda: None
+        self.busy_seconds = 0.0
+        self.observe: Callable[[str, float], None] = lambda kind, seconds: None
+        self.running: Job | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def waiting(self) -> int:
+        """Lanes that have work."""
+        return len(self._heap)
+
+    def submit(self, job: Job, lane: Lane | None = None) -> Job:
+        """Queue a job at the end of its lane (a lane of its own if None).  Any thread may call it."""
+        with self._wake:
+            job.lane = lane or Lane()
+            job.lane.jobs.append(job)
+            if len(job.lane.jobs) == 1:
+                self._push(job)
+                self._wake.notify()
+        return job
+
+    def call(self, function: Callable[[], Any], urgency: Urgency = Urgency.CONTROL) -> asyncio.Future[Any]:
+        """Run a short function in the engine thread; the result comes as a future of the event loop."""
+        future = self._loop.create_future()
+
+        def steps() -> Steps:
+            return function()
+            yield
+
+        def done(result: Any, error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        self.submit(Job(steps, done, urgency))
+        return future
+
+    def drop(self, job: Job) -> bool:
+        """Take a job that has not begun out of its lane; False if it runs, or ran, already."""
+        with self._wake:
+            lane = job.lane
+            if lane is None or job not in lane.jobs or job.steps is not None:
+                return False
+            first = lane.jobs[0] is job
+            lane.jobs.remove(job)
+            if first:
+                self._heap = [entry for entry in self._heap if entry[2] is not job]
+                heapq.heapify(self._heap)
+                if lane.jobs:
+                    self._push(lane.jobs[0])
+            return True
+
+    async def stop(self) -> None:
+        """Finish what was submitted, then end the thread."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        await self._loop.run_in_executor(None, self._thread.join)
+
+    def _push(self, job: Job) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (self._count - job.urgency, self._count, job))
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._heap:
+                    if self._stopping:
+                        return
+                    self._wake.wait()
+                job = heapq.heappop(self._heap)[2]
+                if job.steps is None:
+                    job.steps = job.start()
+                self.running = job
+            self._slice(job)
+
+    def _slice(self, job: Job) -> None:
+        began = elapsed()
+        result, error, more = _advance(job)
+        try:
+            self.after_slice()
+        except Exception:
+            log.exception("delivering results failed")
+        self.running = None
+        took = elapsed() - began
+        self.busy_seconds += took
+        self.observe(job.kind, took)
+        with self._wake:
+            assert job.lane is not None
+            if more:
+                self._push(job)
+                return
+            job.lane.jobs.popleft()
+            if job.lane.jobs:
+                self._push(job.lane.jobs[0])
+        self._loop.call_soon_threadsafe(job.done, result, error)
+
+
+def _advance(job: Job) -> tuple[Any, BaseException | None, bool]:
+    """One slice: (result, error, more to do)."""
+    assert job.steps is not None
+    try:
+        next(job.steps)
+        return None, None, True
+    except StopIteration as stop:
+        return stop.value, None, False
+    except DsmsError as problem:
+        return None, problem, False
+    except Exception as problem:
+        log.exception("%s failed", job.kind)
+        return None, internal(problem, job.kind), False
+
+
+def internal(problem: BaseException, doing: str) -> InternalError:
+    """DS900 for an exception that should not have happened."""
+    return InternalError(
+        "DS900",
+        f"a fault of dsms while it was at work on {doing}: {type(problem).__name__}: {problem}",
+        hint="please report this with the server's log",
+    )

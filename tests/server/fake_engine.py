@@ -1,0 +1,143 @@
+"""A tiny stand-in for dsms.engine.Engine, for tests of the server alone.
+
+It knows `CREATE STREAM s (c TYPE, ...)`, `CREATE QUERY q AS SELECT * FROM s` (every accepted row is pushed),
+`SELECT COUNT(*) FROM s`, `SELECT * FROM s`, `SELECT n` and `SPIN` (runs until cancelled).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pyarrow as pa
+
+from dsms.api import Cancel, Column, Done, IngestReport, Push, Result, Rows, Subscription
+from dsms.errors import QueryError, UsageError
+from dsms_client import columns
+
+
+class FakeEngine:
+    def __init__(self) -> None:
+        self.streams: dict[str, list[Column]] = {}
+        self.rows: dict[str, list[pa.RecordBatch]] = {}
+        self.queries: dict[str, str] = {}
+        self.logs: dict[str, list[Push]] = {}
+        self.subs: list[Subscription] = []
+        self.seqs: dict[tuple[str, str], int] = {}
+        self.now = 0
+        self.closed = False
+        self.spinning = threading.Event()
+        self.gate = threading.Event()  # `GATE` waits for it
+        self.gate.set()
+        self.calls: list[tuple] = []
+
+    def execute(self, text: str, cancel: Cancel | None = None) -> list[Result]:
+        done: list[Result] = []
+        for number, statement in enumerate(s.strip() for s in text.split(";") if s.strip()):
+            try:
+                done.append(self._one(statement, cancel or Cancel()))
+            except (QueryError, UsageError) as problem:
+                problem.statement = number
+                problem.done = done
+                raise
+        return done
+
+    def _one(self, sql: str, cancel: Cancel) -> Result:
+        if found := re.fullmatch(r"(?is)create stream (\w+)\s*\((.*)\)", sql):
+            pairs = [c.split() for c in re.split(r",(?![^(]*\))", found[2])]
+            self.streams[found[1]] = [Column(n, t) for n, t in pairs]
+            self.rows[found[1]] = []
+            return Done(f"stream {found[1]} created")
+        if found := re.fullmatch(r"(?is)create query (\w+) as select \* from (\w+)", sql):
+            self.queries[found[1]] = found[2]
+            self.logs[found[1]] = []
+            return Done(f"query {found[1]} created")
+        if found := re.fullmatch(r"(?is)select count\(\*\) from (\w+)", sql):
+            return self._rows(["count"], ["INT"], [[sum(b.num_rows for b in self.rows[found[1]])]])
+        if found := re.fullmatch(r"(?is)select \* from (\w+)", sql):
+            cols = self.streams[found[1]]
+            names, types = [c.name for c in cols], [c.type for c in cols]
+            whole = pa.Table.from_batches(self.rows[found[1]], columns.schema_of(names, types)).combine_chunks()
+            return Rows((whole.to_batches() or [columns.rows_to_batch([], names, types)])[0], tuple(types), self.now)
+        if found := re.fullmatch(r"(?is)select (\d+)", sql):
+            return self._rows([found[1]], ["INT"], [[int(found[1])]])
+        if sql.upper() == "GATE":
+            self.gate.wait(10)
+            return Done("gate passed")
+        if sql.upper() == "SPIN":
+            self.spinning.set()
+            while True:
+                cancel._event.wait(10)
+                cancel.check()
+        raise QueryError("DS100", f"cannot read {sql!r}", 1, 1 + sql.find(" "), "try SELECT 1")
+
+    def _rows(self, names, types, rows) -> Rows:
+        return Rows(columns.rows_to_batch(rows, names, types), tuple(types), self.now)
+
+    def ingest(self, stream, data, *, client=None, seq=None, cancel=None) -> IngestReport:
+        if client is not None and seq is not None:
+            if seq <= self.seqs.get((client, stream), -1):
+                return IngestReport(0, repeated=True)
+            self.seqs[client, stream] = seq
+        self.rows[stream].append(data)
+        for query, source in self.queries.items():
+            if source == stream and data.num_rows:
+                self._push(query, data)
+        return IngestReport(data.num_rows)
+
+    def _push(self, query: str, data: pa.RecordBatch) -> None:
+        log = self.logs[query]
+        seq = log[-1].seq + log[-1].data.num_rows if log else 0
+        ats = pa.array(range(seq, seq + data.num_rows), pa.int64())
+        push = Push(query, seq, "insert", seq + data.num_rows - 1, data, ats if data.num_rows > 1 else None)
+        log.append(push)
+        for sub in list(self.subs):
+            if sub.query == query:
+                self._offer(sub, push)
+
+    def _offer(self, sub: Subscription, push: Push) -> None:
+        was_empty = not sub.pending
+        sub.pending.append(push)
+        sub.pending_bytes += push.data.nbytes if push.data else 0
+        if sub.pending_bytes > sub.limit_bytes:
+            sub.pending[:] = [Push(sub.query, push.seq, "end", None, message="the reader is too slow", code="DS620")]
+            sub.closed = True
+            self.subs.remove(sub)
+        if was_empty and sub.on_ready:
+            sub.on_ready()
+
+    def heartbeat(self, stream: str, ts: int) -> None:
+        self.calls.append(("heartbeat", stream, ts))
+
+    def end(self, stream: str) -> None:
+        self.calls.append(("end", stream))
+
+    def advance(self, now: int) -> None:
+        assert now >= self.now
+        self.now = now
+
+    def subscribe(self, query, start=None, limit_bytes=None, on_ready=None) -> Subscription:
+        if query not in self.queries:
+            raise UsageError("DS402", f"there is no query `{query}`")
+        sub = Subscription(query, tuple(self.streams[self.queries[query]]), limit_bytes or 1 << 20, on_ready)
+        self.subs.append(sub)
+        for push in self.logs[query] if start is not None else []:
+            skip = max(0, start - push.seq)
+            if skip < push.data.num_rows:
+                ats = None if push.ats is None else push.ats.slice(skip)
+                self._offer(sub, Push(query, push.seq + skip, push.kind, push.at, push.data.slice(skip), ats))
+        return sub
+
+    def unsubscribe(self, sub: Subscription) -> None:
+        self.subs.remove(sub)
+
+    def names(self) -> dict:
+        return {"streams": dict(self.streams), "tables": {},
+                "queries": {q: self.streams[s] for q, s in self.queries.items()}}
+
+    def stats(self) -> dict:
+        return {"rows": sum(b.num_rows for bs in self.rows.values() for b in bs),
+                "streams": {s: {"accepted": sum(b.num_rows for b in bs)} for s, bs in self.rows.items()}, "queries": {}}
+
+    def close(self) -> None:
+        self.closed = True

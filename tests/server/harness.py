@@ -1,0 +1,118 @@
+"""A server in a thread of this process, and a raw-socket peer that speaks frames by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from typing import Any
+
+import msgpack
+import uvloop
+
+from dsms_client.protocol import HEADER, pack
+from dsms_server.config import Config
+from dsms_server.server import Server
+
+WAIT = 20.0  # seconds after which a test gives up on a socket
+
+
+class Running:
+    """A started server; `on_loop` runs a function in its event loop."""
+
+    def __init__(self, engine: Any, **options: Any) -> None:
+        self.engine = engine
+        self.config = Config(**{"port": 0, **options})
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.server = Server(engine, self.config)
+        self.await_(self.server.start())
+        self.port = self.server.port
+
+    def await_(self, coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(WAIT)
+
+    def on_loop(self, function: Any) -> Any:
+        async def run() -> Any:
+            return function()
+
+        return self.await_(run())
+
+    def stop(self) -> None:
+        self.await_(self.server.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(WAIT)
+        self._loop.close()
+
+    def peer(self, **options: Any) -> Peer:
+        return Peer(self.port, **options)
+
+
+class Peer:
+    """A TCP connection on which bytes, frames and requests are sent as a test wants them."""
+
+    def __init__(self, port: int, receive_buffer: int | None = None) -> None:
+        self.socket = socket.socket()
+        if receive_buffer is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(WAIT)
+        self.socket.connect(("127.0.0.1", port))
+        self._bytes = b""
+        self._ids = 0
+        self.pushes: list[dict] = []
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.socket.close()
+
+    def raw(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def send(self, op: str, **fields: Any) -> int:
+        """Send a request, return its id."""
+        self._ids += 1
+        self.raw(pack({"op": op, "id": self._ids, **fields}))
+        return self._ids
+
+    def ask(self, op: str, **fields: Any) -> dict:
+        """Send a request and wait for its reply; pushes that come before are kept in `pushes`."""
+        return self.reply(self.send(op, **fields))
+
+    def reply(self, ident: Any) -> dict:
+        while True:
+            message = self.read()
+            if "push" in message:
+                self.pushes.append(message)
+            elif message["id"] == ident:
+                return message
+
+    def push(self) -> dict:
+        if self.pushes:
+            return self.pushes.pop(0)
+        message = self.read()
+        assert "push" in message, message
+        return message
+
+    def read(self) -> dict:
+        """The next frame, whatever it is."""
+        (length,) = HEADER.unpack(self._take(4))
+        return msgpack.unpackb(self._take(length))
+
+    def rest(self) -> bytes:
+        """All bytes until the server closes."""
+        data, self._bytes = self._bytes, b""
+        while piece := self.socket.recv(65536):
+            data += piece
+        return data
+
+    def _take(self, count: int) -> bytes:
+        while len(self._bytes) < count:
+            piece = self.socket.recv(1 << 20)
+            if not piece:
+                raise EOFError("the server closed the connection")
+            self._bytes += piece
+        out, self._bytes = self._bytes[:count], self._bytes[count:]
+        return out
