@@ -38,6 +38,7 @@ class State:
     partitions: int = 0
     lazy: bool = False  # expiry may wait (joins); eager operators must see every expiry at its instant
     of: str = "input"  # what is kept: "input", "left", "right", "output", "output + youngest", "counts"...
+    fixed: bool = False  # `partitions` was asked for; otherwise it is a first guess, and the queue adapts
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +79,4 @@ class Phys:
     strategy: Strategy = "upa"
     width: int = 1  # number of id columns of the output edge
     rules: tuple[str, ...] = ()  # on the root: names of the rewrites that made this plan
+    notes: tuple[str, ...] = ()  # what the user should know of this node: state that grows, ...

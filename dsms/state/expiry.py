@@ -245,7 +245,7 @@ def expiry_of(state: State, store: RowStore) -> Expiry:
         case "fifo":
             return Fifo(store)
         case "calendar":
-            return Calendar(store, state.partitions or 64, adjust=not state.partitions)
+            return Calendar(store, state.partitions or 64, adjust=not state.fixed)
         case "list":
             return Searched(store)
         case _:
