@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Kind, Type
+from tests.oracle.casts import to_text
+from tests.oracle.numbers import half_away
 from tests.oracle.scalar import evaluate
-from tests.oracle.values import Value, canon, canons, compare, fits_int, round_half_away, sort_key
+from tests.oracle.values import Value, canon, canons, compare, fits_int, sort_key
 
 Args = Sequence[tuple[Value, ...]]
 
@@ -24,8 +26,8 @@ def aggregate(call: AggCall, rows: Sequence[tuple[Value, ...]]) -> Value:
     if call.filter is not None:
         rows = [r for r in rows if evaluate(call.filter, r) is True]
     args = [tuple(evaluate(a, r) for a in call.args) for r in rows]
-    if not call.args:
-        return len(args)  # COUNT(*)
+    if call.fn == "count_star":
+        return len(args)
     args = [a for a in args if a[0] is not None]
     if call.distinct:
         args = list({canons(a): a for a in reversed(args)}.values())[::-1]
@@ -52,17 +54,16 @@ def _to_float(value: Fraction) -> float:
 
 
 def to_type(value: Fraction, type_: Type) -> Value:
-    """An exact number as FLOAT, as INT, or as DECIMAL rounded half away from zero."""
+    """An exact number as FLOAT, as DECIMAL (rounded half away from zero), or as a whole number (half to even)."""
     match type_.kind:
         case Kind.FLOAT:
             return _to_float(value)
         case Kind.DECIMAL:
-            scaled = value * 10**type_.scale
-            whole = math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)
-            return Decimal(whole).scaleb(-type_.scale)
+            with localcontext() as context:
+                context.prec = 120
+                return Decimal(half_away(value * 10**type_.scale)).scaleb(-type_.scale)
         case _:
-            assert value.denominator == 1, "an INT that is not whole"
-            return int(value)
+            return round(value)
 
 
 def _sum(args: Args, call: AggCall) -> Value:
@@ -133,7 +134,8 @@ def _interpolate(values: list[Value], share: Fraction, type_: Type) -> Value:
         return to_type(_fraction(a), type_) if not _odd(a) else a
     if _odd(a) or _odd(b):
         return float(a) + (float(b) - float(a)) * float(place - low)
-    return to_type(_fraction(a) + (_fraction(b) - _fraction(a)) * (place - low), type_)
+    exact = _fraction(a) + (_fraction(b) - _fraction(a)) * (place - low)
+    return _to_float(exact) if type_.kind is Kind.FLOAT else math.floor(exact)
 
 
 def _odd(value: Value) -> bool:
@@ -185,6 +187,20 @@ def _arg(sign: int) -> Callable[[Args, AggCall], Value]:
     return pick
 
 
+def _topk(args: Args, call: AggCall) -> str | None:
+    """The k most frequent values as text [a, b]; of equally frequent ones the smaller first."""
+    counts: dict[Value, tuple[int, Value]] = {}
+    for (value,) in args:
+        counts[canon(value)] = (counts.get(canon(value), (0, value))[0] + 1, value)
+    ordered = sorted(counts.values(), key=lambda c: (-c[0], sort_key(c[1])))
+    texts = [to_text(value, call.args[0].type) for _, value in ordered[: int(str(call.params[0]))]]
+    return f"[{', '.join(texts)}]" if texts else None
+
+
+def _bool(fold: Callable[[list[bool]], bool]) -> Callable[[Args, AggCall], Value]:
+    return lambda args, call: fold([a[0] for a in args]) if args else None
+
+
 _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "count": _count,
     "sum": _sum,
@@ -202,6 +218,7 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "last": _last,
     "argmax": _arg(1),
     "argmin": _arg(-1),
+    "topk": _topk,
+    "bool_and": _bool(all),
+    "bool_or": _bool(any),
 }
-
-__all__ = ["SumOverflow", "aggregate", "round_half_away"]

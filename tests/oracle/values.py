@@ -6,7 +6,6 @@ INT, TIMESTAMP, INTERVAL are int; FLOAT float; DECIMAL Decimal; STRING str; BYTE
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from functools import cmp_to_key
 from typing import Any
 
@@ -49,12 +48,3 @@ def order_key(value: Value, descending: bool, nulls_first: bool) -> Any:
 
 def fits_int(value: int) -> bool:
     return -(2**63) <= value < 2**63
-
-
-def round_half_away(value: Decimal, scale: int) -> Decimal:
-    """`value` with `scale` decimals; a half goes away from zero."""
-    from decimal import ROUND_HALF_UP, localcontext
-
-    with localcontext() as context:
-        context.prec = 200
-        return value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)

@@ -1,0 +1,121 @@
+"""Functions of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal, localcontext
+from fractions import Fraction
+
+from dsms.sql.expr import Call
+from tests.oracle.functions import Failed, check
+from tests.oracle.values import Value
+
+
+def _whole(rounding: str, exact: Callable[[Fraction], int]) -> Callable[..., Value]:
+    def run(call: Call, x: Value) -> Value:
+        if isinstance(x, float):
+            return x if not math.isfinite(x) else float(exact(Fraction(x)))
+        if isinstance(x, Decimal):
+            return check(_quantized(x, 0, rounding), call.type)
+        return x
+
+    return run
+
+
+def _quantized(x: Decimal, digits: int, rounding: str) -> Decimal:
+    with localcontext() as context:
+        context.prec = 120
+        return x.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
+
+
+def half_away(x: Fraction) -> int:
+    """The nearest whole number, a half away from zero."""
+    return math.floor(abs(x) + Fraction(1, 2)) * (1 if x >= 0 else -1)
+
+
+def _round(call: Call, x: Value, n: int | None = None) -> Value:
+    if n is None:
+        return _whole(ROUND_HALF_UP, half_away)(call, x)
+    n = max(-400, min(400, n))
+    if isinstance(x, float):
+        return _round_float(x, n)
+    if isinstance(x, Decimal):
+        digits = min(n, call.type.scale)
+        return check(_quantized(_quantized(x, digits, ROUND_HALF_UP), call.type.scale, ROUND_HALF_UP), call.type)
+    return x if n >= 0 else check(half_away(Fraction(x, 10**-n)) * 10**-n, call.type)
+
+
+def _round_float(x: float, n: int) -> float:
+    """round(x * 10^n) / 10^n in FLOAT arithmetic; x itself where that is not finite."""
+    power = float(f"1e{abs(n)}")
+    scaled = x * power if n >= 0 else x / power
+    if not math.isfinite(scaled):
+        return x
+    whole = float(half_away(Fraction(scaled)))
+    result = whole / power if n >= 0 else whole * power
+    return result if math.isfinite(result) else x
+
+
+def _sign(call: Call, x: Value) -> Value:
+    if isinstance(x, float):
+        return x if math.isnan(x) else float((x > 0) - (x < 0))
+    return (x > 0) - (x < 0)
+
+
+def _real(fn: Callable[[float], float], domain: Callable[[float], bool] = lambda x: True) -> Callable[..., float]:
+    """A function of one FLOAT; outside its domain the row fails, and what is too large is infinite."""
+
+    def run(call: Call, x: float) -> float:
+        if math.isnan(x):
+            return x
+        if not domain(x):
+            raise Failed("outside of the domain")
+        try:
+            return fn(x)
+        except OverflowError:
+            return math.inf
+
+    return run
+
+
+def _power(call: Call, x: float, y: float) -> float:
+    if x < 0 and math.isfinite(x) and math.isfinite(y) and y != math.floor(y):
+        raise Failed("a negative number to a fractional power")
+    if x == 0 and y < 0:
+        raise Failed("zero to a negative power")
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -math.inf if x < 0 and y % 2 == 1 else math.inf
+
+
+def _between_ones(x: float) -> bool:
+    return -1 <= x <= 1
+
+
+NUMBERS: dict[str, Callable[..., Value]] = {
+    "abs": lambda call, x: check(x.copy_abs() if isinstance(x, Decimal) else abs(x), call.type),
+    "sign": _sign,
+    "ceil": _whole(ROUND_CEILING, math.ceil),
+    "floor": _whole(ROUND_FLOOR, math.floor),
+    "trunc": _whole(ROUND_DOWN, math.trunc),
+    "round": _round,
+    "sqrt": _real(math.sqrt, lambda x: x >= 0),
+    "exp": _real(math.exp),
+    "ln": _real(math.log, lambda x: x > 0),
+    "log10": _real(math.log10, lambda x: x > 0),
+    "log2": _real(math.log2, lambda x: x > 0),
+    "power": _power,
+    "sin": _real(math.sin, math.isfinite),
+    "cos": _real(math.cos, math.isfinite),
+    "tan": _real(math.tan, math.isfinite),
+    "asin": _real(math.asin, _between_ones),
+    "acos": _real(math.acos, _between_ones),
+    "atan": _real(math.atan),
+    "atan2": lambda call, y, x: math.atan2(y, x),
+    "radians": lambda call, x: x * (math.pi / 180),
+    "degrees": lambda call, x: x * (180 / math.pi),
+    "pi": lambda call: math.pi,
+    "is_nan": lambda call, x: math.isnan(x),
+}
