@@ -7,13 +7,16 @@ TIMESTAMP and INTERVAL are int64 microseconds here and become Arrow timestamps o
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 
 from dsms.errors import UsageError
+from dsms.sql.types import ALWAYS
 
 PushKind = Literal["snapshot", "insert", "delete", "result", "progress", "end"]
 
@@ -58,6 +61,47 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunk:
+    """Result rows `seq`, `seq` + 1, ...: sign int8[n] (+1 insert, -1 delete), at int64[n] instants, values.
+
+    `pushes` tells them as pushes; until somebody asks, rows stay columnar whatever their kinds."""
+
+    seq: int
+    sign: np.ndarray
+    at: np.ndarray
+    data: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.data.nbytes + self.sign.nbytes + self.at.nbytes)
+
+    def after(self, seq: int) -> Chunk:
+        """The rows numbered `seq` and above."""
+        skip = max(0, seq - self.seq)
+        return Chunk(self.seq + skip, self.sign[skip:], self.at[skip:], self.data.slice(skip))
+
+    def pushes(self, query: str) -> Iterator[Push]:
+        """One push per run of rows of one kind."""
+        if not len(self):
+            return
+        cuts = np.flatnonzero(np.diff(self.sign)) + 1
+        for start, stop in pairwise([0, *cuts.tolist(), len(self)]):
+            kind: PushKind = "insert" if self.sign[start] > 0 else "delete"
+            at = self.at[start:stop]
+            ats = None if at[0] == at[-1] else pa.array(at)
+            rows = self.data.slice(start, stop - start)
+            yield Push(query, self.seq + start, kind, shown_instant(int(at[-1])), rows, ats)
+
+
+def shown_instant(at: int) -> int | None:
+    """An instant as the outside sees it: None before any clock."""
+    return None if at == ALWAYS else at
+
+
+@dataclass(frozen=True, slots=True)
 class IngestReport:
     """What became of a frame of rows: accepted + late + refused = rows sent (all 0 and `repeated` for a repeat)."""
 
@@ -95,21 +139,48 @@ class Cancel:
 
 @dataclass
 class Subscription:
-    """A reader of one query's result rows.  The engine appends pushes; the owner takes them with `take`.
+    """A reader of one query's result rows.  The engine appends; the owner takes, in the engine's thread.
 
     `limit_bytes` bounds what may wait; past it the engine drops what waits, leaves one `end` push (DS620) and closes.
-    `on_ready` is called (in the engine's thread) when `pending` goes from empty to non-empty.
+    `on_ready` is called (in the engine's thread) when something waits again after `take`.
     """
 
     query: str
     columns: tuple[Column, ...]
     limit_bytes: int = 64 << 20
     on_ready: Callable[[], None] | None = None
-    pending: list[Push] = field(default_factory=list)
+    waiting: list[Push | Chunk] = field(default_factory=list)
     pending_bytes: int = 0
     closed: bool = False
 
+    def give(self, item: Push | Chunk) -> None:
+        """The engine's side: queue a push or a chunk of result rows."""
+        if self.closed:
+            return
+        quiet = not self.waiting
+        size = item.nbytes if isinstance(item, Chunk) else (item.data.nbytes if item.data is not None else 0)
+        if self.pending_bytes and self.pending_bytes + size > self.limit_bytes:
+            at = f"more than {self.limit_bytes} bytes of results wait unread"
+            item, self.waiting, self.closed = Push(self.query, -1, "end", None, None, None, at, "DS620"), [], True
+            self.pending_bytes = 0
+        self.waiting.append(item)
+        self.pending_bytes += size
+        if quiet and self.on_ready is not None:
+            self.on_ready()
+
+    def finish(self, code: str | None, message: str) -> None:
+        """The engine's side: no more results will come."""
+        self.give(Push(self.query, -1, "end", None, None, None, message, code))
+        self.closed = True
+
     def take(self) -> list[Push]:
-        """All pushes that wait, oldest first."""
-        out, self.pending, self.pending_bytes = self.pending, [], 0
+        """All that waits, as pushes, oldest first."""
+        out: list[Push] = []
+        for item in self.take_chunks():
+            out.extend(item.pushes(self.query) if isinstance(item, Chunk) else [item])
+        return out
+
+    def take_chunks(self) -> list[Push | Chunk]:
+        """All that waits, result rows left columnar."""
+        out, self.waiting, self.pending_bytes = self.waiting, [], 0
         return out

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from dsms.api import Chunk
 from dsms.operators.basic import sorted_by
 from dsms.plan.physical import State
-from dsms.running.results import Chunk
 from dsms.sql.types import FOREVER, Schema, arrow_schema
 from dsms.state.batch import Batch
 from dsms.state.intern import Intern

@@ -1,0 +1,93 @@
+"""Where a running plan gets its rows: queues of stream rows, changes of tables, constant rows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.sql.types import ALWAYS, FOREVER, Schema
+from dsms.state.batch import Batch, concat, empty_batch
+
+
+@dataclass(slots=True)
+class StreamSource:
+    """Rows of one stream that a query has not taken yet, in (ts, arrival) order; shares arrays with the stream."""
+
+    schema: Schema
+    queue: deque[Batch] = field(default_factory=deque)
+    waiting: int = 0
+
+    def push(self, rows: Batch) -> None:
+        """Rows released by the stream; their instants are not before those pushed earlier."""
+        if len(rows):
+            self.queue.append(rows)
+            self.waiting += len(rows)
+
+    def cut(self, upto: int, rows: int) -> int:
+        """The instant <= `upto` at which about `rows` waiting rows have been taken."""
+        seen = 0
+        for batch in self.queue:
+            if seen + len(batch) >= rows:
+                return min(upto, int(batch.ts[rows - seen - 1]))
+            seen += len(batch)
+        return upto
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        taken = []
+        while self.queue and self.queue[0].ts[0] <= upto:
+            head = self.queue.popleft()
+            if head.ts[-1] > upto:
+                stop = int(np.searchsorted(head.ts, upto, side="right"))
+                self.queue.appendleft(head.slice(stop, len(head)))
+                head = head.slice(0, stop)
+            taken.append(head)
+        self.waiting -= sum(len(b) for b in taken)
+        return concat(taken) if taken else empty_batch(self.schema, 1)
+
+    def live(self) -> int:
+        return self.waiting
+
+    def nbytes(self) -> int:
+        return sum(int(b.ts.nbytes) * 2 + sum(c.nbytes for c in b.cols) for b in self.queue)
+
+    def next_due(self) -> int:
+        return int(self.queue[0].ts[0]) if self.queue else FOREVER
+
+
+class ChangeLog(Protocol):
+    """What a table offers to retroactive joins (`dsms.tables`)."""
+
+    def state(self) -> Batch: ...
+
+    def changes(self, cursor: int, upto: int) -> tuple[Batch, int]: ...
+
+    def next_change(self, cursor: int) -> int: ...
+
+
+@dataclass(slots=True)
+class ValuesSource:
+    """Constant rows, born before every instant."""
+
+    cols: tuple[pa.Array, ...]
+    rows: int
+    given: bool = False
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        n = 0 if self.given else self.rows
+        self.given = True
+        ids = np.arange(n, dtype=np.int64)
+        return Batch(np.full(n, ALWAYS, np.int64), None, None, (ids,), tuple(c.slice(0, n) for c in self.cols))
+
+    def live(self) -> int:
+        return 0
+
+    def nbytes(self) -> int:
+        return 0
+
+    def next_due(self) -> int:
+        return FOREVER if self.given else ALWAYS
