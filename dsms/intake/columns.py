@@ -66,8 +66,10 @@ def from_list(values: Sequence[object], type_: Type) -> pa.Array:
         array = pa.array(values)
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as err:
         raise Mismatch("a list of mixed or unknown values", _first_line(err)) from None
-    if pa.types.is_binary(array.type) and not set(map(type, values)) <= {bytes, bytearray, memoryview, type(None)}:
-        raise Mismatch("a list of text and bytes")  # Arrow would take the text for bytes
+    if not pa.types.is_integer(array.type):
+        kinds = set(map(type, values)) - {type(None)}
+        if len(kinds) > 1 and not (pa.types.is_floating(array.type) and kinds <= {int, float}):
+            raise Mismatch("a list of mixed values")  # Arrow takes text for bytes, bools and instants for floats
     return to_physical(array, type_, text=True)
 
 
@@ -103,7 +105,8 @@ def _plain(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        words = array.dictionary  # Arrow's take does not know views
+        array = (words.cast(pa.string()) if pa.types.is_string_view(words.type) else words).take(array.indices)
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     return array
@@ -146,8 +149,7 @@ def _timestamp(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None
     if text and _is_text(a.type):
         a = _instants(a)
     if pa.types.is_date(a.type):
-        a = a.cast(pa.date64()).cast(pa.int64()) if pa.types.is_date64(a.type) else a.cast(pa.int32()).cast(pa.int64())
-        return with_nulls_of(int_values(a) * 86_400_000_000, a)
+        return _micros(a.cast(pa.timestamp("s" if pa.types.is_date32(a.type) else "ms")))
     return _micros(a) if pa.types.is_timestamp(a.type) or pa.types.is_integer(a.type) else None
 
 

@@ -241,12 +241,9 @@ def _transposed(rows: Sequence[Any], width: int) -> list[Sequence[Any]] | None:
     """Columns of the rows; None if a row has another width or is no row."""
     if not rows:
         return [()] * width
-    if not {type(r) for r in rows} <= {list, tuple} or len(rows[0]) != width:
+    if not set(map(type, rows)) <= {list, tuple} or set(map(len, rows)) != {width}:
         return None
-    try:
-        return list(zip(*rows, strict=True))
-    except ValueError:
-        return None
+    return [[r[i] for r in rows] for i in range(width)]
 
 
 def _is_row(row: Any, width: int) -> bool:

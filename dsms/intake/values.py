@@ -113,7 +113,7 @@ def _timestamp(value: Any, type_: Type) -> int:
     if isinstance(value, dt.date):
         return (dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC) - EPOCH) // _MICRO
     if type(value).__name__ == "datetime64":
-        return _numpy_micros(value, "datetime64", type_)
+        value = _numpy_micros(value, "datetime64", type_)
     return _int(value, type_)
 
 
@@ -126,9 +126,9 @@ def _parsed(value: str, type_: Type) -> dt.datetime:
 
 def _interval(value: Any, type_: Type) -> int:
     if isinstance(value, dt.timedelta):
-        return value // _MICRO
-    if type(value).__name__ == "timedelta64":
-        return _numpy_micros(value, "timedelta64", type_)
+        value = value // _MICRO
+    elif type(value).__name__ == "timedelta64":
+        value = _numpy_micros(value, "timedelta64", type_)
     return _int(value, type_)
 
 
