@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tests.oracle.keys import Key
 from tests.oracle.values import Value, canons
 
 Values = tuple[Value, ...]
 Ident = tuple
-Key = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Fact:
     """One row of an answer at one instant.
 
     ident  what makes it the same row at another instant: the arrivals of its parts; where it has none, its values
-    key    its place among the rows that enter or leave at one instant: arrivals of its parts in FROM order (-1:
-           padded), or of the oldest live row of its group when it entered
+    key    its place among the rows that enter or leave at one instant (`keys`); for a row without parts that of the
+           oldest live row of its group when it entered
     ts     the largest timestamp of its parts
     birth  the instant at which it entered this answer
     parts  False if anything in it is a row without parts (aggregate, DISTINCT, set operation)
@@ -84,24 +84,30 @@ def settle(previous: list[Fact], fresh: list[Fact], now: int) -> list[Fact]:
 
 
 def changed(previous: list[Fact], current: list[Fact]) -> tuple[list[Fact], list[Fact]]:
-    """(what left, what entered) between two answers, by identity, each in order of its key."""
+    """(what left, what entered) between two answers, by identity."""
     before, after = {f.ident for f in previous}, {f.ident for f in current}
-    left = [f for f in previous if f.ident not in after]
-    entered = [f for f in current if f.ident not in before]
-    return sorted(left, key=lambda f: f.key), sorted(entered, key=lambda f: f.key)
+    return [f for f in previous if f.ident not in after], [f for f in current if f.ident not in before]
 
 
-def net(left: list[Fact], entered: list[Fact]) -> tuple[list[Fact], list[Fact]]:
-    """Cancel pairs of equal values; of several candidates to leave the smaller keys do leave."""
+def in_order(facts: list[Fact]) -> list[Fact]:
+    return sorted(facts, key=lambda f: f.key)
+
+
+def net(left: list[Fact], entered: list[Fact]) -> tuple[list[Fact], list[Fact], dict[Ident, Key]]:
+    """What is told of rows without parts: equal ones that leave and enter at one instant cancel.
+
+    Of several that could leave those with the smallest keys do, of several that could enter those with the largest.
+    Also answers the keys that cancelled arrivals take over from the rows they stand in for.
+    """
     going: dict[Values, list[Fact]] = {}
-    for fact in left:
-        going.setdefault(canons(fact.values), []).append(fact)
-    coming = []
-    for fact in entered:
-        same = going.get(canons(fact.values))
-        if same:
-            same.pop()
-        else:
-            coming.append(fact)
-    gone = {f.ident for same in going.values() for f in same}
-    return [f for f in left if f.ident in gone], coming
+    coming: dict[Values, list[Fact]] = {}
+    for facts, groups in ((left, going), (entered, coming)):
+        for fact in sorted(facts, key=lambda f: f.key):
+            groups.setdefault(canons(fact.values), []).append(fact)
+    places: dict[Ident, Key] = {}
+    for value in going.keys() & coming.keys():
+        old, new = going[value], coming[value]
+        pairs = min(len(old), len(new))
+        places |= {b.ident: a.key for a, b in zip(old[len(old) - pairs :], new[:pairs], strict=True)}
+        going[value], coming[value] = old[: len(old) - pairs], new[pairs:]
+    return [f for same in going.values() for f in same], [f for same in coming.values() for f in same], places

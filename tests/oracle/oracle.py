@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
-from tests.oracle.facts import Change, Fact, Row, Values, changed, net
+from tests.oracle.facts import Change, Fact, Row, Values, changed, in_order, net
 from tests.oracle.instants import instants
+from tests.oracle.keys import arrivals
 from tests.oracle.relational import Evaluator
 
 
@@ -46,31 +47,30 @@ class Oracle:
     def answer(self, at: int) -> list[Fact]:
         """Q(at): the rows of the answer, in the order of ORDER BY if there is one, else by key."""
         rows = self._evaluator.at(self.output.child, bisect_right(self.instants, at) - 1)
-        return rows if isinstance(self.output.child, lp.Sort) else sorted(rows, key=lambda f: f.key)
+        return rows if isinstance(self.output.child, lp.Sort) else in_order(rows)
 
     def deltas(self, upto: int) -> list[Delta]:
         """What is pushed up to that instant, in order: instant, deletes before inserts, then keys."""
         out: list[Delta] = []
+        places: dict = {}
         for step, now in enumerate(self.instants):
             if now > upto:
                 break
-            child = self.output.child
-            left, entered = self._shown(*changed(self._evaluator.at(child, step - 1), self._evaluator.at(child, step)))
+            left, entered = self._shown(step, places)
             if self.kind == "rstream":
-                out += [Delta(now, "delete", f.values, f.key) for f in left]
+                out += [Delta(now, "delete", f.values, arrivals(f.key)) for f in left]
             pushed = left if self.kind == "dstream" else entered
-            out += [Delta(now, "insert", f.values, f.key) for f in pushed]
+            out += [Delta(now, "insert", f.values, arrivals(f.key)) for f in pushed]
         return out
 
-    def _shown(self, left: list[Fact], entered: list[Fact]) -> tuple[list[Fact], list[Fact]]:
-        """A view nets equal pairs away; streams report rows with parts by identity, the others by value."""
-        if self.kind == "rstream":
-            return net(left, entered)
-        gone, come = net([f for f in left if not f.parts], [f for f in entered if not f.parts])
-        return (
-            sorted([f for f in left if f.parts] + gone, key=lambda f: f.key),
-            sorted([f for f in entered if f.parts] + come, key=lambda f: f.key),
-        )
+    def _shown(self, step: int, places: dict) -> tuple[list[Fact], list[Fact]]:
+        """Rows with parts by identity, the others by value; `places`: keys taken over from rows they stand in for."""
+        child = self.output.child
+        left, entered = changed(self._evaluator.at(child, step - 1), self._evaluator.at(child, step))
+        left = [replace(f, key=places.pop(f.ident, f.key)) for f in left]
+        gone, come, taken = net([f for f in left if not f.parts], [f for f in entered if not f.parts])
+        places |= taken
+        return in_order([f for f in left if f.parts] + gone), in_order([f for f in entered if f.parts] + come)
 
 
 def is_monotonic(node: lp.Node) -> bool:

@@ -13,31 +13,11 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS
 from tests.oracle.aggregates import aggregate
-from tests.oracle.facts import Change, Fact, Row, changed, settle, since
+from tests.oracle.facts import Change, Fact, Row, changed, in_order, net, settle, since
+from tests.oracle.keys import blank, branch, first_leaf, merged, numbered
 from tests.oracle.scalar import evaluate
 from tests.oracle.values import canons, order_key
 from tests.oracle.windows import content
-
-PAD = -1
-
-
-def width(node: lp.Node) -> int:
-    """How many arrival numbers order a row of this node."""
-    match node:
-        case lp.StreamScan() | lp.TableScan():
-            return 1
-        case lp.Values():
-            return 0
-        case lp.Join():
-            return width(node.left) + width(node.right)
-        case lp.JoinNRR():
-            return width(node.child) + 1
-        case lp.SemiJoin() | lp.SetOp():
-            return width(node.left)
-        case lp.Union():
-            return max(width(n) for n in node.inputs)
-        case _:
-            return width(node.child)
 
 
 @dataclass
@@ -47,6 +27,7 @@ class Evaluator:
     instants: Sequence[int]
     streams: Mapping[str, Sequence[Row]]
     tables: Mapping[str, Sequence[Change]]
+    appended: dict[tuple[int, int], int] = field(default_factory=dict)  # how many results an Append has had
     memo: dict[tuple[int, int], list[Fact]] = field(default_factory=dict)
     nodes: dict[int, lp.Node] = field(default_factory=dict)
 
@@ -69,10 +50,6 @@ class Evaluator:
         match node:
             case lp.GroupBy() | lp.Distinct() | lp.SetOp():
                 return settle(before, fresh, now)
-            case lp.Project():
-                with_parts = since(before, [f for f in fresh if f.parts], now)
-                old = [f for f in before if not f.parts]
-                return with_parts + settle(old, [f for f in fresh if not f.parts], now)
             case _:
                 return since(before, fresh, now)
 
@@ -81,12 +58,13 @@ class Evaluator:
         match node:
             case lp.StreamScan():
                 rows = self.streams.get(node.stream.name, ())
-                return [Fact(r.values, (r.arrival,), (r.arrival,), r.ts) for r in rows if r.ts <= now]
+                return [_row(r.values, r.ts, node.leaf, r.arrival) for r in rows if r.ts <= now]
             case lp.TableScan():
                 return self.table(node, now)
             case lp.Values():
-                rows_ = enumerate(node.rows)
-                return [Fact(_values(row, ()), ("value", i), (), ALWAYS, parts=False) for i, row in rows_]
+                return [
+                    replace(_row(_values(row, ()), ALWAYS, -1, i), parts=False) for i, row in enumerate(node.rows)
+                ]
             case lp.Window():
                 return self._window(node, step)
             case lp.Append():
@@ -94,7 +72,11 @@ class Evaluator:
             case lp.JoinNRR():
                 return self._join_nrr(node, step)
             case lp.Union():
-                return self._union(node, step)
+                return [
+                    replace(f, ident=("branch", i, f.ident), key=branch(node, i, f.key))
+                    for i, child in enumerate(node.inputs)
+                    for f in self.at(child, step)
+                ]
             case lp.Join() | lp.SemiJoin() | lp.SetOp():
                 return _BINARY[type(node)](node, self.at(node.left, step), self.at(node.right, step))
             case _:
@@ -108,7 +90,7 @@ class Evaluator:
                 live[change.version] = change
             elif change.at <= now:
                 del live[change.version]
-        return [Fact(c.values, (v,), (v,), c.at) for v, c in live.items()]
+        return [_row(c.values, c.at, node.leaf, v) for v, c in live.items()]
 
     def _window(self, node: lp.Window, step: int) -> list[Fact]:
         inside = content(node.spec, self.at(node.child, step), self.instants[step])
@@ -117,23 +99,20 @@ class Evaluator:
         return [replace(f, held=f.held | {(id(node), f.ident)}) for f in inside]
 
     def _append(self, node: lp.Append, step: int) -> list[Fact]:
-        now = self.instants[step]
-        _, entered = changed(self.at(node.child, step - 1), self.at(node.child, step))
-        new = [replace(f, ident=("append", f.ident, now), ts=now) for f in entered]
-        kept = self.at(node, step - 1) + new
-        return [f for f in kept if self._held(f, step)] if node.mixed else kept
+        """Everything that ever entered; with serial numbers, as if it were a stream."""
+        now, before = self.instants[step], self.at(node, step - 1)
+        left, entered = changed(self.at(node.child, step - 1), self.at(node.child, step))
+        _, come, _ = net([f for f in left if not f.parts], [f for f in entered if not f.parts])
+        come = in_order([f for f in entered if f.parts] + come)
+        first = self.appended.get((id(node), step - 1), 0)
+        self.appended[id(node), step] = first + len(come)
+        leaf = first_leaf(node)
+        new = [replace(f, ident=(n,), key=numbered(leaf, n), ts=now) for n, f in enumerate(come, first)]
+        return [f for f in before + new if not node.mixed or self._held(f, step)]
 
     def _held(self, fact: Fact, step: int) -> bool:
         """Is every external window row that it rests on still there?"""
         return all(any(f.ident == ident for f in self.at(self.nodes[w], step)) for w, ident in fact.held)
-
-    def _union(self, node: lp.Union, step: int) -> list[Fact]:
-        wide = width(node)
-        return [
-            replace(f, ident=("branch", i, f.ident), key=f.key + (PAD,) * (wide - len(f.key)))
-            for i, child in enumerate(node.inputs)
-            for f in self.at(child, step)
-        ]
 
     def _join_nrr(self, node: lp.JoinNRR, step: int) -> list[Fact]:
         out = []
@@ -141,12 +120,16 @@ class Evaluator:
             match = _matcher(node.keys, node.residual, row.values)
             partners = [t for t in self.table(node.table, row.birth) if match(t.values) is True]
             if node.kind == "left" and not partners:
-                partners = [_padding(node.table, 1)]
+                partners = [_padding(node.table)]
             out += [replace(_pair(row, t), ts=row.ts) for t in partners]
         return out
 
 
 # ---------------------------------------------------------------- nodes that need no history
+
+
+def _row(values: tuple, ts: int, leaf: int, number: int) -> Fact:
+    return Fact(values, (number,), numbered(leaf, number), ts)
 
 
 def _values(exprs: tuple[Expr, ...], row: tuple) -> tuple:
@@ -173,7 +156,7 @@ def _group_row(node: lp.GroupBy, members: list[Fact]) -> Fact:
     keys = _values(node.keys, values[0]) if node.keys else ()
     answers = tuple(aggregate(call, values) for call in node.aggs)
     first = members[0] if members else None
-    key = first.key if first else (PAD,) * width(node.child)
+    key = first.key if first else blank(node.child)
     held = frozenset().union(*(f.held for f in members))
     return Fact(keys + answers, (), key, first.ts if first else ALWAYS, parts=False, held=held)
 
@@ -192,13 +175,15 @@ def _distinct(node: lp.Distinct, rows: list[Fact]) -> list[Fact]:
 
 def _set_op(node: lp.SetOp, left: list[Fact], right: list[Fact]) -> list[Fact]:
     """EXCEPT ALL leaves v1 - v2 of a value (Golab 2006, §2.2.2, Equation 13), INTERSECT ALL the smaller number."""
+    leaf = first_leaf(node)
     other = {value: len(rows) for value, rows in _by_value(right).items()}
     out: list[Fact] = []
     for value, rows in _by_value(left).items():
         mine, theirs = len(rows), other.get(value, 0)
         if not node.all:
             mine, theirs = 1, min(theirs, 1)
-        out += [rows[0]] * (max(0, mine - theirs) if node.op == "except" else min(mine, theirs))
+        copies = max(0, mine - theirs) if node.op == "except" else min(mine, theirs)
+        out += [replace(rows[0], key=(*rows[0].key, (True, leaf, n))) for n in range(copies)]
     return out
 
 
@@ -219,12 +204,12 @@ def _matcher(keys: tuple, residual: Expr | None, left: tuple) -> Callable[[tuple
 
 
 def _pair(a: Fact, b: Fact) -> Fact:
-    ident = ("pair", a.ident, b.ident)
-    return Fact(a.values + b.values, ident, a.key + b.key, max(a.ts, b.ts), 0, a.parts and b.parts, a.held | b.held)
+    ident, key = ("pair", a.ident, b.ident), merged(a.key, b.key)
+    return Fact(a.values + b.values, ident, key, max(a.ts, b.ts), 0, a.parts and b.parts, a.held | b.held)
 
 
-def _padding(node: lp.Node, wide: int) -> Fact:
-    return Fact((None,) * len(node.schema), ("padded",), (PAD,) * wide, ALWAYS)
+def _padding(node: lp.Node) -> Fact:
+    return Fact((None,) * len(node.schema), ("padded",), blank(node), ALWAYS)
 
 
 def _join(node: lp.Join, left: list[Fact], right: list[Fact]) -> list[Fact]:
@@ -236,9 +221,9 @@ def _join(node: lp.Join, left: list[Fact], right: list[Fact]) -> list[Fact]:
         out += [_pair(a, b) for b in partners]
         matched.update(b.ident for b in partners)
         if not partners and node.kind in ("left", "full"):
-            out.append(_pair(a, _padding(node.right, width(node.right))))
+            out.append(_pair(a, _padding(node.right)))
     if node.kind in ("right", "full"):
-        none = _padding(node.left, width(node.left))
+        none = _padding(node.left)
         out += [_pair(none, b) for b in right if b.ident not in matched]
     return out
 

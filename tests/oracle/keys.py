@@ -1,0 +1,66 @@
+"""The order of the rows that enter or leave at one instant: arrival numbers of their parts, in FROM order.
+
+A key is a tuple of places, one per part: (is it a mere number, FROM-order number of the leaf, arrival number), sorted,
+so that keys of one node compare as their arrival numbers do in FROM order, and numbers that only tell branches or
+copies apart come last.
+"""
+
+from __future__ import annotations
+
+from dsms.sql import logical as lp
+
+Place = tuple[bool, int, int]
+Key = tuple[Place, ...]
+PAD = -1
+
+
+def merged(a: Key, b: Key) -> Key:
+    """The key of a pair."""
+    return tuple(sorted(a + b, key=lambda place: place[:2]))
+
+
+def numbered(leaf: int, number: int) -> Key:
+    """The key of the row of a leaf, or of an appended result, that has this arrival number."""
+    return ((False, leaf, number),)
+
+
+def first_leaf(node: lp.Node) -> int:
+    """The number of the first leaf below, in FROM order."""
+    match node:
+        case lp.StreamScan() | lp.TableScan():
+            return node.leaf
+        case lp.Values():
+            return -1
+        case lp.SemiJoin() | lp.SetOp():
+            return first_leaf(node.left)
+        case _:
+            return min(first_leaf(child) for child in lp.children(node))
+
+
+def blank(node: lp.Node) -> Key:
+    """The key of a row of this node that has no parts at all: padding, or the empty answer of a global aggregate."""
+    match node:
+        case lp.StreamScan() | lp.TableScan() | lp.Values() | lp.Append():
+            return numbered(first_leaf(node), PAD)
+        case lp.Join():
+            return merged(blank(node.left), blank(node.right))
+        case lp.JoinNRR():
+            return merged(blank(node.child), blank(node.table))
+        case lp.Union():
+            return branch(node, 0, ())
+        case lp.SemiJoin() | lp.SetOp():
+            return blank(node.left)
+        case _:
+            return blank(node.child)
+
+
+def branch(node: lp.Union, number: int, key: Key) -> Key:
+    """The key of a row of one branch: its arrivals, padded to the widest branch, and the number of the branch."""
+    leaf, wide = first_leaf(node), max(len(blank(child)) for child in node.inputs)
+    numbers = [place[2] for place in key] + [PAD] * (wide - len(key))
+    return tuple((False, leaf, n) for n in numbers) + ((True, leaf, number),)
+
+
+def arrivals(key: Key) -> tuple[int, ...]:
+    """The plain numbers of a key."""
+    return tuple(place[2] for place in key)
