@@ -1,0 +1,174 @@
+"""GROUP BY, HAVING and aggregates: everything above the grouping is an expression over its keys and aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from dsms.sql import ast, functions
+from dsms.sql.binder.expressions import Env, bind, bind_condition, function_error
+from dsms.sql.binder.rewriting import replaced
+from dsms.sql.binder.scope import find
+from dsms.sql.binder.text import text as to_sql
+from dsms.sql.codes import error
+from dsms.sql.expr import AggCall, Col, Expr, Lit
+from dsms.sql.functions import FunctionError
+from dsms.sql.logical import GroupBy, Node
+from dsms.sql.types import INT, NULL, STRING, Field, Type
+
+
+def is_aggregate_call(node: ast.Node) -> bool:
+    """A call of an aggregate (not of a scalar function of the same name)."""
+    if not isinstance(node, ast.FuncCall):
+        return False
+    return functions.is_aggregate(node.name.text) and not functions.is_scalar(node.name.text)
+
+
+def has_aggregate(node: ast.Node) -> bool:
+    """Is there an aggregate in the expression, other than inside of its subqueries?"""
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        if is_aggregate_call(item):
+            return True
+        if not isinstance(item, ast.Query):
+            stack.extend(ast.children(item))
+    return False
+
+
+@dataclass(slots=True)
+class Grouping:
+    """The grouping of one block while its expressions are bound: keys are fixed, aggregates are collected."""
+
+    keys: list[Expr]
+    names: list[str]
+    aggs: list[AggCall] = field(default_factory=list)
+
+    def node(self, child: Node) -> GroupBy:
+        """The GROUP BY over the block's rows."""
+        fields = [Field(n, k.type) for n, k in zip(self.names, self.keys, strict=True)]
+        fields += [Field(a.name, a.type) for a in self.aggs]
+        return GroupBy(child, tuple(self.keys), tuple(self.aggs), tuple(fields))
+
+    def before(self, env: Env, node: ast.Expr) -> Expr | None:
+        """What a node means above the grouping; None: look at its parts."""
+        if is_aggregate_call(node):
+            assert isinstance(node, ast.FuncCall)
+            return self._aggregate(env, node)
+        if has_aggregate(node) or isinstance(node, ast.WstreamArg):
+            return None
+        if isinstance(node, ast.RowExpr | ast.InQuery | ast.Exists | ast.ScalarQuery):
+            return None
+        bound = bind(env.plain(), node)
+        if bound in self.keys:
+            at = self.keys.index(bound)
+            return Col(at, bound.type, self.names[at])
+        if isinstance(node, ast.ColumnRef):
+            raise self._ungrouped(env, node)
+        return bound if isinstance(bound, Lit) else None
+
+    def _ungrouped(self, env: Env, node: ast.ColumnRef) -> Exception:
+        name = find(env.scope, node).name
+        if self.keys:
+            hint = f"add {name} to GROUP BY ({', '.join(self.names)}), or aggregate it: LAST({name}), COUNT({name})"
+        else:
+            hint = f"add GROUP BY {name}, or aggregate it: LAST({name}), COUNT({name})"
+        return error("DS303", f"column `{name}` is neither grouped nor aggregated", node, hint)
+
+    def _aggregate(self, env: Env, node: ast.FuncCall) -> Col:
+        found = _agg_call(env, node)
+        for i, other in enumerate(self.aggs):
+            if replace(other, name="") == replace(found, name=""):
+                return Col(len(self.keys) + i, other.type, other.name)
+        self.aggs.append(found)
+        return Col(len(self.keys) + len(self.aggs) - 1, found.type, found.name)
+
+
+def _agg_call(env: Env, node: ast.FuncCall) -> AggCall:
+    name = node.name.text
+    inside = replace(env.plain(), place=f"an aggregate ({name.upper()})")
+    if node.star and (name.casefold() != "count" or node.distinct):
+        shown = "DISTINCT *" if node.distinct else "*"
+        raise error("DS304", f"{name.upper()} does not take {shown}", node, "only COUNT(*) counts rows; name a column")
+    values, params = _arguments(inside, node)
+    try:
+        found = functions.resolve_aggregate(name, [v.type for v in values], distinct=node.distinct, params=params)
+    except FunctionError as failure:
+        raise function_error(failure, name, [v.type for v in values], node) from None
+    args = tuple(v if to is None else functions.cast(v, to) for v, to in zip(values, found.casts, strict=True))
+    where = None if node.filter is None else bind_condition(replace(inside, place="an aggregate's FILTER"), node.filter)
+    return AggCall(found.fn, args, found.type, node.distinct, where, found.params, to_sql(node))
+
+
+def _arguments(env: Env, node: ast.FuncCall) -> tuple[list[Expr], list[object]]:
+    """The arguments, and the values of the trailing ones that must be constants."""
+    wanted = functions.aggregate_params(node.name.text)
+    bound = [bind(env, a) for a in node.args]
+    split = max(len(bound) - len(wanted), min(len(bound), 1))
+    params: list[object] = []
+    for expr, at in zip(bound[split:], node.args[split:], strict=True):
+        if not isinstance(expr, Lit):
+            message = f"{node.name.text.upper()} expects a constant {', '.join(wanted) or 'argument'} here"
+            raise error("DS207", message, at, "write a number such as 0.95")
+        params.append(expr.value)
+    if not wanted:
+        return bound, []
+    return bound[:split], params
+
+
+# ---------------------------------------------------------------- keys
+
+
+def group_keys(env: Env, select: ast.Select) -> tuple[list[Expr], list[str]]:
+    """The grouping expressions and what their columns are called.  By expression, alias or position."""
+    keys: list[Expr] = []
+    names: list[str] = []
+    for node in select.group_by:
+        target = _key_target(env, select, node)
+        expr = _typed(bind(env, target))
+        if expr not in keys:
+            keys.append(expr)
+            names.append(find(env.scope, target).name if isinstance(target, ast.ColumnRef) else to_sql(target))
+    return keys, names
+
+
+def _typed(expr: Expr) -> Expr:
+    return Lit(None, INT) if expr.type == NULL else expr
+
+
+def _key_target(env: Env, select: ast.Select, node: ast.Expr) -> ast.Expr:
+    if isinstance(node, ast.IntLit):
+        items = select.items
+        if not 1 <= node.value <= len(items) or not isinstance(items[node.value - 1], ast.SelectItem):
+            raise position_error("GROUP BY", node, len(items))
+        item = items[node.value - 1]
+        assert isinstance(item, ast.SelectItem)
+        return item.expr
+    return (_aliased(env, select, node) if isinstance(node, ast.ColumnRef) else None) or node
+
+
+def position_error(clause: str, node: ast.IntLit, count: int) -> Exception:
+    hint = f"write a position from 1 to {count}, or a column"
+    return error("DS219", f"{clause} {node.value}: the select list has {count} columns", node, hint)
+
+
+def without_aliases(env: Env, select: ast.Select, node: ast.Expr) -> ast.Expr:
+    """HAVING or ORDER BY with aliases of the select list spelled out; columns of FROM come before aliases."""
+
+    def swap(part: ast.Node) -> ast.Node | None:
+        return _aliased(env, select, part) if isinstance(part, ast.ColumnRef) else None
+
+    return replaced(node, swap)
+
+
+def _aliased(env: Env, select: ast.Select, node: ast.ColumnRef) -> ast.Expr | None:
+    if node.table is not None or env.scope.matching(node):
+        return None
+    for item in select.items:
+        if isinstance(item, ast.SelectItem) and item.alias is not None and node.name.matches(item.alias.text):
+            return item.expr
+    return None
+
+
+def default_type(type_: Type) -> Type:
+    """The type of a column of nothing but NULLs."""
+    return STRING if type_ == NULL else type_

@@ -1,0 +1,74 @@
+"""What the binder carries along: per statement (`Context`) and per SELECT block (`Block`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from dsms.sql import ast
+from dsms.sql.catalog import Catalog
+from dsms.sql.logical import Node, WindowSpec
+from dsms.sql.types import Field, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound query below its output: the plan, what its columns are called (further columns are only for ORDER BY),
+    where INTERNAL windows of its own block stand (if there are any), and second names of its columns."""
+
+    node: Node
+    names: tuple[str, ...]
+    internal: ast.Node | None = None
+    also: tuple[str | None, ...] = ()
+
+    def schema(self, qualifier: str | None = None) -> Schema:
+        """The columns as an enclosing FROM clause sees them."""
+        fields = zip(self.names, self.node.schema, strict=False)
+        return tuple(Field(name, f.type, qualifier, f.nullable) for name, f in fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something a block reads: is its window INTERNAL, do its rows ever leave, do they leave unpredictably?"""
+
+    at: ast.Node
+    internal: bool = False
+    leaves: bool = False
+    strict: bool = False
+    stream: bool = True
+
+
+@dataclass(slots=True)
+class Block:
+    """One SELECT block (with the EXISTS/IN blocks it absorbs).  `internal`: Wstream asks for INTERNAL windows."""
+
+    internal: bool = False
+    sources: list[Source] = field(default_factory=list)
+    negations: list[ast.Node] = field(default_factory=list)  # NOT EXISTS, NOT IN, outer joins
+
+    def is_internal(self) -> bool:
+        return self.internal or any(s.internal for s in self.sources)
+
+
+@dataclass(slots=True)
+class Context:
+    """One statement: the catalog, whether the query persists, leaves and windows seen so far.
+
+    `bind_query` binds a nested query (FROM subqueries, grouped IN subqueries); it stands here so that the modules of
+    the binder need not import each other in a circle.
+    """
+
+    catalog: Catalog
+    persistent: bool
+    bind_query: Callable[..., Bound]
+    leaves: int = 0
+    windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
+
+    def next_leaf(self) -> int:
+        self.leaves += 1
+        return self.leaves - 1
+
+
+def relabel(node: Node, schema: Schema) -> Node:
+    """The node with other names for its columns (types as before)."""
+    return replace(node, schema=schema)

@@ -1,0 +1,336 @@
+"""Scalar expressions: names become columns, operators and functions become typed calls with their casts written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from dsms.sql import ast, functions
+from dsms.sql.binder.context import Context
+from dsms.sql.binder.scope import Scope, find
+from dsms.sql.binder.typenames import type_of
+from dsms.sql.codes import error, suggest
+from dsms.sql.expr import Call, Expr, Lit
+from dsms.sql.functions import FunctionError
+from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Kind, Type, decimal
+
+_BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "||": "concat"}
+_COMPARE = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_SIGNS = {fn: sign for sign, fn in (_BINARY | _COMPARE).items()} | {"neg": "-"}
+_LATER = ("approx_", "frequent")  # aggregates over synopses
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """Where an expression stands: the names it sees, the clause (for messages), and what comes before the usual
+    meaning of a node, if anything does (grouping columns and aggregates)."""
+
+    ctx: Context
+    scope: Scope
+    place: str
+    before: Callable[[Env, ast.Expr], Expr | None] | None = None
+
+    def plain(self) -> Env:
+        """The same without `before`."""
+        return replace(self, before=None)
+
+
+def bind(env: Env, node: ast.Expr) -> Expr:
+    """The typed expression.  QueryError DS201-DS208, DS301, DS320, DS321."""
+    if env.before is not None:
+        found = env.before(env, node)
+        if found is not None:
+            return found
+    return _bind(env, node)
+
+
+def _bind(env: Env, node: ast.Expr) -> Expr:
+    match node:
+        case ast.ColumnRef():
+            return find(env.scope, node).expr
+        case ast.Binary(op=op, left=left, right=right):
+            return call(_BINARY[op], [bind(env, left), bind(env, right)], node)
+        case ast.Comparison(op=op, left=left, right=right):
+            return call(_COMPARE[op], [bind(env, left), bind(env, right)], node)
+        case ast.IsDistinct(left=left, right=right):
+            fn = "not_distinct_from" if node.negated else "distinct_from"
+            return call(fn, [bind(env, left), bind(env, right)], node)
+        case ast.And() | ast.Or() | ast.Not() | ast.IsNull() | ast.IsBool():
+            return _logic(env, node)
+        case ast.Between() | ast.InList() | ast.Like():
+            return _predicate(env, node)
+        case ast.Negate(operand=operand):
+            return call("neg", [bind(env, operand)], node)
+        case ast.Case():
+            return _case(env, node)
+        case ast.Cast(operand=operand):
+            return _explicit_cast(bind(env, operand), node)
+        case ast.FuncCall():
+            return _function(env, node)
+        case ast.InQuery() | ast.Exists() | ast.ScalarQuery() | ast.RowExpr() | ast.WstreamArg():
+            raise _misplaced(env, node)
+        case _:
+            return literal(node)
+
+
+def literal(node: ast.Expr) -> Lit:
+    """The constant that a literal means."""
+    match node:
+        case ast.IntLit(value=value):
+            return Lit(value, INT)
+        case ast.FloatLit(value=value):
+            return Lit(value, FLOAT)
+        case ast.DecimalLit(text=text):
+            return Lit(Decimal(text), _digits(text))
+        case ast.StringLit(value=value):
+            return Lit(value, STRING)
+        case ast.BytesLit(value=value):
+            return Lit(value, BYTES)
+        case ast.BoolLit(value=value):
+            return Lit(value, BOOL)
+        case ast.IntervalLit(duration=duration):
+            return Lit(duration.micros, INTERVAL)
+        case ast.TimestampLit(micros=micros):
+            return Lit(micros, TIMESTAMP)
+        case ast.NullLit():
+            return Lit(None, NULL)
+    raise AssertionError(node)
+
+
+def _digits(text: str) -> Type:
+    whole, _, fraction = text.lstrip("-").partition(".")
+    return decimal(max(len(whole.lstrip("0")) + len(fraction), 1), len(fraction))
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def condition(expr: Expr, at: ast.Node, place: str) -> Expr:
+    """A BOOL (a bare NULL is one); DS209."""
+    if expr.type == NULL:
+        return Lit(None, BOOL)
+    if expr.type != BOOL:
+        hint = "compare it with something, for example x <> 0"
+        raise error("DS209", f"{place} expects a condition, and this is {expr.type}", at, hint)
+    return expr
+
+
+def bind_condition(env: Env, node: ast.Expr) -> Expr:
+    """A BOOL expression for WHERE, ON, HAVING, FILTER."""
+    return condition(bind(env, node), node, env.place)
+
+
+def _logic(env: Env, node: ast.Expr) -> Expr:
+    match node:
+        case ast.And(operands=operands):
+            return _chain("and", [condition(bind(env, o), o, "AND") for o in operands])
+        case ast.Or(operands=operands):
+            return _chain("or", [condition(bind(env, o), o, "OR") for o in operands])
+        case ast.Not(operand=operand):
+            return _not(condition(bind(env, operand), operand, "NOT"))
+        case ast.IsNull(operand=operand, negated=negated):
+            return call("is_not_null" if negated else "is_null", [bind(env, operand)], node)
+        case ast.IsBool(operand=operand, value=value, negated=negated):
+            tested = condition(bind(env, operand), operand, "IS TRUE")
+            found = call("coalesce", [tested if value else _not(tested), Lit(False, BOOL)], node)
+            return _not(found) if negated else found
+    raise AssertionError(node)
+
+
+def _chain(fn: str, parts: Sequence[Expr]) -> Expr:
+    """AND and OR are flat: a chain inside of a chain is part of it."""
+    flat = [a for p in parts for a in (p.args if isinstance(p, Call) and p.fn == fn else (p,))]
+    return Call(fn, tuple(flat), BOOL)
+
+
+def _not(expr: Expr) -> Expr:
+    return Call("not", (expr,), BOOL)
+
+
+def _predicate(env: Env, node: ast.Expr) -> Expr:
+    match node:
+        case ast.Between(operand=operand, low=low, high=high):
+            x = bind(env, operand)
+            found = _chain("and", [call("ge", [x, bind(env, low)], node), call("le", [x, bind(env, high)], node)])
+        case ast.InList():
+            found = _in_list(env, node)
+        case ast.Like(operand=operand, pattern=pattern):
+            params = () if node.escape is None else (_escape(node.escape),)
+            found = call("like", [bind(env, operand), bind(env, pattern)], node, params)
+        case _:
+            raise AssertionError(node)
+    return _not(found) if node.negated else found
+
+
+def _escape(node: ast.Expr) -> str:
+    if isinstance(node, ast.StringLit):
+        return node.value
+    raise error("DS207", "ESCAPE takes a constant of one character", node, "write ESCAPE '\\'")
+
+
+def _in_list(env: Env, node: ast.InList) -> Expr:
+    if not isinstance(node.operand, ast.RowExpr):
+        rows = [i for i in node.items if isinstance(i, ast.RowExpr)]
+        if rows:
+            raise error("DS217", "IN compares one value with a row of several", rows[0], "write one value per item")
+        return call("in", [bind(env, node.operand), *(bind(env, i) for i in node.items)], node)
+    left = [bind(env, x) for x in node.operand.items]
+    options = [_row_equals(env, left, item) for item in node.items]
+    return options[0] if len(options) == 1 else _chain("or", options)
+
+
+def _row_equals(env: Env, left: list[Expr], item: ast.Expr) -> Expr:
+    if not isinstance(item, ast.RowExpr) or len(item.items) != len(left):
+        raise error("DS217", f"IN expects rows of {len(left)} values here", item, "write (a, b) IN ((1, 2), (3, 4))")
+    return _chain("and", [call("eq", [a, bind(env, b)], b) for a, b in zip(left, item.items, strict=True)])
+
+
+def _case(env: Env, node: ast.Case) -> Expr:
+    operand = None if node.operand is None else bind(env, node.operand)
+    args: list[Expr] = []
+    for when in node.whens:
+        test = bind(env, when.condition)
+        if operand is None:
+            args.append(condition(test, when.condition, "WHEN"))
+        else:
+            args.append(call("eq", [operand, test], when.condition))
+        args.append(bind(env, when.result))
+    args.append(Lit(None, NULL) if node.otherwise is None else bind(env, node.otherwise))
+    return call("case", args, node)
+
+
+# ---------------------------------------------------------------- calls and casts
+
+
+def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ...] = ()) -> Expr:
+    """The typed call of an operator or function; DS206, DS207 or DS208 at `at`."""
+    try:
+        found = functions.call(name, args, params)
+    except FunctionError as failure:
+        raise function_error(failure, name, [a.type for a in args], at) from None
+    typed = tuple(_fold(a) for a in found.args)
+    return Call(found.fn, typed, found.type, found.params)
+
+
+def function_error(failure: FunctionError, name: str, types: Sequence[Type], at: ast.Node) -> Exception:
+    """The failure of a function look-up as an error at its place."""
+    sign = _SIGNS.get(name)
+    if failure.kind == "types" and sign is not None:
+        shown = f" {sign} ".join(str(t) for t in types) if len(types) > 1 else f"{sign}{types[0]}"
+        return error("DS208", f"{shown} is not possible", at, _conversion_hint(types))
+    if failure.kind == "types" and name in ("case", "coalesce", "in", "greatest", "least", "nullif"):
+        kinds = ", ".join(dict.fromkeys(str(t) for t in types))
+        message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
+        return error("DS208", message, at, _conversion_hint(types))
+    hint = f"there is {'; '.join(failure.candidates[:6])}" if failure.kind == "types" and failure.candidates else None
+    message = f"{name.upper()}({', '.join(map(str, types))}) does not exist" if hint else failure.message
+    return error("DS207", message, at, hint)
+
+
+def _conversion_hint(types: Sequence[Type]) -> str | None:
+    kinds = {t.kind for t in types}
+    if Kind.STRING in kinds and len(kinds) > 1:
+        other = next(t for t in types if t.kind is not Kind.STRING)
+        return f"convert one side: CAST(x AS {other}) or CAST(x AS STRING)"
+    return "convert one side with CAST(x AS type)"
+
+
+def cast(expr: Expr, to: Type) -> Expr:
+    """The implicit conversion (which the caller knows to exist)."""
+    return _fold(functions.cast(expr, to))
+
+
+def _fold(expr: Expr) -> Expr:
+    """A cast of a constant number to DECIMAL is that constant, where it fits exactly."""
+    match expr:
+        case Call("cast", (Lit(value=int() | Decimal() as value, type=source),), target):
+            if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
+                return _exact(Decimal(value), target) or expr
+    return expr
+
+
+def _exact(value: Decimal, target: Type) -> Lit | None:
+    scaled = value.scaleb(target.scale)
+    if scaled != scaled.to_integral_value() or abs(scaled) >= 10**target.precision:
+        return None
+    sign, digits, _ = scaled.to_integral_value().as_tuple()
+    return Lit(Decimal((sign, digits, -target.scale)), target)
+
+
+def _explicit_cast(operand: Expr, node: ast.Cast) -> Expr:
+    target = type_of(node.type)
+    try:
+        return _fold(functions.cast(operand, target))
+    except FunctionError as failure:
+        raise error("DS208", failure.message, node, "cast by way of STRING, or use a function that converts") from None
+
+
+def _function(env: Env, node: ast.FuncCall) -> Expr:
+    name = node.name.text
+    if functions.is_aggregate(name) and not functions.is_scalar(name):
+        raise _stray_aggregate(env, node)
+    if name.casefold() == "extract":
+        return _extract(env, node)
+    if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
+        raise _unknown_function(node)
+    _only_plain(node)
+    return call(name, [bind(env, a) for a in node.args], node)
+
+
+def _only_plain(node: ast.FuncCall) -> None:
+    if node.star or node.distinct or node.filter is not None:
+        what = "*" if node.star else "DISTINCT" if node.distinct else "FILTER"
+        message = f"{node.name.text.upper()} is no aggregate, so {what} has no meaning in it"
+        raise error("DS304", message, node, f"leave {what} out")
+
+
+def _extract(env: Env, node: ast.FuncCall) -> Expr:
+    """``EXTRACT(HOUR FROM t)`` is hour(t)."""
+    _only_plain(node)
+    field = node.args[0] if node.args else None
+    if not isinstance(field, ast.StringLit) or len(node.args) < 2:
+        raise error("DS207", "EXTRACT expects a field and a value", node, "write EXTRACT(HOUR FROM t)")
+    name = field.value.casefold()
+    if name not in functions.EXTRACT_FIELDS:
+        hint = suggest(name, functions.EXTRACT_FIELDS, "fields")
+        raise error("DS206", f"EXTRACT knows no field `{field.value}`", field, hint)
+    return call(name, [bind(env, a) for a in node.args[1:]], node)
+
+
+def _unknown_function(node: ast.FuncCall) -> Exception:
+    name = node.name.text
+    if name.casefold().startswith(_LATER):
+        hint = "use the exact aggregate, such as COUNT(DISTINCT x), QUANTILE(x, 0.99) or TOPK(x, 10)"
+        return error("DS391", f"{name.upper()}: approximate aggregates are not available yet", node, hint)
+    known = [n.upper() for n in (*functions.scalar_names(operators=False), *functions.aggregate_names())]
+    return error("DS206", f"unknown function `{name}`", node.name, suggest(name, known, "functions"))
+
+
+def _stray_aggregate(env: Env, node: ast.FuncCall) -> Exception:
+    name = node.name.text.upper()
+    if env.place.startswith("an aggregate"):
+        hint = "compute the inner one in a subquery: SELECT MAX(s) FROM (SELECT SUM(x) AS s FROM ... GROUP BY k)"
+        return error("DS302", f"aggregate {name} stands inside of an aggregate", node, hint)
+    hint = "filter groups with HAVING" if env.place == "WHERE" else "compute it in a subquery first"
+    return error("DS301", f"aggregate {name} can't stand in {env.place}", node, hint)
+
+
+def _misplaced(env: Env, node: ast.Expr) -> Exception:
+    match node:
+        case ast.ScalarQuery():
+            hint = "put the subquery into FROM and join it, for example FROM s [NOW], (SELECT MAX(a) AS m FROM s) x"
+            return error("DS321", "a subquery can't stand for a value", node, hint)
+        case ast.RowExpr():
+            return error("DS217", "a row of values can only stand on the left of IN", node, "write its items apart")
+        case ast.WstreamArg():
+            hint = "write SUM(Wstream(SUM(a))[ROWS 10]) in the select list"
+            return error("DS327", "Wstream can only stand directly in an aggregate of the select list", node, hint)
+    what = "EXISTS" if isinstance(node, ast.Exists) else "IN (SELECT ...)"
+    if env.place == "WHERE":
+        hint = "make it a part of WHERE joined by AND; for an OR, use a UNION of two queries"
+        message = f"{what} inside of an OR, a NOT of several conditions, a CASE or a function can't be evaluated"
+    else:
+        hint = "move it to WHERE as a condition joined by AND"
+        message = f"{what} can only stand in WHERE, not in {env.place}"
+    return error("DS320", message, node, hint)

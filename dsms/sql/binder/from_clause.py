@@ -1,0 +1,460 @@
+"""FROM: its items become leaves, its commas and JOINs a left-deep tree in the order written.
+
+Binding goes in three steps.  `bind_from` numbers the columns of all leaves in FROM order ("virtual" positions) and
+makes a `Group` of inner-joined items, in which an outer join is one item with groups of its own.  WHERE is then bound
+over the virtual positions.  `build` lets every conjunct sink to the lowest inner join that sees all its columns, makes
+the nodes, and says where each virtual column ended up: a non-retroactive table that stands before the first stream is
+joined after it (⋈NRR reads the table as of each stream row), so the order may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dsms.errors import QueryError
+from dsms.sql import ast
+from dsms.sql.binder import windows
+from dsms.sql.binder.context import Block, Context, Source, relabel
+from dsms.sql.binder.expressions import Env, bind_condition, call, cast
+from dsms.sql.binder.properties import append_only, reads_stream, strict
+from dsms.sql.binder.scope import Column, Scope, relation_scope
+from dsms.sql.catalog import QueryDef, StreamDef, TableDef
+from dsms.sql.codes import error, suggest
+from dsms.sql.expr import Call, Col, Expr, columns, conjunction, conjuncts, rewrite
+from dsms.sql.functions import common_type
+from dsms.sql.logical import Join, JoinNRR, Node, Select, StreamScan, TableScan, Values, Window
+from dsms.sql.types import BOOL, Field
+
+
+@dataclass(slots=True)
+class Leaf:
+    """One FROM item that is not a join.  `virtual`: the positions of its columns.  `table`: non-retroactive."""
+
+    node: Node
+    virtual: tuple[int, ...]
+    at: ast.Node
+    table: bool = False
+
+
+@dataclass(slots=True)
+class Outer:
+    """An outer join: `on` are the conjuncts of its ON, which stay with it."""
+
+    kind: str
+    left: Group
+    right: Group
+    on: list[Expr]
+    at: ast.Node
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        return self.left.virtual + self.right.virtual
+
+
+@dataclass(slots=True)
+class Group:
+    """Items joined by commas and inner joins; `conjuncts` come from the ONs of the latter."""
+
+    items: list[Leaf | Outer] = field(default_factory=list)
+    conjuncts: list[Expr] = field(default_factory=list)
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        return tuple(v for item in self.items for v in item.virtual)
+
+
+@dataclass(slots=True)
+class From:
+    """A bound FROM clause: a group, and what its names mean over virtual positions."""
+
+    group: Group
+    scope: Scope
+    width: int
+
+
+# ---------------------------------------------------------------- names to leaves
+
+
+def bind_from(ctx: Context, block: Block, select: ast.Select, beyond: tuple[Scope, ...]) -> From:
+    """The FROM clause of a SELECT block; `beyond` are scopes it can't see but may name in errors."""
+    binder = _FromBinder(ctx, block, select.window, beyond)
+    group, scope = Group(), Scope(beyond=beyond)
+    for item in select.from_:
+        side, names = binder.item(item)
+        group.items += side.items
+        group.conjuncts += side.conjuncts
+        scope = _together(scope, names, item)
+    if select.window is not None and not binder.windowed:
+        hint = "put a stream into FROM, or leave WINDOW out"
+        raise error("DS317", "WINDOW puts a window on every stream of FROM, and there is none", select.window, hint)
+    if not select.from_:
+        group.items.append(Leaf(Values(((),), ()), (), select))
+    return From(group, scope, binder.width)
+
+
+class _FromBinder:
+    """Walks the items of one FROM clause and numbers their columns."""
+
+    def __init__(self, ctx: Context, block: Block, window: ast.Window | None, beyond: tuple[Scope, ...]) -> None:
+        self.ctx, self.block, self.window, self.beyond = ctx, block, window, beyond
+        self.width = 0
+        self.windowed = 0
+
+    def item(self, item: ast.FromItem) -> tuple[Group, Scope]:
+        match item:
+            case ast.TableRef():
+                return self._named(item)
+            case ast.SubqueryRef():
+                return self._subquery(item)
+            case ast.Join():
+                return self._join(item)
+        raise AssertionError(item)
+
+    def _leaf(self, node: Node, scope: Scope, at: ast.Node, table: bool = False) -> tuple[Group, Scope]:
+        virtual = tuple(range(self.width, self.width + len(node.schema)))
+        scope = scope.shifted(self.width)
+        self.width += len(node.schema)
+        return Group([Leaf(node, virtual, at, table)]), scope
+
+    def _named(self, ref: ast.TableRef) -> tuple[Group, Scope]:
+        found = self.ctx.catalog.find(ref.name.text, ref.name.quoted)
+        if ref.archive:
+            raise error("DS390", "FROM ARCHIVE is not available yet", ref, "read the live stream: leave ARCHIVE out")
+        match found:
+            case StreamDef():
+                return self._stream(found, ref)
+            case TableDef():
+                return self._table(found, ref)
+            case QueryDef():
+                raise _over_query(self.ctx, found, ref)
+        known = self.ctx.catalog.names()
+        hint = suggest(ref.name.text, known, "names") if known else "declare it first: CREATE STREAM ..."
+        raise error("DS203", f"unknown stream or table `{ref.name.text}`", ref.name, hint)
+
+    def _stream(self, stream: StreamDef, ref: ast.TableRef) -> tuple[Group, Scope]:
+        alias = ref.alias.text if ref.alias else stream.name
+        scope = relation_scope(stream.schema, alias, stream.name)
+        schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in stream.schema)
+        scan = StreamScan(stream, schema, alias, self.ctx.next_leaf())
+        window = self._window_of(ref, stream.name)
+        self.windowed += 1
+        if window is None:
+            node = Window(scan, windows.UNBOUNDED, schema)
+        else:
+            node = windows.put_window(self.ctx, scan, window, scope, schema, self.block.internal)
+        self._source(ref, node)
+        return self._leaf(node, scope, ref)
+
+    def _window_of(self, ref: ast.TableRef, name: str) -> ast.Window | None:
+        if self.window is not None and ref.window is not None:
+            hint = "leave one of the two out"
+            message = f"{name} has a window of its own, and the query's WINDOW would put another on it"
+            raise error("DS317", message, ref.window, hint)
+        return ref.window or self.window
+
+    def _table(self, table: TableDef, ref: ast.TableRef) -> tuple[Group, Scope]:
+        if ref.window is not None:
+            hint = "leave the window out: a table is read as it stands"
+            raise error("DS305", f"{table.name} is a table, and windows are for streams", ref.window, hint)
+        alias = ref.alias.text if ref.alias else table.name
+        schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in table.schema)
+        scan = TableScan(table, schema, alias, self.ctx.next_leaf())
+        return self._leaf(scan, relation_scope(table.schema, alias, table.name), ref, not table.retroactive)
+
+    def _subquery(self, ref: ast.SubqueryRef) -> tuple[Group, Scope]:
+        bound = self.ctx.bind_query(self.ctx, ref.query, beyond=self.beyond)
+        alias = ref.alias.text if ref.alias else None
+        schema = bound.schema(alias)
+        node = relabel(bound.node, schema)
+        scope = relation_scope(schema, alias, also=bound.also)
+        if ref.window is not None:
+            node = windows.put_window(self.ctx, node, ref.window, scope, schema, self.block.internal)
+        self._source(ref, node)
+        return self._leaf(node, scope, ref)
+
+    def _source(self, ref: ast.TableRef | ast.SubqueryRef, node: Node) -> None:
+        internal = isinstance(node, Window) and node.spec.internal
+        at = ref.window or ref
+        self.block.sources.append(Source(at, internal, not append_only(node), strict(node), reads_stream(node)))
+
+    def _join(self, join: ast.Join) -> tuple[Group, Scope]:
+        left, left_names = self.item(join.left)
+        right, right_names = self.item(join.right)
+        scope = _together(left_names, right_names, join.right)
+        on: list[Expr] = []
+        if join.using:
+            scope, on = _using(join, left_names, right_names)
+        elif join.on is not None:
+            env = Env(self.ctx, Scope(scope.columns, scope.relations, scope.declared, beyond=self.beyond), "ON")
+            on = conjuncts(bind_condition(env, join.on))
+        if join.kind in (ast.JoinKind.INNER, ast.JoinKind.CROSS):
+            return Group(left.items + right.items, left.conjuncts + right.conjuncts + on), scope
+        if join.kind is ast.JoinKind.FULL or not _is_table(right if join.kind is ast.JoinKind.LEFT else left):
+            self.block.negations.append(join)
+        return Group([Outer(join.kind.value.lower(), left, right, on, join)]), scope
+
+
+def _is_table(group: Group) -> bool:
+    return len(group.items) == 1 and isinstance(group.items[0], Leaf) and group.items[0].table
+
+
+def _over_query(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Exception:
+    if ctx.persistent:
+        hint = f"repeat the text of {query.name} as a subquery in FROM"
+        message = f"{query.name} is a query: persistent queries read streams and tables"
+        return error("DS325", message, ref.name, hint)
+    message = f"reading the answer of {query.name} in another query is not available yet"
+    return error("DS392", message, ref.name, "run its SELECT instead")
+
+
+def _together(left: Scope, right: Scope, at: ast.FromItem) -> Scope:
+    taken = {r.casefold() for r in left.relations}
+    for name in right.relations:
+        if name.casefold() in taken:
+            place = at.alias or at.name if isinstance(at, ast.TableRef) else at
+            raise error("DS205", f"`{name}` stands in FROM twice", place, f"give one an alias: {name} AS {name}2")
+    return left.joined(right)
+
+
+def _using(join: ast.Join, left: Scope, right: Scope) -> tuple[Scope, list[Expr]]:
+    """JOIN USING: the columns once, first, then the others of both sides; and the equalities."""
+    merged: list[Column] = []
+    on: list[Expr] = []
+    hidden: set[int] = set()
+    for name in join.using:
+        a, b = _one(left, name), _one(right, name)
+        hidden |= {id(a), id(b)}
+        on.append(call("eq", [a.expr, b.expr], name))
+        merged.append(Column(a.name, _merged(join.kind, a.expr, b.expr, name)))
+    rest = [Column(c.name, c.expr, c.aliases, c.hidden or id(c) in hidden) for c in left.columns + right.columns]
+    relations, declared = left.relations + right.relations, left.declared + right.declared
+    return Scope((*merged, *rest), relations, declared, beyond=left.beyond), on
+
+
+def _one(scope: Scope, name: ast.Ident) -> Column:
+    found = scope.matching(ast.ColumnRef(name, pos=name.pos))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise error("DS202", f"column `{name.text}` is ambiguous on one side of the join", name, "use ON with aliases")
+    hint = suggest(name.text, [c.name for c in scope.visible()], "columns of this side")
+    raise error("DS201", f"USING names `{name.text}`, which one side of the join does not have", name, hint)
+
+
+def _merged(kind: ast.JoinKind, left: Expr, right: Expr, name: ast.Ident) -> Expr:
+    if kind is ast.JoinKind.RIGHT:
+        return right
+    return call("coalesce", [left, right], name) if kind is ast.JoinKind.FULL else left
+
+
+# ---------------------------------------------------------------- tables and streams
+
+
+def settle_tables(ctx: Context, group: Group) -> None:
+    """Without a stream a one-time query reads non-retroactive tables as they stand; a persistent one can't (DS324)."""
+    leaves = list(_leaves(group))
+    if any(reads_stream(leaf.node) for leaf in leaves):
+        return
+    for leaf in leaves:
+        if leaf.table and ctx.persistent:
+            raise no_stream(leaf)
+        leaf.table = False
+
+
+def no_stream(leaf: Leaf) -> QueryError:
+    """DS324: a non-retroactive table with no stream to join."""
+    assert isinstance(leaf.node, TableScan)
+    name = leaf.node.table.name
+    message = f"{name} is non-retroactive: it is read as of each stream row, and here is no stream to join it with"
+    hint = f"join a stream with {name} directly, or declare {name} without NON RETROACTIVE"
+    return error("DS324", message, leaf.at, hint)
+
+
+def _leaves(group: Group) -> list[Leaf]:
+    out: list[Leaf] = []
+    for item in group.items:
+        out += [item] if isinstance(item, Leaf) else _leaves(item.left) + _leaves(item.right)
+    return out
+
+
+# ---------------------------------------------------------------- leaves to joins
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A plan, and which virtual column stands at each of its positions."""
+
+    node: Node
+    layout: tuple[int, ...]
+
+    def place(self) -> dict[int, int]:
+        return {v: i for i, v in enumerate(self.layout)}
+
+
+def build(group: Group, where: Sequence[Expr]) -> tuple[Built, list[Expr]]:
+    """The join tree, with the conjuncts that found their join in it; and those left over (over virtual positions)."""
+    pool: list[Expr] = []
+    left_over: list[Expr] = []
+    for conjunct in [*group.conjuncts, *where]:
+        (pool if _spans(group, columns(conjunct)) else left_over).append(conjunct)
+    sunk, pool = _sink(group, pool)
+    built = _build_items(group, sunk, pool)
+    return built, pool + left_over
+
+
+def _spans(group: Group, used: set[int]) -> bool:
+    """Does a conjunct over these columns join anything of the group (rather than filter one leaf)?"""
+    return bool(used) and not any(used <= set(leaf.virtual) for leaf in _leaves(group))
+
+
+def _sink(group: Group, pool: list[Expr]) -> tuple[dict[int, list[Expr]], list[Expr]]:
+    """Conjuncts that lie within the preserved side of an outer join go down there, by item; the rest stays."""
+    sunk: dict[int, list[Expr]] = {}
+    rest: list[Expr] = []
+    for conjunct in pool:
+        for i, item in enumerate(group.items):
+            if isinstance(item, Outer) and columns(conjunct) <= _preserved(item):
+                sunk.setdefault(i, []).append(conjunct)
+                break
+        else:
+            rest.append(conjunct)
+    return sunk, rest
+
+
+def _preserved(outer: Outer) -> set[int]:
+    sides = {"left": outer.left, "right": outer.right}
+    return set(sides[outer.kind].virtual) if outer.kind in sides else set()
+
+
+def _build_items(group: Group, sunk: dict[int, list[Expr]], pool: list[Expr]) -> Built:
+    """Left-deep in FROM order, but tables that need a stream wait for the first one.  Takes what it uses from pool."""
+    acc: Built | None = None
+    waiting: list[Leaf] = []
+    for i, item in enumerate(group.items):
+        if isinstance(item, Leaf) and item.table and (acc is None or not reads_stream(acc.node)):
+            waiting.append(item)
+            continue
+        next_ = Built(item.node, item.virtual) if isinstance(item, Leaf) else _build_outer(item, sunk.get(i, []))
+        if acc is None:
+            acc = next_
+        elif isinstance(item, Leaf) and item.table:
+            acc = _join_table(acc, item, "inner", _applicable(acc, item.virtual, pool))
+        else:
+            acc = _join("inner", acc, next_, _applicable(acc, next_.layout, pool))
+        while waiting and reads_stream(acc.node):
+            table = waiting.pop(0)
+            acc = _join_table(acc, table, "inner", _applicable(acc, table.virtual, pool))
+    if waiting or acc is None:
+        raise no_stream(waiting[0])
+    return acc
+
+
+def _applicable(acc: Built, more: Sequence[int], pool: list[Expr]) -> list[Expr]:
+    """Takes from the pool the conjuncts that the join of `acc` with the columns `more` sees whole."""
+    seen = set(acc.layout) | set(more)
+    found = [c for c in pool if columns(c) <= seen]
+    pool[:] = [c for c in pool if not columns(c) <= seen]
+    return found
+
+
+def _build_outer(outer: Outer, sunk: list[Expr]) -> Built:
+    """`sunk` are conjuncts of the enclosing group that lie within the preserved side."""
+    left = _build_side(outer, outer.left, "left", sunk)
+    right = _build_side(outer, outer.right, "right", sunk)
+    if left is None:
+        assert right is not None  # _check_preserved refuses two tables
+        return _join_table(right, outer.left.items[0], "left", outer.on)
+    if right is None:
+        return _join_table(left, outer.right.items[0], "left", outer.on)
+    return _join(outer.kind, left, right, outer.on)
+
+
+def _build_side(outer: Outer, side: Group, name: str, sunk: list[Expr]) -> Built | None:
+    """None: the side is a non-retroactive table."""
+    if _is_table(side):
+        _check_preserved(outer, side, name)
+        return None
+    built, rest = build(side, sunk if outer.kind == name else [])
+    return select_over(built, rest)
+
+
+def _check_preserved(outer: Outer, side: Group, name: str) -> None:
+    """A non-retroactive table may only be the side that gets padded: its rows alone make no results; DS323."""
+    other = outer.right if name == "left" else outer.left
+    if outer.kind in (name, "full") or _is_table(other):
+        leaf = side.items[0]
+        assert isinstance(leaf, Leaf) and isinstance(leaf.node, TableScan)
+        table = leaf.node.table.name
+        message = (
+            f"{outer.kind.upper()} JOIN would keep the rows of {table} without a match, but a non-retroactive table "
+            "is only read when a stream row arrives"
+        )
+        hint = f"put the stream on the kept side, or declare {table} without NON RETROACTIVE"
+        raise error("DS323", message, outer.at, hint)
+
+
+def select_over(built: Built, conditions: list[Expr]) -> Built:
+    """The conjuncts (over virtual positions) as a Select on top."""
+    if not conditions:
+        return built
+    place = built.place()
+    predicate = conjunction([_moved(c, place) for c in conditions])
+    assert predicate is not None
+    return Built(Select(built.node, predicate, built.node.schema), built.layout)
+
+
+def _moved(expr: Expr, place: dict[int, int]) -> Expr:
+    return rewrite(expr, lambda c: Col(place[c.index], c.type, c.name))
+
+
+def _join(kind: str, left: Built, right: Built, conditions: list[Expr]) -> Built:
+    layout = left.layout + right.layout
+    place = {v: i for i, v in enumerate(layout)}
+    keys, residual = split([_moved(c, place) for c in conditions], len(left.layout))
+    schema = left.node.schema + right.node.schema
+    return Built(Join(left.node, right.node, kind, keys, residual, schema), layout)  # type: ignore[arg-type]
+
+
+def _join_table(child: Built, table: Leaf | Outer, kind: str, conditions: list[Expr]) -> Built:
+    assert isinstance(table, Leaf) and isinstance(table.node, TableScan)
+    layout = child.layout + table.virtual
+    place = {v: i for i, v in enumerate(layout)}
+    keys, residual = split([_moved(c, place) for c in conditions], len(child.layout))
+    schema = child.node.schema + table.node.schema
+    return Built(JoinNRR(child.node, table.node, kind, keys, residual, schema), layout)  # type: ignore[arg-type]
+
+
+def split(conditions: Sequence[Expr], width: int) -> tuple[tuple[tuple[Expr, Expr], ...], Expr | None]:
+    """Conjuncts over left ++ right (`width`: columns of left) as keys, each over its own side, and a residual."""
+    keys, rest = [], []
+    for condition in conditions:
+        key = _key(condition, width)
+        if key is None:
+            rest.append(condition)
+        else:
+            keys.append(key)
+    return tuple(keys), conjunction(rest)
+
+
+def _key(condition: Expr, width: int) -> tuple[Expr, Expr] | None:
+    if not (isinstance(condition, Call) and condition.fn == "eq" and condition.type == BOOL):
+        return None
+    a, b = condition.args
+    if _side(a, width) == 1 and _side(b, width) == 0:
+        a, b = b, a
+    if _side(a, width) != 0 or _side(b, width) != 1:
+        return None
+    common = common_type(a.type, b.type)
+    if common is None:
+        return None
+    return cast(a, common), rewrite(cast(b, common), lambda c: Col(c.index - width, c.type, c.name))
+
+
+def _side(expr: Expr, width: int) -> int | None:
+    """0: reads the left side only, 1: the right side only, None: both or neither."""
+    used = columns(expr)
+    if not used:
+        return None
+    sides = {0 if i < width else 1 for i in used}
+    return sides.pop() if len(sides) == 1 else None

@@ -1,0 +1,79 @@
+"""The options of WITH (...), in one table: where each may stand, its type, its values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dsms.sql import ast
+from dsms.sql.catalog import Option
+from dsms.sql.codes import error, suggest
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSpec:
+    """`on`: stream, table, query.  `type`: word (one of `choices`), int (>= `least`), float, bool or duration (µs)."""
+
+    on: tuple[str, ...]
+    type: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+    least: int = 0
+
+
+OPTIONS: dict[str, OptionSpec] = {
+    "strategy": OptionSpec(("query",), "word", "how the plan runs", ("upa", "direct", "nt")),
+    "boundaries": OptionSpec(("query",), "word", "every boundary, or SLIDE as an upper bound", ("every", "elastic")),
+    "on_error": OptionSpec(("query",), "word", "what a failing scalar does", ("null", "stop")),
+    "partitions": OptionSpec(("query",), "int", "buckets of a calendar queue (default: from the data)", least=1),
+    "optimize": OptionSpec(("query",), "bool", "rewrite the plan (default), or run it as bound"),
+    "negation": OptionSpec(("query",), "word", "where negation stands in the plan", ("auto", "up", "down")),
+    "distinct": OptionSpec(
+        ("query",), "word", "the form of DISTINCT", ("auto", "input-storing", "delta-star", "counting")
+    ),
+    "result_log": OptionSpec(("query",), "int", "result rows kept for subscribers that resume", least=0),
+    "max_groups": OptionSpec(("query",), "int", "groups or partitions kept before the query stops", least=1),
+    "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
+    "description": OptionSpec(("stream", "table", "query"), "text", "shown by DESCRIBE"),
+}
+
+
+def check_options(options: Sequence[ast.Option], on: str) -> tuple[tuple[str, Option], ...]:
+    """The options by their known names with checked values (durations in µs); DS214, DS215.  `on`: stream, ..."""
+    known = [name for name, spec in OPTIONS.items() if on in spec.on]
+    out: dict[str, Option] = {}
+    for option in options:
+        name = option.name.text.casefold()
+        if name not in known:
+            hint = suggest(name, known, f"options of a {on}")
+            raise error("DS214", f"unknown option `{option.name.text}`", option.name, hint)
+        if name in out:
+            raise error("DS215", f"option {name} is given twice", option.name, "leave one of them out")
+        out[name] = _value(name, OPTIONS[name], option)
+    return tuple(out.items())
+
+
+def _value(name: str, spec: OptionSpec, option: ast.Option) -> Option:
+    value = option.value
+    match spec.type:
+        case "word":
+            if isinstance(value, str) and value.casefold() in spec.choices:
+                return value.casefold()
+            expected = " or ".join(spec.choices)
+        case "int":
+            if isinstance(value, int) and not isinstance(value, bool) and value >= spec.least:
+                return value
+            expected = f"a whole number, at least {spec.least}"
+        case "bool":
+            if isinstance(value, bool):
+                return value
+            expected = "TRUE or FALSE"
+        case _:
+            if isinstance(value, str):
+                return value
+            expected = "a text"
+    raise error("DS215", f"option {name} ({spec.meaning}) expects {expected}", option, f"got {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    return f"{value.micros} us" if isinstance(value, ast.Duration) else repr(value)

@@ -1,0 +1,93 @@
+"""The root: what of a query's answer is reported, its SLIDE, its order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from dsms.sql import ast
+from dsms.sql.binder import windows, wstream
+from dsms.sql.binder.context import Context
+from dsms.sql.binder.options import check_options
+from dsms.sql.binder.select import Ordering, bind_body, bind_nested, sorted_
+from dsms.sql.catalog import Catalog
+from dsms.sql.codes import error
+from dsms.sql.logical import Node, Output
+
+Kind = Literal["istream", "dstream", "rstream"]
+
+
+def bind_query(
+    query: ast.Query | ast.Select | ast.SetOp | ast.SelectStatement | ast.CreateQuery,
+    catalog: Catalog,
+    options: Sequence[ast.Option] = (),
+    *,
+    persistent: bool = True,
+) -> Output:
+    """The typed logical plan of a query.
+
+    `options` are those of its WITH clause (checked here; `check_options` gives their values).  `persistent` is False for
+    one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
+    """
+    if isinstance(query, ast.SelectStatement | ast.CreateQuery):
+        options = options or query.options
+        if isinstance(query, ast.CreateQuery) and query.on_lookup:
+            raise error(
+                "DS393", "ON LOOKUP is not available yet", query, "leave it out: the answer is then kept current"
+            )
+        query = query.query
+    check_options(options, "query")
+    whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
+    ctx = Context(catalog, persistent, bind_nested)
+    body = wstream.rewrite_body(whole.body)
+    output = _output(body)
+    ordering = Ordering(whole.order_by)
+    bound = bind_body(ctx, body, ordering=ordering)
+    slide = windows.governing_slide(ctx)
+    node: Node = bound.node
+    if whole.order_by or whole.limit is not None or whole.offset is not None:
+        _check_order(whole, persistent and slide is None)
+        node = sorted_(bound, ordering, whole)
+    if output is not None and output.restore:
+        windows.check_restore(ctx, output)
+    kind: Kind = "rstream" if output is None else output.kind.value.lower()  # type: ignore[assignment]
+    restore = output is not None and output.restore
+    return Output(node, kind, output is not None, restore, slide, bound.schema())
+
+
+def _unwrapped(query: ast.Query) -> ast.Query:
+    """A query that is nothing but a query in parentheses is that query."""
+    while isinstance(query.body, ast.Query) and not query.order_by and query.limit is None and query.offset is None:
+        query = query.body
+    return query
+
+
+def _check_order(query: ast.Query, continuous: bool) -> None:
+    if not continuous:
+        return
+    at = query.order_by[0] if query.order_by else query
+    what = "ORDER BY" if query.order_by else "LIMIT"
+    message = f"{what} needs an answer that is given as a whole: a continuous query reports changes, one by one"
+    raise error("DS318", message, at, f"add SLIDE to its windows, ask once (without CREATE QUERY), or leave {what} out")
+
+
+def _output(body: ast.Select | ast.SetOp | ast.Query) -> ast.Output | None:
+    """The output function of the query; in a set operation all operands that have one must agree."""
+    found = [o for o in _outputs(body)]
+    for output in found:
+        wstream.check_restore(output)
+        if (output.kind, output.restore) != (found[0].kind, found[0].restore):
+            hint = f"write {found[0].kind.value} in all operands, or only in the first"
+            raise error("DS328", "the operands of a set operation ask for different outputs", output, hint)
+    return found[0] if found else None
+
+
+def _outputs(body: ast.Select | ast.SetOp | ast.Query) -> Iterator[ast.Output]:
+    match body:
+        case ast.Select(output=ast.Output() as output):
+            yield output
+        case ast.SetOp(left=left, right=right):
+            yield from _outputs(left)
+            yield from _outputs(right)
+        case ast.Query(body=inner):
+            yield from _outputs(inner)

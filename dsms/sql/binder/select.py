@@ -1,0 +1,340 @@
+"""SELECT blocks, set operations and whole queries.
+
+A block is bound from the inside out: FROM, WHERE, tests by subquery, grouping, HAVING, select list, DISTINCT; then
+`Append` if its windows are INTERNAL.  Wstream is rewritten first: its argument becomes a subquery with `Istream`, which
+in FROM says that results are appended, and the window is put on that subquery (Golab 2006, §3.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from dsms.sql import ast
+from dsms.sql.binder import wstream
+from dsms.sql.binder.aggregates import (
+    Grouping,
+    default_type,
+    group_keys,
+    has_aggregate,
+    is_aggregate_call,
+    position_error,
+    without_aliases,
+)
+from dsms.sql.binder.context import Block, Bound, Context
+from dsms.sql.binder.expressions import Env, bind, bind_condition, cast
+from dsms.sql.binder.from_clause import bind_from, build, select_over, settle_tables
+from dsms.sql.binder.internal import appended
+from dsms.sql.binder.scope import Scope, find, relation_scope, star
+from dsms.sql.binder.subqueries import bind_test, parts
+from dsms.sql.binder.text import text as to_sql
+from dsms.sql.codes import error
+from dsms.sql.expr import Col, Expr, conjuncts
+from dsms.sql.functions import common_type
+from dsms.sql.logical import Distinct, Node, Project, Select, SetOp, Sort, Union
+from dsms.sql.types import NULL, Field, Schema
+
+Order = tuple[Expr, bool, bool]
+
+
+@dataclass(slots=True)
+class Ordering:
+    """ORDER BY of the whole query, handed to the block whose names it may use.  `keys` are filled in there."""
+
+    items: Sequence[ast.OrderItem]
+    keys: list[Order] = field(default_factory=list)
+
+
+# ---------------------------------------------------------------- queries
+
+
+def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) -> Bound:
+    """A query in FROM, or in IN/EXISTS where it can't be absorbed."""
+    if query.order_by or query.limit is not None or query.offset is not None:
+        at = query.order_by[0] if query.order_by else query
+        hint = "move ORDER BY and LIMIT to the end of the outermost query"
+        raise error("DS319", "ORDER BY and LIMIT apply to the answer, not to a subquery", at, hint)
+    body = wstream.rewrite_body(query.body)
+    output = body.output if isinstance(body, ast.Select) else None
+    internal = False
+    if output is not None:
+        if output.restore or output.kind is ast.OutputKind.DSTREAM:
+            name = output.kind.value + ("-restore" if output.restore else "")
+            hint = "in FROM use Istream (results are appended) or nothing"
+            raise error("DS328", f"{name} describes the output of a whole query, not of a subquery", output, hint)
+        internal = output.kind is ast.OutputKind.ISTREAM
+    return bind_body(ctx, body, beyond, internal)
+
+
+def bind_body(
+    ctx: Context,
+    body: ast.Select | ast.SetOp | ast.Query,
+    beyond: tuple[Scope, ...] = (),
+    internal: bool = False,
+    ordering: Ordering | None = None,
+) -> Bound:
+    """A SELECT block or a set operation, below its output."""
+    match body:
+        case ast.Query():
+            return bind_nested(ctx, body, beyond)
+        case ast.SetOp():
+            bound = _set_op(ctx, body, beyond)
+            if ordering is not None:
+                _order_columns(ctx, bound, ordering)
+            return bound
+        case ast.Select():
+            return _Block(ctx, body, beyond, internal).bind(ordering)
+    raise AssertionError(body)
+
+
+# ---------------------------------------------------------------- one block
+
+
+class _Block:
+    """Binds one SELECT block."""
+
+    def __init__(self, ctx: Context, select: ast.Select, beyond: tuple[Scope, ...], internal: bool) -> None:
+        self.ctx, self.select, self.beyond = ctx, select, beyond
+        self.block = Block(internal)
+
+    def bind(self, ordering: Ordering | None) -> Bound:
+        node, scope = self._rows()
+        env = Env(self.ctx, scope, "the select list")
+        grouping = self._grouping(env)
+        if grouping is not None:
+            env = replace(env, before=grouping.before)
+        exprs, names = self._items(env)
+        having = self._having(env)
+        hidden = [] if ordering is None else self._order(env, ordering, exprs, names)
+        if grouping is not None:
+            node = grouping.node(node)
+        if having is not None:
+            node = Select(node, having, node.schema)
+        node = project(node, exprs + hidden, names + ["" for _ in hidden])
+        if self.select.distinct:
+            node = Distinct(node, node.schema)
+        node = appended(self.block, node, self.select)
+        return Bound(node, tuple(names), self._internal_at(), tuple(map(_argument_name, self.select.items)))
+
+    def _rows(self) -> tuple[Node, Scope]:
+        """FROM and WHERE."""
+        from_ = bind_from(self.ctx, self.block, self.select, self.beyond)
+        settle_tables(self.ctx, from_.group)
+        plain, tests = parts(self.select.where)
+        env = Env(self.ctx, from_.scope, "WHERE")
+        conditions = [c for node in plain for c in conjuncts(bind_condition(env, node))]
+        built, rest = build(from_.group, conditions)
+        built = select_over(built, rest)
+        place = built.place()
+        scope = from_.scope.mapped(lambda c: Col(place[c.index], c.type, c.name))
+        node = built.node
+        for test in tests:
+            node = bind_test(self.ctx, self.block, node, scope, test)
+        return node, scope
+
+    def _grouping(self, env: Env) -> Grouping | None:
+        select = self.select
+        items = [i.expr for i in select.items if isinstance(i, ast.SelectItem)]
+        if not select.group_by and select.having is None and not any(has_aggregate(e) for e in items):
+            return None
+        keys, names = group_keys(replace(env, place="GROUP BY"), select)
+        return Grouping(keys, names)
+
+    def _items(self, env: Env) -> tuple[list[Expr], list[str]]:
+        exprs: list[Expr] = []
+        names: list[str] = []
+        for item in self.select.items:
+            if isinstance(item, ast.StarItem):
+                self._star(env, item, exprs, names)
+                continue
+            expr = bind(env, item.expr)
+            exprs.append(cast(expr, default_type(expr.type)))
+            names.append(self._name(env, item))
+        return exprs, names
+
+    def _star(self, env: Env, item: ast.StarItem, exprs: list[Expr], names: list[str]) -> None:
+        if not self.select.from_:
+            raise error("DS304", "* needs a FROM clause to take columns from", item, "add FROM, or name a value")
+        for column in star(env.scope, item):
+            if env.before is None:
+                exprs.append(column.expr)
+            else:
+                owner = ast.Ident(column.aliases[0], True) if column.aliases else None
+                name = ast.Ident(column.name, True, pos=item.pos)
+                exprs.append(bind(env, ast.ColumnRef(name, owner, pos=item.pos)))
+            names.append(column.name)
+
+    def _name(self, env: Env, item: ast.SelectItem) -> str:
+        if item.alias is not None:
+            return item.alias.text
+        if isinstance(item.expr, ast.ColumnRef):
+            return find(env.scope, item.expr).name
+        return to_sql(item.expr)
+
+    def _having(self, env: Env) -> Expr | None:
+        having = self.select.having
+        if having is None:
+            return None
+        return bind_condition(replace(env, place="HAVING"), without_aliases(env, self.select, having))
+
+    def _order(self, env: Env, ordering: Ordering, exprs: list[Expr], names: list[str]) -> list[Expr]:
+        """Fills in the ordering's keys over the select list; columns that it needs besides are returned."""
+        hidden: list[Expr] = []
+        env = replace(env, place="ORDER BY")
+        for item in ordering.items:
+            at = _output_column(item, names)
+            if at is None:
+                if env.before is None and has_aggregate(item.expr):
+                    raise error("DS301", "ORDER BY an aggregate needs a grouped query", item, "add GROUP BY")
+                expr = bind(env, without_aliases(env, self.select, item.expr))
+                if expr not in exprs and self.select.distinct:
+                    hint = "add it to the select list"
+                    raise error("DS332", "with DISTINCT, ORDER BY can only use the select list", item, hint)
+                at = _position(exprs + hidden, expr)
+                hidden += [expr] if at == len(exprs) + len(hidden) else []
+            every = exprs + hidden
+            name = names[at] if at < len(names) else ""
+            ordering.keys.append(_key(item, Col(at, every[at].type, name)))
+        return hidden
+
+    def _internal_at(self) -> ast.Node | None:
+        found = [s.at for s in self.block.sources if s.internal]
+        return found[0] if found else None
+
+
+def _argument_name(item: ast.SelectItem | ast.StarItem) -> str | None:
+    """The column in an unnamed aggregate: the thesis calls the column of (SELECT SUM(a) ...) simply a (§3.4)."""
+    if not isinstance(item, ast.SelectItem) or item.alias is not None or not is_aggregate_call(item.expr):
+        return None
+    columns = {part.name.text for part in ast.walk(item.expr) if isinstance(part, ast.ColumnRef)}
+    return columns.pop() if len(columns) == 1 else None
+
+
+def _position(exprs: list[Expr], expr: Expr) -> int:
+    return exprs.index(expr) if expr in exprs else len(exprs)
+
+
+def _output_column(item: ast.OrderItem, names: Sequence[str]) -> int | None:
+    """The output column that ORDER BY names by position, alias or name."""
+    node = item.expr
+    if isinstance(node, ast.IntLit):
+        if not 1 <= node.value <= len(names):
+            raise position_error("ORDER BY", node, len(names))
+        return node.value - 1
+    if isinstance(node, ast.ColumnRef) and node.table is None:
+        found = [i for i, n in enumerate(names) if node.name.matches(n)]
+        return found[0] if len(found) == 1 else None
+    if is_aggregate_call(node):
+        text = to_sql(node)
+        return names.index(text) if names.count(text) == 1 else None
+    return None
+
+
+def _key(item: ast.OrderItem, expr: Expr) -> Order:
+    return expr, item.descending, bool(item.nulls_first)
+
+
+def project(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
+    """The node with these columns; the node itself where they are its own, in order."""
+    if list(exprs) == [Col(i, f.type, f.name) for i, f in enumerate(node.schema)] and exprs:
+        return node
+    same = len(exprs) == len(node.schema) and exprs
+    if same and all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs)):
+        return node
+    nullable = [node.schema[e.index].nullable if isinstance(e, Col) else True for e in exprs]
+    schema = tuple(Field(n, e.type, None, null) for n, e, null in zip(names, exprs, nullable, strict=True))
+    return Project(node, tuple(exprs), schema)
+
+
+# ---------------------------------------------------------------- set operations
+
+
+def _set_op(ctx: Context, op: ast.SetOp, beyond: tuple[Scope, ...]) -> Bound:
+    left = bind_operand(ctx, op.left, beyond)
+    right = bind_operand(ctx, op.right, beyond)
+    shown = op.kind.value + (" ALL" if op.all else "")
+    if len(left.names) != len(right.names):
+        message = f"{shown} needs the same number of columns on both sides: {len(left.names)} and {len(right.names)}"
+        raise error("DS217", message, op, "select as many columns on the right as on the left")
+    _check_internal(op, left, right, shown)
+    schema = _common_schema(op, left, right, shown)
+    sides = (_converted(left, schema), _converted(right, schema))
+    return Bound(_set_node(op, sides, schema), left.names, left.internal or right.internal)
+
+
+def bind_operand(ctx: Context, operand: ast.Select | ast.SetOp | ast.Query, beyond: tuple[Scope, ...]) -> Bound:
+    """One side of a set operation.  Output functions of operands are judged by the caller of the whole query."""
+    if isinstance(operand, ast.Select) and wstream.uses(operand):
+        hint = "put the SELECT with Wstream into FROM: SELECT * FROM (SELECT Wstream(...) ...) UNION ALL ..."
+        raise error("DS327", "Wstream can't stand in an operand of a set operation", operand, hint)
+    return bind_body(ctx, operand, beyond)
+
+
+def _check_internal(op: ast.SetOp, left: Bound, right: Bound, shown: str) -> None:
+    at = left.internal or right.internal
+    if at is None or (op.kind is ast.SetOpKind.UNION and op.all):
+        return
+    if op.kind is ast.SetOpKind.UNION:
+        hint = "write UNION ALL, or leave INTERNAL out"
+        raise error("DS314", "UNION removes duplicates, and appended results would keep them", at, hint)
+    message = f"{shown} takes results back, and INTERNAL windows only append"
+    raise error("DS315", message, at, "leave INTERNAL out")
+
+
+def _common_schema(op: ast.SetOp, left: Bound, right: Bound, shown: str) -> Schema:
+    fields = []
+    for i, (a, b) in enumerate(zip(left.node.schema, right.node.schema, strict=True)):
+        common = common_type(a.type, b.type)
+        if common is None or common == NULL:
+            message = f"column {i + 1} ({left.names[i]}) of {shown} is {a.type} on the left and {b.type} on the right"
+            raise error("DS208", message, op, "convert one side: CAST(x AS type)")
+        fields.append(Field(left.names[i], common, None, a.nullable or b.nullable))
+    return tuple(fields)
+
+
+def _converted(bound: Bound, schema: Schema) -> Node:
+    columns = [Col(i, f.type, n) for i, (f, n) in enumerate(zip(bound.node.schema, bound.names, strict=True))]
+    below = bound.node
+    if isinstance(below, Project):  # one projection that converts too
+        return project(below.child, [cast(e, f.type) for e, f in zip(below.exprs, schema, strict=True)], bound.names)
+    return project(below, [cast(c, f.type) for c, f in zip(columns, schema, strict=True)], bound.names)
+
+
+def _set_node(op: ast.SetOp, sides: tuple[Node, Node], schema: Schema) -> Node:
+    match op.kind:
+        case ast.SetOpKind.UNION:
+            first, second = sides
+            inputs = (*first.inputs, second) if isinstance(first, Union) and _is_merge(op.left) else sides
+            union = Union(inputs, schema)
+            return union if op.all else Distinct(union, schema)
+        case ast.SetOpKind.INTERSECT:
+            return SetOp("intersect", op.all, *sides, schema)
+        case _:
+            return SetOp("except", op.all, *sides, schema)
+
+
+def _is_merge(body: ast.Select | ast.SetOp | ast.Query) -> bool:
+    """A UNION ALL of a UNION ALL is one merge."""
+    return isinstance(body, ast.SetOp) and body.kind is ast.SetOpKind.UNION and body.all
+
+
+def _order_columns(ctx: Context, bound: Bound, ordering: Ordering) -> None:
+    """ORDER BY over a set operation: its output columns, and expressions over them."""
+    env = Env(ctx, relation_scope(bound.schema(), None), "ORDER BY")
+    for item in ordering.items:
+        at = _output_column(item, bound.names)
+        if at is None:
+            hint = "order by a column of the first SELECT, or by its position"
+            if not isinstance(item.expr, ast.ColumnRef) or item.expr.table is not None:
+                raise error("DS332", "ORDER BY over a set operation takes its output columns", item, hint)
+            expr = bind(env, item.expr)
+        else:
+            expr = Col(at, bound.node.schema[at].type, bound.names[at])
+        ordering.keys.append(_key(item, expr))
+
+
+def sorted_(bound: Bound, ordering: Ordering, query: ast.Query) -> Node:
+    """The answer in order, cut to LIMIT, without the columns that only ORDER BY needed."""
+    node: Node = Sort(bound.node, tuple(ordering.keys), query.limit, query.offset or 0, bound.node.schema)
+    keep = [Col(i, f.type, n) for i, (f, n) in enumerate(zip(node.schema, bound.names, strict=False))]
+    return project(node, keep, bound.names)

@@ -1,0 +1,220 @@
+"""EXISTS, NOT EXISTS, IN and NOT IN as conditions of WHERE: semi joins and the thesis's negation.
+
+A simple subquery (no grouping) is absorbed: its FROM becomes the right side, conditions over its own columns stay there,
+those that also read the outer query's columns become keys or the residual of the semi join.  Any other subquery is
+bound whole, and can't be correlated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dsms.sql import ast
+from dsms.sql.binder.aggregates import has_aggregate
+from dsms.sql.binder.context import Block, Context, Source
+from dsms.sql.binder.expressions import Env, bind, bind_condition, call
+from dsms.sql.binder.from_clause import Built, Leaf, bind_from, build, no_stream, select_over, settle_tables, split
+from dsms.sql.binder.properties import append_only, reads_stream, strict
+from dsms.sql.binder.scope import Scope, star
+from dsms.sql.codes import error
+from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjunction, conjuncts, rewrite
+from dsms.sql.logical import JoinNRR, Node, Project, Select, SemiJoin, TableScan
+from dsms.sql.types import BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition by subquery: `values` are the left side of IN, none for EXISTS."""
+
+    query: ast.Query
+    anti: bool
+    values: tuple[ast.Expr, ...] | None
+    at: ast.Node
+
+
+def as_test(node: ast.Expr) -> Test | None:
+    """The condition as a subquery test, if it is one."""
+    match node:
+        case ast.Exists(query=query):
+            return Test(query, False, None, node)
+        case ast.InQuery(operand=operand, query=query, negated=negated):
+            values = operand.items if isinstance(operand, ast.RowExpr) else (operand,)
+            return Test(query, negated, values, node)
+        case ast.Not(operand=operand):
+            found = as_test(operand)
+            return None if found is None else replace(found, anti=not found.anti, at=node)
+    return None
+
+
+def parts(where: ast.Expr | None) -> tuple[list[ast.Expr], list[Test]]:
+    """The conditions of a WHERE: plain ones, and tests by subquery, each in the order written."""
+    plain: list[ast.Expr] = []
+    tests: list[Test] = []
+    for node in _flat(where):
+        test = as_test(node)
+        if test is None:
+            plain.append(node)
+        else:
+            tests.append(test)
+    return plain, tests
+
+
+def _flat(where: ast.Expr | None) -> list[ast.Expr]:
+    if where is None:
+        return []
+    if isinstance(where, ast.And):
+        return [part for operand in where.operands for part in _flat(operand)]
+    return [where]
+
+
+def bind_test(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> Node:
+    """The rows of `left` that pass the test; `scope` are the names over `left`."""
+    select = _simple(test.query)
+    if test.anti:
+        block.negations.append(test.at)
+    if select is None:
+        return _whole(ctx, block, left, scope, test)
+    return _absorbed(ctx, block, left, scope, test, select)
+
+
+def _simple(query: ast.Query) -> ast.Select | None:
+    """The SELECT block to absorb; None for a subquery that must be bound whole."""
+    if query.order_by or query.limit is not None or query.offset is not None:
+        return None
+    body = query.body
+    if isinstance(body, ast.Query):
+        return _simple(body)
+    if not isinstance(body, ast.Select) or body.group_by or body.having is not None:
+        return None
+    if any(isinstance(i, ast.SelectItem) and has_aggregate(i.expr) for i in body.items):
+        return None
+    output = body.output
+    if output is not None and (output.restore or output.kind not in (ast.OutputKind.RSTREAM, ast.OutputKind.ISTREAM)):
+        return None
+    return body
+
+
+def _whole(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> Node:
+    bound = ctx.bind_query(ctx, test.query, beyond=(replace(scope, parent=None), *scope.beyond))
+    right = bound.node
+    block.sources.append(Source(test.at, False, not append_only(right), strict(right), reads_stream(right)))
+    width = len(left.schema)
+    inner = [Col(width + i, f.type, f.name) for i, f in enumerate(bound.schema())]
+    env = Env(ctx, scope, "IN")
+    equal = [] if test.values is None else _equalities(env, test, list(inner))
+    return _semi(left, right, test, [], equal)
+
+
+def _absorbed(ctx: Context, block: Block, left: Node, scope: Scope, test: Test, select: ast.Select) -> Node:
+    width = len(left.schema)
+    outer = replace(scope, parent=None)
+    from_ = bind_from(ctx, block, select, (outer, *scope.beyond))
+    names = replace(from_.scope.shifted(width), parent=outer, beyond=scope.beyond)
+    env = Env(ctx, names, "WHERE")
+    plain, tests = parts(select.where)
+    conditions = [c for node in plain for c in conjuncts(bind_condition(env, node))]
+    equal = [] if test.values is None else _equalities(replace(env, scope=outer), test, _items(env, test, select))
+    table = _lone_table(from_.group.items)
+    if table is not None and reads_stream(left):
+        return _table_test(left, table, test, conditions, equal)
+    settle_tables(ctx, from_.group)
+    own = [c for c in conditions if columns(c) and min(columns(c)) >= width]
+    correlated = [c for c in conditions if not (columns(c) and min(columns(c)) >= width)]
+    built, rest = build(from_.group, [_shift(c, -width) for c in own])
+    built = select_over(built, rest)
+    place = built.place()
+
+    def settled(expr: Expr) -> Expr:
+        return rewrite(expr, lambda c: c if c.index < width else Col(width + place[c.index - width], c.type, c.name))
+
+    right = built.node
+    for inner in tests:
+        right = bind_test(ctx, block, right, _inner_scope(from_.scope, built, (outer, *scope.beyond)), inner)
+    return _semi(left, right, test, [settled(c) for c in correlated], [settled(c) for c in equal])
+
+
+def _inner_scope(scope: Scope, built: Built, beyond: tuple[Scope, ...]) -> Scope:
+    place = built.place()
+    return replace(scope.mapped(lambda c: Col(place[c.index], c.type, c.name)), parent=None, beyond=beyond)
+
+
+def _shift(expr: Expr, by: int) -> Expr:
+    return rewrite(expr, lambda c: Col(c.index + by, c.type, c.name))
+
+
+def _items(env: Env, test: Test, select: ast.Select) -> list[Expr]:
+    """The select list of an IN subquery."""
+    out: list[Expr] = []
+    for item in select.items:
+        if isinstance(item, ast.SelectItem):
+            out.append(bind(replace(env, place="the select list of IN"), item.expr))
+        else:
+            out += [c.expr for c in star(replace(env.scope, parent=None), item)]
+    return out
+
+
+def _equalities(env: Env, test: Test, inner: list[Expr]) -> list[Expr]:
+    """One comparison per value of IN; `env` sees the outer query, `inner` are the subquery's columns."""
+    values = test.values or ()
+    if len(values) != len(inner):
+        message = f"IN compares {_count(len(values))} with a subquery of {_count(len(inner))}"
+        raise error("DS217", message, test.at, "name as many columns in the subquery as stand on the left")
+    return [call("eq", [bind(env, v), i], v) for v, i in zip(values, inner, strict=True)]
+
+
+def _count(n: int) -> str:
+    return "1 column" if n == 1 else f"{n} columns"
+
+
+def _semi(left: Node, right: Node, test: Test, correlated: list[Expr], equal: list[Expr]) -> Node:
+    """NOT IN looks at NULLs: with one comparison and no correlation the flag says so; otherwise a comparison that is
+    not false counts as a match, which is the same rule written out."""
+    width = len(left.schema)
+    null_aware = bool(equal) and test.anti
+    if null_aware and (correlated or len(equal) > 1 or not _is_key(equal[0], width)):
+        whole = conjunction(equal)
+        assert whole is not None
+        equal, null_aware = [Call("coalesce", (whole, Lit(True, BOOL)), BOOL)], False
+    keys, residual = split([*correlated, *equal], width)
+    return SemiJoin(left, right, test.anti, keys, residual, null_aware, left.schema)
+
+
+def _is_key(condition: Expr, width: int) -> bool:
+    return bool(split([condition], width)[0])
+
+
+# ---------------------------------------------------------------- tests against a non-retroactive table
+
+
+def _lone_table(items: list) -> Leaf | None:
+    if len(items) == 1 and isinstance(items[0], Leaf) and items[0].table:
+        return items[0]
+    return None
+
+
+def _table_test(left: Node, leaf: Leaf, test: Test, conditions: list[Expr], equal: list[Expr]) -> Node:
+    """EXISTS against a non-retroactive table by its key finds one row at most: a ⋈NRR, then the left columns again."""
+    scan = leaf.node
+    assert isinstance(scan, TableScan)
+    width = len(left.schema)
+    keys, residual = split([*conditions, *equal], width)
+    found = {right.index for _, right in keys if isinstance(right, Col)}
+    if not scan.table.key or not set(scan.table.key) <= found or (test.anti and equal):
+        raise _needs_key(leaf, scan, test)
+    schema = left.schema + scan.schema
+    node: Node = JoinNRR(left, scan, "left" if test.anti else "inner", keys, residual, schema)
+    if test.anti:
+        first = width + scan.table.key[0]
+        key = Col(first, schema[first].type, schema[first].name)
+        node = Select(node, Call("is_null", (key,), BOOL), schema)
+    return Project(node, tuple(Col(i, f.type, f.name) for i, f in enumerate(left.schema)), left.schema)
+
+
+def _needs_key(leaf: Leaf, scan: TableScan, test: Test) -> Exception:
+    name = scan.table.name
+    if test.anti and test.values is not None:
+        hint = f"write NOT EXISTS (SELECT * FROM {name} WHERE ...)"
+        return error("DS324", f"NOT IN can't be tested against the non-retroactive table {name}", test.at, hint)
+    plain = no_stream(leaf)
+    hint = f"compare the whole primary key of {name}, or join it in FROM"
+    return error("DS324", plain.message, leaf.at, hint)

@@ -1,0 +1,42 @@
+"""Type names as written, and the types they mean."""
+
+from __future__ import annotations
+
+from dsms.sql import ast
+from dsms.sql.codes import error, suggest
+from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
+
+MAX_DIGITS = 38
+
+TYPE_NAMES: dict[str, Type] = {
+    "BOOL": BOOL, "BOOLEAN": BOOL,
+    "INT": INT, "INTEGER": INT, "BIGINT": INT, "SMALLINT": INT, "INT64": INT,
+    "FLOAT": FLOAT, "DOUBLE": FLOAT, "REAL": FLOAT, "FLOAT64": FLOAT,
+    "STRING": STRING, "TEXT": STRING, "VARCHAR": STRING, "CHAR": STRING,
+    "BYTES": BYTES, "BLOB": BYTES, "BINARY": BYTES, "VARBINARY": BYTES,
+    "TIMESTAMP": TIMESTAMP,
+    "INTERVAL": INTERVAL,
+}  # fmt: skip
+_LISTED = ("BOOL", "INT", "FLOAT", "DECIMAL(p,s)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL")
+_LENGTH_IGNORED = ("VARCHAR", "CHAR")
+
+
+def type_of(name: ast.TypeName) -> Type:
+    """The type that a name means; DS210 for an unknown one, DS211 for wrong arguments."""
+    if name.name in ("DECIMAL", "NUMERIC"):
+        return _decimal(name)
+    found = TYPE_NAMES.get(name.name)
+    if found is None:
+        hint = suggest(name.name, _LISTED, "types")
+        raise error("DS210", f"unknown type `{name.name}`", name, hint)
+    if name.args and name.name not in _LENGTH_IGNORED:
+        raise error("DS211", f"{name.name} takes no arguments", name, f"write {name.name}")
+    return found
+
+
+def _decimal(name: ast.TypeName) -> Type:
+    precision, scale = {0: (MAX_DIGITS, 0), 1: (*name.args, 0), 2: name.args}.get(len(name.args), (0, 0))
+    if not (1 <= precision <= MAX_DIGITS and 0 <= scale <= precision):
+        hint = f"write DECIMAL(p, s) with 1 <= p <= {MAX_DIGITS} and 0 <= s <= p"
+        raise error("DS211", f"{name.name} does not exist with these arguments", name, hint)
+    return decimal(precision, scale)

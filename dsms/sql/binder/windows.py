@@ -1,0 +1,181 @@
+"""Windows: from what is written between the brackets to a `WindowSpec`, and the rules that bind windows together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from dsms.sql import ast
+from dsms.sql.binder import durations
+from dsms.sql.binder.context import Context
+from dsms.sql.binder.properties import append_only, why_not_append_only
+from dsms.sql.binder.scope import Scope, find
+from dsms.sql.codes import error
+from dsms.sql.expr import Col
+from dsms.sql.logical import Node, Window, WindowSpec
+from dsms.sql.suggest import nearest
+from dsms.sql.types import Schema
+
+MOST_SUBWINDOWS = 1_000_000  # of one window: past this the ring would cost more than the rows in it
+DAY = 86_400_000_000
+UNBOUNDED = WindowSpec("unbounded")
+
+
+def put_window(ctx: Context, child: Node, window: ast.Window, scope: Scope, schema: Schema, internal: bool) -> Window:
+    """A window over a stream or an append-only result; DS306 for any other.  `internal`: Wstream says so."""
+    if not append_only(child):
+        reason = why_not_append_only(child)
+        hint = "mark the windows inside INTERNAL, so that their results are appended and stay"
+        raise error("DS306", f"a window needs an append-only input, and this result is not: {reason}", window, hint)
+    spec = window_spec(window, scope)
+    if window.archive:
+        raise error("DS390", "windows that reach into the archive are not available yet", window, "leave ARCHIVE out")
+    spec = replace(spec, internal=spec.internal or internal)
+    ctx.windows.append((spec, window))
+    return Window(child, spec, schema)
+
+
+def window_spec(window: ast.Window, scope: Scope) -> WindowSpec:
+    """The typed window; `scope` are the columns that PARTITION BY may name."""
+    slide = window.slide
+    zone = slide.time_zone if slide else None
+    if slide is not None and zone is not None:
+        _check_zone(zone, slide)
+    match window:
+        case ast.RangeWindow():
+            spec = _range(window, zone)
+        case ast.RowsWindow():
+            spec = _rows(window, scope)
+        case ast.NowWindow():
+            spec = WindowSpec("now")
+        case ast.UnboundedWindow():
+            spec = UNBOUNDED
+        case ast.LandmarkWindow():
+            spec = WindowSpec("landmark", since=window.since.micros)
+        case _:
+            raise AssertionError(window)
+    spec = replace(spec, internal=window.internal, archive=window.archive)
+    return spec if slide is None else _with_slide(spec, slide)
+
+
+def _range(window: ast.RangeWindow, zone: str | None) -> WindowSpec:
+    length = window.length
+    if length.micros == 0 and length.months == 0:
+        hint = "for the tuples of the current instant write NOW"
+        raise error("DS307", "RANGE 0 holds nothing", length, hint)
+    calendar = durations.calendar(length, zone is not None)
+    if length.months and window.slide is None:
+        hint = "add SLIDE (calendar windows are evaluated at calendar boundaries), or write the length in DAY"
+        raise error("DS227", "a RANGE in months or years needs a SLIDE", length, hint)
+    micros = durations.at_most(length) if length.months else durations.fixed(length, "RANGE")
+    until = 0 if window.until is None else durations.fixed(window.until, "UNTIL", zero=True)
+    if until >= micros and window.until is not None:
+        hint = f"RANGE reaches back {micros} us and UNTIL ends {until} us ago: make UNTIL the shorter one"
+        raise error("DS313", "UNTIL must be shorter than RANGE", window.until, hint)
+    return WindowSpec("time", length=micros, until=until, calendar=calendar)
+
+
+def _rows(window: ast.RowsWindow, scope: Scope) -> WindowSpec:
+    if window.rows <= 0:
+        raise error("DS307", "ROWS 0 holds nothing", window, "write ROWS n with n at least 1")
+    until = window.until or 0
+    if until >= window.rows:
+        hint = f"write ROWS {until + 1} or more, or a smaller UNTIL"
+        raise error("DS313", "UNTIL must be less than ROWS", window, hint)
+    partition = tuple(_partition_column(e, scope) for e in window.partition_by)
+    kind = "partitioned" if window.partition_by else "rows"
+    return WindowSpec(kind, length=window.rows, until=until, partition=partition)  # type: ignore[arg-type]
+
+
+def _partition_column(expr: ast.Expr, scope: Scope) -> int:
+    if not isinstance(expr, ast.ColumnRef):
+        hint = "compute it in a subquery: FROM (SELECT ..., a % 10 AS p FROM s) [PARTITION BY p ROWS 5]"
+        raise error("DS330", "PARTITION BY in a window takes columns of its input", expr, hint)
+    column = find(scope, expr)
+    assert isinstance(column.expr, Col)  # the scope of a single FROM item holds plain columns
+    return column.expr.index
+
+
+def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
+    align = slide.align_to.micros if slide.align_to else None
+    if isinstance(slide.every, int):
+        if spec.kind not in ("rows", "partitioned"):
+            raise error("DS308", "SLIDE of a time window is a length of time", slide, "write SLIDE 10 SECONDS")
+        if slide.every <= 0:
+            raise error("DS308", "SLIDE must be at least one row", slide, "write SLIDE 1, or leave SLIDE out")
+        if align is not None or slide.time_zone is not None:
+            raise error("DS308", "ALIGN TO and TIME ZONE need a SLIDE in time", slide, "leave them out after ROWS")
+        return replace(spec, slide=slide.every)
+    if spec.kind in ("rows", "partitioned"):
+        raise error("DS308", "SLIDE of a ROWS window counts rows", slide, "write SLIDE 10: an answer after 10 rows")
+    calendar = durations.calendar(slide.every, slide.time_zone is not None)
+    micros = durations.at_most(slide.every)
+    if micros <= 0:
+        raise error("DS308", "SLIDE must be positive", slide, "write SLIDE 10 SECONDS, or leave SLIDE out")
+    spec = replace(spec, slide=micros, align=align, zone=slide.time_zone, slide_calendar=calendar)
+    _check_measure(spec, slide)
+    return spec
+
+
+def _check_measure(spec: WindowSpec, slide: ast.Slide) -> None:
+    """The sub-window is the greatest common divisor of RANGE, UNTIL and SLIDE: it must not be absurdly short."""
+    assert spec.slide is not None
+    if spec.zone is not None and spec.slide_calendar is None and DAY % spec.slide:
+        hint = "write a SLIDE that divides 24 hours, or leave TIME ZONE out"
+        raise error("DS310", "under TIME ZONE a SLIDE shorter than a day must divide the day", slide, hint)
+    if spec.kind != "time" or spec.calendar is not None or spec.slide_calendar is not None:
+        return
+    unit = math.gcd(spec.length, spec.until, spec.slide)
+    if max(spec.length, spec.slide) // unit > MOST_SUBWINDOWS:
+        message = f"RANGE and SLIDE have no common measure longer than {unit} us"
+        raise error("DS310", message, slide, "round both to a common unit, such as seconds")
+
+
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def _check_zone(zone: str, slide: ast.Slide) -> None:
+    try:
+        ZoneInfo(zone)
+    except Exception:  # zoneinfo raises half a dozen kinds for bad keys
+        near = nearest(zone, _zones())
+        hint = f"did you mean '{near}'?" if near else "write a name such as 'America/New_York'"
+        raise error("DS222", f"unknown time zone '{zone}'", slide, hint) from None
+
+
+# ---------------------------------------------------------------- windows of one query together
+
+
+def governing_slide(ctx: Context) -> WindowSpec | None:
+    """The one SLIDE of the query, as its first sliding window says it; DS309 if two differ."""
+    sliding = [(s, at) for s, at in ctx.windows if s.slide is not None]
+    if not sliding:
+        return None
+    first = sliding[0][0]
+    for spec, at in sliding[1:]:
+        if _beat(spec) != _beat(first):
+            place = at.slide if isinstance(at, ast.Window) else at
+            message = "one SLIDE governs a query, and this one differs from an earlier one"
+            raise error("DS309", message, place, "give all windows the same SLIDE, or split the query in two")
+    return first
+
+
+def check_restore(ctx: Context, output: ast.Output) -> None:
+    """Restore reports what lived between two evaluations: every window must share one SLIDE; DS311."""
+    for spec, at in ctx.windows:
+        if spec.slide is None:
+            hint = "write [RANGE t SLIDE s] with the same s on every window, or leave -restore out"
+            message = f"{output.kind.value}-restore needs the same SLIDE on all windows, and this one has none"
+            raise error("DS311", message, at, hint)
+    if not ctx.windows:
+        message = f"{output.kind.value}-restore needs windows with a SLIDE: without one, no result is missed"
+        raise error("DS311", message, output, "write [RANGE t SLIDE s], or leave -restore out")
+
+
+def _beat(spec: WindowSpec) -> tuple[object, ...]:
+    rows = spec.kind in ("rows", "partitioned")
+    return rows, spec.slide, spec.align, spec.zone, spec.slide_calendar
