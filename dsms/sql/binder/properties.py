@@ -73,8 +73,8 @@ def why_not_append_only(node: Node) -> str:
         case TableScan():
             return "rows of a table are updated and deleted"
         case Join() | JoinNRR() | SemiJoin() | Window():
-            below = [c for c in children(node) if not append_only(c) and not isinstance(c, Window)]
-            return why_not_append_only(below[0]) if below else "rows leave when the windows inside slide on"
+            guilty: list[Node] = [c for c in children(node) if not append_only(c) and not isinstance(c, Window)]
+            return why_not_append_only(guilty[0]) if guilty else "rows leave when the windows inside slide on"
         case _:
-            below = [c for c in children(node) if not append_only(c)]
-            return why_not_append_only(below[0]) if below else "rows leave it"
+            guilty = [c for c in children(node) if not append_only(c)]
+            return why_not_append_only(guilty[0]) if guilty else "rows leave it"

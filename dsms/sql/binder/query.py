@@ -26,8 +26,8 @@ def bind_query(
 ) -> Output:
     """The typed logical plan of a query.
 
-    `options` are those of its WITH clause (checked here; `check_options` gives their values).  `persistent` is False for
-    one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
+    `options` are those of its WITH clause (checked here; `check_options` gives their values).  `persistent` is False
+    for one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
     """
     if isinstance(query, ast.SelectStatement | ast.CreateQuery):
         options = options or query.options
@@ -73,7 +73,7 @@ def _check_order(query: ast.Query, continuous: bool) -> None:
 
 def _output(body: ast.Select | ast.SetOp | ast.Query) -> ast.Output | None:
     """The output function of the query; in a set operation all operands that have one must agree."""
-    found = [o for o in _outputs(body)]
+    found = list(_outputs(body))
     for output in found:
         wstream.check_restore(output)
         if (output.kind, output.restore) != (found[0].kind, found[0].restore):

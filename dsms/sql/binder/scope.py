@@ -1,8 +1,9 @@
 """What names mean inside one query block, and the nearest known name when they mean nothing.
 
 A scope lists the columns of a FROM clause in the order `*` shows them, each with the expression that reads it from the
-plan node below (a commuted join stores them in another order; the column of a full JOIN USING is computed).  A correlated subquery sees two scopes: its own, and its
-parent's, whose columns stand before its own in the schema both are bound over.
+plan node below (a commuted join stores them in another order; the column of a full JOIN USING is computed).  A
+correlated subquery sees two scopes: its own, and its parent's, whose columns stand before its own in the schema both
+are bound over.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Column:
     expr: Expr
     aliases: tuple[str, ...] = ()
     hidden: bool = False  # a side's own copy of a USING column: only by its qualified name
+    also: str | None = None  # a second name, where nothing bears it as its first
 
     @property
     def type(self) -> Type:
@@ -67,19 +69,27 @@ class Scope:
 
     def matching(self, ref: ast.ColumnRef) -> list[Column]:
         """The columns of this scope (not its parent's) that the reference may mean."""
-        if ref.table is None:
-            return [c for c in self.columns if not c.hidden and ref.name.matches(c.name)]
         table = ref.table
-        return [c for c in self.columns if ref.name.matches(c.name) and any(table.matches(a) for a in c.aliases)]
+        if table is None:
+            seen = [c for c in self.columns if not c.hidden]
+        else:
+            seen = [c for c in self.columns if any(table.matches(a) for a in c.aliases)]
+        found = [c for c in seen if ref.name.matches(c.name)]
+        return found or [c for c in seen if c.also is not None and ref.name.matches(c.also)]
 
     def knows(self, table: ast.Ident) -> bool:
         return any(table.matches(r) for r in self.relations)
 
 
-def relation_scope(schema: Schema, alias: str | None, declared: str | None = None) -> Scope:
-    """The scope of one FROM item."""
+def relation_scope(
+    schema: Schema, alias: str | None, declared: str | None = None, also: Sequence[str | None] = ()
+) -> Scope:
+    """The scope of one FROM item; `also` are second names of its columns."""
     aliases = (alias,) if alias is not None else ()
-    columns = tuple(Column(f.name, Col(i, f.type, f.name), aliases) for i, f in enumerate(schema))
+    columns = tuple(
+        Column(f.name, Col(i, f.type, f.name), aliases, also=also[i] if i < len(also) else None)
+        for i, f in enumerate(schema)
+    )
     hides = ((declared, alias),) if alias and declared and declared.casefold() != alias.casefold() else ()
     return Scope(columns, aliases, hides)
 

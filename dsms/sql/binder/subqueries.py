@@ -1,8 +1,8 @@
 """EXISTS, NOT EXISTS, IN and NOT IN as conditions of WHERE: semi joins and the thesis's negation.
 
-A simple subquery (no grouping) is absorbed: its FROM becomes the right side, conditions over its own columns stay there,
-those that also read the outer query's columns become keys or the residual of the semi join.  Any other subquery is
-bound whole, and can't be correlated.
+A simple subquery (no grouping) is absorbed: its FROM becomes the right side, conditions over its own columns stay
+there, those that also read the outer query's columns become keys or the residual of the semi join.  Any other subquery
+is bound whole, and can't be correlated.
 """
 
 from __future__ import annotations
