@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -709,15 +710,27 @@ class Lookup(Statement):
 # ---------------------------------------------------------------- walking
 
 
+@cache
+def _parts(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name != "pos")
+
+
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below `node`, in field order."""
-    stack = [getattr(node, f.name) for f in reversed(fields(node)) if f.name != "pos"]
-    while stack:
-        item = stack.pop()
+    for name in _parts(type(node)):
+        item = getattr(node, name)
         if isinstance(item, Node):
             yield item
-        elif isinstance(item, tuple):
-            stack.extend(reversed(item))
+        elif type(item) is tuple:
+            yield from _members(item)
+
+
+def _members(items: tuple[object, ...]) -> Iterator[Node]:
+    for item in items:
+        if isinstance(item, Node):
+            yield item
+        elif type(item) is tuple:  # rows of VALUES
+            yield from _members(item)
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -1,0 +1,89 @@
+"""Text to AST: `parse` a script, `parse_one` statement, or take them one by one as they are run (`statements`).
+
+Every complaint is a `QueryError` DS1xx with line and column:
+
+    DS101 something unexpected          DS107 a duration that can't be
+    DS102 the statement ends too early  DS108 a window that can't be
+    DS103 an unclosed string, comment   DS109 said twice, or contradicting
+    DS104 a character of no use         DS110 known elsewhere, not here
+    DS105 too long, nested too deep     DS111 not exactly one statement
+    DS106 a value that can't be         DS112 not one of the words that may stand here
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lark.exceptions import UnexpectedInput
+
+from dsms.errors import QueryError
+from dsms.sql import ast
+from dsms.sql.grammar import parser
+from dsms.sql.literals import INT_MAX, bad
+from dsms.sql.script import Piece, is_complete, pieces, split_statements
+
+__all__ = ["MAX_DEPTH", "is_complete", "parse", "parse_one", "split_statements", "statements"]
+
+MAX_DEPTH = 150  # nodes below each other; whoever walks the tree may use recursion
+
+
+def parse(text: str) -> list[ast.Statement]:
+    """All statements of a script.  An error names the failing statement's index."""
+    return list(statements(text))
+
+
+def parse_one(text: str) -> ast.Statement:
+    """The one statement of `text`."""
+    found = parse(text)
+    if len(found) == 1:
+        return found[0]
+    what = f"{len(found)} statements" if found else "none"
+    place = (found[1].pos.line, found[1].pos.column) if found else (1, 1)
+    raise QueryError("DS111", f"one statement was expected here, and there are {what}", *place)
+
+
+def statements(text: str) -> Iterator[ast.Statement]:
+    """The statements one by one, so that those before a wrong one can run.
+
+    A generator: the error of the n-th statement (with `statement` = n) is raised when it is asked for.
+    """
+    count = 0
+    try:
+        for piece in pieces(text):
+            yield _statement(piece)
+            count += 1
+    except QueryError as error:
+        error.statement = count
+        raise
+
+
+def _statement(piece: Piece) -> ast.Statement:
+    try:
+        statement = parse_piece(piece)
+    except UnexpectedInput as error:
+        from dsms.sql.complaints import complaint  # only wrong text needs it
+
+        raise complaint(error, piece) from None
+    _check(statement)
+    return statement
+
+
+def parse_piece(piece: Piece) -> ast.Statement:
+    """The bare parse: places are those of the script, errors are lark's."""
+    state = parser().parse_interactive(piece.text)
+    counter = state.lexer_thread.state.line_ctr
+    counter.line, counter.column, counter.line_start_pos = piece.line, piece.column, 1 - piece.column
+    return state.resume_parse()
+
+
+def _check(statement: ast.Node) -> None:
+    """What a single rule can't see: depth, and an INT that only a minus would have made fit."""
+    level, depth = [statement], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise bad("DS105", level[0].pos, f"this is nested deeper than {MAX_DEPTH} levels")
+        for node in level:
+            if isinstance(node, ast.IntLit) and node.value > INT_MAX:
+                raise bad("DS106", node.pos, f"the number {node.value} is too large; INT has 64 bits")
+        level = [child for node in level for child in ast.children(node)]
