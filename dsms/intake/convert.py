@@ -9,7 +9,6 @@ NaN from pandas means a missing value there and becomes NULL; in Arrow, NumPy, p
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 from dsms.errors import UsageError
 from dsms.intake.columns import Mismatch, from_list, to_physical
 from dsms.intake.values import physical, shown
+from dsms.sql.suggest import nearest
 from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Field, Kind, Schema
 
 
@@ -64,13 +64,6 @@ def to_batch(data: Any, schema: Schema, name: str = "the stream") -> Converted:
     columns, rows = _named(data, name)
     arrays = _align(columns, rows, schema, name)
     return _checked(arrays, rows, None, [], schema)
-
-
-def nearest(wanted: str, names: Sequence[str]) -> str | None:
-    """The one of `names` most like `wanted`, in any case, if one is near at all."""
-    folded = {n.casefold(): n for n in names}
-    found = difflib.get_close_matches(wanted.casefold(), folded, 1)
-    return folded[found[0]] if found else None
 
 
 # -- forms with names ------------------------------------------------------------------------------------------------
