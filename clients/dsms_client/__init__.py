@@ -1,0 +1,47 @@
+"""Python client of dsms.
+
+    from dsms_client import connect
+
+    with connect() as db:
+        db.execute("CREATE STREAM s (k INT, v FLOAT); CREATE QUERY q AS SELECT k, v FROM s WHERE v > 0.5")
+        pushes = db.subscribe("q")
+        db.ingest("s", {"k": [1, 2], "v": [0.2, 0.9]})
+        print(next(pushes).rows)
+
+`AsyncClient` is the same with await.  Nothing heavy is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dsms.errors import DsmsError, InternalError, QueryError, UsageError
+    from dsms_client.aio import AsyncClient
+    from dsms_client.aio import connect as connect_async
+    from dsms_client.results import Done, IngestReport, Push, RowSet
+    from dsms_client.subscription import AsyncSubscription
+    from dsms_client.sync import Client, Subscription, connect
+
+_HOME = {
+    "AsyncClient": "aio", "AsyncSubscription": "subscription", "Client": "sync", "Subscription": "sync",
+    "connect": "sync", "Done": "results", "RowSet": "results", "Push": "results", "IngestReport": "results",
+}  # fmt: skip
+_ERRORS = ("DsmsError", "InternalError", "QueryError", "UsageError")
+
+__all__ = [
+    "AsyncClient", "AsyncSubscription", "Client", "Done", "DsmsError", "IngestReport", "InternalError", "Push",
+    "QueryError", "RowSet", "Subscription", "UsageError", "connect", "connect_async",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "connect_async":
+        return import_module("dsms_client.aio").connect
+    if name in _ERRORS:
+        return getattr(import_module("dsms.errors"), name)
+    if name in _HOME:
+        return getattr(import_module(f"dsms_client.{_HOME[name]}"), name)
+    raise AttributeError(f"module dsms_client has no attribute {name}")

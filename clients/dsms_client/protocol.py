@@ -11,8 +11,9 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
     DS604 a field has the wrong type                DS621 too many sessions
     DS605 the token is missing or wrong             DS622 too many requests wait in this session
     DS606 this protocol version is not spoken       DS623 the answer is larger than the limit
-    DS607 the peer speaks another protocol          DS630 the server is stopping
-                                                    DS631 another session has taken over this writer's name
+    DS607 the peer speaks another protocol          DS641 the server is stopping
+    DS613 no statement answered with rows           DS642 another session has taken over this writer's name
+    DS640 an option of the server makes no sense    DS643, DS644 subscribed already, or not at all
 """
 
 from __future__ import annotations

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from dsms.api import Cancel, Done, IngestReport, Push, Result, Subscription
+from dsms.api import Cancel, Chunk, Done, IngestReport, Push, Result, Subscription
 from dsms.errors import DsmsError, UsageError
+from dsms.sql.types import Field, Kind, Type
 from dsms_server import clock
 from dsms_server.decode import Payload, Shape
 from dsms_server.seqbook import SeqBook
@@ -29,13 +31,13 @@ MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
 class Reader(Protocol):
     """Who takes the pushes of a feed (a session); called on the event loop."""
 
-    def deliver(self, feed: Feed, pushes: list[Push]) -> None: ...
+    def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None: ...
 
 
 class Feed:
     """One session's subscription.  `sub` and `credit` belong to the engine thread."""
 
-    __slots__ = ("credit", "next_seq", "query", "reader", "sub", "types")
+    __slots__ = ("credit", "dropped", "next_seq", "query", "reader", "sub", "types")
 
     def __init__(self, reader: Reader, query: str) -> None:
         self.reader = reader
@@ -43,7 +45,20 @@ class Feed:
         self.sub: Subscription | None = None
         self.types: tuple[str, ...] = ()
         self.next_seq = 0  # of the row after the last one handed over
+        self.dropped = False  # the engine gave up on a reader that is too slow
         self.credit = False  # the reader has room for what comes next
+
+    def number(self, item: Push | Chunk) -> Push | Chunk:
+        """The item, with the number of the next row if it has none; `next_seq` moves behind it."""
+        if isinstance(item, Push) and item.seq < 0:
+            return replace(item, seq=self.next_seq)
+        count = 0
+        if isinstance(item, Chunk):
+            count = len(item)
+        elif item.data is not None and item.kind in ("insert", "delete", "result"):
+            count = item.data.num_rows
+        self.next_seq = item.seq + count
+        return item
 
 
 class Core:
@@ -118,14 +133,14 @@ class Core:
 
     def shape_of(self, stream: str) -> Shape | None:
         """The columns of a stream by exact name, else in any case."""
-        return self.shapes.get(stream) or self.shapes.get(stream.lower())
+        return self.shapes.get(stream) or self.shapes.get(stream.casefold())
 
     def _learn_names(self) -> None:
         self.names = self.engine.names()
         shapes: dict[str, Shape] = {}
         for name, columns in self.names["streams"].items():
-            shape = Shape(name, tuple(c.name for c in columns), tuple(c.type for c in columns))
-            shapes.setdefault(name.lower(), shape)
+            shape = Shape(name, tuple(Field(c.name, _type_of(c.type)) for c in columns))
+            shapes.setdefault(name.casefold(), shape)
             shapes[name] = shape
         self.shapes = shapes
 
@@ -162,24 +177,26 @@ class Core:
         stream = shape.stream
         if client is not None and seq is not None and self._book.applied(client, stream, seq):
             return IngestReport(0, repeated=True)
-        batch = payload.fitted(shape)
-        payload.batch = payload.raw = None
+        rows = payload.fitted(shape)
+        payload.converted = None
+        batch = pa.RecordBatch.from_arrays(list(rows.columns), [f.name for f in shape.schema])
         # the engine may remember this writer from before a restart: let it judge the first frame whole
         whole = client is not None and seq is not None and not self._book.knows(client, stream)
-        reports: list[IngestReport] = []
+        refused = IngestReport(0, 0, sum(r.count for r in rows.refusals), reasons=tuple(map(str, rows.refusals)))
+        reports = [refused] if rows.refusals else []
         first = 0
-        while first < batch.num_rows or not reports:
+        while True:
             size = batch.num_rows if whole else self._pace.get(stream, 4 * MIN_SLICE)
             piece = batch.slice(first, size)
             first += piece.num_rows
             number = seq if first >= batch.num_rows else None
             reports.append(self._ingest_piece(stream, piece, client, number, cancel))
-            if first < batch.num_rows:
-                yield
-                cancel.check()
-        if client is not None and seq is not None:
-            self._book.note(client, stream, seq)
-        return _sum(reports)
+            if client is not None and seq is not None:
+                self._book.note(client, stream, seq)  # from here on a repeat would apply the first slices twice
+            if first >= batch.num_rows:
+                return _sum(reports)
+            yield
+            cancel.check()
 
     def _ingest_piece(
         self, stream: str, piece: pa.RecordBatch, client: str | None, seq: int | None, cancel: Cancel
@@ -207,10 +224,14 @@ class Core:
     # -- subscriptions ------------------------------------------------------------------------------------------
 
     def subscribe_steps(self, feed: Feed, start: int | None) -> Steps:
-        """Attach the feed; no push is handed over before `grant`."""
-        feed.sub = self.engine.subscribe(
-            feed.query, start, self._subscriber_bytes, on_ready=lambda: self._ready.add(feed)
-        )
+        """Attach the feed; no push is handed over before `grant`.
+
+        What is given at once (a snapshot, the log from `start` on) is shared with the engine and may be of any size; the
+        limit is for what comes after it.  As much again may wait in the session, hence half of it here.
+        """
+        feed.next_seq = start or 0
+        feed.sub = self.engine.subscribe(feed.query, start, 1 << 62, on_ready=lambda: self._ready.add(feed))
+        feed.sub.limit_bytes = feed.sub.pending_bytes + self._subscriber_bytes // 2
         feed.query = feed.sub.query
         feed.types = tuple(c.type for c in feed.sub.columns)
         return feed.sub
@@ -238,20 +259,25 @@ class Core:
     def _hand_over(self) -> None:
         if not self._ready:
             return
+        for feed in self._ready:
+            if feed.sub is not None and feed.sub.closed and not feed.credit and not feed.dropped:
+                feed.dropped = True
+                self.slow_readers += 1
         for feed in [f for f in self._ready if f.credit]:
             self._ready.discard(feed)
-            pushes = feed.sub.take() if feed.sub is not None else []
-            if pushes:
+            items = feed.sub.take_chunks() if feed.sub is not None else []
+            if items and feed.sub is not None:
+                feed.sub.limit_bytes = self._subscriber_bytes // 2
                 feed.credit = False
-                feed.next_seq = _after(pushes[-1])
-                self.slow_readers += sum(p.code == "DS620" for p in pushes)
-                self.loop.call_soon_threadsafe(feed.reader.deliver, feed, pushes)
+                items = [feed.number(item) for item in items]
+                self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
 
 
-def _after(push: Push) -> int:
-    """The number of the row that follows a push."""
-    numbered = push.data is not None and push.kind in ("insert", "delete", "result")
-    return push.seq + (push.data.num_rows if numbered and push.data is not None else 0)
+def _type_of(sql: str) -> Type:
+    """The type that prints as `sql`."""
+    name, _, digits = sql.partition("(")
+    precision, scale = (int(d) for d in digits.rstrip(")").split(",")) if digits else (0, 0)
+    return Type(Kind(name), precision, scale)
 
 
 def _nothing(result: Any, error: BaseException | None) -> None:

@@ -9,14 +9,17 @@ at a time instead of the whole frame's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import msgpack
+import numpy as np
 import pyarrow as pa
 
 from dsms.errors import DsmsError, UsageError
+from dsms.intake.convert import Converted, Refusal, to_batch
+from dsms.sql.types import Schema
 from dsms_client import columns, protocol
 
 PIECE = 4096  # rows built per step: about a millisecond
@@ -25,11 +28,10 @@ SMALL = 16 << 10  # bytes of a body that is decoded in one go
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The columns of a stream as the engine has them."""
+    """A stream as the engine has it: its name as declared and its columns."""
 
     stream: str
-    names: tuple[str, ...]
-    types: tuple[str, ...]
+    schema: Schema
 
 
 ShapeOf = Callable[[str], Shape | None]
@@ -37,11 +39,11 @@ ShapeOf = Callable[[str], Shape | None]
 
 @dataclass(slots=True)
 class Payload:
-    """The rows of one ingest frame: already Arrow for `shape`, or as they came if the shape was not known then."""
+    """The rows of one ingest frame: converted for `shape`, or as they came if the shape was not known then."""
 
     kind: str  # arrow | rows | columns
     raw: Any = None
-    batch: pa.RecordBatch | None = None
+    converted: Converted | None = None
     shape: Shape | None = None
     error: DsmsError | None = None
 
@@ -49,45 +51,47 @@ class Payload:
         """Fit the rows to `shape` now; a misfit is kept for `fitted` to raise."""
         self.shape = shape
         try:
-            self.batch = _CONVERT[self.kind](self.raw, shape)
+            data = columns.from_ipc(self.raw) if self.kind == "arrow" else self.raw
+            self.converted = to_batch(data, shape.schema, f"stream {shape.stream}")
         except DsmsError as problem:
             self.error = problem
         self.raw = None
 
-    def fitted(self, shape: Shape) -> pa.RecordBatch:
-        """The rows in the physical types of `shape`.  Raises DS501..DS504."""
+    def fitted(self, shape: Shape) -> Converted:
+        """The rows in the physical types of `shape`, and those refused.  Raises DS501..DS510."""
         if self.shape is None:
             self.convert(shape)
         if self.error is not None:
             raise self.error
-        assert self.batch is not None
+        assert self.converted is not None and self.shape is not None
         if self.shape != shape:  # the stream was declared anew while the frame was on its way
-            return columns.fit(self.batch, shape.names, shape.types)
-        return self.batch
+            names = [f.name for f in self.shape.schema]
+            again = pa.RecordBatch.from_arrays(list(self.converted.columns), names)
+            return to_batch(again, shape.schema, f"stream {shape.stream}")
+        return self.converted
 
 
-def _from_arrow(raw: bytes, shape: Shape) -> pa.RecordBatch:
-    table = columns.from_ipc(raw)
-    pieces = [columns.fit(piece, shape.names, shape.types) for piece in table.to_batches()]
-    return concat(pieces, shape)
-
-
-def _from_rows(raw: Any, shape: Shape) -> pa.RecordBatch:
-    return columns.rows_to_batch(raw, shape.names, shape.types)
-
-
-def _from_columns(raw: dict[str, Any], shape: Shape) -> pa.RecordBatch:
-    return columns.columns_to_batch(raw, shape.names, shape.types)
-
-
-_CONVERT = {"arrow": _from_arrow, "rows": _from_rows, "columns": _from_columns}
-
-
-def concat(pieces: list[pa.RecordBatch], shape: Shape) -> pa.RecordBatch:
-    """One batch of all the pieces."""
+def join(pieces: list[Converted], shape: Shape) -> Converted:
+    """One Converted of pieces that follow each other in a frame."""
+    if len(pieces) == 1:
+        return pieces[0]
     if not pieces:
-        return columns.rows_to_batch([], shape.names, shape.types)
-    return pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
+        return to_batch([], shape.schema)
+    starts = np.cumsum([0, *(p.sent for p in pieces)]).tolist()
+    arrays = [pa.concat_arrays([p.columns[i] for p in pieces]) for i in range(len(shape.schema))]
+    refusals: dict[str, Refusal] = {}
+    for start, piece in zip(starts, pieces, strict=False):
+        for found in piece.refusals:
+            known = refusals.get(found.reason)
+            moved = known or replace(found, first=start + found.first)
+            refusals[found.reason] = replace(moved, count=found.count + (known.count if known else 0))
+    if not refusals:
+        return Converted(tuple(arrays), starts[-1])
+    kept = [
+        start + (np.arange(piece.sent, dtype=np.int64) if piece.kept is None else piece.kept)
+        for start, piece in zip(starts, pieces, strict=False)
+    ]
+    return Converted(tuple(arrays), starts[-1], np.concatenate(kept), tuple(refusals.values()))
 
 
 def decode(body: bytes | bytearray, shape_of: ShapeOf) -> dict[str, Any]:
@@ -159,8 +163,8 @@ def _walk(body: bytes | bytearray, shape_of: ShapeOf) -> tuple[dict[str, Any], P
 def _walk_rows(reader: Any, shape: Shape | None) -> Payload:
     out = Payload("rows", shape=shape)
     rows: list[Any] = []
-    pieces: list[pa.RecordBatch] = []
-    total = left = reader.read_array_header()
+    pieces: list[Converted] = []
+    left = reader.read_array_header()
     while left:
         piece = list(islice(reader, min(PIECE, left)))
         if len(piece) < min(PIECE, left):
@@ -169,14 +173,14 @@ def _walk_rows(reader: Any, shape: Shape | None) -> Payload:
             rows.extend(piece)
         elif out.error is None:
             try:
-                pieces.append(columns.rows_to_batch(piece, shape.names, shape.types, total - left))
+                pieces.append(to_batch(piece, shape.schema, f"stream {shape.stream}"))
             except DsmsError as problem:
                 out.error = problem
         left -= len(piece)
     if shape is None:
         out.raw = rows
     else:
-        out.batch = concat(pieces, shape)
+        out.converted = join(pieces, shape)
     return out
 
 

@@ -54,8 +54,6 @@ class Requests:
             raise UsageError("DS605", "this server asks for a token", hint="begin with hello{version, token}")
         if ident in self.jobs:
             raise UsageError("DS603", f"the id {ident!r} belongs to a request that still waits for its answer")
-        if self.server.stopping and op not in ("ping", "cancel"):
-            raise UsageError("DS630", "the server is stopping")
         if op not in ("ingest", "cancel", "ping") and len(self.jobs) >= self.server.config.max_requests:
             raise UsageError("DS622", f"{len(self.jobs)} requests of this session wait already")
 
@@ -66,8 +64,8 @@ class Requests:
             raise UsageError("DS606", f"this server speaks version {VERSION}, not {message['version']}")
         self._check_token(message.get("token"))
         form = message.get("data", "rows")
-        if form not in ("rows", "arrow"):
-            raise UsageError("DS604", f"`data` is rows or arrow, not {form!r}")
+        if form not in ("rows", "arrow", "auto"):
+            raise UsageError("DS604", f"`data` is rows, arrow or auto, not {form!r}")
         self.session.form = form
         if message.get("client") is not None:
             self.client = message["client"]
@@ -237,7 +235,7 @@ class Requests:
         name, core = message["query"], self.server.core
         found = [f for q, f in self.feeds.items() if name in (q, q.lower()) or name.lower() == q.lower()]
         if not found:
-            raise UsageError("DS633", f"this session has no subscription to {name}",
+            raise UsageError("DS644", f"this session has no subscription to {name}",
                              hint=f"it has {', '.join(self.feeds) or 'none'}")  # fmt: skip
         feed = found[0]
 
@@ -271,7 +269,7 @@ class Requests:
 
 
 def _subscribed(query: str) -> UsageError:
-    return UsageError("DS632", f"this session has a subscription to {query} already")
+    return UsageError("DS643", f"this session has a subscription to {query} already")
 
 
 def _report_fields(report: IngestReport) -> dict[str, Any]:

@@ -34,9 +34,9 @@ def make_engine(config: Config) -> Any:
     from dsms.engine import Engine
     from dsms.settings import Settings
 
-    limits = {"queries": config.max_queries, "state_bytes": config.state_bytes,
+    limits: dict[str, Any] = {"queries": config.max_queries, "state_bytes": config.state_bytes,
               "result_log_rows": config.result_log_rows, "subscriber_bytes": config.subscriber_bytes}  # fmt: skip
-    known = {name: value for name, value in limits.items() if value is not None and hasattr(Settings(), name)}
+    known = {name: value for name, value in limits.items() if value is not None}
     catalog = None
     if config.data is not None:
         Path(config.data).mkdir(parents=True, exist_ok=True)

@@ -64,9 +64,11 @@ class Server:
         self.stopping = True
         self._lag_timer.cancel()
         self._listener.close()
+        for session in list(self.sessions):
+            session.regulate()  # nothing more is read
         await self._drain()
         for session in list(self.sessions):
-            session.farewell(UsageError("DS630", "the server is stopping"))
+            session.farewell(UsageError("DS641", "the server is stopping"))
         await self._flush()
         await self.core.stop()
         for session in list(self.sessions):
@@ -96,7 +98,7 @@ class Server:
     def admit(self, session: Session) -> UsageError | None:
         """Count a new session in, or say why not."""
         if self.stopping:
-            return UsageError("DS630", "the server is stopping")
+            return UsageError("DS641", "the server is stopping")
         if len(self.sessions) >= self.config.max_sessions:
             return UsageError(
                 "DS621",
@@ -117,7 +119,7 @@ class Server:
         """The lane of a named writer.  A second session of that name takes over and the first is ended."""
         owner = self._owners.get(client)
         if owner is not None and owner is not session:
-            owner.dismiss(UsageError("DS631", f"another session has taken over the writer's name {client}"))
+            owner.dismiss(UsageError("DS642", f"another session has taken over the writer's name {client}"))
         self._owners[client] = session
         lane = self._lanes.get(client)
         if lane is None:

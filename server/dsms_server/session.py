@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from dsms.api import Push
+from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
 from dsms_client.protocol import pack
 from dsms_server import clock
@@ -206,6 +206,7 @@ class Session(asyncio.BufferedProtocol):
         bound = config.unprocessed_bytes // (2 if self._read_paused else 1)
         return (
             self._write_paused
+            or self.server.stopping
             or self.unprocessed > bound
             or self.requests.waiting_ingests >= config.max_requests
             or (self.unprocessed > 0 and self.server.unprocessed > config.total_unprocessed_bytes)
@@ -226,15 +227,15 @@ class Session(asyncio.BufferedProtocol):
         self.server.metrics.errors.labels(problem.code).inc()
         self.write(pack({"id": ident, "error": problem.fields()}))
 
-    def deliver(self, feed: Feed, pushes: list[Push]) -> None:
-        """Pushes of one subscription; `grant` asks for more once they are in the socket."""
+    def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None:
+        """Results for one subscription; `grant` asks for more once they are in the socket."""
         if self.closed or self.requests.feeds.get(feed.query) is not feed:
             return
-        ended = any(push.kind == "end" for push in pushes)
+        ended = any(isinstance(item, Push) and item.kind == "end" for item in items)
         if ended:
             del self.requests.feeds[feed.query]
-        frames = chain.from_iterable(push_frames(push, feed.types, self.form) for push in pushes)
-        self.server.metrics.pushes.inc(len(pushes))
+        frames = chain.from_iterable(push_frames(item, feed.query, feed.types, self.form) for item in items)
+        self.server.metrics.pushes.inc(len(items))
         self._outbox.append((feed, frames, ended))
         if self._pumping is None:
             self._pump()

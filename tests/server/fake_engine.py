@@ -56,9 +56,10 @@ class FakeEngine:
             return self._rows(["count"], ["INT"], [[sum(b.num_rows for b in self.rows[found[1]])]])
         if found := re.fullmatch(r"(?is)select \* from (\w+)", sql):
             cols = self.streams[found[1]]
-            names, types = [c.name for c in cols], [c.type for c in cols]
-            whole = pa.Table.from_batches(self.rows[found[1]], columns.schema_of(names, types)).combine_chunks()
-            return Rows((whole.to_batches() or [columns.rows_to_batch([], names, types)])[0], tuple(types), self.now)
+            types = [c.type for c in cols]
+            empty = columns.rows_to_batch([], [c.name for c in cols], types)
+            whole = pa.Table.from_batches(self.rows[found[1]], empty.schema).combine_chunks()
+            return Rows((whole.to_batches() or [empty])[0], tuple(types), self.now)
         if found := re.fullmatch(r"(?is)select (\d+)", sql):
             return self._rows([found[1]], ["INT"], [[int(found[1])]])
         if sql.upper() == "GATE":
@@ -96,15 +97,9 @@ class FakeEngine:
                 self._offer(sub, push)
 
     def _offer(self, sub: Subscription, push: Push) -> None:
-        was_empty = not sub.pending
-        sub.pending.append(push)
-        sub.pending_bytes += push.data.nbytes if push.data else 0
-        if sub.pending_bytes > sub.limit_bytes:
-            sub.pending[:] = [Push(sub.query, push.seq, "end", None, message="the reader is too slow", code="DS620")]
-            sub.closed = True
+        sub.give(push)
+        if sub.closed:
             self.subs.remove(sub)
-        if was_empty and sub.on_ready:
-            sub.on_ready()
 
     def heartbeat(self, stream: str, ts: int) -> None:
         self.calls.append(("heartbeat", stream, ts))

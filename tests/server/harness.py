@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 from typing import Any
@@ -61,6 +62,7 @@ class Peer:
         self._bytes = b""
         self._ids = 0
         self.pushes: list[dict] = []
+        self.replies: dict[Any, dict] = {}
 
     def __enter__(self) -> Peer:
         return self
@@ -82,19 +84,20 @@ class Peer:
         return self.reply(self.send(op, **fields))
 
     def reply(self, ident: Any) -> dict:
-        while True:
-            message = self.read()
-            if "push" in message:
-                self.pushes.append(message)
-            elif message["id"] == ident:
-                return message
+        while ident not in self.replies:
+            self._keep(self.read())
+        return self.replies.pop(ident)
 
     def push(self) -> dict:
-        if self.pushes:
-            return self.pushes.pop(0)
-        message = self.read()
-        assert "push" in message, message
-        return message
+        while not self.pushes:
+            self._keep(self.read())
+        return self.pushes.pop(0)
+
+    def _keep(self, message: dict) -> None:
+        if "push" in message:
+            self.pushes.append(message)
+        else:
+            self.replies[message["id"]] = message
 
     def read(self) -> dict:
         """The next frame, whatever it is."""
@@ -116,3 +119,54 @@ class Peer:
             self._bytes += piece
         out, self._bytes = self._bytes[:count], self._bytes[count:]
         return out
+
+
+class Proxy:
+    """Stands between client and server and can cut the line, or lose what the server answers."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self.lose_answers = False
+        self.answered = threading.Event()  # something came back since it was last cleared
+        self.accepted = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            far = socket.create_connection(("127.0.0.1", self._target))
+            self._pairs.append((near, far))
+            threading.Thread(target=self._pipe, args=(near, far, False), daemon=True).start()
+            threading.Thread(target=self._pipe, args=(far, near, True), daemon=True).start()
+
+    def _pipe(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        try:
+            while piece := source.recv(65536):
+                if answers:
+                    self.answered.set()
+                if not (answers and self.lose_answers):
+                    sink.sendall(piece)
+        except OSError:
+            pass
+        finally:
+            for end in (source, sink):
+                end.close()
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._listener.close()
+        self.cut()

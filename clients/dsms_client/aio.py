@@ -1,0 +1,363 @@
+"""The asynchronous client: requests over a connection that mends itself.
+
+Order and once-ness: `ingest`, `heartbeat` and `end` are remembered until answered, and after a reconnect they are sent
+again in their order; ingest frames carry the writer's name and a number, so the server applies each once.  Statements
+are not repeated: if the connection is lost while one runs, DS611 says that its fate is unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from dsms.errors import DsmsError, UsageError
+from dsms_client.link import Link
+from dsms_client.outgoing import frames_of, wire_value
+from dsms_client.protocol import DEFAULT_PORT, HEADER, VERSION, error_from_map
+from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
+from dsms_client.subscription import AsyncSubscription
+
+UNANSWERED_BYTES = 32 << 20  # of ingest frames under way; past it `ingest` waits
+FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    """A request that has no answer yet; `again`: it may be repeated after a reconnect."""
+
+    frame: bytes
+    future: asyncio.Future[dict[str, Any]]
+    again: bool
+    sent: bool = False
+    on_reply: Callable[[dict[str, Any]], None] | None = None
+
+
+class AsyncClient:
+    """A session with a dsms server.  ``async with AsyncClient(...) as client`` connects and closes."""
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        *,
+        token: str | None = None,
+        tls: bool | ssl.SSLContext = False,
+        client: str | None = None,
+        data: str = "auto",
+        reconnect_seconds: float = 30.0,
+    ) -> None:
+        """`client`: this writer's name (made up unless said); `data`: how results travel, rows, arrow or auto;
+        `reconnect_seconds`: how long to try again after the connection is lost (0: not at all)."""
+        self.host, self.port = host, port
+        self.name = client or os.urandom(12).hex()
+        self._token = token
+        self._tls = ssl.create_default_context() if tls is True else tls or None
+        self._data = data
+        self._patience = reconnect_seconds
+        self._link: Link | None = None
+        self._pending: dict[int, _Pending] = {}
+        self._subs: dict[str, AsyncSubscription] = {}
+        self._ids = 0
+        self._seq = time.time_ns()  # grows across restarts of a writer that keeps its name
+        self._under_way = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._late_error: DsmsError | None = None
+        self._farewell: DsmsError | None = None
+        self._mending: asyncio.Task[None] | None = None
+        self._closed = False
+
+    # -- connecting ---------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> AsyncClient:
+        return await self.connect()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def connect(self) -> AsyncClient:
+        """Connect and say hello.  Raises DS605, DS606, DS612."""
+        await self._open()
+        return self
+
+    async def close(self) -> None:
+        """Wait until rows under way are acknowledged (if connected), then close."""
+        if self._closed:
+            return
+        if self._link is not None:
+            with contextlib.suppress(DsmsError):
+                await self.flush()
+        self._closed = True
+        if self._mending is not None:
+            self._mending.cancel()
+        if self._link is not None:
+            await self._link.close()
+            self._link = None
+        self._fail_all(UsageError("DS611", "the client was closed"))
+
+    async def _open(self) -> None:
+        hello: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._farewell = None
+
+        def first(message: dict[str, Any]) -> None:
+            if hello.done():
+                self._receive(message)
+            else:
+                hello.set_result(message)
+
+        def lost(link: Link) -> None:
+            if not hello.done():
+                problem = UsageError("DS607", f"what answers at {self.host}:{self.port} does not speak dsms")
+                hello.set_exception(problem)
+            else:
+                self._lost(link)
+
+        link = await Link.open(self.host, self.port, self._tls, first, lost)
+        fields = {"version": VERSION, "client": self.name, "data": self._data}
+        link.write(_frame("hello", 0, {**fields, **({"token": self._token} if self._token else {})}))
+        reply = await hello
+        if "error" in reply:
+            await link.close()
+            raise error_from_map(reply["error"])
+        self._link = link
+        self._send_again()
+
+    def _send_again(self) -> None:
+        assert self._link is not None
+        for pending in self._pending.values():
+            self._link.write(pending.frame)
+            pending.sent = True
+        for sub in list(self._subs.values()):
+            sub._attach_again()
+
+    def _lost(self, link: Link) -> None:
+        if link is not self._link and self._link is not None:
+            return
+        self._link = None
+        if self._closed:
+            return
+        why = f": {self._farewell.message}" if self._farewell else ""
+        self._fail_sent(UsageError("DS611", f"the connection to {self.host}:{self.port} was lost{why}"))
+        taken_over = self._farewell is not None and self._farewell.code == "DS642"
+        if self._patience <= 0 or taken_over:
+            self._fail_all(self._farewell or UsageError("DS611", "the connection was lost"))
+        elif self._mending is None:
+            self._mending = asyncio.get_running_loop().create_task(self._mend())
+
+    async def _mend(self) -> None:
+        """Reconnect, waiting longer after each failure."""
+        loop = asyncio.get_running_loop()
+        until, delay = loop.time() + self._patience, FIRST_DELAY
+        while True:
+            try:
+                await self._open()
+                break
+            except DsmsError as problem:
+                if loop.time() > until or problem.code in ("DS605", "DS606"):
+                    self._fail_all(problem)
+                    break
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(2 * delay, LONGEST_DELAY)
+        self._mending = None
+
+    def _fail_sent(self, problem: DsmsError) -> None:
+        """Requests whose fate is unknown; the repeatable ones stay."""
+        for ident, pending in list(self._pending.items()):
+            if pending.sent and not pending.again:
+                del self._pending[ident]
+                _set_error(pending.future, problem)
+
+    def _fail_all(self, problem: DsmsError) -> None:
+        for pending in self._pending.values():
+            _set_error(pending.future, problem)
+        self._pending.clear()
+        for sub in list(self._subs.values()):
+            sub._broken(problem)
+        self._subs.clear()
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        if "push" in message:
+            sub = self._subs.get(message["push"])
+            if sub is not None:
+                sub._receive(message)
+            return
+        if message.get("id") is None:
+            self._farewell = error_from_map(message.get("error", {}))
+            return
+        pending = self._pending.pop(message["id"], None)
+        if pending is None:
+            return
+        if pending.on_reply is not None:
+            pending.on_reply(message)
+        if "error" in message:
+            problem = error_from_map(message["error"])
+            problem.done = [result_of(r) for r in message.get("results", ())]  # type: ignore[attr-defined]
+            _set_error(pending.future, problem)
+        elif not pending.future.done():
+            pending.future.set_result(message)
+
+    def _send(
+        self,
+        op: str,
+        fields: dict[str, Any],
+        again: bool = False,
+        on_reply: Callable[[dict[str, Any]], None] | None = None,
+    ) -> tuple[int, asyncio.Future[dict[str, Any]], int]:
+        """Queue a request; returns its id, the future of its reply and the size of its frame."""
+        if self._closed:
+            raise UsageError("DS611", "the client is closed")
+        if self._link is None and self._mending is None:
+            raise self._farewell or UsageError("DS611", "the client is not connected", hint="call connect() first")
+        self._ids += 1
+        frame = _frame(op, self._ids, fields)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        pending = self._pending[self._ids] = _Pending(frame, future, again, on_reply=on_reply)
+        if self._link is not None:
+            self._link.write(frame)
+            pending.sent = True
+        return self._ids, future, len(frame)
+
+    async def _request(self, op: str, again: bool = False, **fields: Any) -> dict[str, Any]:
+        ident, future, _ = self._send(op, fields, again)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._give_up(ident)
+            raise
+
+    def _give_up(self, ident: int) -> None:
+        """The caller no longer waits: stop the request on the server too."""
+        pending = self._pending.pop(ident, None)
+        if pending is not None and pending.sent and self._link is not None:
+            self._ids += 1
+            self._link.write(_frame("cancel", self._ids, {"request": ident}))
+
+    # -- statements ---------------------------------------------------------------------------------------------
+
+    async def execute(self, sql: str) -> list[Result]:
+        """Run one or more statements; a result for each.
+
+        Cancelling the task stops the statement on the server.  A failing statement raises its DsmsError, which has
+        the results of those before it in `done`.
+        """
+        reply = await self._request("execute", sql=sql)
+        return [result_of(r) for r in reply["results"]]
+
+    async def query(self, sql: str) -> RowSet:
+        """Run statements and return the rows of the last one that has rows.  Raises DS613 if none has."""
+        return last_rows(await self.execute(sql))
+
+    async def names(self) -> dict[str, dict[str, list[tuple[str, str]]]]:
+        """Streams, tables and queries with their columns: {"streams": {name: [(column, type), ...]}, ...}."""
+        reply = await self._request("names")
+        kinds = ("streams", "tables", "queries")
+        return {k: {n: [tuple(c) for c in cols] for n, cols in reply[k].items()} for k in kinds}
+
+    async def ping(self) -> None:
+        """A round trip."""
+        await self._request("ping")
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    async def ingest(self, stream: str, data: Any, *, wait: bool = True) -> IngestReport:
+        """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows in column order.
+
+        Each frame is applied once even if the connection breaks.  With `wait` the report covers all rows; without, the
+        rows are on their way when this returns, the report is empty, and `flush` (or the next call) raises what went
+        wrong.  Waits while too much is unanswered, so a fast writer is slowed to the server's pace.
+        """
+        self._raise_late()
+        futures = []
+        for field, _ in frames_of(data):
+            await self._room.wait()
+            futures.append(self._send_rows(stream, field, wait))
+            if self._link is not None:
+                await self._link.drain()
+        if not wait:
+            return IngestReport()
+        replies = await asyncio.gather(*futures)
+        return sum(map(report_of, replies), IngestReport())
+
+    def _send_rows(self, stream: str, field: dict[str, Any], wait: bool) -> asyncio.Future[dict[str, Any]]:
+        self._seq += 1
+        _, future, size = self._send("ingest", {"stream": stream, "seq": self._seq, **field}, again=True)
+        self._under_way += size
+        if self._under_way > UNANSWERED_BYTES:
+            self._room.clear()
+
+        def answered(future: asyncio.Future[dict[str, Any]]) -> None:
+            self._under_way -= size
+            if self._under_way <= UNANSWERED_BYTES:
+                self._room.set()
+            if not wait and not future.cancelled() and isinstance(problem := future.exception(), DsmsError):
+                self._late_error = problem
+
+        future.add_done_callback(answered)
+        return future
+
+    async def flush(self) -> None:
+        """Wait until all rows sent so far are acknowledged; raises what went wrong with those nobody waited for."""
+        waiting = [p.future for p in self._pending.values() if p.again]
+        if waiting:
+            await asyncio.wait(waiting)
+        self._raise_late()
+
+    def _raise_late(self) -> None:
+        problem, self._late_error = self._late_error, None
+        if problem is not None:
+            raise problem
+
+    async def heartbeat(self, stream: str, ts: int) -> None:
+        """Promise that no row with a timestamp <= `ts` (microseconds) follows on the stream."""
+        await self._request("heartbeat", again=True, stream=stream, ts=ts)
+
+    async def end(self, stream: str) -> None:
+        """Say that the stream has ended."""
+        await self._request("end", again=True, stream=stream)
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    async def subscribe(self, query: str, start: int | None = None, *, resume: bool = True) -> AsyncSubscription:
+        """The pushes of a persistent query, as an async iterator.
+
+        `start`: the number of the first row wanted (default: what comes from now on; a view begins with a snapshot).
+        `resume`: go on without a gap after a reconnect, or after this reader was too slow for its buffer.
+        """
+        sub = AsyncSubscription(self, query, start, resume)
+        await sub._attach()
+        return sub
+
+
+def _frame(op: str, ident: int, fields: dict[str, Any]) -> bytes:
+    body = msgpack.packb({"op": op, "id": ident, **fields}, default=wire_value)
+    return HEADER.pack(len(body)) + body
+
+
+def _set_error(future: asyncio.Future[Any], problem: BaseException) -> None:
+    if not future.done():
+        future.set_exception(problem)
+        future.exception()  # somebody may have stopped waiting; asyncio need not complain
+
+
+def last_rows(results: list[Result]) -> RowSet:
+    """The last result that has rows.  Raises DS613 if there is none."""
+    for result in reversed(results):
+        if isinstance(result, RowSet):
+            return result
+    raise UsageError("DS613", "no statement answered with rows", hint="use execute() for statements without rows")
+
+
+async def connect(host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> AsyncClient:
+    """A connected AsyncClient; options as there."""
+    return await AsyncClient(host, port, **options).connect()

@@ -1,0 +1,200 @@
+"""What comes back: answers of statements and pushes of persistent queries, as rows or as DataFrames.
+
+Rows hold wire values: TIMESTAMP and INTERVAL are integers in microseconds, DECIMAL is text, NULL is None.  `table()`,
+`pandas()` and `polars()` have the rich types (timestamps, durations, decimals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+Row = tuple[Any, ...]
+AT = "$at"  # the column of a push that gives each row's instant where they differ
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer of a statement that has no rows."""
+
+    message: str
+    warnings: tuple[str, ...] = ()
+
+
+class Data:
+    """Rows with named, typed columns; held as they came (rows or an Arrow IPC stream) and converted when asked."""
+
+    __slots__ = ("_arrow", "_rows", "_table", "columns", "types")
+
+    def __init__(
+        self, columns: tuple[str, ...], types: tuple[str, ...], rows: Any = None, arrow: bytes | None = None
+    ) -> None:
+        self.columns = columns
+        self.types = types
+        self._rows: list[Row] | None = None if rows is None else list(rows)
+        self._arrow = arrow
+        self._table: pyarrow.Table | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows as tuples of wire values."""
+        if self._rows is None:
+            from dsms_client.columns import batch_to_rows
+
+            self._rows = batch_to_rows(self.table())
+        return self._rows
+
+    def table(self) -> pyarrow.Table:
+        """An Arrow table; TIMESTAMP as ``timestamp[us]`` (UTC, naive), INTERVAL as ``duration[us]``."""
+        if self._table is None:
+            from dsms_client import columns
+
+            if self._arrow is not None:
+                table = columns.from_ipc(self._arrow)
+                self._table = table.drop_columns([AT]) if AT in table.schema.names else table
+            else:
+                batch = columns.rows_to_batch(self._rows or [], self.columns, self.types)
+                self._table = columns.to_edge(batch, self.types)
+        return self._table
+
+    def instants(self) -> list[int] | None:
+        """Each row's own instant, where an Arrow push gives them."""
+        if self._arrow is None:
+            return None
+        from dsms_client.columns import from_ipc
+
+        table = from_ipc(self._arrow)
+        return table.column(AT).to_pylist() if AT in table.schema.names else None
+
+    def pandas(self) -> pandas.DataFrame:
+        return self.table().to_pandas()
+
+    def polars(self) -> polars.DataFrame:
+        import polars
+
+        frame = polars.from_arrow(self.table())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def __len__(self) -> int:
+        if self._rows is not None:
+            return len(self._rows)
+        return self.table().num_rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+
+class RowSet(Data):
+    """The answer of a SELECT, SHOW, DESCRIBE or EXPLAIN; `as_of`: the instant (microseconds) it holds at, or None."""
+
+    __slots__ = ("as_of",)
+
+    def __init__(self, message: Mapping[str, Any]) -> None:
+        super().__init__(
+            tuple(message["columns"]), tuple(message["types"]), message.get("rows"), message.get("arrow")
+        )
+        self.as_of: int | None = message.get("as_of")
+
+    def __repr__(self) -> str:
+        return f"RowSet({len(self)} rows of {', '.join(self.columns)})"
+
+
+Result = Done | RowSet
+
+
+def result_of(message: Mapping[str, Any]) -> Result:
+    """One entry of an `execute` reply."""
+    if message["kind"] == "done":
+        return Done(message["message"], tuple(message.get("warnings", ())))
+    return RowSet(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Result rows of a persistent query.
+
+    `seq` numbers the first row, the others follow without gaps (a snapshot's rows are not numbered: its `seq` is that
+    of the next row).  `at` is the instant of the rows, in microseconds since the epoch; where they differ it is the
+    last row's, and `instants` has each one's.
+    """
+
+    query: str
+    seq: int
+    kind: str  # snapshot | insert | delete | result | progress | end
+    at: int | None
+    data: Data | None = None
+    message: str | None = None
+    code: str | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        return self.data.rows if self.data is not None else []
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.data.columns if self.data is not None else ()
+
+    @property
+    def instants(self) -> list[int | None]:
+        """The instant of each row."""
+        own = self.data.instants() if self.data is not None else None
+        return list(own) if own is not None else [self.at] * len(self)
+
+    @property
+    def next_seq(self) -> int:
+        """The number of the row that follows."""
+        return self.seq + (len(self) if self.kind in ("insert", "delete", "result") else 0)
+
+    def table(self) -> pyarrow.Table:
+        return self._data().table()
+
+    def pandas(self) -> pandas.DataFrame:
+        return self._data().pandas()
+
+    def polars(self) -> polars.DataFrame:
+        return self._data().polars()
+
+    def _data(self) -> Data:
+        return self.data if self.data is not None else Data((), (), [])
+
+    def __len__(self) -> int:
+        return len(self.data) if self.data is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What became of the rows sent: accepted + late + refused = rows sent, unless a frame was known already."""
+
+    accepted: int = 0
+    late: int = 0
+    refused: int = 0
+    repeated: int = 0  # frames that a reconnect sent again and the server had applied before
+    reasons: tuple[str, ...] = ()
+
+    def __add__(self, other: IngestReport) -> IngestReport:
+        reasons = tuple(dict.fromkeys((*self.reasons, *other.reasons)))
+        return IngestReport(
+            self.accepted + other.accepted,
+            self.late + other.late,
+            self.refused + other.refused,
+            self.repeated + other.repeated,
+            reasons,
+        )
+
+
+def report_of(message: Mapping[str, Any]) -> IngestReport:
+    """The report in an `ingest` reply."""
+    return IngestReport(
+        message.get("accepted", 0),
+        message.get("late", 0),
+        message.get("refused", 0),
+        int(message.get("repeated", False)),
+        tuple(message.get("reasons", ())),
+    )

@@ -1,0 +1,165 @@
+"""A subscription on the client's side: an async iterator that survives reconnects and its own slowness."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from dsms.errors import DsmsError, UsageError
+from dsms_client.protocol import error_from_map
+from dsms_client.results import Data, Push
+
+if TYPE_CHECKING:
+    from dsms_client.aio import AsyncClient
+
+BUFFER_BYTES = 64 << 20  # of pushes that wait for the reader; past it the server keeps the rest
+
+
+class AsyncSubscription:
+    """``async for push in subscription``; `next_seq` is where a later one would go on.
+
+    When more waits here than the buffer holds, the subscription lets go, and takes up the rows it missed from the
+    server's log once the reader has caught up.  If the log no longer has them, the iteration raises.
+    """
+
+    def __init__(self, client: AsyncClient, query: str, start: int | None, resume: bool) -> None:
+        self.query = query
+        self.columns: tuple[str, ...] = ()
+        self.types: tuple[str, ...] = ()
+        self.next_seq = start
+        self.buffer_bytes = BUFFER_BYTES
+        self._client = client
+        self._resume = resume
+        self._waiting: deque[tuple[Push, int]] = deque()
+        self._bytes = 0
+        self._arrived = asyncio.Event()
+        self._error: DsmsError | None = None
+        self._over = False
+        self._let_go = False  # caught up later, from the log
+
+    async def __aenter__(self) -> AsyncSubscription:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    def __aiter__(self) -> AsyncSubscription:
+        return self
+
+    async def __anext__(self) -> Push:
+        """The next push; an `end` without an error is the last one.  Raises the error that ended the subscription."""
+        while not self._waiting:
+            if self._error is not None:
+                raise self._error
+            if self._over:
+                raise StopAsyncIteration
+            if self._let_go:
+                await self._attach()
+                continue
+            self._arrived.clear()
+            await self._arrived.wait()
+        push, size = self._waiting.popleft()
+        self._bytes -= size
+        if push.kind == "end":
+            self._over = True
+        return push
+
+    async def close(self) -> None:
+        """Give the subscription up."""
+        attached = self._client._subs.get(self.query) is self
+        if attached and not self._over and self._error is None:
+            del self._client._subs[self.query]
+            if self._client._link is not None:
+                await self._client._request("unsubscribe", query=self.query)
+        self._over = True
+        self._arrived.set()
+
+    # -- called by the client -----------------------------------------------------------------------------------
+
+    async def _attach(self) -> None:
+        self._let_go = False
+        await self._ask()[1]
+
+    def _attach_again(self) -> None:
+        """After a reconnect: go on where the pushes stopped."""
+        if self._resume and not self._let_go:
+            self._ask()[1].add_done_callback(self._reattached)
+        elif not self._resume:
+            self._broken(UsageError("DS611", "the connection was lost"))
+
+    def _reattached(self, future: asyncio.Future[Any]) -> None:
+        problem = None if future.cancelled() else future.exception()
+        if isinstance(problem, DsmsError) and problem.code != "DS611":  # that one is followed by another reconnect
+            self._broken(problem)
+
+    def _ask(self) -> tuple[int, asyncio.Future[dict[str, Any]], int]:
+        fields: dict[str, Any] = {"query": self.query}
+        if self.next_seq is not None:
+            fields["from"] = self.next_seq
+        return self._client._send("subscribe", fields, on_reply=self._attached)
+
+    def _attached(self, reply: dict[str, Any]) -> None:
+        if "error" not in reply:
+            self.query = reply["query"]
+            self.columns, self.types = tuple(reply["columns"]), tuple(reply["types"])
+            self._client._subs[self.query] = self
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        if self._let_go or self._over:
+            return
+        push = self._push(message)
+        if push.kind == "end" and push.code is not None:
+            self._ended(push)
+            return
+        self.next_seq = push.next_seq
+        if push.kind == "end":
+            self._client._subs.pop(self.query, None)
+        size = _size(message["data"])
+        self._bytes += size
+        self._waiting.append((push, size))
+        self._arrived.set()
+        if self._bytes > self.buffer_bytes and push.kind != "end":
+            self._leave()
+
+    def _push(self, message: dict[str, Any]) -> Push:
+        data, raw = None, message["data"]
+        if raw is not None:
+            is_arrow = isinstance(raw, bytes)
+            data = Data(self.columns, self.types, None if is_arrow else raw, raw if is_arrow else None)
+        return Push(
+            self.query, message["seq"], message["kind"], message["at"], data,
+            message.get("message"), message.get("code"),
+        )  # fmt: skip
+
+    def _ended(self, push: Push) -> None:
+        """The server ended it with a reason: a slow reader catches up later, the rest is an error."""
+        self._client._subs.pop(self.query, None)
+        if push.code == "DS641" and self._resume and self._client._patience > 0:
+            self._client._subs[self.query] = self  # the server stops; it may come back
+        elif push.code == "DS620" and self._resume and self.next_seq is not None:
+            self._let_go = True
+            self._arrived.set()
+        else:
+            self._broken(error_from_map({"code": push.code, "message": push.message or "the subscription has ended"}))
+
+    def _leave(self) -> None:
+        if self._resume:
+            self._let_go = True
+            self._client._subs.pop(self.query, None)
+            self._client._send("unsubscribe", {"query": self.query})
+        else:
+            self._client._subs.pop(self.query, None)
+            self._client._send("unsubscribe", {"query": self.query})
+            self._broken(UsageError("DS620", "the reader is too slow, its buffer is full"))
+
+    def _broken(self, problem: DsmsError) -> None:
+        self._error = problem
+        self._arrived.set()
+
+
+def _size(raw: Any) -> int:
+    """About how many bytes a push's data takes."""
+    if raw is None:
+        return 100
+    return len(raw) if isinstance(raw, bytes) else 100 * len(raw)

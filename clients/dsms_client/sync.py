@@ -1,0 +1,160 @@
+"""The synchronous client: the asynchronous one on a private event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+from dsms.errors import UsageError
+from dsms_client.aio import AsyncClient
+from dsms_client.protocol import DEFAULT_PORT
+from dsms_client.results import IngestReport, Push, Result, RowSet
+from dsms_client.subscription import AsyncSubscription
+
+T = TypeVar("T")
+
+
+class Client:
+    """A session with a dsms server, for code without asyncio.  ``with connect() as client`` closes it.
+
+    Ctrl-C during a call stops the statement on the server and raises KeyboardInterrupt here.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> None:
+        """Connects; options as for AsyncClient.  Raises DS605, DS606, DS612."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="dsms-client", daemon=True)
+        self._thread.start()
+        try:
+            self._client = self._run(_make(host, port, options))
+        except BaseException:
+            self._stop()
+            raise
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait until rows under way are acknowledged, then close."""
+        if self._thread.is_alive():
+            self._run(self._client.close())
+            self._stop()
+
+    def execute(self, sql: str) -> list[Result]:
+        """Run one or more statements; a result for each.  See AsyncClient.execute."""
+        return self._run(self._client.execute(sql))
+
+    def query(self, sql: str) -> RowSet:
+        """Run statements and return the rows of the last one that has rows."""
+        return self._run(self._client.query(sql))
+
+    def ingest(self, stream: str, data: Any, *, wait: bool = True) -> IngestReport:
+        """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows.  See AsyncClient.ingest."""
+        return self._run(self._client.ingest(stream, data, wait=wait))
+
+    def flush(self) -> None:
+        """Wait until all rows sent so far are acknowledged."""
+        self._run(self._client.flush())
+
+    def heartbeat(self, stream: str, ts: int) -> None:
+        """Promise that no row with a timestamp <= `ts` (microseconds) follows on the stream."""
+        self._run(self._client.heartbeat(stream, ts))
+
+    def end(self, stream: str) -> None:
+        """Say that the stream has ended."""
+        self._run(self._client.end(stream))
+
+    def names(self) -> dict[str, dict[str, list[tuple[str, str]]]]:
+        """Streams, tables and queries with their columns."""
+        return self._run(self._client.names())
+
+    def ping(self) -> None:
+        """A round trip."""
+        self._run(self._client.ping())
+
+    def subscribe(self, query: str, start: int | None = None, *, resume: bool = True) -> Subscription:
+        """The pushes of a persistent query, as an iterator.  See AsyncClient.subscribe."""
+        return Subscription(self, self._run(self._client.subscribe(query, start, resume=resume)))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if not self._thread.is_alive():
+            work.close()
+            raise UsageError("DS611", "the client is closed")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _make(host: str, port: int, options: dict[str, Any]) -> AsyncClient:
+    return await AsyncClient(host, port, **options).connect()
+
+
+class Subscription(Iterator[Push]):
+    """``for push in subscription``; `next(timeout=...)` waits only so long."""
+
+    def __init__(self, client: Client, inner: AsyncSubscription) -> None:
+        self._client = client
+        self._inner = inner
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @property
+    def query(self) -> str:
+        return self._inner.query
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._inner.columns
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self._inner.types
+
+    @property
+    def next_seq(self) -> int | None:
+        """The number of the row that follows what was received."""
+        return self._inner.next_seq
+
+    def __iter__(self) -> Subscription:
+        return self
+
+    def __next__(self) -> Push:
+        push = self.next()
+        if push is None:
+            raise StopIteration
+        return push
+
+    def next(self, timeout: float | None = None) -> Push | None:
+        """The next push, or None when the subscription is over.  Raises TimeoutError after `timeout` seconds."""
+        return self._client._run(_next(self._inner, timeout))
+
+    def close(self) -> None:
+        """Give the subscription up."""
+        self._client._run(self._inner.close())
+
+
+async def _next(inner: AsyncSubscription, timeout: float | None) -> Push | None:
+    async with asyncio.timeout(timeout):
+        return await anext(inner, None)
+
+
+def connect(host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> Client:
+    """A connected Client; options as for AsyncClient."""
+    return Client(host, port, **options)
