@@ -153,6 +153,11 @@ class Subscription:
     pending_bytes: int = 0
     closed: bool = False
 
+    @property
+    def pending(self) -> bool:
+        """Whether anything waits."""
+        return bool(self.waiting)
+
     def give(self, item: Push | Chunk) -> None:
         """The engine's side: queue a push or a chunk of result rows."""
         if self.closed:

@@ -175,6 +175,14 @@ class Intern:
         self.spares, self.fresh = _intern(self.table, self.known, keys, self.spare, self.spares, self.fresh, out)
         return out
 
+    def reserve(self) -> int:
+        """A code that no key has or will have (keep it live in `purge`)."""
+        self._make_room(1)
+        self.fresh += 1
+        self.known[self.fresh - 1] = 0
+        self.known[self.fresh - 1, -1] = -1
+        return self.fresh - 1
+
     def lookup(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
         """Codes of n rows, -1 for unknown keys; nothing becomes known."""
         out = np.empty(n, np.int64)

@@ -1,0 +1,235 @@
+"""From a physical plan to running operators: one arm per logical node, the planner's variant and state inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from dsms.errors import InternalError
+from dsms.operators.base import Operator
+from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.plan.identity import order, width
+from dsms.plan.physical import Pattern, Phys, State
+from dsms.sql import logical as lp
+from dsms.sql.expr import Expr
+from dsms.state.batch import Batch
+
+Sources = Callable[[lp.StreamScan | lp.TableScan], Operator]
+Relation = Callable[[lp.TableScan], Any]
+
+
+@dataclass(slots=True)
+class Builder:
+    """Makes operators.  `source` gives the operator of a leaf, `relation` the versioned table of a JoinNRR."""
+
+    source: Sources
+    relation: Relation
+    errors: ErrorCounter = field(default_factory=ErrorCounter)
+    eager_instants: bool = False
+    mixed: bool = False  # inside a block whose windows are partly INTERNAL
+
+    def operator(self, phys: Phys) -> Operator:
+        """The operator of this node alone; its inputs are built apart."""
+        node = phys.node
+        match node:
+            case lp.StreamScan() | lp.TableScan():
+                return self.source(node)
+            case lp.Values():
+                return self._values(node)
+            case lp.Window():
+                return self._window(phys, node)
+            case lp.Select() | lp.Project() | lp.Union() | lp.Append() | lp.Output():
+                return self._simple(node)
+            case lp.Join():
+                return self._join(phys, node)
+            case lp.JoinNRR():
+                return self._nrr(phys, node)
+            case lp.SemiJoin():
+                return self._semijoin(phys, node)
+            case lp.SetOp():
+                return self._setop(phys, node)
+            case lp.Distinct():
+                return self._distinct(phys, node)
+            case lp.GroupBy():
+                return self._group(phys, node)
+        raise InternalError("DS901", f"no continuous operator for {type(node).__name__}; please report this")
+
+    def expr(self, expr: Expr) -> Callable[..., pa.Array]:
+        """(cols, n) -> array."""
+        run = compile_expr(expr)
+        return lambda cols, n: run(cols, n, self.errors)
+
+    def predicate(self, expr: Expr) -> Callable[..., pa.BooleanArray]:
+        """(cols, n) -> bool array."""
+        run = compile_predicate(expr)
+        return lambda cols, n: run(cols, n, self.errors)
+
+    def _values(self, node: lp.Values) -> Operator:
+        from dsms.running.sources import ValuesSource
+
+        columns = []
+        for k, f in enumerate(node.schema):
+            parts = [self.expr(row[k])([], 1) for row in node.rows]
+            columns.append(pa.concat_arrays(parts) if parts else pa.array([], f.type.arrow))
+        return ValuesSource(tuple(columns), len(node.rows))
+
+    def _window(self, phys: Phys, node: lp.Window) -> Operator:
+        from dsms.operators import window, window_rows
+
+        spec, life = node.spec, None
+        if self.mixed:
+            life = "internal" if spec.internal else "external"
+        if spec.slide is not None:
+            raise InternalError("DS902", "a sliding window reached the continuous engine; please report this")
+        made: Operator
+        match spec.kind:
+            case "time" if spec.until:
+                made = window.HistoricalWindowOp(spec.length, spec.until, life)
+            case "time":
+                made = window.TimeWindowOp(spec.length, life)
+            case "now":
+                made = window.TimeWindowOp(1, life)
+            case "rows":
+                return window_rows.RowsWindowOp(spec.length, spec.until, node.schema, width(node))
+            case "partitioned":
+                return window_rows.PartitionedWindowOp(spec.length, spec.partition, node.schema, width(node))
+            case "landmark":
+                return window.LandmarkWindowOp(spec.since)
+            case _:
+                return Through()
+        if phys.strategy != "nt":
+            return made
+        return Piped(made, window.NegativeOp(node.schema, width(node)))
+
+    def _simple(self, node: lp.Select | lp.Project | lp.Union | lp.Append | lp.Output) -> Operator:
+        from dsms.operators import basic
+
+        match node:
+            case lp.Select():
+                return basic.SelectOp(self.predicate(node.predicate))
+            case lp.Project():
+                return basic.ProjectOp([self.expr(e) for e in node.exprs])
+            case lp.Union():
+                return basic.MergeOp(width(node))
+            case lp.Append():
+                return basic.AppendOp(order(node.child), node.mixed)
+            case lp.Output():
+                return Through()
+
+    def _join(self, phys: Phys, node: lp.Join) -> Operator:
+        from dsms.operators import outer
+
+        inner = inner_join(self, phys, node.keys, node.residual)
+        return inner if node.kind == "inner" else outer.outer_join(node, inner, phys, self.eager_instants)
+
+    def _nrr(self, phys: Phys, node: lp.JoinNRR) -> Operator:
+        from dsms.operators import nrr
+
+        keys = [self.expr(left) for left, right in node.keys if nrr.is_column(right)]
+        conditions = [self.predicate(e) for e in (nrr.computed_keys(node), node.residual) if e is not None]
+        table = self.relation(node.table)
+        probe = nrr.Probe(table, nrr.key_columns(node), keys, conditions, node.kind, node.table.schema)
+        if not strict(phys.children[0]):
+            return nrr.JoinNRROp(probe)
+        return nrr.StoredJoinNRROp(probe, node, state(phys, 0))
+
+    def _semijoin(self, phys: Phys, node: lp.SemiJoin) -> Operator:
+        from dsms.operators import semijoin
+
+        return semijoin.semijoin(self, phys, node)
+
+    def _setop(self, phys: Phys, node: lp.SetOp) -> Operator:
+        from dsms.operators import setops
+
+        states = (state(phys, 0), state(phys, 1))
+        stricts = (strict(phys.children[0]), strict(phys.children[1]))
+        return setops.SetOpOp(node, states, stricts, order(node.left), self.eager_instants)
+
+    def _distinct(self, phys: Phys, node: lp.Distinct) -> Operator:
+        from dsms.operators import distinct
+
+        return distinct.distinct(node, phys.variant, state(phys, 0), strict(phys.children[0]), self.eager_instants)
+
+    def _group(self, phys: Phys, node: lp.GroupBy) -> Operator:
+        from dsms.operators import group
+
+        child = phys.children[0]
+        return group.GroupByOp(
+            node, width(child.node), state(phys, 0), strict(child), [self.expr(k) for k in node.keys],
+            [[self.expr(a) for a in agg.args] for agg in node.aggs],
+            [None if agg.filter is None else self.predicate(agg.filter) for agg in node.aggs],
+            order(child.node), self.eager_instants,
+        )  # fmt: skip
+
+
+def inner_join(builder: Builder, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None) -> Operator:
+    """The symmetric join of a node's two inputs on equality keys and a residual condition."""
+    from dsms.operators import join
+    from dsms.state.intern import Intern, word
+
+    own = len(keys) == 1 and word(pa.array([], keys[0][0].type.arrow)) is not None
+    shared = None if own or not keys else Intern(len(keys))
+    sides = [
+        join.Side(child.node.schema, width(child.node), state(phys, k), strict(child),
+                  [builder.expr(pair[k]) for pair in keys], shared)
+        for k, child in enumerate(phys.children)
+    ]  # fmt: skip
+    return join.JoinOp(sides[0], sides[1], None if residual is None else builder.predicate(residual))
+
+
+def state(phys: Phys, k: int) -> State:
+    """The planner's state for the k-th kept input; a queue that only grows if it said nothing."""
+    return phys.states[k] if k < len(phys.states) else State("grow")
+
+
+def strict(phys: Phys) -> bool:
+    """Whether this edge may carry deletions."""
+    return phys.pattern is Pattern.STR or (phys.strategy == "nt" and phys.pattern is not Pattern.MON)
+
+
+def inside(builder: Builder, node: lp.Node) -> Builder:
+    """The builder for the inputs of a node: an Append opens (or closes) a mixed block."""
+    if isinstance(node, lp.Append) and node.mixed != builder.mixed:
+        return replace(builder, mixed=node.mixed)
+    return builder
+
+
+class Through:
+    """Passes rows on as they are (an unbounded window, the root)."""
+
+    def step(self, inputs: Any, upto: int) -> Batch:
+        return inputs[0]
+
+    def live(self) -> int:
+        return 0
+
+    def nbytes(self) -> int:
+        return 0
+
+    def next_due(self) -> int:
+        from dsms.sql.types import FOREVER
+
+        return FOREVER
+
+
+@dataclass(slots=True)
+class Piped:
+    """One operator behind another, as one."""
+
+    first: Operator
+    second: Operator
+
+    def step(self, inputs: Any, upto: int) -> Batch:
+        return self.second.step((self.first.step(inputs, upto),), upto)
+
+    def live(self) -> int:
+        return self.first.live() + self.second.live()
+
+    def nbytes(self) -> int:
+        return self.first.nbytes() + self.second.nbytes()
+
+    def next_due(self) -> int:
+        return min(self.first.next_due(), self.second.next_due())

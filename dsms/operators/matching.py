@@ -1,0 +1,221 @@
+"""Rows by whether they have a match: what outer joins pad, and EXISTS under conditions other than equality.
+
+An inner join below finds the pairs; here each row of one side counts its live pairs.  A row is *shown* while the count
+is 0 (padding, NOT EXISTS) or above 0 (EXISTS), judged at the end of each instant, so a match of the same instant leaves
+no trace.  Pairs die by the exp of their parts or by announced deletions, whichever structure the planner chose.
+Cost     O(1) per pair that comes or goes.  State: the rows of the side and all live pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dsms.operators.base import Operator
+from dsms.operators.basic import by_parts
+from dsms.plan.identity import width
+from dsms.plan.physical import Phys, State
+from dsms.sql import logical as lp
+from dsms.sql.types import Schema
+from dsms.state.batch import Batch
+from dsms.state.ids import FREE, TOMB, _put, _same, _take, hash_ids, put_all
+from dsms.state.live import LiveInput
+from dsms.state.vec import Vec
+
+
+@njit(cache=True, nogil=True)
+def _find(table, store, ids, i):
+    """Slot whose ids equal ids[i], or -1."""
+    mask = np.uint64(len(table) - 1)
+    at = hash_ids(ids, i) & mask
+    while table[at] != FREE:
+        slot = table[at]
+        if slot != TOMB and _same(store, slot, ids, i):
+            return slot
+        at = (at + np.uint64(1)) & mask
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def _judge(when_zero, strict, r_at, r_sign, r_slot, p_at, p_sign, p_slot, table, row_ids, pair_ids, owner, count,
+           inside, alive, exp, o_at, o_sign, o_slot):  # fmt: skip
+    """Events of rows and of pairs, each in order -> rows shown or taken back.
+
+    owner[pair] is the slot of the row that a pair belongs to;  inside[slot] whether the row is shown."""
+    found = i = j = 0
+    touched = np.empty(len(r_at) + len(p_at), np.int64)
+    while i < len(r_at) or j < len(p_at):
+        now = r_at[i] if j == len(p_at) or (i < len(r_at) and r_at[i] <= p_at[j]) else p_at[j]
+        n = 0
+        while i < len(r_at) and r_at[i] == now:
+            s = r_slot[i]
+            if r_sign[i] < 0:
+                _take(table, row_ids, row_ids, s)
+                alive[s] = False
+                if inside[s] and strict and exp[s] > now:
+                    o_at[found], o_sign[found], o_slot[found] = now, -1, s
+                    found += 1
+            else:
+                _put(table, row_ids, s)
+                alive[s], inside[s], count[s] = True, False, 0
+                touched[n] = s
+                n += 1
+            i += 1
+        while j < len(p_at) and p_at[j] == now:
+            p = p_slot[j]
+            if p_sign[j] > 0:
+                owner[p] = _find(table, row_ids, pair_ids, p)
+            s = owner[p]
+            if s >= 0 and alive[s]:
+                count[s] += p_sign[j]
+                touched[n] = s
+                n += 1
+            j += 1
+        for k in range(n):
+            s = touched[k]
+            show = (count[s] == 0) == when_zero
+            if alive[s] and show != inside[s]:
+                inside[s] = show
+                o_at[found], o_sign[found], o_slot[found] = now, 1 if show else -1, s
+                found += 1
+    return found
+
+
+@dataclass(slots=True)
+class MatchCounter:
+    """One side of a join and the number of live pairs of each of its rows.
+
+    schema, width  of the side;  part  positions, among a pair's ids, of this side's ids;  pairs  state of live pairs
+    when_zero      show rows without a match (else rows with one)
+    """
+
+    schema: Schema
+    width: int
+    part: tuple[int, ...]
+    pair_width: int
+    state: State
+    strict: bool
+    pair_state: State
+    pair_strict: bool
+    when_zero: bool
+    eager_instants: bool = False
+    rows: LiveInput = field(init=False)
+    pairs: LiveInput = field(init=False)
+    table: np.ndarray = field(default_factory=lambda: np.full(256, FREE, np.int64))
+    used: int = 0
+
+    def __post_init__(self) -> None:
+        self.rows = LiveInput(self.schema, self.width, self.state, self.strict, None, self.eager_instants)
+        self.rows.store.extra.update(count=Vec(), inside=Vec(np.bool_), here=Vec(np.bool_))
+        self.pairs = LiveInput((), self.pair_width, self.pair_state, self.pair_strict, (), self.eager_instants)
+        self.pairs.store.extra["owner"] = Vec()
+
+    def step(self, rows: Batch, pairs: Batch, upto: int) -> Batch:
+        """Rows shown (sign +1, at the instant) and taken back (-1); deaths foretold by exp are not announced."""
+        slots, spoken = self.rows.arrive(rows)
+        for vec in self.rows.store.extra.values():
+            vec.extend_fill(len(slots), 0)
+        row_events = self.rows.depart(rows, spoken, upto)
+        bare = Batch(pairs.ts, pairs.exp, pairs.sign, pairs.ids, ())
+        slots, spoken = self.pairs.arrive(bare)
+        self.pairs.store.extra["owner"].extend_fill(len(slots), -1)
+        pair_events = self.pairs.depart(bare, spoken, upto)
+        out = self._judge(row_events, pair_events)
+        self._settle()
+        return out
+
+    def _judge(self, row_events: Any, pair_events: Any) -> Batch:
+        store, extra = self.rows.store, self.rows.store.extra
+        self._make_room(len(row_events))
+        n = len(row_events) + len(row_events) + len(pair_events)
+        at, sign, slot = (np.empty(n, np.int64) for _ in range(3))
+        row_ids = tuple(v.view for v in store.ids)
+        pair_ids = tuple(self.pairs.store.ids[k].view for k in self.part)
+        found = _judge(
+            self.when_zero, self.strict, row_events.at, row_events.sign, row_events.slot, pair_events.at,
+            pair_events.sign, pair_events.slot, self.table, row_ids, pair_ids, self.pairs.store.extra["owner"].data,
+            extra["count"].data, extra["inside"].data, extra["here"].data, store.exp.view, at, sign, slot,
+        )  # fmt: skip
+        return store.batch(slot[:found], at[:found], sign[:found].astype(np.int8))
+
+    def _make_room(self, extra: int) -> None:
+        if 2 * (self.used + extra) > len(self.table):
+            self._retable(extra)
+        self.used += extra
+
+    def _retable(self, room: int) -> None:
+        here = np.flatnonzero(self.rows.store.extra["here"].view)
+        size = 256
+        while size < 4 * (len(here) + room):
+            size *= 2
+        self.table, self.used = np.full(size, FREE, np.int64), len(here)
+        put_all(self.table, tuple(v.view for v in self.rows.store.ids), here)
+
+    def _settle(self) -> None:
+        where = self.rows.settle()
+        if where is not None:
+            owner = self.pairs.store.extra["owner"].view
+            held = owner >= 0
+            owner[held] = where[owner[held]]
+            self._retable(0)
+        self.pairs.settle()
+
+    def live(self) -> int:
+        return self.rows.store.live + self.pairs.store.live
+
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self.pairs.nbytes + int(self.table.nbytes)
+
+    def next_due(self) -> int:
+        return min(self.rows.expiry.next_due(), self.pairs.expiry.next_due())
+
+
+@dataclass(slots=True)
+class MatchingSemiJoinOp:
+    """EXISTS / NOT EXISTS under any condition."""
+
+    inner: Operator
+    counter: MatchCounter
+    order: tuple[int, ...]
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        pairs = self.inner.step(inputs, upto)
+        return by_parts(self.counter.step(inputs[0], pairs, upto), self.order)
+
+    def live(self) -> int:
+        return self.inner.live() + self.counter.live()
+
+    def nbytes(self) -> int:
+        return self.inner.nbytes() + self.counter.nbytes()
+
+    def next_due(self) -> int:
+        return self.counter.next_due()
+
+
+def pair_state(phys: Phys) -> tuple[State, bool]:
+    """How to keep the live pairs of a join's inputs: (state, whether their deaths may be announced)."""
+    from dsms.operators.build import strict
+
+    announced = any(strict(c) for c in phys.children)
+    if phys.strategy == "nt":
+        return State("hash"), True
+    return State("list") if phys.strategy == "direct" else State("calendar"), announced
+
+
+def matching_semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> Operator:
+    """A SemiJoin whose condition is not equality alone."""
+    from dsms.operators.build import inner_join, state, strict
+    from dsms.operators.semijoin import null_aware_residual
+    from dsms.plan.identity import order
+
+    keys, residual = null_aware_residual(node) if node.null_aware else (node.keys, node.residual)
+    inner = inner_join(builder, phys, keys, residual)
+    kept, announced = pair_state(phys)
+    wide = width(node.left)
+    counter = MatchCounter(node.left.schema, wide, tuple(range(wide)), wide + width(node.right), state(phys, 0),
+                           strict(phys.children[0]), kept, announced, node.anti, builder.eager_instants)  # fmt: skip
+    return MatchingSemiJoinOp(inner, counter, order(node.left))

@@ -1,0 +1,158 @@
+"""Join with a non-retroactive relation, ⋈NRR (Golab 2006, §3.3.1).
+
+Each row looks up the relation as of its own ts; later changes of the relation touch no earlier row.  So nothing of the
+stream is kept, a result lives as long as its row, and the input's update pattern passes through.  Over a strict input
+(the thesis has no such plan) the results of live rows are kept, so that a deletion can take back what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.base import Stateless
+from dsms.plan.identity import width
+from dsms.plan.physical import State
+from dsms.sql import logical as lp
+from dsms.sql.expr import Call, Col, Expr, conjunction, shift
+from dsms.sql.types import BOOL, Schema
+from dsms.state.batch import Batch, concat, in_order
+from dsms.state.live import LiveInput
+from dsms.state.rows import RowStore
+from dsms.state.vec import Vec
+
+Run = Callable[[Sequence[pa.Array], int], pa.Array]
+
+
+def is_column(expr: Expr) -> bool:
+    """Whether a table-side key is a bare column, by which the table can be indexed."""
+    return isinstance(expr, Col)
+
+
+def key_columns(node: lp.JoinNRR) -> tuple[int, ...]:
+    """Table columns of the keys that are bare columns."""
+    return tuple(right.index for _, right in node.keys if isinstance(right, Col))
+
+
+def computed_keys(node: lp.JoinNRR) -> Expr | None:
+    """Keys over computed table values, as a condition over both schemas."""
+    n = len(node.child.schema)
+    rest = [Call("eq", (left, shift(right, n)), BOOL) for left, right in node.keys if not is_column(right)]
+    return conjunction(rest)  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class Probe:
+    """How a batch is joined with the relation: `relation` is a versioned table (`dsms.tables`), indexed by `columns`;
+    `keys` compute the probing values; `conditions` filter pairs; `kind` is inner or left."""
+
+    relation: Any
+    columns: tuple[int, ...]
+    keys: Sequence[Run]
+    conditions: Sequence[Callable[[Sequence[pa.Array], int], pa.BooleanArray]]
+    kind: str
+    schema: Schema
+
+    def results(self, rows: Batch) -> Batch:
+        """Join results of rows (all of sign +1), in their order; each with the table row's version as last id."""
+        n = len(rows)
+        probing = [k(rows.cols, n) for k in self.keys]
+        which, version = self.relation.probe(probing, self.columns, rows.ts)
+        base = rows.take(which)
+        cols = (*base.cols, *self.relation.gather(version))
+        out = Batch(base.ts, base.exp, None, (*base.ids, version), cols, base.life)
+        for condition in self.conditions:
+            keep = np.asarray(condition(out.cols, len(out)).fill_null(False))
+            out, which = out.take(np.flatnonzero(keep)), which[keep]
+        return out if self.kind == "inner" else self._padded(rows, out, which)
+
+    def _padded(self, rows: Batch, out: Batch, which: np.ndarray) -> Batch:
+        lonely = np.setdiff1d(np.arange(len(rows)), which)
+        if not len(lonely):
+            return out
+        base, n = rows.take(lonely), len(lonely)
+        nulls = tuple(pa.nulls(n, f.type.arrow) for f in self.schema)
+        pad = Batch(base.ts, base.exp, None, (*base.ids, np.full(n, -1, np.int64)), (*base.cols, *nulls), base.life)
+        both = concat([out, pad])
+        return both.take(np.argsort(np.concatenate([which, lonely]), kind="stable"))
+
+
+@dataclass(slots=True)
+class JoinNRROp(Stateless):
+    """Over an input without deletions."""
+
+    probe: Probe
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        return self.probe.results(inputs[0])
+
+
+@dataclass(slots=True)
+class StoredJoinNRROp:
+    """Over a strict input: the results of each live row are kept until it goes."""
+
+    probe: Probe
+    node: lp.JoinNRR
+    state: State
+    rows: LiveInput = field(init=False)
+    out: RowStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        child = self.node.child
+        self.rows = LiveInput(child.schema, width(child), self.state, True, ())
+        self.rows.store.extra.update(first=Vec(), count=Vec())
+        self.out = RowStore(self.node.schema, width(self.node))
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        (rows,) = inputs
+        born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
+        tagged = Batch(born.ts, born.exp, None, (*born.ids, np.arange(len(born), dtype=np.int64)), born.cols, born.life)
+        found = self.probe.results(tagged)
+        which = found.ids[-2]
+        results = Batch(found.ts, found.exp, None, (*found.ids[:-2], found.ids[-1]), found.cols, found.life)
+        slots = self.out.append(results)
+        _, spoken = self.rows.arrive(rows)
+        count = np.bincount(which, minlength=len(born)).astype(np.int64)
+        extra = self.rows.store.extra
+        extra["first"].extend((slots[0] if len(slots) else 0) + np.cumsum(count) - count)
+        extra["count"].extend(count)
+        events = self.rows.depart(rows, spoken, upto)
+        out = self._taken_back(events.at, events.sign, events.slot)
+        self._settle()
+        return in_order(concat([results, out]))
+
+    def _taken_back(self, at: np.ndarray, sign: np.ndarray, slot: np.ndarray) -> Batch:
+        extra, store = self.rows.store.extra, self.rows.store
+        gone = np.flatnonzero(sign < 0)
+        at, slot = at[gone], slot[gone]
+        count = extra["count"].view[slot]
+        ends = np.cumsum(count)
+        offset = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - count, count)
+        dead = np.repeat(extra["first"].view[slot], count) + offset
+        when = np.repeat(at, count)
+        early = np.repeat(store.exp.view[slot] > at, count)
+        out = self.out.batch(dead[early], when[early], np.full(int(early.sum()), -1, np.int8))
+        self.out.bury(dead)
+        return out
+
+    def _settle(self) -> None:
+        self.rows.settle()
+        where = self.out.compact()
+        if where is not None:
+            extra = self.rows.store.extra
+            full = (extra["count"].view > 0) & self.rows.store.alive.view
+            extra["first"].view[full] = where[extra["first"].view[full]]
+
+    def live(self) -> int:
+        return self.rows.store.live + self.out.live
+
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self.out.nbytes
+
+    def next_due(self) -> int:
+        return self.rows.expiry.next_due()
+

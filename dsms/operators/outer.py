@@ -1,0 +1,78 @@
+"""LEFT, RIGHT and FULL outer joins: the inner join, and rows without a match padded with NULL.
+
+The padded row is taken back when a match comes and returns when the last match goes, so the output is STR.  A NULL key
+never matches, and its row is still padded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.base import Operator
+from dsms.operators.matching import MatchCounter, pair_state
+from dsms.plan.identity import width
+from dsms.plan.physical import Phys
+from dsms.sql import logical as lp
+from dsms.sql.types import Schema
+from dsms.state.batch import Batch, concat, in_order
+
+
+@dataclass(slots=True)
+class Padding:
+    """Rows of one side without a match, as output rows: the other side's columns NULL, its ids -1."""
+
+    counter: MatchCounter
+    side: int
+    other: Schema
+    other_width: int
+
+    def step(self, inputs: Sequence[Batch], pairs: Batch, upto: int) -> Batch:
+        rows = self.counter.step(inputs[self.side], pairs, upto)
+        n = len(rows)
+        nulls = tuple(pa.nulls(n, f.type.arrow) for f in self.other)
+        blank = (np.full(n, -1, np.int64),) * self.other_width
+        if self.side == 0:
+            return Batch(rows.ts, rows.exp, rows.sign, (*rows.ids, *blank), (*rows.cols, *nulls), rows.life)
+        return Batch(rows.ts, rows.exp, rows.sign, (*blank, *rows.ids), (*nulls, *rows.cols), rows.life)
+
+
+@dataclass(slots=True)
+class OuterJoinOp:
+    """Inner results and padded rows, merged by instant."""
+
+    inner: Operator
+    paddings: list[Padding]
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        pairs = self.inner.step(inputs, upto)
+        return in_order(concat([pairs, *(p.step(inputs, pairs, upto) for p in self.paddings)]))
+
+    def live(self) -> int:
+        return self.inner.live() + sum(p.counter.live() for p in self.paddings)
+
+    def nbytes(self) -> int:
+        return self.inner.nbytes() + sum(p.counter.nbytes() for p in self.paddings)
+
+    def next_due(self) -> int:
+        return min(p.counter.next_due() for p in self.paddings)
+
+
+def outer_join(node: lp.Join, inner: Operator, phys: Phys, eager_instants: bool) -> OuterJoinOp:
+    """The operator for a LEFT, RIGHT or FULL join over its inner join."""
+    from dsms.operators.build import state, strict
+
+    wide = (width(node.left), width(node.right))
+    parts = (tuple(range(wide[0])), tuple(range(wide[0], wide[0] + wide[1])))
+    kept, announced = pair_state(phys)
+    paddings = []
+    for side, child in enumerate((node.left, node.right)):
+        if node.kind == ("left", "right")[side] or node.kind == "full":
+            counter = MatchCounter(child.schema, wide[side], parts[side], sum(wide), state(phys, side),
+                                   strict(phys.children[side]), kept, announced, True, eager_instants)  # fmt: skip
+            other = (node.right, node.left)[side]
+            paddings.append(Padding(counter, side, other.schema, wide[1 - side]))
+    return OuterJoinOp(inner, paddings)

@@ -1,0 +1,26 @@
+"""Settings of an engine: limits and defaults.  Sizes in bytes, durations in µs; the engine reads no environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Settings:
+    """queries           registered queries at most
+    state_bytes       state and waiting rows of one query at most; past it the query stops with DS630
+    result_log_rows   result rows of a query kept for readers who resume
+    subscriber_bytes  results that may wait for one reader
+    timer             seconds, to measure operators with for EXPLAIN ANALYZE; None: not measured
+    optimize          apply rewrite rules (tests switch them off to compare)
+    eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
+    """
+
+    queries: int = 1000
+    state_bytes: int = 4 << 30
+    result_log_rows: int = 100_000
+    subscriber_bytes: int = 64 << 20
+    timer: Callable[[], float] | None = None
+    optimize: bool = True
+    eager_instants: bool = False
