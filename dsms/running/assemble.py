@@ -1,0 +1,107 @@
+"""From a physical plan to a pipeline and a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dsms.operators.base import Operator
+from dsms.operators.build import Builder, inside, strict
+from dsms.operators.expressions import ErrorCounter
+from dsms.plan.identity import by_value, order, width
+from dsms.plan.physical import Pattern, Phys, State
+from dsms.running.pipeline import Path, Pipeline, Stage
+from dsms.running.sink import SinkSpec
+from dsms.running.sources import StreamSource
+from dsms.sql import logical as lp
+from dsms.sql.expr import Col
+
+
+@dataclass(slots=True)
+class Leaves:
+    """Gives the leaves of a plan their operators and remembers the stream queues by leaf number."""
+
+    table_source: Callable[[lp.TableScan], Operator]
+    streams: dict[int, StreamSource]
+    names: dict[int, str]
+    tables: list[str]
+
+    def source(self, node: lp.StreamScan | lp.TableScan) -> Operator:
+        if isinstance(node, lp.TableScan):
+            self.tables.append(node.table.name.casefold())
+            return self.table_source(node)
+        queue = StreamSource(node.schema)
+        self.streams[node.leaf] = queue
+        self.names[node.leaf] = node.stream.name.casefold()
+        return queue
+
+
+def assemble(phys: Phys, builder: Builder, leaves: Leaves, timer: Callable[[], float] | None) -> Pipeline:
+    """Operators of the whole plan, inputs first."""
+    stages: list[Stage] = []
+    _add(phys, (), builder, stages)
+    return Pipeline(stages, leaves.streams, timer)
+
+
+def _add(phys: Phys, path: Path, builder: Builder, stages: list[Stage]) -> int:
+    below = inside(builder, phys.node)
+    inputs = tuple(_add(child, (*path, k), below, stages) for k, child in enumerate(phys.children))
+    stages.append(Stage(path, builder.operator(phys), inputs))
+    return len(stages) - 1
+
+
+def new_builder(leaves: Leaves, relation: Callable[[lp.TableScan], object], errors: ErrorCounter,
+                eager_instants: bool) -> Builder:  # fmt: skip
+    """A builder over those leaves."""
+    return Builder(leaves.source, relation, errors, eager_instants)
+
+
+def sink_spec(phys: Phys, eager_instants: bool = False) -> SinkSpec:
+    """What the root of a plan asks of its sink."""
+    node = phys.node
+    assert isinstance(node, lp.Output)
+    root = phys.children[0]
+    value, cancels = by_value(node.child), may_cancel(node.child)
+    mortal = root.pattern is not Pattern.MON
+    view = node.kind != "istream" or (cancels and mortal)
+    kept = phys.states[0] if phys.states and phys.states[0].kind != "none" else _fitting(root)
+    return SinkSpec(node.kind, node.schema, width(node.child), order(node.child), value, cancels and mortal, view,
+                    kept, strict(root), eager_instants)  # fmt: skip
+
+
+def _fitting(root: Phys) -> State:
+    if root.strategy == "nt":
+        return State("hash")
+    if root.strategy == "direct":
+        return State("list")
+    kinds = {Pattern.MON: State("grow"), Pattern.WKS: State("fifo"), Pattern.WK: State("calendar")}
+    return kinds.get(root.pattern, State("calendar"))
+
+
+def may_cancel(node: lp.Node) -> bool:
+    """Whether a departure and an equal arrival can meet at one instant in the output of this node.
+
+    Only where rows without parts are below: a value handed on, a group's row replaced, and the difference projected
+    away.  Not where GROUP BY's columns all come through: a group's new row differs from its old one, and from others'.
+    """
+    return _restless(node) and not _keeps_groups(node)
+
+
+def _restless(node: lp.Node) -> bool:
+    match node:
+        case lp.GroupBy() | lp.Distinct() | lp.SetOp():
+            return True
+        case lp.Append():
+            return False
+        case _:
+            return any(_restless(c) for c in lp.children(node))
+
+
+def _keeps_groups(node: lp.Node) -> bool:
+    columns = None
+    if isinstance(node, lp.Project):
+        columns = {e.index for e in node.exprs if isinstance(e, Col)}
+        node = node.child
+    while isinstance(node, lp.Select):
+        node = node.child
+    return isinstance(node, lp.GroupBy) and (columns is None or set(range(len(node.schema))) <= columns)

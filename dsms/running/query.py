@@ -1,0 +1,133 @@
+"""A registered query as it runs: its plan, pipeline, sink, result log and readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dsms.api import Cancel, Chunk, Column, Push, Subscription, shown_instant
+from dsms.errors import DsmsError, UsageError
+from dsms.operators.base import Stateless
+from dsms.operators.build import Through
+from dsms.operators.expressions import ErrorCounter
+from dsms.plan.physical import Phys
+from dsms.running.pipeline import Pipeline
+from dsms.running.results import ResultLog
+from dsms.running.sink import Sink
+from dsms.running.sources import StreamSource
+from dsms.sql.catalog import QueryDef
+from dsms.sql.types import ALWAYS
+
+
+@dataclass(slots=True)
+class RunningQuery:
+    """One query.  `streams` are the keys of the streams it reads, per stream leaf of the plan.
+
+    `early`: the plan keeps nothing and reads one stream, so rows of the newest instant may pass before it is complete.
+    """
+
+    definition: QueryDef
+    phys: Phys
+    pipeline: Pipeline
+    sink: Sink
+    log: ResultLog
+    errors: ErrorCounter
+    streams: dict[int, str]
+    tables: tuple[str, ...]
+    state_limit: int
+    clock: int = ALWAYS
+    readers: list[Subscription] = field(default_factory=list)
+    failure: DsmsError | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def early(self) -> bool:
+        plain = all(
+            isinstance(s.operator, StreamSource | Stateless | Through) and len(s.inputs) <= 1
+            for s in self.pipeline.stages
+        )
+        return plain and len(self.streams) == 1 and not self.tables and self.sink.kept is None
+
+    def start(self) -> None:
+        """Report what is there before every instant: the empty answer of a global aggregate, rows of tables."""
+        self._step(ALWAYS)
+
+    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+        """Answer all instants <= `upto`.  An error stops the query and is kept; `cancel` raises between slices."""
+        while self.failure is None and (upto > self.clock or self._early_rows(upto)):
+            self._step(self.pipeline.next_cut(upto))
+            if cancel is not None and self.clock < upto:
+                cancel.check()
+
+    def _early_rows(self, upto: int) -> bool:
+        return upto == self.clock and any(s.waiting for s in self.pipeline.sources.values())
+
+    def _step(self, upto: int) -> None:
+        try:
+            self._publish(self.sink.step(self.pipeline.step(upto), upto))
+            self.clock = upto
+            if self.pipeline.steps % 16 == 0:
+                self._check_state()
+        except DsmsError as error:
+            self.fail(error)
+
+    def _check_state(self) -> None:
+        used = self.nbytes()
+        if used > self.state_limit:
+            raise UsageError(
+                "DS630",
+                f"query {self.name} keeps {used >> 20} MiB of state; its limit is {self.state_limit >> 20} MiB",
+                hint="narrow its windows, or register it WITH (max_state = bytes)",
+            )
+
+    def _publish(self, chunk: Chunk) -> None:
+        if not len(chunk):
+            return
+        self.log.append(chunk)
+        for reader in self.readers:
+            reader.give(chunk)
+        self.readers = [r for r in self.readers if not r.closed]
+
+    def fail(self, error: DsmsError) -> None:
+        """The query stops; its readers are told why, its last answers stay readable."""
+        self.failure = error
+        for reader in self.readers:
+            reader.finish(error.code, f"query {self.name} stopped: {error.message}")
+        self.readers.clear()
+
+    def close(self, message: str) -> None:
+        """The query is dropped, or the engine stops."""
+        for reader in self.readers:
+            reader.finish(None, message)
+        self.readers.clear()
+
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(f.name, str(f.type)) for f in self.sink.spec.schema)
+
+    def subscribe(self, reader: Subscription, start: int | None) -> None:
+        """Begin with a snapshot (Rstream) and go on with what is new; or with result row number `start`."""
+        if start is not None:
+            for chunk in self.log.since(start):
+                reader.give(chunk)
+        else:
+            rows = self.sink.snapshot() if self.sink.spec.kind == "rstream" else None
+            if rows is not None:
+                reader.give(Push(self.name, self.sink.seq, "snapshot", shown_instant(self.clock), rows))
+        if self.failure is not None:
+            reader.finish(self.failure.code, f"query {self.name} stopped: {self.failure.message}")
+        else:
+            self.readers.append(reader)
+
+    def nbytes(self) -> int:
+        """Bytes of state and waiting rows, about."""
+        return self.pipeline.nbytes() + self.sink.nbytes()
+
+    def sources_of(self, stream: str) -> Iterator[StreamSource]:
+        """The plan's leaves that read a stream."""
+        for leaf, key in self.streams.items():
+            if key == stream:
+                yield self.pipeline.sources[leaf]
