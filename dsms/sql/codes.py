@@ -40,6 +40,7 @@ CODES: dict[str, str] = {
     "DS225": "LATE INTO a stream that does not fit",
     "DS226": "PRIMARY KEY said twice or naming a column twice",
     "DS227": "a duration that must be positive, or has no fixed length",
+    "DS228": "a clause for event time on a stream without it",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",

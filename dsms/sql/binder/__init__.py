@@ -1,6 +1,20 @@
 """The binder: from the syntax tree to the typed logical plan, definitions, and changes of tables."""
 
+from dsms.sql.binder.changes import Change, Delete, Insert, Update, bind_table_statement
+from dsms.sql.binder.definitions import bind_create_query, bind_create_stream, bind_create_table
 from dsms.sql.binder.options import OPTIONS, check_options
 from dsms.sql.binder.query import bind_query
 
-__all__ = ["OPTIONS", "bind_query", "check_options"]
+__all__ = [
+    "OPTIONS",
+    "Change",
+    "Delete",
+    "Insert",
+    "Update",
+    "bind_create_query",
+    "bind_create_stream",
+    "bind_create_table",
+    "bind_query",
+    "bind_table_statement",
+    "check_options",
+]

@@ -1,0 +1,182 @@
+"""INSERT, UPDATE and DELETE: typed rows, expressions and conditions over a table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dsms.sql import ast
+from dsms.sql.binder.context import Context
+from dsms.sql.binder.definitions import column_index, kind_of
+from dsms.sql.binder.expressions import Env, bind, bind_condition, cast
+from dsms.sql.binder.query import bind_query
+from dsms.sql.binder.scope import Scope, relation_scope
+from dsms.sql.binder.select import bind_nested, project
+from dsms.sql.catalog import Catalog, TableDef
+from dsms.sql.codes import error, suggest
+from dsms.sql.expr import Col, Expr, Lit
+from dsms.sql.functions import common_type
+from dsms.sql.logical import Node
+from dsms.sql.types import NULL, Field, Kind, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Rows for a table, one expression (without columns) per column of the table; or a one-time query's rows, whose
+    columns are those of the table in order.  `at`: the instant (µs) it happens at, None: as the engine says."""
+
+    table: TableDef
+    rows: tuple[tuple[Expr, ...], ...]
+    query: Node | None = None
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """New values (column index, expression over the table's columns) for the rows that pass `predicate` (None: all)."""
+
+    table: TableDef
+    assignments: tuple[tuple[int, Expr], ...]
+    predicate: Expr | None = None
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The rows that pass `predicate` (None: all) go."""
+
+    table: TableDef
+    predicate: Expr | None = None
+    at: int | None = None
+
+
+Change = Insert | Update | Delete
+
+
+def bind_table_statement(statement: ast.Insert | ast.Update | ast.Delete, catalog: Catalog) -> Change:
+    """The typed change of a table."""
+    table = _table(statement, catalog)
+    at = None if statement.at is None else statement.at.micros
+    ctx = Context(catalog, False, bind_nested)
+    match statement:
+        case ast.Insert():
+            return _insert(ctx, statement, table, at)
+        case ast.Update():
+            env = Env(ctx, relation_scope(table.schema, table.name), "UPDATE")
+            return Update(table, _assignments(env, statement, table), _predicate(env, statement.where), at)
+        case ast.Delete():
+            env = Env(ctx, relation_scope(table.schema, table.name), "DELETE")
+            return Delete(table, _predicate(env, statement.where), at)
+
+
+def _table(statement: ast.Insert | ast.Update | ast.Delete, catalog: Catalog) -> TableDef:
+    name = statement.table
+    found = catalog.find(name.text, name.quoted)
+    if isinstance(found, TableDef):
+        return found
+    if found is None:
+        hint = suggest(name.text, [t.name for t in catalog.tables.values()], "tables")
+        raise error("DS203", f"unknown table `{name.text}`", name, hint or "declare it first: CREATE TABLE ...")
+    verb = type(statement).__name__.upper()
+    hint = "rows enter a stream by ingest (dsms load, or a client)" if kind_of(found) == "stream" else "name a table"
+    raise error("DS216", f"{verb} changes tables, and {found.name} is a {kind_of(found)}", name, hint)
+
+
+def _predicate(env: Env, where: ast.Expr | None) -> Expr | None:
+    return None if where is None else bind_condition(env, where)
+
+
+# ---------------------------------------------------------------- INSERT
+
+
+def _insert(ctx: Context, statement: ast.Insert, table: TableDef, at: int | None) -> Insert:
+    targets = _targets(statement, table)
+    if statement.query is not None:
+        return Insert(table, (), _rows_of(statement, statement.query, table, targets, ctx.catalog), at)
+    env = Env(ctx, Scope(), "VALUES")
+    rows = [_row(env, statement, row, table, targets) for row in statement.rows]
+    return Insert(table, tuple(rows), None, at)
+
+
+def _targets(statement: ast.Insert, table: TableDef) -> list[int]:
+    """The table's columns that get values, in the order of the statement."""
+    if not statement.columns:
+        return list(range(len(table.schema)))
+    found = [column_index(table.schema, name, "INSERT") for name in statement.columns]
+    for i, name in zip(found, statement.columns, strict=True):
+        if found.count(i) > 1:
+            raise error("DS212", f"column `{name.text}` is named twice", name, "name each column once")
+    return found
+
+
+def _row(
+    env: Env, statement: ast.Insert, row: Sequence[ast.Expr], table: TableDef, targets: Sequence[int]
+) -> tuple[Expr, ...]:
+    if len(row) != len(targets):
+        raise _count_error(statement, len(row), table, targets, row[0])
+    values = {i: _assigned(bind(env, node), table.schema[i], node) for i, node in zip(targets, row, strict=True)}
+    return tuple(values.get(i) or _missing(f, statement) for i, f in enumerate(table.schema))
+
+
+def _rows_of(
+    statement: ast.Insert, query: ast.Query, table: TableDef, targets: Sequence[int], catalog: Catalog
+) -> Node:
+    bound = bind_query(query, catalog, persistent=False)
+    if len(bound.schema) != len(targets):
+        raise _count_error(statement, len(bound.schema), table, targets, query)
+    have = {i: Col(n, f.type, f.name) for n, (i, f) in enumerate(zip(targets, bound.schema, strict=True))}
+    exprs = [_assigned(have[i], f, query) if i in have else _missing(f, statement) for i, f in enumerate(table.schema)]
+    return project(bound.child, exprs, [f.name for f in table.schema])
+
+
+def _count_error(statement: ast.Insert, count: int, table: TableDef, targets: Sequence[int], at: ast.Node) -> Exception:
+    names = ", ".join(table.schema[i].name for i in targets)
+    message = f"{count} values for {len(targets)} columns ({names})"
+    return error("DS217", message, at, "give one value per column, or name the columns: INSERT INTO t (a, b) ...")
+
+
+def _missing(column: Field, statement: ast.Insert) -> Expr:
+    if not column.nullable:
+        message = f"column {column.name} is NOT NULL and gets no value"
+        raise error("DS218", message, statement.columns[-1] if statement.columns else statement, "give it a value")
+    return Lit(None, column.type)
+
+
+# ---------------------------------------------------------------- values
+
+
+def _assigned(value: Expr, column: Field, at: ast.Node) -> Expr:
+    """The value as the column's type: numbers convert (not FLOAT to INT), NULL takes the type; DS218."""
+    if value.type == NULL or (isinstance(value, Lit) and value.value is None):
+        if not column.nullable:
+            raise error("DS218", f"column {column.name} is NOT NULL", at, "give it a value")
+        return Lit(None, column.type)
+    if value.type == column.type or _converts(value.type, column.type):
+        return cast(value, column.type)
+    message = f"column {column.name} is {column.type}, and the value is {value.type}"
+    raise error("DS218", message, at, _assign_hint(column.type))
+
+
+def _converts(source: Type, target: Type) -> bool:
+    if target.kind is Kind.DECIMAL:
+        return source.numeric
+    return common_type(source, target) == target
+
+
+def _assign_hint(target: Type) -> str:
+    if target.kind is Kind.TIMESTAMP:
+        return "write TIMESTAMP '2013-01-01 00:00:00'"
+    if target.kind is Kind.INTERVAL:
+        return "write INTERVAL '5' MINUTE"
+    return f"convert it: CAST(x AS {target})"
+
+
+def _assignments(env: Env, statement: ast.Update, table: TableDef) -> tuple[tuple[int, Expr], ...]:
+    out: dict[int, Expr] = {}
+    for assignment in statement.assignments:
+        index = column_index(table.schema, assignment.column, "UPDATE")
+        if index in out:
+            name = assignment.column
+            raise error("DS212", f"column `{name.text}` is set twice", name, "set each column once")
+        out[index] = _assigned(bind(env, assignment.value), table.schema[index], assignment.value)
+    return tuple(out.items())

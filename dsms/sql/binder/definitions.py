@@ -1,0 +1,174 @@
+"""CREATE STREAM, CREATE TABLE and CREATE QUERY: from the syntax tree to definitions for the catalog.
+
+With IF NOT EXISTS, a name taken by an object of the same kind gives that object back, unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsms.sql import ast
+from dsms.sql.binder.durations import fixed, maybe_fixed
+from dsms.sql.binder.options import check_options
+from dsms.sql.binder.query import bind_query
+from dsms.sql.binder.typenames import type_of
+from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
+from dsms.sql.codes import error, suggest
+from dsms.sql.logical import Output
+from dsms.sql.types import INT, TIMESTAMP, Field, Schema
+
+UNITS = ("s", "ms", "us", "ns")
+
+
+def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str = "") -> StreamDef:
+    """The stream that the statement declares; `sql` is its text, kept for the catalog."""
+    taken = _taken(statement, statement.name, StreamDef, catalog)
+    if isinstance(taken, StreamDef):
+        return taken
+    schema = _schema(statement.columns)
+    _check_event_time(statement)
+    timestamp, unit = _timestamp(statement.timestamp, schema)
+    archive = statement.archive
+    return StreamDef(
+        statement.name.text,
+        schema,
+        timestamp,
+        unit,
+        slack=0 if statement.slack is None else fixed(statement.slack, "SLACK", zero=True),
+        late_into=_late_into(statement.late, schema, catalog),
+        max_future=maybe_fixed(statement.max_future, "MAX FUTURE"),
+        idle_timeout=maybe_fixed(statement.idle_timeout, "IDLE TIMEOUT"),
+        subwindow=maybe_fixed(statement.subwindow, "SUBWINDOW"),
+        retain=maybe_fixed(statement.retain, "RETAIN"),
+        archive=archive is not None,
+        archive_for=maybe_fixed(archive.keep, "ARCHIVE FOR") if archive else None,
+        archive_cluster=_cluster(archive, schema),
+        archive_every=maybe_fixed(archive.update_every, "UPDATE EVERY") if archive else None,
+        options=check_options(statement.options, "stream"),
+        sql=sql,
+    )
+
+
+def bind_create_table(statement: ast.CreateTable, catalog: Catalog, sql: str = "") -> TableDef:
+    """The table that the statement declares; columns of its primary key are NOT NULL."""
+    taken = _taken(statement, statement.name, TableDef, catalog)
+    if isinstance(taken, TableDef):
+        return taken
+    schema = _schema(statement.columns)
+    key = [column_index(schema, name, "PRIMARY KEY") for name in statement.primary_key]
+    for i, name in zip(key, statement.primary_key, strict=True):
+        if key.count(i) > 1:
+            raise error("DS226", f"PRIMARY KEY names `{name.text}` twice", name, "name each key column once")
+    check_options(statement.options, "table")
+    fields = [Field(f.name, f.type, None, f.nullable and i not in key) for i, f in enumerate(schema)]
+    return TableDef(statement.name.text, tuple(fields), tuple(key), not statement.non_retroactive, sql)
+
+
+def bind_create_query(
+    statement: ast.CreateQuery, catalog: Catalog, sql: str = ""
+) -> tuple[QueryDef, Output] | tuple[QueryDef, None]:
+    """The registered query and its plan; the plan is None if IF NOT EXISTS found the query there."""
+    taken = _taken(statement, statement.name, QueryDef, catalog)
+    if isinstance(taken, QueryDef):
+        return taken, None
+    if statement.archive is not None:
+        raise error("DS390", "results of a query can't be archived yet", statement.archive, "leave ARCHIVE out")
+    plan = bind_query(statement, catalog)
+    options = check_options(statement.options, "query")
+    return QueryDef(statement.name.text, sql, plan.schema, options), plan
+
+
+def _taken(
+    statement: ast.CreateStream | ast.CreateTable | ast.CreateQuery, name: ast.Ident, kind: type, catalog: Catalog
+) -> StreamDef | TableDef | QueryDef | None:
+    """The object of that name, if IF NOT EXISTS lets it stand; DS213 if the name is taken otherwise."""
+    found = catalog.find(name.text)  # unquoted: names that differ in case only would be a trap
+    if found is None:
+        return None
+    if statement.if_not_exists and isinstance(found, kind):
+        return found
+    what = kind_of(found)
+    hint = f"choose another name, or DROP {what.upper()} {found.name} first"
+    raise error("DS213", f"the name {name.text} is taken by a {what}", name, hint)
+
+
+def kind_of(found: StreamDef | TableDef | QueryDef) -> str:
+    """stream, table or query."""
+    return {StreamDef: "stream", TableDef: "table", QueryDef: "query"}[type(found)]
+
+
+def column_index(schema: Schema, name: ast.Ident, where: str) -> int:
+    """The position of a column of one's own; DS201."""
+    for i, f in enumerate(schema):
+        if name.matches(f.name):
+            return i
+    hint = suggest(name.text, [f.name for f in schema], "columns")
+    raise error("DS201", f"{where}: unknown column `{name.text}`", name, hint)
+
+
+def _schema(columns: Sequence[ast.ColumnDef]) -> Schema:
+    seen: set[str] = set()
+    fields = []
+    for column in columns:
+        if column.name.text.casefold() in seen:
+            raise error("DS212", f"column `{column.name.text}` is declared twice", column.name, "rename one of them")
+        seen.add(column.name.text.casefold())
+        fields.append(Field(column.name.text, type_of(column.type), None, not column.not_null))
+    return tuple(fields)
+
+
+# ---------------------------------------------------------------- time
+
+
+def _timestamp(by: ast.TimestampBy | None, schema: Schema) -> tuple[int | None, str | None]:
+    if by is None:
+        return None, None
+    index = column_index(schema, by.column, "TIMESTAMP BY")
+    column = schema[index]
+    if column.type == TIMESTAMP:
+        if by.unit is not None:
+            hint = "leave UNIT out: it is for INT columns"
+            raise error("DS224", f"{column.name} is a TIMESTAMP, whose unit is known", by, hint)
+        return index, None
+    if column.type != INT:
+        message = f"TIMESTAMP BY needs a TIMESTAMP or INT column, and {column.name} is {column.type}"
+        raise error("DS223", message, by.column, "declare the column TIMESTAMP, or INT with a UNIT")
+    if by.unit not in UNITS:
+        got = "none is given" if by.unit is None else f"{by.unit} is none"
+        message = f"{column.name} is INT: it needs a UNIT, and {got}"
+        raise error("DS224", message, by, f"write TIMESTAMP BY {column.name} UNIT s (or ms, us, ns)")
+    return index, by.unit
+
+
+def _check_event_time(statement: ast.CreateStream) -> None:
+    """Rows stamped on arrival are never late and never early."""
+    if statement.timestamp is not None:
+        return
+    clauses = (("SLACK", statement.slack), ("LATE", statement.late), ("MAX FUTURE", statement.max_future))
+    for name, clause in clauses:
+        if clause is not None:
+            hint = "add TIMESTAMP BY column, or leave it out"
+            raise error("DS228", f"{name} needs event time: this stream is stamped on arrival", clause, hint)
+
+
+def _late_into(late: ast.Late | None, schema: Schema, catalog: Catalog) -> str | None:
+    if late is None or late.into is None:
+        return None
+    found = catalog.find(late.into.text, late.into.quoted)
+    if found is None:
+        hint = suggest(late.into.text, [s.name for s in catalog.streams.values()], "streams")
+        raise error("DS203", f"LATE INTO: unknown stream `{late.into.text}`", late.into, hint or "declare it first")
+    if not isinstance(found, StreamDef):
+        raise error("DS216", f"LATE INTO: {found.name} is a {kind_of(found)}", late.into, "name a stream")
+    if [f.type for f in found.schema] != [f.type for f in schema]:
+        wanted = ", ".join(str(f.type) for f in schema)
+        has = ", ".join(str(f.type) for f in found.schema)
+        message = f"late rows have the columns ({wanted}), and {found.name} has ({has})"
+        raise error("DS225", message, late.into, "declare that stream with the same column types in the same order")
+    return found.name
+
+
+def _cluster(archive: ast.Archive | None, schema: Schema) -> str | None:
+    if archive is None or archive.cluster_by is None:
+        return None
+    return schema[column_index(schema, archive.cluster_by, "CLUSTER BY")].name
