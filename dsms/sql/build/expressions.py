@@ -57,7 +57,7 @@ class Literals(Times):
     column_name = reserved_function = archive_name = name
     names = listed
 
-    @token_rule("NAME", "INT")
+    @token_rule("NAME", "TIMESTAMP", "INT")
     def type(self, pos: Pos, name: Token, *args: Token) -> ast.TypeName:
         return ast.TypeName(name.upper(), tuple(literals.integer(a, pos) for a in args), pos=pos)
 
