@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -710,14 +709,19 @@ class Lookup(Statement):
 # ---------------------------------------------------------------- walking
 
 
-@cache
-def _parts(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name != "pos")
+_PARTS: dict[type[Node], tuple[str, ...]] = {}  # the field names of a kind of node
+
+
+def _parts(node: Node) -> tuple[str, ...]:
+    kind = type(node)
+    if kind not in _PARTS:
+        _PARTS[kind] = tuple(f.name for f in fields(node) if f.name != "pos")
+    return _PARTS[kind]
 
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below `node`, in field order."""
-    for name in _parts(type(node)):
+    for name in _parts(node):
         item = getattr(node, name)
         if isinstance(item, Node):
             yield item

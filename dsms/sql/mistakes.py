@@ -177,16 +177,12 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "PARTITION BY goes before ROWS",
         "for example [PARTITION BY c ROWS 10]",
-        (
-            "SELECT a FROM s [ROWS 10 PARTITION BY c]",
-        ),
+        ("SELECT a FROM s [ROWS 10 PARTITION BY c]",),
     ),
     Mistake(
         "PARTITION BY takes ROWS, not RANGE",
         "a RANGE window needs no partitions: use GROUP BY",
-        (
-            "SELECT a FROM s [PARTITION BY a RANGE 10 s]",
-        ),
+        ("SELECT a FROM s [PARTITION BY a RANGE 10 s]",),
     ),
     Mistake(
         "a duration is written without quotes",
@@ -237,9 +233,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "WITH can't begin a statement here",
         "write the query in FROM: FROM (SELECT ...) AS x",
-        (
-            "WITH x AS (SELECT 1) SELECT a FROM x",
-        ),
+        ("WITH x AS (SELECT 1) SELECT a FROM x",),
     ),
     Mistake(
         "equality is written with one =",
@@ -283,9 +277,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a table of this kind is declared NON RETROACTIVE",
         None,
-        (
-            "CREATE TABLE r (k INT) NOT RETROACTIVE",
-        ),
+        ("CREATE TABLE r (k INT) NOT RETROACTIVE",),
     ),
     Mistake(
         "the query itself is missing",
@@ -299,9 +291,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "LIMIT takes one number",
         "write LIMIT 10 OFFSET 5",
-        (
-            "SELECT a FROM s LIMIT 5, 10",
-        ),
+        ("SELECT a FROM s LIMIT 5, 10",),
     ),
     Mistake(
         "LIMIT and OFFSET take a whole number",

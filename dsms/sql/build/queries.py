@@ -236,4 +236,3 @@ class Queries(Windows):
     def paren_query(self, pos: Pos, query: ast.Query) -> Any:
         plain = not query.order_by and query.limit is None and query.offset is None
         return query.body if plain else query
-

@@ -107,7 +107,6 @@ class Definitions(Options):
     def table_key(self, pos: Pos, names: tuple[ast.Ident, ...]) -> Clause:
         return Clause("PRIMARY KEY", names, pos)
 
-
     @rule
     def late_drop(self, pos: Pos) -> Clause:
         return Clause("LATE", ast.Late(pos=pos), pos)

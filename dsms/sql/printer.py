@@ -1,0 +1,301 @@
+"""AST to text: ``parse_one(to_sql(statement)) == statement`` for every statement the parser can make.
+
+One line, keywords in capitals, names as written.  `to_sql` takes any node, so that plans and messages can quote parts.
+"""
+
+from __future__ import annotations
+
+from dsms.sql import ast
+from dsms.sql.literals import duration_text
+from dsms.sql.print_expressions import Expressions, instant, name, names, option_value, string, type_name
+
+
+def to_sql(node: ast.Node) -> str:
+    """The text of a statement, query, expression, window, or any other node."""
+    match node:
+        case ast.Statement():
+            return _statement(node)
+        case ast.Query():
+            return query(node)
+        case ast.Select() | ast.SetOp():
+            return _body(node)
+        case ast.Expr():
+            return _expressions.text(node)
+        case ast.Window():
+            return window(node)
+        case ast.FromItem():
+            return _from_item(node)
+        case _:
+            return _part(node)
+
+
+def _part(node: ast.Node) -> str:
+    match node:
+        case ast.Ident():
+            return name(node)
+        case ast.TypeName():
+            return type_name(node)
+        case ast.Duration():
+            return duration_text(node)
+        case ast.Instant():
+            return instant(node)
+        case ast.SelectItem() | ast.StarItem():
+            return _item(node)
+        case ast.OrderItem():
+            return _order_item(node)
+        case ast.Slide():
+            return _slide(node)
+        case ast.Option(key, value):
+            return f"{name(key)} = {option_value(value)}"
+        case ast.ColumnDef(column, type_, not_null):
+            return f"{name(column)} {type_name(type_)}{' NOT NULL' if not_null else ''}"
+        case ast.Assignment(column, value):
+            return f"{name(column)} = {_expressions.text(value)}"
+        case ast.Archive():
+            return _archive(node)
+        case ast.TimestampBy(column, unit):
+            return f"TIMESTAMP BY {name(column)}{f' UNIT {unit}' if unit else ''}"
+        case ast.Late(into):
+            return f"LATE INTO {name(into)}" if into is not None else "LATE DROP"
+        case ast.When(condition, result):
+            return f"WHEN {_expressions.text(condition)} THEN {_expressions.text(result)}"
+        case _:
+            raise TypeError(f"{type(node).__name__} has no text of its own")
+
+
+# ---------------------------------------------------------------- windows
+
+
+def window(node: ast.Window) -> str:
+    """What stands between the brackets."""
+    parts = [_core(node)]
+    parts += ["INTERNAL"] if node.internal else []
+    parts += ["ARCHIVE"] if node.archive else []
+    parts += [_slide(node.slide)] if node.slide is not None else []
+    return " ".join(parts)
+
+
+def _core(node: ast.Window) -> str:
+    match node:
+        case ast.RangeWindow(length, until):
+            return f"RANGE {_reach(duration_text(length), None if until is None else duration_text(until))}"
+        case ast.RowsWindow(rows, until_rows, keys):
+            partition = f"PARTITION BY {', '.join(map(_expressions.text, keys))} " if keys else ""
+            return f"{partition}ROWS {_reach(str(rows), None if until_rows is None else str(until_rows))}"
+        case ast.NowWindow():
+            return "NOW"
+        case ast.UnboundedWindow():
+            return "RANGE UNBOUNDED"
+        case ast.LandmarkWindow(since):
+            return f"SINCE {instant(since)}"
+        case _:
+            raise TypeError(f"unknown window {type(node).__name__}")
+
+
+def _reach(length: str, until: str | None) -> str:
+    return f"{length} UNTIL {until} AGO" if until is not None else length
+
+
+def _slide(slide: ast.Slide) -> str:
+    parts = [f"SLIDE {slide.every if isinstance(slide.every, int) else duration_text(slide.every)}"]
+    parts += [f"ALIGN TO {instant(slide.align_to)}"] if slide.align_to is not None else []
+    parts += [f"TIME ZONE {string(slide.time_zone)}"] if slide.time_zone is not None else []
+    return " ".join(parts)
+
+
+# ---------------------------------------------------------------- queries
+
+
+def query(node: ast.Query) -> str:
+    """A whole query, without parentheses around it."""
+    parts = [_operand(node.body, 0)]
+    parts += [f"ORDER BY {', '.join(map(_order_item, node.order_by))}"] if node.order_by else []
+    parts += [f"LIMIT {node.limit}"] if node.limit is not None else []
+    parts += [f"OFFSET {node.offset}"] if node.offset is not None else []
+    return " ".join(parts)
+
+
+def _order_item(item: ast.OrderItem) -> str:
+    nulls = {None: "", True: " NULLS FIRST", False: " NULLS LAST"}[item.nulls_first]
+    return f"{_expressions.text(item.expr)}{' DESC' if item.descending else ''}{nulls}"
+
+
+def _operand(node: ast.Select | ast.SetOp | ast.Query, level: int) -> str:
+    """An operand of a set operation: in parentheses if it binds looser than `level` (UNION 1, INTERSECT 2)."""
+    match node:
+        case ast.Query():
+            return f"({query(node)})"
+        case ast.SetOp(kind) if (2 if kind is ast.SetOpKind.INTERSECT else 1) < level:
+            return f"({_body(node)})"
+        case _:
+            return _body(node)
+
+
+def _body(node: ast.Select | ast.SetOp) -> str:
+    match node:
+        case ast.SetOp(kind, left, right, every):
+            level = 2 if kind is ast.SetOpKind.INTERSECT else 1
+            return f"{_operand(left, level)} {kind}{' ALL' if every else ''} {_operand(right, level + 1)}"
+        case ast.Select():
+            return _select(node)
+
+
+def _select(node: ast.Select) -> str:
+    parts = ["SELECT", _select_list(node)]
+    parts += [f"FROM {', '.join(map(_from_item, node.from_))}"] if node.from_ else []
+    parts += [f"WHERE {_expressions.text(node.where)}"] if node.where is not None else []
+    parts += [f"GROUP BY {_expressions.list(node.group_by)}"] if node.group_by else []
+    parts += [f"HAVING {_expressions.text(node.having)}"] if node.having is not None else []
+    parts += [window(node.window).replace("RANGE", "WINDOW", 1)] if node.window is not None else []
+    return " ".join(parts)
+
+
+def _select_list(node: ast.Select) -> str:
+    items = ("DISTINCT " if node.distinct else "") + ", ".join(map(_item, node.items))
+    if node.output is None:
+        return items
+    restore = "-restore" if node.output.restore else ""
+    tail = f"[{window(node.output.window)}]" if node.output.window is not None else ""
+    return f"{node.output.kind}{restore}({items}){tail}"
+
+
+def _item(item: ast.SelectItem | ast.StarItem) -> str:
+    match item:
+        case ast.SelectItem(expr, alias):
+            return _expressions.text(expr) + _alias(alias)
+        case ast.StarItem(table):
+            return f"{name(table)}.*" if table is not None else "*"
+
+
+def _alias(alias: ast.Ident | None) -> str:
+    return f" AS {name(alias)}" if alias is not None else ""
+
+
+def _from_item(item: ast.FromItem) -> str:
+    match item:
+        case ast.TableRef(table, alias, its_window, archive):
+            return f"{'ARCHIVE ' if archive else ''}{name(table)}{_bracketed(its_window)}{_alias(alias)}"
+        case ast.SubqueryRef(subquery, alias, its_window):
+            return f"({query(subquery)}){_bracketed(its_window)}{_alias(alias)}"
+        case ast.Join():
+            return _join(item)
+        case _:
+            raise TypeError(f"unknown FROM item {type(item).__name__}")
+
+
+def _bracketed(node: ast.Window | None) -> str:
+    return f" [{window(node)}]" if node is not None else ""
+
+
+def _join(join: ast.Join) -> str:
+    right = f"({_join(join.right)})" if isinstance(join.right, ast.Join) else _from_item(join.right)
+    kind = "" if join.kind is ast.JoinKind.INNER else f"{join.kind} "
+    condition = f" ON {_expressions.text(join.on)}" if join.on is not None else ""
+    condition += f" USING ({names(join.using)})" if join.using else ""
+    return f"{_from_item(join.left)} {kind}JOIN {right}{condition}"
+
+
+_expressions = Expressions(query, window)
+
+
+# ---------------------------------------------------------------- statements
+
+
+def _statement(node: ast.Statement) -> str:
+    match node:
+        case ast.SelectStatement(its_query, options):
+            return _joined(query(its_query), _with(options))
+        case ast.CreateStream() | ast.CreateTable() | ast.CreateQuery():
+            return _create(node)
+        case ast.Drop(kind, what, if_exists):
+            return f"DROP {kind}{' IF EXISTS' if if_exists else ''} {name(what)}"
+        case ast.Describe(what, kind_or_none):
+            return f"DESCRIBE {f'{kind_or_none} ' if kind_or_none else ''}{name(what)}"
+        case ast.Show(shown):
+            return f"SHOW {shown}"
+        case ast.Explain():
+            return _explain(node)
+        case ast.Set(option):
+            return f"SET {_part(option)}"
+        case ast.Lookup(what):
+            return f"LOOKUP {name(what)}"
+        case _:
+            return _change(node)
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _with(options: tuple[ast.Option, ...]) -> str:
+    return f"WITH ({', '.join(map(_part, options))})" if options else ""
+
+
+def _create(node: ast.CreateStream | ast.CreateTable | ast.CreateQuery) -> str:
+    absent = "IF NOT EXISTS " if node.if_not_exists else ""
+    match node:
+        case ast.CreateStream(stream, columns):
+            head = f"CREATE STREAM {absent}{name(stream)} ({', '.join(map(_part, columns))})"
+            return _joined(head, *_stream_clauses(node), _with(node.options))
+        case ast.CreateTable(table, columns, key):
+            elements = [*map(_part, columns), *([f"PRIMARY KEY ({names(key)})"] if key else [])]
+            head = f"CREATE TABLE {absent}{name(table)} ({', '.join(elements)})"
+            return _joined(head, "NON RETROACTIVE" if node.non_retroactive else "", _with(node.options))
+        case ast.CreateQuery(query_name, its_query):
+            tail = ["ON LOOKUP" if node.on_lookup else "", _archive(node.archive), _with(node.options)]
+            return _joined(f"CREATE QUERY {absent}{name(query_name)} AS {query(its_query)}", *tail)
+
+
+def _stream_clauses(node: ast.CreateStream) -> list[str]:
+    lengths = {
+        "SLACK": node.slack,
+        "MAX FUTURE": node.max_future,
+        "IDLE TIMEOUT": node.idle_timeout,
+        "SUBWINDOW": node.subwindow,
+        "RETAIN": node.retain,
+    }
+    clauses = [_part(part) for part in (node.timestamp, node.late) if part is not None]
+    clauses += [f"{word} {duration_text(length)}" for word, length in lengths.items() if length is not None]
+    return [*clauses, _archive(node.archive)]
+
+
+def _archive(archive: ast.Archive | None) -> str:
+    if archive is None:
+        return ""
+    parts = ["ARCHIVE"]
+    parts += [f"FOR {duration_text(archive.keep)}"] if archive.keep is not None else []
+    parts += [f"CLUSTER BY {name(archive.cluster_by)}"] if archive.cluster_by is not None else []
+    parts += [f"UPDATE EVERY {duration_text(archive.update_every)}"] if archive.update_every is not None else []
+    return " ".join(parts)
+
+
+def _explain(node: ast.Explain) -> str:
+    format_ = "" if node.format is ast.ExplainFormat.TEXT else f"FORMAT {node.format}"
+    target = f"QUERY {name(node.target)}" if isinstance(node.target, ast.Ident) else _statement(node.target)
+    return _joined("EXPLAIN", "ANALYZE" if node.analyze else "", format_, target)
+
+
+def _change(node: ast.Statement) -> str:
+    match node:
+        case ast.Insert(table, columns, rows, its_query):
+            what = query(its_query) if its_query is not None else f"VALUES {', '.join(map(_row, rows))}"
+            return _joined(f"INSERT INTO {name(table)}", f"({names(columns)})" if columns else "", what, _at(node.at))
+        case ast.Update(table, assignments, where):
+            changes = ", ".join(map(_part, assignments))
+            return _joined(f"UPDATE {name(table)} SET {changes}", _where(where), _at(node.at))
+        case ast.Delete(table, where):
+            return _joined(f"DELETE FROM {name(table)}", _where(where), _at(node.at))
+        case _:
+            raise TypeError(f"unknown statement {type(node).__name__}")
+
+
+def _row(row: tuple[ast.Expr, ...]) -> str:
+    return f"({_expressions.list(row)})"
+
+
+def _where(where: ast.Expr | None) -> str:
+    return f"WHERE {_expressions.text(where)}" if where is not None else ""
+
+
+def _at(at: ast.Instant | None) -> str:
+    return f"AT {instant(at)}" if at is not None else ""
