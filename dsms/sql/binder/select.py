@@ -27,11 +27,11 @@ from dsms.sql.binder.from_clause import bind_from, build, select_over, settle_ta
 from dsms.sql.binder.internal import appended
 from dsms.sql.binder.scope import Scope, find, relation_scope, star
 from dsms.sql.binder.subqueries import bind_test, parts
-from dsms.sql.binder.text import text as to_sql
 from dsms.sql.codes import error
 from dsms.sql.expr import Col, Expr, conjuncts
 from dsms.sql.functions import common_type
 from dsms.sql.logical import Distinct, Node, Project, Select, SetOp, Sort, Union
+from dsms.sql.printer import to_sql
 from dsms.sql.types import NULL, Field, Schema
 
 Order = tuple[Expr, bool, bool]

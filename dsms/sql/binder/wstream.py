@@ -13,8 +13,8 @@ from typing import Any
 
 from dsms.sql import ast
 from dsms.sql.binder.rewriting import replaced
-from dsms.sql.binder.text import text as to_sql
 from dsms.sql.codes import error
+from dsms.sql.printer import to_sql
 
 Body = ast.Select | ast.SetOp | ast.Query
 
