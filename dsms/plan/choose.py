@@ -1,0 +1,34 @@
+"""From a bound query to a physical plan: rewrite, then choose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dsms.plan.chooser import Chooser, with_kind
+from dsms.plan.optimize import optimize
+from dsms.plan.options import PlanOptions
+from dsms.plan.physical import Phys
+from dsms.plan.statistics import Statistics
+from dsms.sql import logical as lp
+
+
+def plan(output: lp.Output, stats: Statistics | None = None, options: PlanOptions | None = None) -> Phys:
+    """The physical plan of a bound query.
+
+    `stats` are measured figures (defaults where none), `options` the query's WITH options.  The root's node is an
+    Output whose `kind` is resolved; `rules` on the root names the rewrites that made the plan, and `notes(plan)` tells
+    what a user should know of it.  Raises InternalError DS910 if a rewrite rule misbehaves (our bug).
+    """
+    chooser = Chooser(stats or Statistics(), options or PlanOptions())
+    resolved = with_kind(output)
+    best, rules = optimize(resolved, chooser)
+    phys, _ = chooser.build(best)
+    return replace(phys, rules=rules)
+
+
+def notes(phys: Phys) -> tuple[str, ...]:
+    """The notes of all nodes, without repetitions, from the root down."""
+    found = list(phys.notes)
+    for child in phys.children:
+        found += [n for n in notes(child) if n not in found]
+    return tuple(dict.fromkeys(found))

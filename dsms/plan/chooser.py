@@ -1,0 +1,275 @@
+"""Physical choice: operator variants and state structures by update pattern (Golab 2006, §3.5.2).
+
+          upa                                              direct                     nt
+window    time: stamps exp, keeps nothing                  the same                   time-negative: keeps its rows
+WKS       fifo                                             list                       hash
+WK        calendar                                         list                       hash
+STR       hash if every death is announced, else calendar  list                       hash
+DISTINCT  delta-star; counting over STR                    input-storing; the same    counting
+
+§3.5.2 stores a strict edge hashed, with all its deaths announced, where most are premature, because a calendar queue
+must be searched for each premature death.  Here the identity index of every strict input finds the row at once, so the
+calendar queue serves whatever the share of premature deaths; hash is for edges on which nothing dies silently (count
+windows, tables, aggregates).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from dsms.plan.cost import Estimate, estimate, is_unbounded, keep_cost, process_cost
+from dsms.plan.identity import by_value, width
+from dsms.plan.options import PlanOptions
+from dsms.plan.patterns import pattern, pattern_of
+from dsms.plan.physical import Cost, Pattern, Phys, State
+from dsms.plan.statistics import Statistics
+from dsms.sql import logical as lp
+
+MIN_PARTITIONS, MAX_PARTITIONS = 10, 4096
+ROWS_PER_PARTITION = 16
+BY_ARRIVAL = frozenset({"first", "last", "argmax", "argmin"})  # aggregates that ask which row is older
+
+OF_RESULT = frozenset({"output", "output + youngest", "window", "rows of each partition"})
+
+Plans = tuple[Phys, ...]
+Built = tuple[Phys, Estimate]
+
+
+@dataclass(slots=True)
+class Chooser:
+    """Turns logical nodes into physical ones; remembers what it has seen, so that alternatives cost little."""
+
+    stats: Statistics
+    options: PlanOptions
+    _seen: dict[tuple[lp.Node, bool], Built] = field(default_factory=dict)
+
+    def build(self, node: lp.Node, aged: bool = False) -> Built:
+        """The node's physical plan and estimate.  `aged`: something above asks how old its rows are (see `ages`)."""
+        key = (node, aged)
+        if key not in self._seen:
+            self._seen[key] = self._build(node, aged)
+        return self._seen[key]
+
+    def _build(self, node: lp.Node, aged: bool) -> Built:
+        built = [self.build(c, ages(node, i, aged)) for i, c in enumerate(lp.children(node))]
+        plans, sizes = tuple(p for p, _ in built), [e for _, e in built]
+        variant, notes = self._variant(node, plans, aged)
+        label = pattern(node, [p.pattern for p in plans], variant)
+        size = estimate(node, sizes, self.stats, variant)
+        states = self._states(node, variant, plans, sizes, label, size)
+        own = self._own(node, variant, sizes, states, size)
+        total = own + sum(p.cost.total for p in plans)
+        flow = size.rate + size.announced(self.options.strategy)
+        cost = Cost(total, own, flow, size.size, max((c.distinct for c in size.columns), default=1.0))
+        grows = growth(node, plans, sizes, states)
+        phys = Phys(node, plans, label, variant, states, cost, self.options.strategy, width(node), (), notes + grows)
+        return phys, size
+
+    # ------------------------------------------------------------ variants
+
+    def _variant(self, node: lp.Node, plans: Plans, aged: bool) -> tuple[str, tuple[str, ...]]:
+        match node:
+            case lp.Window():
+                return self._window(node.spec), ()
+            case lp.Join():
+                return ("hash" if node.keys else "nested-loop"), ()
+            case lp.JoinNRR():
+                return ("probe-stored", (STRICT_NRR,)) if plans[0].pattern is Pattern.STR else ("probe", ())
+            case lp.Distinct():
+                return self._distinct(plans[0].pattern, aged)
+            case lp.Output():
+                return ("view" if node.kind == "rstream" else "stream"), ()
+            case _:
+                return VARIANTS[type(node)], ()
+
+    def _window(self, spec: lp.WindowSpec) -> str:
+        negative = "-negative" if self.options.strategy == "nt" else ""
+        match spec.kind:
+            case "time":
+                return ("historical" if spec.until else "time") + negative
+            case "now":
+                return "now" + negative
+            case "rows":
+                return "historical-rows" if spec.until else "rows"
+            case "partitioned" | "unbounded" | "landmark":
+                return spec.kind
+            case _:
+                assert_never(spec.kind)
+
+    def _distinct(self, child: Pattern, aged: bool) -> tuple[str, tuple[str, ...]]:
+        """δ* and input-storing hand a value on to a younger row, which those who ask for its age must not see."""
+        asked, strategy = self.options.distinct, self.options.strategy
+        if child is Pattern.MON:
+            return "delta-star", ()
+        must_count = aged or (child is Pattern.STR and asked != "input-storing")
+        if must_count or (strategy == "nt" and asked == "delta-star"):
+            refused = asked not in ("auto", "counting")
+            return "counting", ((f"{asked} is not possible here: counting is used",) if refused else ())
+        if asked != "auto":
+            return asked, ()
+        return {"upa": "delta-star", "direct": "input-storing", "nt": "counting"}[strategy], ()
+
+    # ------------------------------------------------------------ states
+
+    def _states(
+        self, node: lp.Node, variant: str, plans: Plans, sizes: list[Estimate], label: Pattern, size: Estimate
+    ) -> tuple[State, ...]:
+        def kept(i: int, of: str, lazy: bool = False) -> State:
+            return self.keep(plans[i].pattern, announced(plans[i]), sizes[i], of, lazy)
+
+        match node:
+            case lp.Window():
+                return self._window_state(node.spec, variant)
+            case lp.Join():
+                lazy = node.kind == "inner" and self.options.strategy != "nt"
+                return kept(0, "left", lazy), kept(1, "right", lazy)
+            case lp.SemiJoin() | lp.SetOp():
+                return kept(0, "left"), kept(1, "right")
+            case lp.JoinNRR():
+                return (kept(0, "results"),) if variant == "probe-stored" else ()
+            case lp.Distinct() if variant == "delta-star":
+                return (self.keep(label, False, size, "output + youngest"),)
+            case lp.Distinct() if variant == "input-storing":
+                return kept(0, "input"), self.keep(label, announced(plans[0]), size, "output")
+            case lp.Distinct():
+                return (kept(0, "input + counts"),)
+            case lp.GroupBy():
+                return (State("none", of="groups") if plans[0].pattern is Pattern.MON else kept(0, "input + groups"),)
+            case lp.Sort():
+                return (kept(0, "input"),)
+            case lp.Output():
+                return self._result(node, plans[0], sizes[0])
+            case _:
+                return ()
+
+    def keep(self, label: Pattern, spoken: bool, rows: Estimate, of: str, lazy: bool = False) -> State:
+        """The structure for rows with that update pattern; `spoken`: every death is announced."""
+        if label is Pattern.MON:
+            return State("grow", of=of)
+        match self.options.strategy:
+            case "nt":
+                return State("hash", of=of)
+            case "direct":
+                return State("list", lazy=lazy and label < Pattern.STR, of=of)
+            case "upa" if label is Pattern.WKS:
+                return State("fifo", lazy=lazy, of=of)
+            case "upa" if label is Pattern.STR and spoken:
+                return State("hash", of=of)
+            case "upa":
+                lazy = lazy and label < Pattern.STR
+                return State("calendar", self.partitions(rows), lazy, of, self.options.partitions is not None)
+            case _:
+                assert_never(self.options.strategy)
+
+    def partitions(self, rows: Estimate) -> int:
+        """Buckets of a calendar queue: as asked, else so many that one holds a few rows, none under a microsecond."""
+        if self.options.partitions is not None:
+            return self.options.partitions
+        wanted = min(max(MIN_PARTITIONS, rows.size / ROWS_PER_PARTITION), MAX_PARTITIONS)
+        return int(max(1.0, min(wanted, rows.span * 1e6)))
+
+    def _window_state(self, spec: lp.WindowSpec, variant: str) -> tuple[State, ...]:
+        if spec.kind == "partitioned":
+            return (State("fifo", of="rows of each partition"),)
+        stores = spec.kind == "rows" or variant.endswith("negative") or variant.startswith("historical")
+        return (State("fifo", of="window"),) if stores else ()
+
+    def _result(self, node: lp.Output, child: Phys, rows: Estimate) -> tuple[State, ...]:
+        """A view is kept; a stream of what enters needs the answer only to net by value, one of what leaves always."""
+        nets = by_value(node.child) and child.pattern > Pattern.MON
+        needed = node.kind == "rstream" or (child.pattern > Pattern.MON and (nets or node.kind == "dstream"))
+        return (self.keep(child.pattern, announced(child), rows, "output"),) if needed else ()
+
+    # ------------------------------------------------------------ cost
+
+    def _own(
+        self, node: lp.Node, variant: str, sizes: list[Estimate], states: tuple[State, ...], size: Estimate
+    ) -> float:
+        strategy = self.options.strategy
+        arrivals = sum(e.rate for e in sizes)
+        work = process_cost(node, variant, sizes, self.stats, strategy)
+        for state in states:
+            rows = size if state.of in OF_RESULT else sizes[int(state.of == "right")]
+            work += keep_cost(state, rows, strategy, arrivals)
+        return work
+
+
+STRICT_NRR = "its input can lose rows before their time, so the result of every live row is kept to be taken back"
+
+VARIANTS: dict[type, str] = {
+    lp.StreamScan: "stream",
+    lp.TableScan: "table",
+    lp.Values: "values",
+    lp.Select: "select",
+    lp.Project: "project",
+    lp.SemiJoin: "counting",
+    lp.SetOp: "counting",
+    lp.Union: "merge",
+    lp.GroupBy: "array",
+    lp.Append: "append",
+    lp.Sort: "sort",
+}
+
+
+def ages(node: lp.Node, child: int, above: bool) -> bool:
+    """Whether something asks for the age or the birth of the rows of that child: then a row must not change hands.
+
+    A ⋈NRR reads its table at the row's birth, Append takes a birth for a new result; groups, DISTINCT and set
+    operations order their results by the oldest row.  Behind the right side of a semi-join or an EXCEPT nobody asks.
+    """
+    match node:
+        case lp.JoinNRR() | lp.Append() | lp.Distinct():
+            return True
+        case lp.GroupBy():
+            return bool(node.keys) or any(a.fn in BY_ARRIVAL for a in node.aggs)
+        case lp.SetOp():
+            return child == 0
+        case lp.SemiJoin():
+            return above and child == 0
+        case _:
+            return above
+
+
+def announced(phys: Phys) -> bool:
+    """Whether every death on the node's output edge is announced by a deletion, none left to `exp`."""
+    if phys.pattern is Pattern.MON:
+        return False
+    if phys.strategy == "nt":
+        return True
+    match phys.node:
+        case lp.TableScan() | lp.GroupBy():
+            return True
+        case lp.Window():
+            return phys.node.spec.kind in ("rows", "partitioned")
+        case lp.Append():
+            return False
+        case lp.SemiJoin() | lp.SetOp():
+            return phys.children[0].pattern is Pattern.MON or announced(phys.children[0])
+        case _:
+            return all(c.pattern is Pattern.MON or announced(c) for c in phys.children)
+
+
+def growth(node: lp.Node, plans: Plans, sizes: list[Estimate], states: tuple[State, ...]) -> tuple[str, ...]:
+    """What of this node's state has no bound, told so that a user can act on it."""
+    match node:
+        case lp.Window() if node.spec.kind == "partitioned":
+            return (f"state grows with the number of partitions ({node.spec.length} rows each): they do not expire",)
+        case lp.GroupBy() if plans[0].pattern is Pattern.MON and node.keys:
+            return ("state grows with the number of groups: the input has no window",)
+        case lp.Distinct() if plans[0].pattern is Pattern.MON:
+            return ("state grows with the number of different rows: the input has no window",)
+        case lp.Join() | lp.SemiJoin() | lp.SetOp():
+            sides = [s for s, p, e in zip(("left", "right"), plans, sizes, strict=True) if is_unbounded(p.pattern, e)]
+            return tuple(f"state grows without bound: the {side} input has no window" for side in sides)
+        case lp.Output() if states and states[0].kind == "grow" and is_unbounded(plans[0].pattern, sizes[0]):
+            return ("the answer grows without bound: no result ever leaves",)
+        case _:
+            return ()
+
+
+def with_kind(output: lp.Output) -> lp.Output:
+    """The output with its default filled in: Istream if the plan as bound is monotonic, else Rstream."""
+    if output.explicit:
+        return output
+    return replace(output, kind="istream" if pattern_of(output.child) is Pattern.MON else "rstream")

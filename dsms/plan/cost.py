@@ -1,0 +1,318 @@
+"""Estimates and costs per unit of time (one second of event time).
+
+The model is that of Golab 2006, §3.5.3 and §5.3.1 (after Kang, Naughton and Viglas 2003): what an operator does per
+second is
+
+  processing   one operation per row that reaches it, positive or negative; a join also touches the rows it meets:
+               λ1·C2 + λ2·C1 by nested loops, λ1·(1 + C2/v) + λ2·(1 + C1/v) by hashing, v = max(v1, v2)
+  state        per kept input, with i insertions, e silent expirations and n announced deaths per second, C rows live
+               and l looks for expired rows per second (at each arrival if eager, 20 times a window if lazy: §3.6.1):
+                 fifo      i + e
+                 calendar  i + e + n + l·C/p      p partitions, one of which is looked through
+                 list      i + n + l·C
+                 hash      i + n                  but every death is a negative tuple, processed above as well
+                 grow      i
+
+Sizes follow from rates by Little's law, C = λ·T; joins by containment of value sets, φ = C1·C2 / max(v1, v2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from dsms.plan.physical import Pattern, State, Strategy
+from dsms.plan.statistics import (
+    HORIZON,
+    TABLE_CHANGES,
+    TABLE_ROWS,
+    Column,
+    Statistics,
+    column_of,
+    selectivity,
+)
+from dsms.sql import logical as lp
+from dsms.sql.expr import AggCall, Expr
+
+SECOND = 1_000_000.0
+LAZY_LOOKS = 20.0  # a lazy operator looks for expired rows every twentieth of a window
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is expected of an edge.
+
+    rate  rows born per second;  size  rows alive;  span  longest lifetime (s; inf: for ever)
+    premature  share of deaths that their `exp` did not foretell;  columns  one per column of the schema
+    """
+
+    rate: float
+    size: float
+    span: float
+    premature: float
+    columns: tuple[Column, ...]
+
+    @property
+    def deaths(self) -> float:
+        """Rows that die per second, however: all that are born, once windows are full, unless they live for ever."""
+        return 0.0 if math.isinf(self.span) and not self.premature else self.rate
+
+    def announced(self, strategy: Strategy) -> float:
+        """Negative tuples per second on this edge."""
+        return self.deaths * (1.0 if strategy == "nt" else self.premature)
+
+    @property
+    def life(self) -> float:
+        """Mean lifetime in seconds."""
+        return self.size / self.rate if self.rate else HORIZON
+
+
+def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, variant: str = "") -> Estimate:
+    """What to expect of the node's output, given that of its inputs."""
+    match node:
+        case lp.StreamScan():
+            rate = stats.rate(node.stream)
+            return Estimate(rate, rate * HORIZON, math.inf, 0.0, stats.columns(node.stream))
+        case lp.TableScan():
+            rows, changes = _table(node, stats)
+            return Estimate(changes, rows, math.inf, 1.0, _capped(stats.columns(node.table), rows))
+        case lp.Values():
+            rows = float(len(node.rows))
+            return Estimate(0.0, rows, math.inf, 0.0, tuple(Column(max(1.0, rows)) for _ in node.schema))
+        case lp.Window():
+            return _window(node, inputs[0])
+        case lp.Select():
+            return _thinned(inputs[0], selectivity(node.predicate, inputs[0].columns))
+        case lp.Project():
+            return replace(inputs[0], columns=tuple(column_of(e, inputs[0].columns) for e in node.exprs))
+        case lp.Join():
+            return _join(node, inputs[0], inputs[1])
+        case lp.JoinNRR():
+            return _join_nrr(node, inputs[0], stats)
+        case lp.SemiJoin():
+            return _semi_join(node, inputs[0], inputs[1], stats)
+        case lp.Union():
+            return _union(inputs)
+        case lp.SetOp():
+            return _set_op(node, inputs[0], inputs[1], stats)
+        case lp.Distinct():
+            return _distinct(inputs[0], variant)
+        case lp.GroupBy():
+            return _group(node, inputs[0])
+        case lp.Append():
+            child = inputs[0]
+            return child if node.mixed else replace(child, size=child.rate * HORIZON, span=math.inf, premature=0.0)
+        case lp.Sort():
+            size = inputs[0].size if node.limit is None else min(inputs[0].size, float(node.limit))
+            return replace(inputs[0], size=size)
+        case lp.Output():
+            return inputs[0]
+        case _:
+            assert_never(node)
+
+
+def _table(node: lp.TableScan, stats: Statistics) -> tuple[float, float]:
+    name = node.table.name
+    return stats.rows.get(name, TABLE_ROWS), stats.changes.get(name, TABLE_CHANGES)
+
+
+def _capped(columns: Sequence[Column], size: float) -> tuple[Column, ...]:
+    return tuple(c.capped(size) for c in columns)
+
+
+def _thinned(rows: Estimate, share: float, premature: float | None = None) -> Estimate:
+    """The estimate when only a share of the rows passes."""
+    size = rows.size * share
+    kept = rows.premature if premature is None else premature
+    return Estimate(rows.rate * share, size, rows.span, kept, _capped(rows.columns, size))
+
+
+def _window(node: lp.Window, child: Estimate) -> Estimate:
+    spec = node.spec
+    match spec.kind:
+        case "time":
+            span = (spec.length - spec.until) / SECOND
+            size = child.rate * span
+            return Estimate(child.rate, size, span, child.premature, _capped(child.columns, size))
+        case "now":
+            return Estimate(child.rate, 1.0, 1 / SECOND, child.premature, _capped(child.columns, 1.0))
+        case "rows" | "partitioned":
+            parts = _combinations([child.columns[i] for i in spec.partition], HORIZON * child.rate)
+            size = float(max(1, spec.length - spec.until)) * parts
+            return Estimate(child.rate, size, math.inf, 1.0, _capped(child.columns, size))
+        case _:
+            return child
+
+
+def _combinations(columns: Sequence[Column], size: float) -> float:
+    """Different combinations of values in a set of `size` rows: the product, but no more than rows."""
+    return max(1.0, min(size, math.prod(c.distinct for c in columns)))
+
+
+def match_share(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Sequence[Column]) -> float:
+    """Share of the cross product that meets the key equalities: 1 / max(v1, v2) each (§5.3.1)."""
+    share = 1.0
+    for a, b in keys:
+        share /= max(column_of(a, left.columns).distinct, column_of(b, right).distinct)
+    return share
+
+
+def _join(node: lp.Join, left: Estimate, right: Estimate) -> Estimate:
+    both = left.columns + right.columns
+    share = match_share(node.keys, left, right.columns) * selectivity(node.residual, both)
+    rate = (left.rate * right.size + right.rate * left.size) * share
+    size = left.size * right.size * share
+    premature = 1 - (1 - left.premature) * (1 - right.premature)
+    if node.kind != "inner":
+        padded = (left, right, left)[("left", "right", "full").index(node.kind)]
+        rate, size = max(rate, padded.rate), max(size, padded.size)
+        premature = max(premature, min(1.0, share * right.size))
+    shared = _after_keys(node.keys, left, right)
+    return Estimate(rate, size, min(left.span, right.span), premature, _capped(shared, size))
+
+
+def _after_keys(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate) -> tuple[Column, ...]:
+    """Columns of both sides; a joined pair of columns has min(v1, v2) values left."""
+    columns = [*left.columns, *right.columns]
+    for a, b in keys:
+        fewer = min(column_of(a, left.columns).distinct, column_of(b, right.columns).distinct)
+        for expr, at in ((a, 0), (b, len(left.columns))):
+            index = getattr(expr, "index", None)
+            if index is not None:
+                columns[at + index] = replace(columns[at + index], distinct=fewer)
+    return tuple(columns)
+
+
+def _join_nrr(node: lp.JoinNRR, child: Estimate, stats: Statistics) -> Estimate:
+    rows, _ = _table(node.table, stats)
+    columns = _capped(stats.columns(node.table.table), rows)
+    share = match_share(node.keys, child, columns) * selectivity(node.residual, child.columns + columns)
+    each = max(rows * share, 1.0 if node.kind == "left" else 0.0)
+    both = replace(child, columns=child.columns + columns)
+    return _thinned(both, each)
+
+
+def partners(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics) -> float:
+    """Share of left rows that find a partner on the right, kept off 0 and 1 because estimates are rough."""
+    share = 1.0
+    for a, b in keys:
+        share = min(share, stats.overlap(column_of(a, left.columns), column_of(b, right.columns)))
+    return min(0.9, max(0.1, share)) if right.size else 0.0
+
+
+def interrupted(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics) -> float:
+    """Share of results without a partner to whom one comes before they die (premature expirations, §3.5.2).
+
+    Partners of one key value come at rate λ2/v2, for the share of values that both sides have.
+    """
+    share = partners(keys, left, right, stats)
+    per_value = right.rate
+    for _, b in keys:
+        per_value /= column_of(b, right.columns).distinct
+    return share * (1 - math.exp(-per_value * min(left.life, HORIZON)))
+
+
+def _semi_join(node: lp.SemiJoin, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
+    met = partners(node.keys, left, right, stats) * selectivity(node.residual, left.columns + right.columns)
+    cut = interrupted(node.keys, left, right, stats) if node.anti or not math.isinf(right.span) else 0.0
+    return _thinned(left, 1 - met if node.anti else met, 1 - (1 - left.premature) * (1 - cut))
+
+
+def _union(inputs: Sequence[Estimate]) -> Estimate:
+    rate, size = sum(e.rate for e in inputs), sum(e.size for e in inputs)
+    premature = sum(e.premature * e.rate for e in inputs) / rate if rate else 0.0
+    columns = [replace(max(same, key=lambda c: c.distinct), origin=None, common=())
+               for same in zip(*(e.columns for e in inputs), strict=True)]  # fmt: skip
+    return Estimate(rate, size, max(e.span for e in inputs), premature, _capped(columns, size))
+
+
+def _set_op(node: lp.SetOp, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
+    mine = _combinations(left.columns, left.size)
+    met = min(0.9, max(0.1, _combinations(right.columns, right.size) / mine))
+    share = (1 - met if node.op == "except" else met) * (1.0 if node.all else mine / max(left.size, 1.0))
+    return _thinned(left, min(1.0, share), 1 - (1 - left.premature) * (1 - met))
+
+
+def _distinct(child: Estimate, variant: str) -> Estimate:
+    """d values; each comes anew about once a lifetime, under counting only if it was away for a while."""
+    values = _combinations(child.columns, child.size)
+    rate = min(child.rate, values / child.life) if child.life else child.rate
+    premature = child.premature
+    if variant == "counting":
+        rate, premature = rate * math.exp(-child.size / values), 1.0 if child.deaths else 0.0
+    return Estimate(rate, values, child.span, premature, _capped(child.columns, values))
+
+
+def _group(node: lp.GroupBy, child: Estimate) -> Estimate:
+    """Every arrival and every death replaces the row of its group."""
+    keys = [column_of(k, child.columns) for k in node.keys]
+    groups = _combinations(keys, child.size)
+    return Estimate(child.rate + child.deaths, groups, math.inf, 1.0,
+                    _capped([*keys, *(_aggregate(a, groups) for a in node.aggs)], groups))  # fmt: skip
+
+
+def _aggregate(call: AggCall, groups: float) -> Column:
+    return Column(groups, nulls=0.0 if call.fn in ("count", "count_star") else 0.05)
+
+
+# ---------------------------------------------------------------- work
+
+
+def keep_cost(state: State, rows: Estimate, strategy: Strategy, arrivals: float) -> float:
+    """Operations per second to keep `rows` in that structure; `arrivals`: rows/s that make an eager operator look."""
+    announced = rows.announced(strategy)
+    silent = max(0.0, rows.deaths - announced)
+    looks = LAZY_LOOKS / rows.span if state.lazy and not math.isinf(rows.span) else arrivals
+    match state.kind:
+        case "none":
+            return 0.0
+        case "fifo":
+            return rows.rate + rows.deaths
+        case "calendar":
+            return rows.rate + silent + announced + looks * rows.size / max(1, state.partitions)
+        case "list":
+            return rows.rate + announced + looks * rows.size
+        case "hash":
+            return rows.rate + announced
+        case "grow":
+            return rows.rate
+        case _:
+            assert_never(state.kind)
+
+
+def process_cost(
+    node: lp.Node, variant: str, inputs: Sequence[Estimate], stats: Statistics, strategy: Strategy
+) -> float:
+    """Operations per second to process what comes in, apart from keeping state."""
+    flow = [e.rate + e.announced(strategy) for e in inputs]
+    match node:
+        case lp.Join():
+            left, right = inputs
+            share = 1.0 if variant == "nested-loop" else match_share(node.keys, left, right.columns)
+            return flow[0] * (1 + right.size * share) + flow[1] * (1 + left.size * share)
+        case lp.JoinNRR():
+            return flow[0] * 2
+        case lp.SemiJoin() | lp.SetOp():
+            reached = [e.rate + e.deaths for e in inputs]  # eager: expirations are events too
+            return sum(reached) + _touched(node, inputs)
+        case lp.Distinct() | lp.GroupBy() | lp.Sort():
+            return inputs[0].rate + inputs[0].deaths
+        case lp.StreamScan() | lp.TableScan() | lp.Values():
+            return 0.0
+        case _:
+            return sum(flow)
+
+
+def _touched(node: lp.SemiJoin | lp.SetOp, inputs: Sequence[Estimate]) -> float:
+    """Left rows whose result changes when a right row comes or goes: those of its key value."""
+    left, right = inputs
+    keys = node.keys if isinstance(node, lp.SemiJoin) else ()
+    share = match_share(keys, left, right.columns) if keys else 1 / _combinations(left.columns, left.size)
+    return (right.rate + right.deaths) * left.size * share
+
+
+def is_unbounded(pattern: Pattern, rows: Estimate) -> bool:
+    """Whether keeping this edge keeps ever more."""
+    return pattern is Pattern.MON and rows.rate > 0

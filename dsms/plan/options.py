@@ -1,0 +1,34 @@
+"""What a query may ask of the planner: the WITH options that concern it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from dsms.plan.physical import Strategy
+from dsms.sql.catalog import Option
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """strategy    upa: structures by update pattern;  direct: searched lists;  nt: negative tuples (§2.3.3, §3.5)
+    partitions  buckets of every calendar queue; None: from the expected size, and adapting
+    optimize    False: only as bound (physical choice still happens)
+    negation    auto: by cost;  up, down: negation above or below joins wherever it may stand there (§3.5.3)
+    distinct    auto, or the variant of every DISTINCT that allows it
+    disabled    names of rewrite rules not to use
+    """
+
+    strategy: Strategy = "upa"
+    partitions: int | None = None
+    optimize: bool = True
+    negation: Literal["auto", "up", "down"] = "auto"
+    distinct: Literal["auto", "input-storing", "delta-star", "counting"] = "auto"
+    disabled: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(options: Iterable[tuple[str, Option]]) -> PlanOptions:
+        """From a query's checked WITH options; those that concern others are passed over."""
+        known = {"strategy", "partitions", "optimize", "negation", "distinct"}
+        return PlanOptions(**{k: v for k, v in options if k in known})  # type: ignore[arg-type]

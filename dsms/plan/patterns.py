@@ -1,0 +1,128 @@
+"""Update patterns: how the rows of every edge of a plan go away (Golab 2006, §3.2 and §3.5.1).
+
+The rules of §3.5.1, with what the language adds to them:
+
+leaves   a stream is MON, a time window (also NOW and a historical one) WKS, a count window STR, a table STR
+rule 1   selection, projection, ⋈NRR, sorting: the input's label
+rule 2   merge-union: the worst of the inputs; WK where inputs of different lifetimes meet, since their rows no longer
+         leave in the order they came
+rule 3   join, DISTINCT: MON over MON, STR over STR, else WK
+rule 4   negation, EXCEPT, INTERSECT, GROUP BY, outer joins (the padded row is taken back), ⋈R: STR
+
+Two places where this is stricter than the thesis's prose, because a wrong label is a wrong answer:
+
+- §3.3.2 calls a join with one external and otherwise internal windows WKS.  A result dies with its external part, and
+  an old external row may meet a partner after a young one did: the results then leave in another order than they came.
+  They are WK.
+- EXISTS is a semi-join, which the thesis does not treat.  A result may outlive every match known when it was born, so
+  its death is not foretold: STR.  Only if the right side never shrinks does a result live as long as its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from dsms.plan.physical import Pattern
+from dsms.sql import logical as lp
+
+MON, WKS, WK, STR = Pattern.MON, Pattern.WKS, Pattern.WK, Pattern.STR
+
+Lifetime = tuple[object, ...]
+
+
+def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Pattern:
+    """The label of the node's output edge, given those of its inputs (left to right, as `logical.children`).
+
+    `variant` matters for DISTINCT only: counting multiplicities announces its deletions, so it is STR over all but MON.
+    """
+    worst = max(inputs, default=MON)
+    match node:
+        case lp.StreamScan() | lp.Values():
+            return MON
+        case lp.TableScan():
+            return STR
+        case lp.Window():
+            return _window(node.spec, worst)
+        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Output():
+            return worst
+        case lp.Sort():
+            return worst if node.limit is None and not node.offset else STR
+        case lp.Union():
+            return worst if worst != WKS or _one_lifetime(node) else WK
+        case lp.Join():
+            return STR if node.kind != "inner" else _dies_with_a_part(worst)
+        case lp.Distinct():
+            return STR if variant == "counting" and worst > MON else _dies_with_a_part(worst)
+        case lp.SemiJoin():
+            return STR if node.anti or inputs[1] > MON else _dies_with_a_part(inputs[0])
+        case lp.GroupBy() | lp.SetOp():
+            return STR
+        case lp.Append():
+            return _append(node)
+        case _:
+            assert_never(node)
+
+
+def pattern_of(node: lp.Node) -> Pattern:
+    """The label of the node's output edge, from the leaves up."""
+    return pattern(node, [pattern_of(child) for child in lp.children(node)])
+
+
+def _window(spec: lp.WindowSpec, child: Pattern) -> Pattern:
+    match spec.kind:
+        case "time" | "now":
+            return max(WKS, child)
+        case "rows" | "partitioned":
+            return STR
+        case "unbounded" | "landmark":
+            return child
+        case _:
+            assert_never(spec.kind)
+
+
+def _dies_with_a_part(worst: Pattern) -> Pattern:
+    return worst if worst in (MON, STR) else WK
+
+
+def _append(node: lp.Append) -> Pattern:
+    """Append-only unless external windows are mixed in: then a row dies with the first of its external parts."""
+    if not node.mixed:
+        return MON
+    counted = any(w.kind in ("rows", "partitioned") for w in external_windows(node.child))
+    return STR if counted else WK
+
+
+def external_windows(node: lp.Node) -> list[lp.WindowSpec]:
+    """The windows below that make results expire: not INTERNAL, and not those inside a nested append-only block."""
+    match node:
+        case lp.Append() if not node.mixed:
+            return []
+        case lp.Window():
+            keeps = node.spec.internal or node.spec.kind in ("unbounded", "landmark")
+            return external_windows(node.child) + ([] if keeps else [node.spec])
+        case _:
+            return [w for child in lp.children(node) for w in external_windows(child)]
+
+
+def lifetime(node: lp.Node) -> Lifetime | None:
+    """What tells how long every row of a WKS edge lives; None if rows of this edge live differently long.
+
+    Two edges with equal lifetimes can be merged without losing the order of expiration.
+    """
+    match node:
+        case lp.Window():
+            if node.spec.kind == "now":
+                return ("now",)
+            return (node.spec.length, node.spec.until, node.spec.calendar, node.spec.zone)
+        case lp.Union():
+            found = {lifetime(child) for child in node.inputs}
+            return found.pop() if len(found) == 1 else None
+        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Sort() | lp.Output():
+            return lifetime(node.child)
+        case _:
+            return None
+
+
+def _one_lifetime(node: lp.Union) -> bool:
+    return lifetime(node) is not None

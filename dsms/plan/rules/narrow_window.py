@@ -1,0 +1,25 @@
+"""A window holds only the columns that somebody reads."""
+
+from dataclasses import replace
+
+from dsms.plan.exprs import reads, remap
+from dsms.plan.rules.base import Context, narrow, narrows
+from dsms.sql import logical as lp
+
+
+def narrow_window(node: lp.Node, ctx: Context) -> lp.Node:
+    """Project(Window(x), e) -> Project(Window(Project(x)), e) with what e and PARTITION BY read; all kinds of windows.
+
+    A projection leaves out no row, so the newest n rows stay the newest n.
+    """
+    match node:
+        case lp.Project(lp.Window() as window, exprs):
+            needed = reads(exprs) | set(window.spec.partition)
+            if not narrows(window.child, needed):
+                return node
+            child, moves = narrow(window.child, needed)
+            spec = replace(window.spec, partition=tuple(moves[i] for i in window.spec.partition))
+            slim = replace(window, child=child, spec=spec, schema=tuple(window.schema[i] for i in sorted(moves)))
+            return lp.Project(slim, tuple(remap(e, moves) for e in exprs), node.schema)
+        case _:
+            return node

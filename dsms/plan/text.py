@@ -1,0 +1,223 @@
+"""Plan nodes and expressions in words, for EXPLAIN.  (SQL that parses again is written elsewhere.)"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from dsms.sql import logical as lp
+from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
+from dsms.sql.types import Kind, Schema
+
+_INFIX = {
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "add": "+",
+    "sub": "-", "mul": "*", "div": "/", "mod": "%", "concat": "||", "like": "LIKE", "distinct_from": "IS DISTINCT FROM",
+    "not_distinct_from": "IS NOT DISTINCT FROM",
+}  # fmt: skip
+_POSTFIX = {"is_null": "IS NULL", "is_not_null": "IS NOT NULL"}
+_UNITS = (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def duration(us: int) -> str:
+    """A length of time in its largest whole unit, `90 s`."""
+    for unit, size in _UNITS:
+        if us and us % size == 0:
+            return f"{us // size} {unit}"
+    return f"{us} us"
+
+
+def instant(us: int) -> str:
+    """An instant in UTC."""
+    return (_EPOCH + timedelta(microseconds=us)).isoformat(sep=" ").replace("+00:00", "")
+
+
+def expression(expr: Expr, schema: Schema) -> str:
+    """The expression over a schema; columns as `alias.name`."""
+    match expr:
+        case Col():
+            return column(expr, schema)
+        case Lit():
+            return literal(expr)
+        case Call(fn="cast"):
+            return f"CAST({expression(expr.args[0], schema)} AS {expr.type})"
+        case Call(fn="not"):
+            return f"NOT {_inner(expr.args[0], schema)}"
+        case Call(fn="neg"):
+            return f"-{_inner(expr.args[0], schema)}"
+        case Call(fn="in"):
+            first, *rest = (_inner(a, schema) for a in expr.args)
+            return f"{first} IN ({', '.join(rest)})"
+        case Call(fn="case"):
+            return _case(expr, schema)
+        case Call() if expr.fn in _POSTFIX:
+            return f"{_inner(expr.args[0], schema)} {_POSTFIX[expr.fn]}"
+        case Call() if expr.fn in _INFIX:
+            return f" {_INFIX[expr.fn]} ".join(_inner(a, schema) for a in expr.args)
+        case _:
+            return f"{expr.fn}({', '.join(expression(a, schema) for a in expr.args)})"
+
+
+def _case(expr: Call, schema: Schema) -> str:
+    *pairs, last = (expression(a, schema) for a in expr.args)
+    whens = " ".join(f"WHEN {c} THEN {v}" for c, v in zip(pairs[::2], pairs[1::2], strict=True))
+    return f"CASE {whens} ELSE {last} END"
+
+
+def _inner(expr: Expr, schema: Schema) -> str:
+    text = expression(expr, schema)
+    return f"({text})" if isinstance(expr, Call) and (expr.fn in _INFIX or expr.fn == "not") else text
+
+
+def column(expr: Col, schema: Schema) -> str:
+    """The column's name as the schema has it."""
+    field = schema[expr.index]
+    return f"{field.qualifier}.{field.name}" if field.qualifier else field.name
+
+
+def literal(expr: Lit) -> str:
+    """A constant as it would be written."""
+    value = expr.value
+    if value is None:
+        return "NULL"
+    match expr.type.kind:
+        case Kind.STRING:
+            return "'" + str(value).replace("'", "''") + "'"
+        case Kind.BYTES:
+            return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
+        case Kind.TIMESTAMP if isinstance(value, int):
+            return f"TIMESTAMP '{instant(value)}'"
+        case Kind.INTERVAL if isinstance(value, int):
+            return f"INTERVAL '{duration(value)}'"
+        case Kind.BOOL:
+            return str(value).upper()
+        case _:
+            return str(value)
+
+
+def aggregate(call: AggCall, schema: Schema) -> str:
+    """An aggregate call, `sum(a.x)`."""
+    inner = ", ".join([*(expression(a, schema) for a in call.args), *map(str, call.params)])
+    if call.fn == "count_star":
+        name, inner = "count", "*"
+    else:
+        name = call.fn
+    text = f"{name}({'DISTINCT ' if call.distinct else ''}{inner})"
+    return text if call.filter is None else f"{text} FILTER ({expression(call.filter, schema)})"
+
+
+def window(spec: lp.WindowSpec, schema: Schema) -> str:
+    """The window as it would be written, without brackets."""
+    text = _extent(spec, schema)
+    if spec.slide is not None or spec.slide_calendar is not None:
+        text += f" SLIDE {slide(spec)}"
+    return text + (" INTERNAL" if spec.internal else "")
+
+
+def _extent(spec: lp.WindowSpec, schema: Schema) -> str:
+    match spec.kind:
+        case "time":
+            length = _calendar(spec.calendar) or duration(spec.length)
+            return f"RANGE {length}" + (f" UNTIL {duration(spec.until)} AGO" if spec.until else "")
+        case "rows" | "partitioned":
+            by = ", ".join(schema[i].name for i in spec.partition)
+            until = f" UNTIL {spec.until} AGO" if spec.until else ""
+            return (f"PARTITION BY {by} " if by else "") + f"ROWS {spec.length}{until}"
+        case "now":
+            return "NOW"
+        case "unbounded":
+            return "RANGE UNBOUNDED"
+        case "landmark":
+            return f"SINCE {instant(spec.since)}"
+        case _:
+            assert_never(spec.kind)
+
+
+def _calendar(pair: tuple[int, str] | None) -> str | None:
+    return None if pair is None else f"{pair[0]} {pair[1]}"
+
+
+def slide(spec: lp.WindowSpec) -> str:
+    """The SLIDE of a window: calendar units, rows or a length of time."""
+    by_rows = spec.kind in ("rows", "partitioned")
+    return _calendar(spec.slide_calendar) or (f"{spec.slide} rows" if by_rows else duration(spec.slide or 0))
+
+
+def boundaries(spec: lp.WindowSpec) -> str:
+    """When a periodic query answers."""
+    if spec.kind in ("rows", "partitioned"):
+        return f"answers after every {spec.slide} rows"
+    aligned = "the epoch" if spec.align is None else instant(spec.align)
+    zone = f" in {spec.zone}" if spec.zone else ""
+    return f"answers every {slide(spec)}{zone}, aligned to {aligned}"
+
+
+def condition(
+    keys: Sequence[tuple[Expr, Expr]], residual: Expr | None, left: Schema, right: Schema, null_aware: bool = False
+) -> str:
+    """A join condition; `a.x = b.y AND ...`, or `true` for a cross product."""
+    parts = [f"{_inner(a, left)} = {_inner(b, right)}" for a, b in keys]
+    if residual is not None:
+        parts.append(expression(residual, left + right))
+    return (" AND ".join(parts) or "true") + (" (or unknown)" if null_aware else "")
+
+
+def describe(node: lp.Node) -> str:
+    """The node in one line, without its inputs."""
+    match node:
+        case lp.StreamScan():
+            return "Stream " + _named(node.stream.name, node.alias)
+        case lp.TableScan():
+            return "Table " + _named(node.table.name, node.alias)
+        case lp.Values():
+            return f"Values {len(node.rows)} row" + ("" if len(node.rows) == 1 else "s")
+        case lp.Window():
+            return "Window " + window(node.spec, node.schema)
+        case lp.Select():
+            return "Select " + expression(node.predicate, node.child.schema)
+        case lp.Project():
+            return "Project " + ", ".join(expression(e, node.child.schema) for e in node.exprs)
+        case lp.Join():
+            what = {"inner": "Join", "left": "LeftJoin", "right": "RightJoin", "full": "FullJoin"}[node.kind]
+            return f"{what} {condition(node.keys, node.residual, node.left.schema, node.right.schema)}"
+        case lp.JoinNRR():
+            what = "JoinNRR" if node.kind == "inner" else "LeftJoinNRR"
+            on = condition(node.keys, node.residual, node.child.schema, node.table.schema)
+            return f"{what} {_named(node.table.table.name, node.table.alias)} ON {on}"
+        case lp.SemiJoin():
+            what = "Negation" if node.anti else "SemiJoin"
+            return f"{what} {condition(node.keys, node.residual, node.left.schema, node.right.schema, node.null_aware)}"
+        case lp.Union():
+            return "Union"
+        case lp.SetOp():
+            return node.op.capitalize() + (" ALL" if node.all else "")
+        case lp.Distinct():
+            return "Distinct"
+        case lp.GroupBy():
+            return _group(node)
+        case lp.Append():
+            return "Append" + (" (external windows mixed in)" if node.mixed else "")
+        case lp.Sort():
+            return _sort(node)
+        case lp.Output():
+            return node.kind.capitalize() + ("-restore" if node.restore else "")
+        case _:
+            assert_never(node)
+
+
+def _named(name: str, alias: str) -> str:
+    return name if alias in ("", name) else f"{name} AS {alias}"
+
+
+def _group(node: lp.GroupBy) -> str:
+    schema = node.child.schema
+    aggs = ", ".join(aggregate(a, schema) for a in node.aggs)
+    keys = ", ".join(expression(k, schema) for k in node.keys)
+    return "GroupBy " + "; ".join(p for p in (keys, aggs) if p)
+
+
+def _sort(node: lp.Sort) -> str:
+    keys = ", ".join(expression(e, node.child.schema) + (" DESC" if down else "") for e, down, _ in node.keys)
+    limit = "" if node.limit is None else f" LIMIT {node.limit}"
+    return f"Sort {keys}".rstrip() + limit + (f" OFFSET {node.offset}" if node.offset else "")
