@@ -1,0 +1,413 @@
+"""A logical plan back to SQL: the text parses and binds to an equal plan, up to names and the numbering of leaves.
+
+The plan becomes a syntax tree from the bottom up.  Each node extends the SELECT block of its child where the binder
+would build the same plan from it; where it would not, the child becomes a subquery in FROM.  Under `Append` (INTERNAL
+windows) a subquery would append on its own, so joins there are flattened instead: equal answers, and an equal plan
+unless a rewrite rule moved selections or projections below a join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from dsms.sql import ast, printer
+from dsms.sql.expr import Col, Expr, columns, conjuncts
+from dsms.sql.logical import (
+    Append,
+    Distinct,
+    GroupBy,
+    Join,
+    JoinNRR,
+    Node,
+    Output,
+    Project,
+    Select,
+    SemiJoin,
+    SetOp,
+    Sort,
+    StreamScan,
+    TableScan,
+    Union,
+    Values,
+    Window,
+    WindowSpec,
+    children,
+)
+from dsms.sql.types import Schema
+from dsms.sql.unbind import duration, unbind, unbind_aggregate
+
+
+def to_sql(plan: Node) -> str:
+    """The plan as one SELECT."""
+    return printer.to_sql(to_ast(plan))
+
+
+def to_ast(plan: Node) -> ast.Query:
+    """The plan as syntax.  Without an `Output` at its root, as a query whose output is the default."""
+    renderer = _Renderer()
+    query = renderer.ordered(plan.child if isinstance(plan, Output) else plan, _names(plan.schema))
+    if not isinstance(plan, Output) or not plan.explicit:
+        return query
+    kinds = {"istream": ast.OutputKind.ISTREAM, "dstream": ast.OutputKind.DSTREAM, "rstream": ast.OutputKind.RSTREAM}
+    assert isinstance(query.body, ast.Select | ast.SetOp)
+    return replace(query, body=_with_output(query.body, ast.Output(kinds[plan.kind], plan.restore)))
+
+
+def _with_output(body: ast.Select | ast.SetOp, output: ast.Output) -> ast.Select | ast.SetOp:
+    """The output function, around the first select list."""
+    if isinstance(body, ast.Select):
+        return replace(body, output=output)
+    assert isinstance(body.left, ast.Select | ast.SetOp)
+    return replace(body, left=_with_output(body.left, output))
+
+
+class Stage(IntEnum):
+    """How much of a block is taken: what comes next must stand later in this list."""
+
+    FROM = 0
+    WHERE = 1
+    TESTS = 2  # EXISTS and IN
+    GROUP = 3
+    HAVING = 4
+    PROJECT = 5
+    DISTINCT = 6
+    DONE = 7  # set operations, appended blocks
+
+
+@dataclass(slots=True)
+class _Block:
+    """A SELECT under construction.  `items` are its columns, `leaves` the widths of its FROM items."""
+
+    from_: ast.FromItem | None
+    items: list[ast.Expr]
+    leaves: list[int] = field(default_factory=list)
+    stage: Stage = Stage.FROM
+    where: list[ast.Expr] = field(default_factory=list)
+    group_by: tuple[ast.Expr, ...] = ()
+    having: ast.Expr | None = None
+    distinct: bool = False
+    body: ast.SetOp | None = None
+    append: bool = False  # say Istream: appended, though no window says INTERNAL
+
+    def leaf_of(self, used: set[int]) -> bool:
+        """Do these columns belong to one FROM item (or to none)?"""
+        start = 0
+        for width in self.leaves:
+            if used <= set(range(start, start + width)):
+                return True
+            start += width
+        return not used
+
+
+class _Renderer:
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._internal = False  # inside of an Append
+
+    # ------------------------------------------------------------ queries
+
+    def ordered(self, node: Node, names: Sequence[str]) -> ast.Query:
+        """A whole query, with ORDER BY and LIMIT if it has them."""
+        keep = len(node.schema)
+        if isinstance(node, Project) and isinstance(node.child, Sort) and _is_prefix(node.exprs):
+            node = node.child
+        if not isinstance(node, Sort):
+            return ast.Query(self._body(self.block(node), names))
+        block = self.block(node.child)
+        if block.body is None and block.stage > Stage.PROJECT:
+            keep = len(block.items)
+        order = tuple(self._order_item(key, block, keep) for key in node.keys)
+        block.items = block.items[:keep]
+        return ast.Query(self._body(block, names), order, node.limit, node.offset or None)
+
+    def _order_item(self, key: tuple[Expr, bool, bool], block: _Block, keep: int) -> ast.OrderItem:
+        expr, descending, nulls_first = key
+        if isinstance(expr, Col) and expr.index < keep:
+            target: ast.Expr = ast.IntLit(expr.index + 1)
+        else:
+            target = unbind(expr, block.items)
+        return ast.OrderItem(target, descending, True if nulls_first else None)
+
+    def _body(self, block: _Block, names: Sequence[str]) -> ast.Select | ast.SetOp:
+        """The block as a SELECT with its columns named so."""
+        if block.body is not None:
+            return _renamed(block.body, names)
+        items = tuple(_named(e, n) for e, n in zip(block.items, names, strict=True))
+        from_ = () if block.from_ is None else (block.from_,)
+        where = None if not block.where else block.where[0] if len(block.where) == 1 else ast.And(tuple(block.where))
+        output = ast.Output(ast.OutputKind.ISTREAM) if block.append else None
+        return ast.Select(items, from_, where, block.group_by, block.having, block.distinct, output)
+
+    def _subquery(self, node: Node, block: _Block, window: WindowSpec | None = None) -> _Block:
+        """The node, whose block this is, as a subquery in FROM."""
+        names = _unique(_names(node.schema))
+        body = self._body(block, names)
+        alias = self._alias("q")
+        items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
+        written = None if window is None else window_syntax(window, items)
+        return _Block(ast.SubqueryRef(ast.Query(body), alias, written), list(items), [len(items)])
+
+    def _alias(self, wanted: str) -> ast.Ident:
+        name, n = wanted, 1
+        while name.casefold() in self._taken:
+            n += 1
+            name = f"{wanted}_{n}"
+        self._taken.add(name.casefold())
+        return ast.Ident(name)
+
+    # ------------------------------------------------------------ nodes
+
+    def block(self, node: Node) -> _Block:
+        """The node as a block."""
+        match node:
+            case StreamScan() | TableScan() | Window():
+                return self._leaf(node)
+            case Values():
+                return _Block(None, [])
+            case Select():
+                return self._select(node)
+            case Project():
+                block = self._upto(node.child, Stage.HAVING)
+                return replace(block, items=[unbind(e, block.items) for e in node.exprs], stage=Stage.PROJECT)
+            case Join() | JoinNRR():
+                return self._join(node)
+            case SemiJoin():
+                return self._semi_join(node)
+            case GroupBy():
+                return self._group_by(node)
+            case Distinct() if isinstance(node.child, Union):
+                return self._union(node.child, last_all=False)
+            case Distinct():
+                return replace(self._upto(node.child, Stage.PROJECT), distinct=True, stage=Stage.DISTINCT)
+            case Union():
+                return self._union(node, last_all=True)
+            case SetOp():
+                return self._set_op(node)
+            case Append():
+                return self._append(node)
+        raise TypeError(f"{type(node).__name__} stands at the root only")
+
+    def _upto(self, node: Node, stage: Stage) -> _Block:
+        """The node's block if it has come no further than `stage`, else a block over it as a subquery."""
+        block = self.block(node)
+        return block if block.stage <= stage else self._subquery(node, block)
+
+    def _leaf(self, node: StreamScan | TableScan | Window) -> _Block:
+        match node:
+            case Window(child=StreamScan() as scan, spec=spec):
+                return self._named_leaf(scan.stream.name, scan.stream.schema, scan.alias, spec)
+            case Window(child=child, spec=spec):
+                return self._subquery(child, self.block(child), spec)
+            case StreamScan():
+                return self._named_leaf(node.stream.name, node.stream.schema, node.alias, None)
+            case TableScan():
+                return self._named_leaf(node.table.name, node.table.schema, node.alias, None)
+
+    def _named_leaf(self, name: str, schema: Schema, wanted: str, spec: WindowSpec | None) -> _Block:
+        alias = self._alias(wanted)
+        names = _names(schema)
+        items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
+        window = None if spec is None or spec == WindowSpec("unbounded") else window_syntax(spec, items)
+        shown = None if alias.text == name else alias
+        return _Block(ast.TableRef(ast.Ident(name), shown, window), list(items), [len(items)])
+
+    def _select(self, node: Select) -> _Block:
+        block = self._upto(node.child, Stage.GROUP)
+        if block.stage == Stage.TESTS:
+            block = self._subquery(node.child, block)
+        if block.stage == Stage.GROUP:
+            return replace(block, having=unbind(node.predicate, block.items), stage=Stage.HAVING)
+        parts = conjuncts(node.predicate)
+        if not self._flat(node) and not all(block.leaf_of(columns(p)) for p in parts):
+            block = self._subquery(node.child, block)  # else the binder would make it a condition of the join
+        where = [*block.where, *(unbind(p, block.items) for p in parts)]
+        return replace(block, where=where, stage=Stage.WHERE)
+
+    def _group_by(self, node: GroupBy) -> _Block:
+        block = self._upto(node.child, Stage.TESTS)
+        keys = tuple(_not_a_position(unbind(k, block.items)) for k in node.keys)
+        aggs = [unbind_aggregate(a, block.items) for a in node.aggs]
+        return replace(block, items=[*keys, *aggs], group_by=keys, stage=Stage.GROUP)
+
+    # ------------------------------------------------------------ joins
+
+    def _join(self, node: Join | JoinNRR) -> _Block:
+        left_node, right_node = (node.left, node.right) if isinstance(node, Join) else (node.child, node.table)
+        left = self._side(left_node, first=True)
+        right = self._side(right_node, first=False)
+        items = [*left.items, *right.items]
+        on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
+        on += [unbind(c, items) for c in conjuncts(node.residual)]
+        kind = ast.JoinKind[node.kind.upper()]
+        if not on:
+            kind = ast.JoinKind.CROSS if kind is ast.JoinKind.INNER else kind
+            on = [] if kind is ast.JoinKind.CROSS else [ast.BoolLit(True)]
+        condition = None if not on else on[0] if len(on) == 1 else ast.And(tuple(on))
+        assert left.from_ is not None and right.from_ is not None
+        joined = ast.Join(kind, left.from_, right.from_, condition)
+        where = [*left.where, *right.where]
+        return _Block(joined, items, left.leaves + right.leaves, Stage.WHERE if where else Stage.FROM, where)
+
+    def _side(self, node: Node, first: bool) -> _Block:
+        """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all are flattened."""
+        block = self.block(node)
+        if self._flat(node) and block.stage in (Stage.FROM, Stage.WHERE, Stage.PROJECT) and block.from_ is not None:
+            return block
+        single = not isinstance(block.from_, ast.Join)
+        if block.stage == Stage.FROM and block.from_ is not None and (first or single):
+            return block
+        return self._subquery(node, block)
+
+    def _flat(self, node: Node) -> bool:
+        """Must the node stay in this block, since its windows are INTERNAL?"""
+        return self._internal and _has_internal(node)
+
+    def _semi_join(self, node: SemiJoin) -> _Block:
+        left = self._upto(node.left, Stage.TESTS)
+        right = self._upto(node.right, Stage.TESTS)
+        on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
+        on += [unbind(c, [*left.items, *right.items]) for c in conjuncts(node.residual)]
+        test: ast.Expr
+        if node.null_aware and len(node.keys) == 1 and node.residual is None:
+            value, result = node.keys[0]
+            inner = self._body(replace(right, items=[unbind(result, right.items)]), ["v"])
+            test = ast.InQuery(unbind(value, left.items), ast.Query(inner), node.anti)
+        else:
+            body = self._body(replace(right, items=[], where=[*right.where, *on]), [])
+            assert isinstance(body, ast.Select)
+            exists = ast.Exists(ast.Query(replace(body, items=(ast.StarItem(),))))
+            test = ast.Not(exists) if node.anti else exists
+        return replace(left, where=[*left.where, test], stage=Stage.TESTS)
+
+    # ------------------------------------------------------------ sets
+
+    def _operand(self, node: Node, names: Sequence[str], first: bool) -> ast.Select | ast.SetOp:
+        block = self.block(node)
+        if block.append or (block.body is not None and not first and isinstance(node, Union)):
+            block = self._subquery(node, block)
+        return self._body(block, names)
+
+    def _union(self, node: Union, last_all: bool) -> _Block:
+        names = _names(node.schema)
+        body: ast.Select | ast.SetOp = self._operand(node.inputs[0], names, first=True)
+        for i, child in enumerate(node.inputs[1:], 2):
+            every = last_all or i < len(node.inputs)
+            body = ast.SetOp(ast.SetOpKind.UNION, body, self._operand(child, names, first=False), every)
+        assert isinstance(body, ast.SetOp)
+        return self._set_block(body, names)
+
+    def _set_op(self, node: SetOp) -> _Block:
+        names = _names(node.schema)
+        left, right = self._operand(node.left, names, True), self._operand(node.right, names, False)
+        return self._set_block(ast.SetOp(ast.SetOpKind[node.op.upper()], left, right, node.all), names)
+
+    def _set_block(self, body: ast.SetOp, names: Sequence[str]) -> _Block:
+        return _Block(None, [ast.ColumnRef(ast.Ident(n)) for n in names], stage=Stage.DONE, body=body)
+
+    def _append(self, node: Append) -> _Block:
+        outer, self._internal = self._internal, True
+        block = self.block(node.child)
+        self._internal = outer
+        return replace(block, stage=Stage.DONE, append=not _has_internal(node.child))
+
+
+# ---------------------------------------------------------------- small parts
+
+
+def _names(schema: Schema) -> list[str]:
+    return [f.name for f in schema]
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, with numbers where they would repeat (in any case)."""
+    seen: set[str] = set()
+    out = []
+    for name in names:
+        shown, n = name or "c", 1
+        while shown.casefold() in seen:
+            n += 1
+            shown = f"{name or 'c'}_{n}"
+        seen.add(shown.casefold())
+        out.append(shown)
+    return out
+
+
+def _renamed(body: ast.SetOp, names: Sequence[str]) -> ast.SetOp:
+    """A set operation is named by its first SELECT."""
+    left = body.left
+    if isinstance(left, ast.SetOp):
+        return replace(body, left=_renamed(left, names))
+    assert isinstance(left, ast.Select)
+    items = [_named(i.expr, n) for i, n in zip(left.items, names, strict=True) if isinstance(i, ast.SelectItem)]
+    return replace(body, left=replace(left, items=tuple(items)))
+
+
+def _ident(name: str, among: Sequence[str]) -> ast.Ident:
+    """The name, quoted if another differs from it in case only."""
+    return ast.Ident(name, sum(n.casefold() == name.casefold() for n in among) > 1)
+
+
+def _named(expr: ast.Expr, name: str) -> ast.SelectItem:
+    if isinstance(expr, ast.ColumnRef) and expr.name.text == name:
+        return ast.SelectItem(expr)
+    return ast.SelectItem(expr, ast.Ident(name or "c"))
+
+
+def _equal(a: Expr, b: Expr, left: Sequence[ast.Expr], right: Sequence[ast.Expr]) -> ast.Expr:
+    return ast.Comparison("=", unbind(a, left), unbind(b, right))
+
+
+def _not_a_position(expr: ast.Expr) -> ast.Expr:
+    return ast.Cast(expr, ast.TypeName("INT")) if isinstance(expr, ast.IntLit) else expr
+
+
+def _is_prefix(exprs: Sequence[Expr]) -> bool:
+    return all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs))
+
+
+def _has_internal(node: Node) -> bool:
+    """Does a window of this block say INTERNAL?"""
+    if isinstance(node, Window) and node.spec.internal:
+        return True
+    return not isinstance(node, Append) and any(_has_internal(c) for c in children(node))
+
+
+# ---------------------------------------------------------------- windows
+
+
+def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
+    """The window as written; `columns_` are the columns that PARTITION BY may name."""
+    common = {"internal": spec.internal, "archive": spec.archive, "slide": _slide(spec)}
+    match spec.kind:
+        case "time":
+            until = duration(spec.until) if spec.until else None
+            return ast.RangeWindow(_length(spec.calendar, spec.length), until, **common)  # type: ignore[arg-type]
+        case "rows" | "partitioned":
+            keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.partition)  # type: ignore[attr-defined]
+            return ast.RowsWindow(spec.length, spec.until or None, keys, **common)  # type: ignore[arg-type]
+        case "now":
+            return ast.NowWindow(**common)  # type: ignore[arg-type]
+        case "unbounded":
+            return ast.UnboundedWindow(**common)  # type: ignore[arg-type]
+        case "landmark":
+            return ast.LandmarkWindow(ast.Instant(spec.since), **common)  # type: ignore[arg-type]
+
+
+def _slide(spec: WindowSpec) -> ast.Slide | None:
+    if spec.slide is None:
+        return None
+    if spec.kind in ("rows", "partitioned"):
+        return ast.Slide(spec.slide)
+    align = None if spec.align is None else ast.Instant(spec.align)
+    return ast.Slide(_length(spec.slide_calendar, spec.slide), align, spec.zone)
+
+
+def _length(calendar: tuple[int, str] | None, micros: int) -> ast.Duration:
+    if calendar is None:
+        return duration(micros)
+    count, unit = calendar[0], ast.Unit(calendar[1])
+    if unit in (ast.Unit.MONTH, ast.Unit.YEAR):
+        return ast.Duration(0, unit, count * (12 if unit is ast.Unit.YEAR else 1))
+    return ast.Duration(count * (7 if unit is ast.Unit.WEEK else 1) * 86_400_000_000, unit)

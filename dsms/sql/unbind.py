@@ -1,0 +1,140 @@
+"""Typed expressions back to syntax: ``bind(unbind(e)) == e`` over the same columns.
+
+Implicit casts were written out by the binder, so they come back as CAST, which binds to the same call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from dsms.sql import ast
+from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
+from dsms.sql.types import Kind, Type
+
+_BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
+_COMPARE = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_UNITS = (
+    (3_600_000_000, ast.Unit.HOUR),
+    (60_000_000, ast.Unit.MINUTE),
+    (1_000_000, ast.Unit.SECOND),
+    (1_000, ast.Unit.MILLISECOND),
+)
+
+
+def unbind(expr: Expr, columns: Sequence[ast.Expr]) -> ast.Expr:
+    """The expression as syntax; `columns` says what stands for each column of its schema."""
+    match expr:
+        case Col(index=index):
+            return columns[index]
+        case Lit():
+            return literal(expr)
+        case Call(args=args):
+            return _call(expr, tuple(unbind(a, columns) for a in args))
+
+
+def unbind_aggregate(agg: AggCall, columns: Sequence[ast.Expr]) -> ast.FuncCall:
+    """The aggregate call as syntax, its constants last."""
+    if agg.fn == "count_star":
+        call = ast.FuncCall(ast.Ident("COUNT"), star=True)
+    else:
+        args = tuple(unbind(a, columns) for a in agg.args) + tuple(_constant(p) for p in agg.params)
+        call = ast.FuncCall(ast.Ident(agg.fn.upper()), args, agg.distinct)
+    where = None if agg.filter is None else unbind(agg.filter, columns)
+    return ast.FuncCall(call.name, call.args, call.distinct, call.star, where)
+
+
+def _constant(value: object) -> ast.Expr:
+    match value:
+        case int():
+            return ast.IntLit(value)
+        case float():
+            return ast.FloatLit(value)
+        case _:
+            return ast.StringLit(str(value))
+
+
+# ---------------------------------------------------------------- constants
+
+
+def literal(lit: Lit) -> ast.Expr:
+    """The constant as syntax, with a CAST where its type does not show."""
+    value, type_ = lit.value, lit.type
+    if value is None:
+        return ast.NullLit() if type_.kind is Kind.NULL else ast.Cast(ast.NullLit(), type_name(type_))
+    match type_.kind:
+        case Kind.TIMESTAMP:
+            return ast.TimestampLit(value)  # type: ignore[arg-type]
+        case Kind.INTERVAL:
+            return ast.IntervalLit(duration(value))  # type: ignore[arg-type]
+        case Kind.DECIMAL:
+            assert isinstance(value, Decimal)
+            return ast.Cast(ast.DecimalLit(f"{value:f}"), type_name(type_))
+        case _:
+            return _LITERALS[type_.kind](value)
+
+
+_LITERALS: dict[Kind, type] = {
+    Kind.INT: ast.IntLit,
+    Kind.FLOAT: ast.FloatLit,
+    Kind.STRING: ast.StringLit,
+    Kind.BYTES: ast.BytesLit,
+    Kind.BOOL: ast.BoolLit,
+}
+
+
+def type_name(type_: Type) -> ast.TypeName:
+    """The type as written."""
+    args = (type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else ()
+    return ast.TypeName(type_.kind.value, args)
+
+
+def duration(micros: int) -> ast.Duration:
+    """A length in the coarsest unit up to hours that divides it (days may follow the calendar)."""
+    for size, unit in _UNITS:
+        if micros % size == 0:
+            return ast.Duration(micros, unit)
+    return ast.Duration(micros, ast.Unit.MICROSECOND)
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _call(call: Call, args: tuple[ast.Expr, ...]) -> ast.Expr:
+    fn = call.fn
+    if fn in _BINARY:
+        return ast.Binary(_BINARY[fn], *args)
+    if fn in _COMPARE:
+        return ast.Comparison(_COMPARE[fn], *args)
+    match fn:
+        case "and":
+            return ast.And(args)
+        case "or":
+            return ast.Or(args)
+        case "not":
+            return ast.Not(*args)
+        case "neg":
+            return ast.Negate(*args)
+        case "is_null" | "is_not_null":
+            return ast.IsNull(args[0], fn == "is_not_null")
+        case "distinct_from" | "not_distinct_from":
+            return ast.IsDistinct(args[0], args[1], fn == "not_distinct_from")
+        case "cast":
+            return ast.Cast(args[0], type_name(call.type))
+        case _:
+            return _special(call, args)
+
+
+def _special(call: Call, args: tuple[ast.Expr, ...]) -> ast.Expr:
+    match call.fn:
+        case "in":
+            return ast.InList(args[0], args[1:])
+        case "like":
+            escape = ast.StringLit(str(call.params[0])) if call.params else None
+            return ast.Like(args[0], args[1], escape)
+        case "case":
+            whens = tuple(ast.When(c, v) for c, v in zip(args[:-1:2], args[1::2], strict=True))
+            return ast.Case(whens, None, args[-1])
+        case "concat" if len(args) == 2:
+            return ast.Binary("||", *args)
+    return ast.FuncCall(ast.Ident(call.fn), args)
