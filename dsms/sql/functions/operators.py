@@ -64,7 +64,7 @@ OPERATORS = (
     Function(
         "div",
         "x / y. A zero divisor is an error of that row (also 0.0). INT / INT and INTERVAL / INT truncate toward zero; "
-        "DECIMALs are divided as FLOATs (cast the result for a scale); INTERVAL / INTERVAL is their ratio.",
+        "DECIMALs are divided as FLOATs (cast the result for a scale), INTERVAL / INTERVAL too, as microseconds.",
         texts(
             "INT, INT -> INT",
             "FLOAT, FLOAT -> FLOAT",
@@ -146,9 +146,9 @@ OPERATORS = (
     Function("nullif", "NULL if x = y, else x.", (NULLIF,), nulls="x if y is NULL"),
     Function(
         "greatest",
-        "The largest of the arguments that are not NULL. " + _ORDER,
+        "The largest of the arguments that are not NULL (0.0 for -0.0). " + _ORDER,
         texts("T... -> T"),
         nulls="skips NULLs",
     ),
-    Function("least", "The smallest of the arguments that are not NULL.", texts("T... -> T"), nulls="skips NULLs"),
+    Function("least", "The smallest of the arguments that are not NULL (0.0 for -0.0).", texts("T... -> T"), nulls="skips NULLs"),
 )  # fmt: skip

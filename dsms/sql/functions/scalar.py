@@ -71,12 +71,12 @@ _CHARS = "given characters (default: the space)"
 TEXT = (
     Function(
         "lower",
-        "In lower case, each code point by itself (the ones whose lower case is longer stay).",
+        "In lower case by Unicode's simple mapping, each code point for itself (İ gives i).",
         texts("STRING -> STRING"),
     ),
     Function(
         "upper",
-        "In upper case, each code point by itself (the ones whose upper case is longer stay).",
+        "In upper case by Unicode's simple mapping, each code point for itself (ß gives ẞ).",
         texts("STRING -> STRING"),
     ),
     Function("trim", f"Without the {_CHARS} at both ends.", texts("STRING -> STRING", "STRING, STRING -> STRING")),

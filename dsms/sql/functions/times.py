@@ -110,7 +110,7 @@ TIMES = (
     ),
     Function(
         "cast",
-        """CAST(x AS type); a value that does not fit is an error of that row. Text is trimmed of white space first.
+        """CAST(x AS type); a value that does not fit is an error of that row. Text is trimmed of spaces, tabs and line ends first.
   INT -> FLOAT        nearest, ties to even
   FLOAT -> INT        nearest, ties to even; NaN, infinite, too large fail
   -> DECIMAL(p,s)     nearest, ties away from zero (a FLOAT counts as its shortest decimal text); NaN, too large fail
@@ -127,7 +127,7 @@ TIMES = (
                       us ms s min h d w, their names, and plurals; a number may have 6 digits after the point and a sign
   BOOL -> STRING      true, false                    INT -> STRING    digits
   FLOAT -> STRING     shortest text that reads back the same, as Python's repr: 1.0, 1e+16, 1e-05, nan, inf, -inf
-  DECIMAL -> STRING   with exactly s digits after the point: 0.10, -5
+  DECIMAL -> STRING   with exactly s digits after the point, never an exponent: 0.10, -5
   BYTES -> STRING     UTF-8; other bytes fail
   TIMESTAMP -> STRING YYYY-MM-DD HH:MM:SS[.digits without trailing zeros], UTC
   INTERVAL -> STRING  [-]HH:MM:SS[.digits without trailing zeros], as many hours as there are: 26:03:04.5""",

@@ -1,0 +1,105 @@
+"""From expression to closure: each call becomes the kernel of its function over the closures of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsms.errors import InternalError, QueryError
+from dsms.operators.expressions import arithmetic, casts, compare, digests, logic, maths, patterns, strings, times
+from dsms.operators.expressions.arrays import NO
+from dsms.operators.expressions.errors import ErrorCounter
+from dsms.operators.expressions.node import Builder, Built, Evaluator, Node, bind, literal, reads_of
+from dsms.sql.expr import Call, Col, Expr, Lit
+from dsms.sql.types import Kind
+
+Predicate = Callable[[Sequence[pa.Array], int, ErrorCounter], pa.BooleanArray]
+
+_BUILDERS: dict[str, Builder] = {
+    name: builder
+    for module in (arithmetic, casts, compare, digests, logic, maths, patterns, strings, times)
+    for name, builder in module.BUILDERS.items()
+}
+
+
+def compile_expr(expr: Expr) -> Evaluator:
+    """The evaluator of an expression: `(cols, n, errors) -> array` of n rows, of the expression's physical type.
+
+    `cols` are the columns of the expression's schema (unchunked, of n rows; slices are welcome).  Rows that fail are
+    NULL and counted in `errors`, or raise QueryError DS7xx in its `stop` mode.  A bare column is passed on, not copied.
+    """
+    return _node(expr).run
+
+
+def compile_many(exprs: Sequence[Expr]) -> Callable[[Sequence[pa.Array], int, ErrorCounter], tuple[pa.Array, ...]]:
+    """The evaluator of several expressions over one schema; equal ones are evaluated once."""
+    distinct = list(dict.fromkeys(exprs))
+    runs = [compile_expr(e) for e in distinct]
+    places = [distinct.index(e) for e in exprs]
+
+    def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> tuple[pa.Array, ...]:
+        done = [r(cols, n, errors) for r in runs]
+        return tuple(done[p] for p in places)
+
+    return run
+
+
+def compile_predicate(expr: Expr) -> Predicate:
+    """The evaluator of a BOOL expression as a mask without NULLs: true where the row passes."""
+    node = _node(expr)
+    run, fill = node.run, pc.get_function("coalesce").call
+
+    def mask(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.BooleanArray:
+        found = run(cols, n, errors)
+        if found.null_count:
+            return fill([found.cast(pa.bool_()), NO])
+        return found
+
+    return mask
+
+
+def can_fail(expr: Expr) -> bool:
+    """Whether a row may fail in it: then it must not be evaluated for rows that would not have come to it."""
+    return _node(expr).fallible
+
+
+def evaluate_constant(expr: Expr) -> Lit | None:
+    """The value of an expression without columns; None if it fails, so that the failure stays where it is."""
+    try:
+        value = compile_expr(expr)([], 1, ErrorCounter("stop"))[0]
+    except QueryError:
+        return None
+    return Lit(value.as_py(), expr.type)
+
+
+def _node(expr: Expr) -> Node:
+    match expr:
+        case Col(index, type_):
+            return Node(lambda cols, n, errors: cols[index], type_, None, False, frozenset((index,)))
+        case Lit(value, type_):
+            return literal(value, type_)
+        case Call():
+            return _call(expr, [_node(a) for a in expr.args])
+    raise InternalError("DS901", f"no evaluator for {expr!r}; please report this")
+
+
+def _call(call: Call, args: Sequence[Node]) -> Node:
+    builder = _BUILDERS.get(call.fn)
+    if builder is None:
+        raise InternalError("DS902", f"function {call.fn} has no implementation; please report this")
+    if not args:
+        args = [literal(None, call.type)]  # gives the kernel its number of rows
+    built = builder(call, args)
+    if isinstance(built, Node):
+        return built
+    fallible = built.fallible or any(a.fallible for a in args)
+    return Node(bind(_checked(built, call), args), call.type, None, fallible, reads_of(args))
+
+
+def _checked(built: Built, call: Call):  # type: ignore[no-untyped-def]
+    """The kernel; over a bare NULL type (which has no values) it is NULL without asking."""
+    if call.type.kind is Kind.NULL and call.fn not in ("greatest", "least", "nullif"):
+        return lambda errors, *args: pa.nulls(len(next(a for a in args if isinstance(a, pa.Array))))
+    return built.kernel

@@ -1,0 +1,44 @@
+"""What becomes of a row whose expression has no value: NULL and counted, or the end of the query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dsms.errors import QueryError
+
+ZERO = "DS701"  # division by zero
+RANGE = "DS702"  # a result outside its type
+CAST = "DS703"  # a value that a cast can't turn into the type asked for
+DOMAIN = "DS704"  # a function asked outside where it is defined
+ARGUMENT = "DS705"  # a pattern, a count or a size that makes no sense
+
+_HINTS = {
+    ZERO: "guard the divisor: x / NULLIF(y, 0)",
+    RANGE: "cast to a wider type first: FLOAT, or DECIMAL(38, s)",
+    CAST: "filter such rows out first, or use CASE",
+    DOMAIN: "guard the argument with CASE",
+}
+
+
+@dataclass(slots=True)
+class ErrorCounter:
+    """Counts rows that failed, under `WITH (on_error = null | stop)`.
+
+    `null`: the row's value is NULL and `count` grows; `first` is the first complaint.  `stop`: QueryError at once.
+    """
+
+    mode: Literal["null", "stop"] = "null"
+    count: int = 0
+    first: str | None = None
+    by_code: dict[str, int] = field(default_factory=dict)
+
+    def add(self, rows: int, code: str, message: str) -> None:
+        """`rows` rows failed with that complaint (0: nothing happens)."""
+        if not rows:
+            return
+        if self.mode == "stop":
+            raise QueryError(code, message, hint=_HINTS.get(code))
+        self.count += rows
+        self.first = self.first or f"{code}: {message}"
+        self.by_code[code] = self.by_code.get(code, 0) + rows

@@ -1,0 +1,234 @@
+"""Text to values, as the documentation of `cast` says: a pattern tells what is well formed, then Arrow converts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsms.errors import InternalError
+from dsms.operators.expressions.arrays import blank, from_ints, ints
+from dsms.operators.expressions.errors import CAST, ErrorCounter
+from dsms.operators.expressions.node import Built, Kernel
+from dsms.sql.functions.times import LENGTH_UNITS
+from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Kind, Type
+
+_WHOLE = r"^[+-]?[0-9]+$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_FLOAT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
+_PLAIN_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?$"
+_INSTANT = (
+    r"^(?P<y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})(?:[T ](?P<h>[0-9]{2}):(?P<i>[0-9]{2})"
+    r"(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]+))?)? ?(?P<z>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
+)
+_TRUE = ("true", "t", "yes", "y", "on", "1")
+_FALSE = ("false", "f", "no", "n", "off", "0")
+
+
+def parse(to: Type) -> Built:
+    """The kernel from STRING to the type."""
+    match to.kind:
+        case Kind.BYTES:
+            return Built(lambda errors, x: x.cast(pa.binary()))
+        case Kind.BOOL:
+            return Built(_trimmed(_bool), True)
+        case Kind.INT:
+            return Built(_trimmed(_int), True)
+        case Kind.FLOAT:
+            return Built(_trimmed(_float), True)
+        case Kind.DECIMAL:
+            return Built(_trimmed(_decimal(to)), True)
+        case Kind.TIMESTAMP:
+            return Built(_trimmed(_timestamp), True)
+        case Kind.INTERVAL:
+            return Built(_trimmed(_interval), True)
+    raise InternalError("DS903", f"no cast from STRING to {to}; please report this")
+
+
+def _trimmed(kernel: Kernel) -> Kernel:
+    return lambda errors, x: kernel(errors, pc.ascii_trim_whitespace(x))
+
+
+def _drop(errors: ErrorCounter, x: pa.Array, good: pa.Array, to: str) -> pa.Array:
+    """The texts with NULL where they are not good (NULL: not there at all), which are counted."""
+    bad = ~pc.fill_null(good, True).to_numpy(zero_copy_only=False)
+    if not bad.any():
+        return x
+    sample = x[int(np.flatnonzero(bad)[0])].as_py()
+    errors.add(int(bad.sum()), CAST, f"'{sample[:40]}' is no {to}")
+    return blank(x, bad)
+
+
+def _bool(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+    code = pc.index_in(pc.utf8_lower(x), value_set=pa.array(_TRUE + _FALSE))
+    _drop(errors, x, pc.or_(pc.is_valid(code), pc.is_null(x)), "BOOL")
+    return pc.less(code, len(_TRUE))
+
+
+def _without_plus(x: pa.Array) -> pa.Array:
+    plus = pc.starts_with(x, "+")
+    return pc.if_else(plus, pc.utf8_slice_codeunits(x, 1), x) if pc.any(plus).as_py() else x
+
+
+def _int(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+    x = _without_plus(_drop(errors, x, pc.match_substring_regex(x, _WHOLE), "INT"))
+    try:
+        return x.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return _long_ints(errors, x)
+
+
+def _long_ints(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+    """Some text has more digits than an INT (perhaps zeros): Python reads the long ones."""
+    long = pc.fill_null(pc.greater_equal(pc.binary_length(x), 19), False)
+    texts = x.filter(long).to_pylist()
+    values = [int(t) if len(t) <= 4000 else 2**63 for t in (_short(t) for t in texts)]
+    fits = [-(2**63) <= v < 2**63 for v in values]
+    for text, ok in zip(texts, fits, strict=True):
+        errors.add(int(not ok), CAST, f"'{text[:40]}' is no INT")
+    part = pa.array([v if ok else None for v, ok in zip(values, fits, strict=True)], pa.int64())
+    rest = pc.if_else(long, pa.scalar(None, pa.string()), x).cast(pa.int64())
+    return pc.replace_with_mask(rest, long, part)
+
+
+def _short(text: str) -> str:
+    """Without leading zeros."""
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    return "-" + digits if text[0] == "-" else digits
+
+
+def _float(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+    return _drop(errors, x, pc.match_substring_regex(x, _FLOAT), "FLOAT").cast(pa.float64())
+
+
+def _decimal(to: Type) -> Kernel:
+    def kernel(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+        x = _drop(errors, x, pc.match_substring_regex(x, _NUMBER), str(to))
+        try:
+            return x.cast(to.arrow)
+        except pa.ArrowInvalid:  # some text has more digits after the point, or before it
+            return _long_decimals(errors, x, to)
+
+    return kernel
+
+
+def _long_decimals(errors: ErrorCounter, x: pa.Array, to: Type) -> pa.Array:
+    from dsms.operators.expressions.casts import to_unscaled
+    from dsms.operators.expressions.decimals import from_integers
+
+    found: list[int | None] = []
+    for text in x.to_pylist():
+        number = None if text is None else to_unscaled(_exact(text), to)
+        errors.add(int(text is not None and number is None), CAST, f"'{(text or '')[:40]}' is no {to}")
+        found.append(number)
+    return from_integers(found, to)
+
+
+def _exact(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of very many digits
+        return Decimal("nan")
+
+
+# --- instants
+
+
+def _timestamp(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+    plain = pc.match_substring_regex(x, _PLAIN_INSTANT)
+    if pc.all(plain, min_count=0).as_py():
+        try:
+            out = x.cast(pa.timestamp("us")).cast(pa.int64())
+            if len(out) == out.null_count or pc.min(out).as_py() >= MIN_INSTANT:
+                return out
+        except pa.ArrowInvalid:
+            pass  # some day or hour does not exist: look which
+    parts = pc.extract_regex(x, _INSTANT)
+    value, good = _instant({n: parts.field(n) for n in ("y", "m", "d", "h", "i", "s", "f", "z")})
+    there = parts.is_valid().to_numpy(zero_copy_only=False)
+    x = _drop(errors, x, pc.if_else(x.is_valid(), pa.array(good & there), None), "TIMESTAMP")
+    return from_ints(value, x.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _number(text: pa.Array) -> np.ndarray:
+    """int64 of digits; 0 for none."""
+    return ints(pc.if_else(pc.equal(text, ""), "0", text).fill_null("0").cast(pa.int64()))
+
+
+def _instant(part: dict[str, pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+    """Microseconds since the epoch, and whether there is such an instant."""
+    year, month, day = (_number(part[n]) for n in "ymd")
+    hour, minute, second = (_number(part[n]) for n in "his")
+    months = (year - 1970) * 12 + np.clip(month, 1, 12) - 1
+    start = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+    length = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64) - start
+    good = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= length)
+    good &= (hour <= 23) & (minute <= 59) & (second <= 59)
+    fraction = _number(pc.utf8_slice_codeunits(pc.utf8_rpad(part["f"], 6, "0"), 0, 6))
+    shift, known = _offset(part["z"])
+    value = ((((start + day - 1) * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction - shift
+    return value, good & known & (value >= MIN_INSTANT) & (value <= MAX_INSTANT)
+
+
+def _offset(zone: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Microseconds that a zone like +05:30 is ahead, and whether it makes sense."""
+    digits = pc.replace_substring(zone, ":", "")
+    hours = _number(pc.replace_substring_regex(pc.utf8_slice_codeunits(digits, 1, 3), "[^0-9]", ""))
+    minutes = _number(pc.utf8_slice_codeunits(digits, 3, 5))
+    sign = np.where(pc.starts_with(zone, "-").fill_null(False).to_numpy(zero_copy_only=False), -1, 1)
+    return sign * (hours * 60 + minutes) * 60_000_000, (hours <= 23) & (minutes <= 59)
+
+
+# --- lengths: few and different, so once per distinct text
+
+_CLOCK = re.compile(r"([+-]?)([0-9]+):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]+))?)?", re.ASCII)
+_TERM = re.compile(r"\s*([+-]?\s*[0-9]+(?:\.[0-9]{1,6})?)\s*([a-zµ]+)", re.ASCII)
+_UNITS = LENGTH_UNITS | {
+    "us": 1, "µs": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000,
+    "h": 3_600_000_000, "hr": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
+}  # fmt: skip
+
+
+def interval_of(text: str) -> int | None:
+    """Microseconds that a text like `1 h 30 min` or `26:03:04.5` stands for; None if it is none."""
+    clock = _CLOCK.fullmatch(text)
+    found = _clock(clock) if clock else _terms(text.lower())
+    return found if found is not None and -(2**63) <= found < 2**63 else None
+
+
+def _clock(match: re.Match[str]) -> int | None:
+    sign, hours, minutes, seconds, fraction = match.groups()
+    if len(hours) > 40:
+        return None
+    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)
+    value = whole * 1_000_000 + int(((fraction or "") + "000000")[:6])
+    return -value if sign == "-" else value
+
+
+def _terms(text: str) -> int | None:
+    total, at = Fraction(0), 0
+    while at < len(text):
+        term = _TERM.match(text, at)
+        unit = term and (_UNITS.get(term[2]) or _UNITS.get(term[2].removesuffix("s")))
+        if not term or not unit or len(term[1]) > 40:
+            return None
+        total += Fraction(term[1].replace(" ", "")) * unit
+        at = term.end()
+    return round(total) if text else None
+
+
+def each_distinct(x: pa.Array, function: Callable[[str], object], to: pa.DataType) -> pa.Array:
+    """The function of each text, called once per different one."""
+    encoded = x.dictionary_encode()
+    return pa.array([function(t) for t in encoded.dictionary.to_pylist()], to).take(encoded.indices)
+
+
+def _interval(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+    out = each_distinct(x, interval_of, pa.int64())
+    _drop(errors, x, pc.or_(pc.is_valid(out), pc.is_null(x)), "INTERVAL")
+    return out

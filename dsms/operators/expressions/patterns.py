@@ -1,0 +1,101 @@
+"""LIKE and regular expressions.  A LIKE pattern becomes the cheapest test that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsms.operators.expressions.arrays import Value, spread
+from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
+from dsms.operators.expressions.node import Builder, Built, Node, length
+from dsms.operators.expressions.strings import by_distinct
+from dsms.sql.expr import Call
+
+ANY, ONE = object(), object()  # % and _
+Test = Callable[[pa.Array], pa.Array]
+
+
+def tokens(pattern: str, escape: str | None) -> list[object] | None:
+    """Texts, ANY and ONE in turn; None if the pattern ends in its escape."""
+    out: list[object] = []
+    chars = iter(pattern)
+    for c in chars:
+        if c == escape:
+            c = next(chars, "")
+            if not c:
+                return None
+        elif c in "%_":
+            out.append(ANY if c == "%" else ONE)
+            continue
+        if out and isinstance(out[-1], str):
+            out[-1] += c
+        else:
+            out.append(c)
+    return out
+
+
+def like_test(parts: Sequence[object]) -> Test:
+    """The test for such a pattern."""
+    match parts:
+        case []:
+            return lambda x: pc.equal(x, "")
+        case [str() as text]:
+            return lambda x: pc.equal(x, text)
+        case [str() as text, a] if a is ANY:
+            return lambda x: pc.starts_with(x, text)
+        case [a, str() as text] if a is ANY:
+            return lambda x: pc.ends_with(x, text)
+        case [a, str() as text, b] if a is ANY and b is ANY:
+            return lambda x: pc.match_substring(x, text)
+    regex = "(?s)^" + "".join(_regex(p) for p in parts) + "$"
+    return lambda x: pc.match_substring_regex(x, regex)
+
+
+def _regex(part: object) -> str:
+    if part is ANY:
+        return ".*"
+    if part is ONE:
+        return "."
+    return "".join("\\" + c if not c.isalnum() and c.isascii() else c for c in str(part))
+
+
+def _like(call: Call, args: Sequence[Node]) -> Built:
+    escape = str(call.params[0]) if call.params and call.params[0] is not None else None
+    const = args[1].const
+    if const is not None and const.is_valid and (parts := tokens(const.as_py(), escape)) is not None:
+        test = like_test(parts)
+        return Built(lambda errors, x, pattern: test(spread(x, length(x, pattern))))
+
+    def kernel(errors: ErrorCounter, x: Value, pattern: Value) -> pa.Array:
+        def one(column: pa.Array, text: str) -> pa.Array:
+            parts = tokens(text, escape)
+            if parts is None:
+                errors.add(len(column) - column.null_count, ARGUMENT, f"the pattern '{text[:40]}' ends in its escape")
+                return pa.nulls(len(column), pa.bool_())
+            return like_test(parts)(column)
+
+        return by_distinct(one, pa.bool_())(errors, x, pattern)
+
+    return Built(kernel, escape is not None)
+
+
+def _matches(x: pa.Array, regex: str) -> pa.Array:
+    return pc.match_substring_regex(x, regex)
+
+
+def _replaced(x: pa.Array, regex: str, to: str) -> pa.Array:
+    return pc.replace_substring_regex(x, regex, to)
+
+
+def _turns(function: Callable[..., pa.Array], to: pa.DataType) -> Builder:
+    kernel = by_distinct(function, to)
+    return lambda call, args: Built(kernel)
+
+
+BUILDERS: dict[str, Builder] = {
+    "like": _like,
+    "regexp_matches": _turns(_matches, pa.bool_()),
+    "regexp_replace": _turns(_replaced, pa.string()),
+}
