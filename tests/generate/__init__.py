@@ -1,0 +1,1 @@
+"""Strategies: schemas, input, tables that change, and queries as text over every construct of the language."""

@@ -1,0 +1,41 @@
+"""Aggregate calls of a wanted type."""
+
+from __future__ import annotations
+
+import re
+
+from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
+from tests.generate.draws import Draws
+from tests.generate.exprs import Scope, condition, scalar
+from tests.generate.world import MONEY
+
+# {t}: an expression of the wanted type, {i}: INT, {f}: FLOAT, {c}: any column
+PLAIN: dict[Type, tuple[str, ...]] = {
+    INT: (
+        "COUNT(*)", "SUM({i})", "COUNT({c})", "MIN({i})", "MAX({i})", "COUNT(DISTINCT {c})", "QUANTILE({i}, 0.5)",
+        "SUM(DISTINCT {i})",
+    ),
+    FLOAT: (
+        "SUM({f})", "AVG({i})", "MIN({f})", "MAX({f})", "AVG({f})", "MEDIAN({i})", "VAR({i})", "STDDEV_POP({i})",
+        "QUANTILE_CONT({i}, 0.25)", "QUANTILE({f}, 0.9)", "VAR_POP({f})", "STDDEV({i})",
+    ),
+    STRING: ("MIN({t})", "MAX({t})", "TOPK({i}, 2)", "QUANTILE({t}, 0.3)"),
+    MONEY: ("MIN({t})", "MAX({t})"),
+    BOOL: ("BOOL_AND({t})", "BOOL_OR({t})", "MAX({t})"),
+    TIMESTAMP: ("MIN({t})", "MAX({t})"),
+}  # fmt: skip
+BY_ARRIVAL = ("FIRST({t})", "LAST({t})", "ARGMAX({t}, {i})", "ARGMIN({t}, {f})")
+
+
+def aggregate(d: Draws, scope: Scope, type_: Type, ordered: bool = True) -> str:
+    """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean something."""
+    template = d.pick(PLAIN[type_] + (BY_ARRIVAL if ordered else ()))
+    kinds = {"t": type_, "i": INT, "f": FLOAT}
+
+    def part(found: re.Match[str]) -> str:
+        if found[1] == "c":
+            return d.pick([c.text for c in scope])
+        return scalar(d, scope, kinds[found[1]])
+
+    text = re.sub(r"\{(\w)\}", part, template)
+    return text + (f" FILTER (WHERE {condition(d, scope)})" if d.chance(12) else "")

@@ -1,0 +1,107 @@
+"""Scalar expressions of a wanted type over the columns in scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
+from tests.generate.draws import Draws
+from tests.generate.world import MONEY
+
+LITERALS = {
+    INT: ("1", "0", "2", "-1", "CAST(NULL AS INT)"),
+    FLOAT: ("0.5", "0.0", "2.0", "-1.5"),
+    STRING: ("'a'", "''", "'b'", "'%'"),
+    MONEY: ("DECIMAL '1.00'", "DECIMAL '0.25'"),
+    BOOL: ("TRUE", "FALSE", "CAST(NULL AS BOOL)"),
+    TIMESTAMP: ("TIMESTAMP '1970-01-01 00:00:05'",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column in scope: how it is written there, and its type."""
+
+    text: str
+    type: Type
+
+
+Scope = list[Column]
+
+
+def columns(scope: Scope, type_: Type) -> list[str]:
+    return [c.text for c in scope if c.type == type_]
+
+
+def literal(d: Draws, type_: Type) -> str:
+    return d.pick(LITERALS[type_])
+
+
+def leaf(d: Draws, scope: Scope, type_: Type) -> str:
+    """A column if there is one, rarely a literal."""
+    found = columns(scope, type_)
+    return d.pick(found) if found and not d.chance(10) else literal(d, type_)
+
+
+def scalar(d: Draws, scope: Scope, type_: Type, depth: int = 1) -> str:
+    """An expression of the type; plain columns mostly."""
+    if depth <= 0 or d.chance(60):
+        return leaf(d, scope, type_)
+    return d.pick(_FORMS[type_])(d, lambda t: scalar(d, scope, t, depth - 1))
+
+
+Part = Callable[[Type], str]
+
+
+def _binary(type_: Type, *ops: str) -> Callable[[Draws, Part], str]:
+    return lambda d, part: f"({part(type_)} {d.pick(ops)} {part(type_)})"
+
+
+def _any(type_: Type) -> list[Callable[[Draws, Part], str]]:
+    return [
+        lambda d, part: f"CASE WHEN {part(BOOL)} THEN {part(type_)} ELSE {part(type_)} END",
+        lambda d, part: f"COALESCE({part(type_)}, {part(type_)})",
+        lambda d, part: f"NULLIF({part(type_)}, {part(type_)})",
+    ]
+
+
+def _compared(d: Draws, part: Part) -> str:
+    type_ = d.pick((INT, STRING, FLOAT, MONEY))
+    return f"({part(type_)} {d.pick(('=', '<>', '<', '>='))} {part(type_)})"
+
+
+_FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
+    INT: [
+        _binary(INT, "+", "-", "*", "/", "%"),
+        lambda d, part: f"ABS({part(INT)})",
+        lambda d, part: f"LENGTH({part(STRING)})",
+        lambda d, part: f"CAST({part(FLOAT)} AS INT)",
+        lambda d, part: f"GREATEST({part(INT)}, {part(INT)})",
+        *_any(INT),
+    ],
+    FLOAT: [_binary(FLOAT, "+", "-", "*", "/"), lambda d, part: f"CAST({part(INT)} AS FLOAT)", *_any(FLOAT)],
+    STRING: [
+        lambda d, part: f"({part(STRING)} || {part(STRING)})",
+        lambda d, part: f"UPPER({part(STRING)})",
+        lambda d, part: f"CAST({part(INT)} AS STRING)",
+        *_any(STRING),
+    ],
+    MONEY: [lambda d, part: f"CAST({part(MONEY)} + {part(MONEY)} AS DECIMAL(6,2))", *_any(MONEY)],
+    BOOL: [
+        _compared,
+        lambda d, part: f"({part(INT)} IS {d.pick(('NULL', 'NOT NULL'))})",
+        lambda d, part: f"({part(BOOL)} {d.pick(('AND', 'OR'))} {part(BOOL)})",
+        lambda d, part: f"(NOT {part(BOOL)})",
+        lambda d, part: f"({part(INT)} {d.pick(('IN', 'NOT IN'))} ({part(INT)}, {part(INT)}))",
+        lambda d, part: f"({part(STRING)} LIKE {d.pick((chr(39) + 'a%' + chr(39), chr(39) + '_' + chr(39)))})",
+        lambda d, part: f"({part(INT)} BETWEEN {part(INT)} AND {part(INT)})",
+        lambda d, part: f"({part(FLOAT)} IS DISTINCT FROM {part(FLOAT)})",
+    ],
+    TIMESTAMP: [lambda d, part: f"({part(TIMESTAMP)} + INTERVAL '1' SECOND)"],
+}
+
+
+def condition(d: Draws, scope: Scope) -> str:
+    """A BOOL expression that reads something, usually."""
+    return d.pick(_FORMS[BOOL])(d, lambda t: scalar(d, scope, t, 1))

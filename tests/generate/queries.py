@@ -1,0 +1,255 @@
+"""Random queries as text, over every construct that runs continuously.
+
+What may stand with what follows the rules of the language (no DISTINCT or negation over INTERNAL windows, no window
+over a result that loses rows, ...), so that nearly every query binds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
+from tests.generate.aggregates import aggregate
+from tests.generate.draws import Draws
+from tests.generate.exprs import Column, Scope, columns, condition, scalar
+from tests.generate.world import MONEY, Source, World
+
+TYPES: tuple[Type, ...] = (INT, STRING, INT, FLOAT, BOOL, MONEY, TIMESTAMP)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How a block's windows are: external | internal | mixed (one time window external, the others INTERNAL) |
+    wstream (written as external, but the block appends)."""
+
+    kind: str = "external"
+
+    @property
+    def plain(self) -> bool:
+        return self.kind == "external"
+
+
+@dataclass(slots=True)
+class From:
+    """A FROM clause under way: its text, its columns, conditions that join its items, and what is in it."""
+
+    text: str = ""
+    scope: Scope = field(default_factory=list)
+    where: list[str] = field(default_factory=list)
+    streams: int = 0
+    ordered: bool = True  # rows have one order of arrival that aggregates can go by
+
+
+class Queries:
+    """Makes the text of one query."""
+
+    def __init__(self, d: Draws, world: World) -> None:
+        self.d, self.world = d, world
+
+    # ------------------------------------------------------------ windows
+
+    def window(self, mode: Mode, first: bool = True) -> str:
+        """The text in brackets, with a leading space; may be empty (unbounded)."""
+        if mode.kind == "mixed" and first:
+            return f" [RANGE {self.d.number(2, 15)} SECONDS]"
+        inner = self._window(mode)
+        if mode.kind in ("external", "wstream"):
+            return f" [{inner}]" if inner else ""
+        return f" [{inner or 'RANGE UNBOUNDED'} INTERNAL]"
+
+    def _window(self, mode: Mode) -> str:
+        d, n = self.d, self.d.number(1, 12)
+        if mode.kind == "mixed" or d.chance(50):
+            return f"RANGE {n} SECONDS"
+        rows = d.number(1, 4)
+        return d.pick(
+            (
+                f"ROWS {rows}",
+                f"PARTITION BY k ROWS {rows}",
+                f"RANGE {n + 2} SECONDS UNTIL {d.number(1, 2)} SECONDS AGO",
+                "NOW",
+                f"ROWS {rows + 1} UNTIL {d.number(1, rows)} AGO",
+                "RANGE UNBOUNDED",
+                f"SINCE {n}s",
+                "",
+                f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO",
+            )
+        )
+
+    # ------------------------------------------------------------ FROM
+
+    def stream(self, mode: Mode, first: bool = True) -> tuple[str, Scope]:
+        source = self.d.pick(self.world.of("stream"))
+        alias = self.d.name()
+        return f"{source.name}{self.window(mode, first)} AS {alias}", _scope(source, alias)
+
+    def item(self, mode: Mode, depth: int, first: bool) -> tuple[str, Scope, bool]:
+        """A FROM item that is no table: (text, columns, do its rows come in one order of arrival?)."""
+        if depth <= 0 or not mode.plain or self.d.chance(75):
+            text, scope = self.stream(mode, first)
+            return text, scope, True
+        return self.nested(depth)
+
+    def nested(self, depth: int) -> tuple[str, Scope, bool]:
+        d, alias = self.d, self.d.name()
+        types = [INT, *(d.pick(TYPES) for _ in range(d.number(0, 2)))]
+        if d.chance(40):  # an append-only result with a window of its own
+            inner = self.block(types, 0, Mode("internal"), may_lose=False)
+            text = f"({inner}) {self.window(Mode()).replace('PARTITION BY k', 'PARTITION BY c0')}"
+        else:
+            text = f"({self.body(types, depth - 1)})"
+        return f"{text} AS {alias}", [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)], False
+
+    def from_(self, mode: Mode, depth: int) -> From:
+        d, out = self.d, From()
+        count = d.pick((1, 1, 2, 2, 3)) if depth > 0 or not mode.plain else d.pick((1, 1, 2))
+        out.text, out.scope, out.ordered = self.item(mode, depth, True)
+        for _ in range(count - 1):
+            text, scope, ordered = self.item(mode, depth - 1, False)
+            self._join(out, mode, text, scope)
+            out.ordered = out.ordered and ordered
+        for table in (t for t in self.world.sources if t.kind != "stream"):
+            if d.chance(30) and (mode.kind == "external" or table.kind == "nrr"):
+                alias = d.name()
+                self._join(out, mode, f"{table.name} AS {alias}", _scope(table, alias), table.kind)
+        return out
+
+    def _join(self, out: From, mode: Mode, text: str, scope: Scope, kind: str = "stream") -> None:
+        d = self.d
+        on = self._join_condition(out.scope, scope)
+        outer = mode.plain and d.chance(30)
+        if outer and on:
+            side = d.pick(("LEFT", "LEFT", "RIGHT", "FULL")) if kind != "nrr" else "LEFT"
+            out.text += f" {side} JOIN {text} ON {on}"
+            out.ordered = False
+        elif on and d.chance(50):
+            out.text += f" JOIN {text} ON {on}"
+        else:
+            out.text = f"{out.text} CROSS JOIN {text}"
+            out.where += [on] if on else []
+        out.scope = out.scope + scope
+
+    def _join_condition(self, left: Scope, right: Scope) -> str:
+        """Equalities of INT columns mostly, with a second comparison at times; rarely none."""
+        d = self.d
+        if d.chance(7):
+            return ""
+        a, b = columns(left, INT), columns(right, INT)
+        parts = []
+        if d.chance(90):
+            parts.append(f"{d.pick(a)} = {d.pick(b)}")
+        if not parts or d.chance(20):
+            parts.append(f"{d.pick(a)} {d.pick(('<', '>=', '<>'))} {d.pick(b)}")
+        return " AND ".join(parts)
+
+    # ------------------------------------------------------------ WHERE
+
+    def where(self, found: From, mode: Mode, depth: int) -> str:
+        parts = list(found.where)
+        if self.d.chance(35):
+            parts.append(condition(self.d, found.scope))
+        if self.d.chance(22):
+            parts.append(self.test(found.scope, mode, depth))
+            found.ordered = False
+        return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    def test(self, scope: Scope, mode: Mode, depth: int) -> str:
+        """EXISTS, IN and their negations."""
+        d = self.d
+        outer = columns(scope, INT)
+        if d.chance(25):
+            inner = self.body([INT], 0)
+            negated = " NOT" if mode.plain and d.chance(50) else ""
+            return f"{d.pick(outer)}{negated} IN ({inner})" if mode.plain else "TRUE"
+        text, names = self.stream(mode, False)
+        mine = columns(names, INT)
+        conditions = [condition(d, names)] if d.chance(25) else []
+        if d.chance(50):
+            conditions.insert(0, f"{d.pick(mine)} = {d.pick(outer)}")
+            if d.chance(15):
+                conditions.append(f"{d.pick(mine)} < {d.pick(outer)}")
+            where = " WHERE " + " AND ".join(conditions)
+            return f"{'NOT ' if mode.plain and d.chance(60) else ''}EXISTS (SELECT * FROM {text}{where})"
+        where = " WHERE " + " AND ".join(conditions) if conditions else ""
+        negated = "NOT " if mode.plain and d.chance(60) else ""
+        return f"{d.pick(outer)} {negated}IN (SELECT {d.pick(mine)} FROM {text}{where})"
+
+    # ------------------------------------------------------------ blocks
+
+    def block(
+        self, types: list[Type], depth: int, mode: Mode | None = None, may_lose: bool = True, output: str = ""
+    ) -> str:
+        """SELECT ... of columns c0, c1, ... with these types."""
+        d, mode = self.d, mode or Mode()
+        found = self.from_(mode, depth)
+        where = self.where(found, mode, depth)
+        grouped = mode.kind != "mixed" and d.chance(40)
+        if grouped:
+            return self._grouped(types, found, where, output)
+        items = ", ".join(f"{scalar(d, found.scope, t)} AS c{i}" for i, t in enumerate(types))
+        distinct = "DISTINCT " if mode.plain and may_lose and d.chance(25) else ""
+        return f"SELECT {_wrapped(output, distinct + items)} FROM {found.text}{where}"
+
+    def _grouped(self, types: list[Type], found: From, where: str, output: str) -> str:
+        """GROUP BY: the first columns of the list are keys, the others aggregates."""
+        d = self.d
+        keys = d.number(0, min(2, len(types)))
+        exprs = [scalar(d, found.scope, t) for t in types[:keys]]
+        exprs = [e if _reads(e, found.scope) else d.pick([c.text for c in found.scope if c.type == t] or [""])
+                 for e, t in zip(exprs, types, strict=False)]  # fmt: skip
+        if "" in exprs:
+            exprs = []
+        items = exprs + [aggregate(d, found.scope, t, found.ordered) for t in types[len(exprs) :]]
+        listed = ", ".join(f"{e} AS c{i}" for i, e in enumerate(items))
+        text = f"SELECT {_wrapped(output, listed)} FROM {found.text}{where}"
+        if exprs:
+            text += f" GROUP BY {', '.join(dict.fromkeys(exprs))}"
+        if d.chance(20):
+            text += f" HAVING {d.pick(('COUNT(*) > 1', 'SUM(' + d.pick(columns(found.scope, INT)) + ') > 0'))}"
+        return text
+
+    def body(self, types: list[Type], depth: int, output: str = "") -> str:
+        """A block or a set operation of two."""
+        d = self.d
+        if not d.chance(25):
+            return self.block(types, depth, output=output)
+        op = d.pick(("UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL"))
+        left = self.block(types, depth - 1, output=output)
+        return f"{left} {op} {self.block(types, depth - 1)}"
+
+    def query(self) -> str:
+        """A whole query."""
+        d = self.d
+        types = [d.pick(TYPES) for _ in range(d.number(1, 3))]
+        kind = d.pick(("Rstream", "Istream", "", "Dstream", "Rstream"))
+        style = d.number(0, 99)
+        if style < 78:
+            return self.body(types, d.pick((1, 0, 1, 2)), kind)
+        if style < 88:
+            mode = Mode(d.pick(("internal", "internal", "mixed")))
+            return self.block(types, 0, mode, may_lose=False, output=kind)
+        if style < 95:
+            return self.block(types, 0, Mode("wstream"), may_lose=False, output="Wstream")
+        return self._wstream_sum()
+
+    def _wstream_sum(self) -> str:
+        d = self.d
+        text, scope = self.stream(Mode(), True)
+        x = d.pick(columns(scope, INT))
+        outer, inner = d.pick(("SUM", "MAX", "COUNT")), d.pick(("SUM", "COUNT"))
+        return f"SELECT {outer}(Wstream({inner}({x}))[ROWS {d.number(1, 4)}]) AS c0 FROM {text}"
+
+
+def _scope(source: Source, alias: str) -> Scope:
+    stamp = [("ts", TIMESTAMP)] if source.kind == "stream" else []
+    return [Column(f"{alias}.{n}", t) for n, t in (*source.columns, *stamp)]
+
+
+def _reads(text: str, scope: Scope) -> bool:
+    return any(c.text in text for c in scope)
+
+
+def _wrapped(output: str, items: str) -> str:
+    if output == "Wstream":
+        return f"Wstream({items})[ROWS 3]"
+    return f"{output}({items})" if output else items

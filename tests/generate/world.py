@@ -1,0 +1,78 @@
+"""Schemas and rows: few columns over tiny domains, so that keys meet, with every odd value that the types have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import inf, nan
+from typing import Any
+
+from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type, decimal
+from tests.generate.draws import Draws
+
+MONEY = decimal(6, 2)
+SECOND = 1_000_000
+COLUMNS: tuple[tuple[str, Type], ...] = (("x", INT), ("c", STRING), ("f", FLOAT), ("d", MONEY), ("b", BOOL))
+DOMAIN: dict[Type, Sequence[Any]] = {
+    INT: (0, 1, 2, None, -1, 3, 7),
+    FLOAT: (0.5, 1.0, -0.0, 0.0, None, nan, -2.25, inf, 1e16, -inf),
+    STRING: ("a", "b", "", None, "ab", "B", "é"),
+    MONEY: (Decimal("1.00"), Decimal("0.25"), Decimal("-1.50"), None, Decimal("9999.99"), Decimal("0.00")),
+    BOOL: (True, False, None),
+}
+KEYS = (0, 1, None, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream or table: `columns` without the timestamp column `ts`, which streams have last."""
+
+    name: str
+    columns: tuple[tuple[str, Type], ...]
+    kind: str = "stream"  # stream | table | nrr
+    slack: int = 0
+
+    def ddl(self) -> str:
+        columns = [f"{n} {t}" for n, t in self.columns]
+        if self.kind != "stream":
+            columns[0] += " PRIMARY KEY"
+            kind = " NON RETROACTIVE" if self.kind == "nrr" else ""
+            return f"CREATE TABLE {self.name} ({', '.join(columns)}){kind};"
+        slack = f" SLACK {self.slack} SECONDS" if self.slack else ""
+        return f"CREATE STREAM {self.name} ({', '.join(columns)}, ts TIMESTAMP) TIMESTAMP BY ts{slack};"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything declared."""
+
+    sources: tuple[Source, ...]
+
+    def of(self, kind: str) -> list[Source]:
+        return [s for s in self.sources if s.kind == kind]
+
+    def ddl(self) -> str:
+        return "\n".join(s.ddl() for s in self.sources)
+
+
+def world(d: Draws, slack: int = 0) -> World:
+    """One to three streams, and perhaps a table of either kind."""
+    streams = [Source(n, (("k", INT), *_columns(d)), "stream", slack) for n in ("s", "t", "u")[: d.number(1, 3)]]
+    tables = [Source(n, (("k", INT), ("y", INT), ("c", STRING)), kind) for n, kind in (("r", "table"), ("n", "nrr"))]
+    return World((*streams, *(t for t in tables if d.chance(35))))
+
+
+def _columns(d: Draws) -> list[tuple[str, Type]]:
+    return [COLUMNS[0], *d.some(COLUMNS[1:], 0, 2)]
+
+
+def value(d: Draws, type_: Type) -> Any:
+    if type_ == TIMESTAMP:
+        return d.number(0, 20) * SECOND
+    return d.pick(DOMAIN[type_])
+
+
+def row(d: Draws, source: Source) -> tuple[Any, ...]:
+    """Values of all columns but the timestamp."""
+    return (d.pick(KEYS), *(value(d, t) for _, t in source.columns[1:]))

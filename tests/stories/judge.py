@@ -1,0 +1,135 @@
+"""What the oracle says of a story: which rows are accepted, how tables change, what every query pushes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder.changes import Delete, Insert, Update, bind_table_statement
+from dsms.sql.catalog import StreamDef
+from dsms.sql.expr import Expr
+from dsms.sql.parser import parse_one
+from dsms.sql.types import ALWAYS, FOREVER
+from tests.oracle import Change, Oracle, Row
+from tests.oracle.scalar import evaluate
+from tests.stories.declared import Declared
+from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Statement
+
+Values = tuple
+
+
+@dataclass(slots=True)
+class _Inlet:
+    """One stream's rows as they are accepted, row by row (design page, "Time")."""
+
+    stream: StreamDef
+    rows: list[tuple[int, Values]] = field(default_factory=list)
+    newest: int = ALWAYS
+    promised: int = ALWAYS
+    now: int = ALWAYS
+
+    @property
+    def completed(self) -> int:
+        """Nothing at or before this instant can follow."""
+        if self.stream.timestamp is None:
+            return max(self.now - 1, self.promised) if self.now > ALWAYS else self.promised
+        seen = self.newest - self.stream.slack - 1 if self.newest > ALWAYS else ALWAYS
+        return max(seen, self.promised)
+
+    def take(self, row: Arrival) -> None:
+        if self.stream.timestamp is None:
+            self.now = max(self.now, row.at)
+            self.rows.append((self.now, row.values))
+        elif row.at > self.completed and not self._too_far(row.at):
+            self.newest = max(self.newest, row.at)
+            self.rows.append((row.at, row.values))
+
+    def _too_far(self, at: int) -> bool:
+        known = max(self.newest, self.promised)
+        return self.stream.max_future is not None and known > ALWAYS and at > known + self.stream.max_future
+
+    def numbered(self) -> list[Row]:
+        """In order of (timestamp, arrival), numbered in that order."""
+        ordered = sorted(self.rows, key=lambda r: r[0])
+        return [Row(at, number, values) for number, (at, values) in enumerate(ordered)]
+
+
+@dataclass(slots=True)
+class Input:
+    """Everything that came: rows by stream, changes by table, and how far each stream is complete."""
+
+    streams: dict[str, list[Row]]
+    tables: dict[str, list[Change]]
+    completed: dict[str, int]
+
+
+def take_in(declared: Declared, events: Iterable[Event]) -> Input:
+    """Play the events row by row."""
+    inlets = {s.name: _Inlet(s) for s in declared.catalog.streams.values()}
+    tables: dict[str, list[Change]] = {t.name: [] for t in declared.catalog.tables.values()}
+    for event in events:
+        match event:
+            case Arrival():
+                inlets[event.stream].take(event)
+            case Beat() | End():
+                upto = event.upto if isinstance(event, Beat) else FOREVER - 1
+                named = [inlets[declared.stream(event.stream).name]] if event.stream else list(inlets.values())
+                for inlet in named:
+                    inlet.promised = max(inlet.promised, upto)
+            case Clock():
+                for inlet in inlets.values():
+                    inlet.now = max(inlet.now, event.now)
+            case Statement():
+                newest = max((i.newest for i in inlets.values()), default=ALWAYS)
+                change_table(declared, event.sql, newest, tables)
+    return Input({n: i.numbered() for n, i in inlets.items()}, tables, {n: i.completed for n, i in inlets.items()})
+
+
+def change_table(declared: Declared, sql: str, newest: int, tables: dict[str, list[Change]]) -> None:
+    """Run INSERT, UPDATE or DELETE on the log of its table; without AT it happens at `newest`."""
+    statement = parse_one(sql)
+    assert isinstance(statement, ast.Insert | ast.Update | ast.Delete), sql
+    bound = bind_table_statement(statement, declared.catalog)
+    log = tables[bound.table.name]
+    at = newest if bound.at is None else bound.at
+    match bound:
+        case Insert():
+            for row in bound.rows:
+                _insert(log, at, tuple(evaluate(e, ()) for e in row))
+        case Delete():
+            for old in _picked(log, bound.predicate):
+                log.append(Change(at, "delete", old.values, old.version))
+        case Update():
+            for old in _picked(log, bound.predicate):
+                new = dict(enumerate(old.values)) | {i: evaluate(e, old.values) for i, e in bound.assignments}
+                log.append(Change(at, "delete", old.values, old.version))
+                _insert(log, at, tuple(new.values()))
+
+
+def _insert(log: list[Change], at: int, values: Values) -> None:
+    log.append(Change(at, "insert", values, sum(c.kind == "insert" for c in log)))
+
+
+def _picked(log: list[Change], predicate: Expr | None) -> list[Change]:
+    gone = {c.version for c in log if c.kind == "delete"}
+    live = [c for c in log if c.kind == "insert" and c.version not in gone]
+    return [c for c in live if predicate is None or evaluate(predicate, c.values) is True]
+
+
+def expected(output: lp.Output, given: Input) -> list[Line]:
+    """Everything that the query pushes, up to its clock."""
+    oracle = Oracle(output, given.streams, given.tables)
+    return [Line(d.at, "+" if d.kind == "insert" else "-", d.values) for d in oracle.deltas(clock(output, given))]
+
+
+def clock(output: lp.Output, given: Input) -> int:
+    """The instant up to which a query is answered: the minimum over the streams it reads."""
+    return min((given.completed[s] for s in streams_of(output)), default=FOREVER - 1)
+
+
+def streams_of(node: lp.Node) -> set[str]:
+    if isinstance(node, lp.StreamScan):
+        return {node.stream.name}
+    return {name for child in lp.children(node) for name in streams_of(child)}
