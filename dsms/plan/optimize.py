@@ -142,9 +142,10 @@ def apply(rule: Rule, node: lp.Node, ctx: Context) -> lp.Node:
 def below(node: lp.Node, child: int, ctx: Context) -> Context:
     """What the surroundings of that child are.
 
-    Under a union the id columns of the branches lie side by side, so their order matters there too.
+    Operators and sinks sort by `identity.order`, so the order of id columns is free, except in the branches of a union:
+    there the id columns of different inputs lie in one.
     """
-    ordered = ages(node, child, ctx.ordered) or isinstance(node, lp.Union)
+    ordered = ctx.ordered or isinstance(node, lp.Union)
     return replace(ctx, ordered=ordered, free=_free(node, child, ctx.free))
 
 

@@ -18,7 +18,7 @@ from dsms.sql.types import Schema
 class Context:
     """What a rule may know of a node's surroundings.
 
-    ordered  something above sorts by the id columns as they stand: their order must not change
+    ordered  this is (part of) a branch of a union: the order of the id columns must not change
     free     nothing above can tell which of several equal rows stands for them, or which came first
     build    the physical plan that a logical (sub-)tree would get, with its cost
     """

@@ -24,8 +24,8 @@ def reorder_joins(node: lp.Node, ctx: Context) -> lp.Node:
 
     A result is a combination of one row of each input that meets all conditions, alive while all its parts are: the
     order of combining changes neither.  Trees are compared by cost per unit of time; a tree in which a table meets a
-    strict input (§3.5.3) only if no other is possible; on a tie the order as written stays.  Where something above
-    sorts by the id columns as they stand, only trees that keep the inputs in order are considered.
+    strict input (§3.5.3) only if no other is possible; on a tie the order as written stays.  In a branch
+    of a union only trees that keep the inputs in order are considered, for the sake of the id columns.
     """
     if not isinstance(node, lp.Join) or node.kind != "inner":
         return node
