@@ -99,6 +99,7 @@ class AsyncClient:
         self._closed = True
         if self._mending is not None:
             self._mending.cancel()
+            await asyncio.wait([self._mending])
         if self._link is not None:
             await self._link.close()
             self._link = None
@@ -116,18 +117,25 @@ class AsyncClient:
 
         def lost(link: Link) -> None:
             if not hello.done():
-                problem = UsageError("DS607", f"what answers at {self.host}:{self.port} does not speak dsms")
-                hello.set_exception(problem)
-            else:
-                self._lost(link)
+                hello.set_exception(
+                    UsageError("DS607", f"{self.host}:{self.port} closed the connection instead of saying hello",
+                               hint="is it a dsms server, and with or without TLS as you asked?")
+                )  # fmt: skip
+            elif link is self._link:
+                self._lost()
 
         link = await Link.open(self.host, self.port, self._tls, first, lost)
         fields = {"version": VERSION, "client": self.name, "data": self._data}
         link.write(_frame("hello", 0, {**fields, **({"token": self._token} if self._token else {})}))
-        reply = await hello
-        if "error" in reply:
+        try:
+            reply = await hello
+            if "error" in reply:
+                raise error_from_map(reply["error"])
+            if link.lost:
+                raise UsageError("DS611", "the connection was lost again")
+        except BaseException:
             await link.close()
-            raise error_from_map(reply["error"])
+            raise
         self._link = link
         self._send_again()
 
@@ -139,9 +147,7 @@ class AsyncClient:
         for sub in list(self._subs.values()):
             sub._attach_again()
 
-    def _lost(self, link: Link) -> None:
-        if link is not self._link and self._link is not None:
-            return
+    def _lost(self) -> None:
         self._link = None
         if self._closed:
             return

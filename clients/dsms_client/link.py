@@ -25,6 +25,7 @@ class Link:
         on_message: Callable[[dict[str, Any]], None],
         on_lost: Callable[[Link], None],
     ) -> None:
+        self.lost = False
         self._reader = reader
         self._writer = writer
         self._on_message = on_message
@@ -62,7 +63,7 @@ class Link:
 
     async def close(self) -> None:
         self._task.cancel()
-        self._writer.close()
+        await asyncio.wait([self._task])
         with contextlib.suppress(Exception):
             await self._writer.wait_closed()
 
@@ -76,5 +77,6 @@ class Link:
         except (OSError, EOFError, UsageError):
             pass  # cut off, or not a dsms server: both end the connection
         finally:
+            self.lost = True
             self._writer.close()
             self._on_lost(self)

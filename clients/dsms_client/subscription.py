@@ -79,7 +79,13 @@ class AsyncSubscription:
 
     async def _attach(self) -> None:
         self._let_go = False
-        await self._ask()[1]
+        while True:
+            try:
+                await self._ask()[1]
+                return
+            except UsageError as problem:
+                if problem.code != "DS611" or self._client._mending is None:
+                    raise
 
     def _attach_again(self) -> None:
         """After a reconnect: go on where the pushes stopped."""

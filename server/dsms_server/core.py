@@ -226,8 +226,8 @@ class Core:
     def subscribe_steps(self, feed: Feed, start: int | None) -> Steps:
         """Attach the feed; no push is handed over before `grant`.
 
-        What is given at once (a snapshot, the log from `start` on) is shared with the engine and may be of any size; the
-        limit is for what comes after it.  As much again may wait in the session, hence half of it here.
+        What is given at once (a snapshot, the log from `start` on) is shared with the engine and may be of any size;
+        the limit is for what comes after it.  As much again may wait in the session, hence half of it here.
         """
         feed.next_seq = start or 0
         feed.sub = self.engine.subscribe(feed.query, start, 1 << 62, on_ready=lambda: self._ready.add(feed))

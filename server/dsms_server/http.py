@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -16,8 +17,8 @@ STATS_SECONDS = 1.0  # how long a scrape waits for a busy engine before it shows
 async def start_http(server: Server) -> tuple[web.AppRunner, int]:
     """Serve on the configured address; returns the runner and the port taken."""
     app = web.Application()
-    app.router.add_get("/metrics", lambda request: _metrics(server))
-    app.router.add_get("/healthz", lambda request: _health(server))
+    app.router.add_get("/metrics", functools.partial(_metrics, server))
+    app.router.add_get("/healthz", functools.partial(_health, server))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, server.config.host, server.config.http_port or 0)
@@ -25,7 +26,7 @@ async def start_http(server: Server) -> tuple[web.AppRunner, int]:
     return runner, runner.addresses[0][1]
 
 
-async def _metrics(server: Server) -> web.Response:
+async def _metrics(server: Server, request: web.Request) -> web.Response:
     if not server.stopping:
         stats = server.core.worker.call(server.core.engine.stats)
         done, _ = await asyncio.wait({stats}, timeout=STATS_SECONDS)
@@ -35,7 +36,7 @@ async def _metrics(server: Server) -> web.Response:
     return web.Response(body=server.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"})
 
 
-async def _health(server: Server) -> web.Response:
+async def _health(server: Server, request: web.Request) -> web.Response:
     if server.stopping:
         return web.Response(status=503, text="stopping\n")
     if not server.core.worker.alive:
