@@ -150,5 +150,10 @@ OPERATORS = (
         texts("T... -> T"),
         nulls="skips NULLs",
     ),
-    Function("least", "The smallest of the arguments that are not NULL (0.0 for -0.0).", texts("T... -> T"), nulls="skips NULLs"),
+    Function(
+        "least",
+        "The smallest of the arguments that are not NULL (0.0 for -0.0).",
+        texts("T... -> T"),
+        nulls="skips NULLs",
+    ),
 )  # fmt: skip

@@ -76,10 +76,9 @@ TIMES = (
     ),
     Function(
         "to_timestamp",
-        "The instant that many seconds after 1970-01-01 UTC (FLOAT: to the nearest microsecond, ties to even; NaN, "
-        "infinite "
-        "or outside years 0001 to 9999: an error of that row); to_timestamp(n, unit): n units s, ms, us or ns "
-        "(floored).",
+        "The instant that many seconds after 1970-01-01 UTC (FLOAT: x * 1000000.0 rounded, ties to even); "
+        "to_timestamp(n, unit): n units s, ms, us or ns (floored). NaN, infinite, or outside years 0001 to 9999: an "
+        "error of that row.",
         texts("INT -> TIMESTAMP", "FLOAT -> TIMESTAMP", "INT, STRING -> TIMESTAMP"),
         constants={1: "epoch_unit"},
     ),
@@ -110,7 +109,8 @@ TIMES = (
     ),
     Function(
         "cast",
-        """CAST(x AS type); a value that does not fit is an error of that row. Text is trimmed of spaces, tabs and line ends first.
+        """CAST(x AS type); a value that does not fit is an error of that row.
+  Text is trimmed of spaces, tabs and line ends first.
   INT -> FLOAT        nearest, ties to even
   FLOAT -> INT        nearest, ties to even; NaN, infinite, too large fail
   -> DECIMAL(p,s)     nearest, ties away from zero (a FLOAT counts as its shortest decimal text); NaN, too large fail
