@@ -153,7 +153,7 @@ def render(story: Story, declared: Declared) -> str:
         head = f"{s.kind} {s.name}".rstrip()
         match s.kind:
             case "input":
-                body = [shown_event(e, declared) for e in s.events]
+                body = s.source or [shown_event(e, declared) for e in s.events]
             case "pushes":
                 body = [shown_line(line, declared.types_of(s.name)) for line in s.lines]
             case "rows" | "fails" | "explain":
