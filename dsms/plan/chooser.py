@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from dsms.plan.cost import Estimate, estimate, is_unbounded, keep_cost, process_cost
+from dsms.plan.demand import Demand, demand
 from dsms.plan.identity import by_value, width
 from dsms.plan.options import PlanOptions
 from dsms.plan.patterns import pattern, pattern_of
@@ -28,7 +29,6 @@ from dsms.sql import logical as lp
 
 MIN_PARTITIONS, MAX_PARTITIONS = 10, 4096
 ROWS_PER_PARTITION = 16
-BY_ARRIVAL = frozenset({"first", "last", "argmax", "argmin"})  # aggregates that ask which row is older
 
 OF_RESULT = frozenset({"output", "output + youngest", "window", "rows of each partition"})
 
@@ -42,19 +42,19 @@ class Chooser:
 
     stats: Statistics
     options: PlanOptions
-    _seen: dict[tuple[lp.Node, bool], Built] = field(default_factory=dict)
+    _seen: dict[tuple[lp.Node, Demand], Built] = field(default_factory=dict)
 
-    def build(self, node: lp.Node, aged: bool = False) -> Built:
-        """The node's physical plan and estimate.  `aged`: something above asks how old its rows are (see `ages`)."""
-        key = (node, aged)
+    def build(self, node: lp.Node, asked: Demand = Demand.PLACE) -> Built:
+        """The node's physical plan and estimate; `asked`: what those above ask of its rows."""
+        key = (node, asked)
         if key not in self._seen:
-            self._seen[key] = self._build(node, aged)
+            self._seen[key] = self._build(node, asked)
         return self._seen[key]
 
-    def _build(self, node: lp.Node, aged: bool) -> Built:
-        built = [self.build(c, ages(node, i, aged)) for i, c in enumerate(lp.children(node))]
+    def _build(self, node: lp.Node, asked: Demand) -> Built:
+        built = [self.build(c, demand(node, i, asked)) for i, c in enumerate(lp.children(node))]
         plans, sizes = tuple(p for p, _ in built), [e for _, e in built]
-        variant, notes = self._variant(node, plans, aged)
+        variant, notes = self._variant(node, plans, asked)
         label = pattern(node, [p.pattern for p in plans], variant)
         size = estimate(node, sizes, self.stats, variant)
         states = self._states(node, variant, plans, sizes, label, size)
@@ -68,7 +68,7 @@ class Chooser:
 
     # ------------------------------------------------------------ variants
 
-    def _variant(self, node: lp.Node, plans: Plans, aged: bool) -> tuple[str, tuple[str, ...]]:
+    def _variant(self, node: lp.Node, plans: Plans, asked: Demand) -> tuple[str, tuple[str, ...]]:
         match node:
             case lp.Window():
                 return self._window(node.spec), ()
@@ -77,7 +77,7 @@ class Chooser:
             case lp.JoinNRR():
                 return ("probe-stored", (STRICT_NRR,)) if plans[0].pattern is Pattern.STR else ("probe", ())
             case lp.Distinct():
-                return self._distinct(plans[0].pattern, aged)
+                return self._distinct(plans[0].pattern, asked)
             case lp.Output():
                 return ("view" if node.kind == "rstream" else "stream"), ()
             case _:
@@ -97,17 +97,17 @@ class Chooser:
             case _:
                 assert_never(spec.kind)
 
-    def _distinct(self, child: Pattern, aged: bool) -> tuple[str, tuple[str, ...]]:
+    def _distinct(self, child: Pattern, asked: Demand) -> tuple[str, tuple[str, ...]]:
         """δ* and input-storing hand a value on to a younger row, which those who ask for its age must not see."""
-        asked, strategy = self.options.distinct, self.options.strategy
+        wanted, strategy = self.options.distinct, self.options.strategy
         if child is Pattern.MON:
             return "delta-star", ()
-        must_count = aged or (child is Pattern.STR and asked != "input-storing")
-        if must_count or (strategy == "nt" and asked == "delta-star"):
-            refused = asked not in ("auto", "counting")
-            return "counting", ((f"{asked} is not possible here: counting is used",) if refused else ())
-        if asked != "auto":
-            return asked, ()
+        must_count = asked is Demand.AGE or (child is Pattern.STR and wanted != "input-storing")
+        if must_count or (strategy == "nt" and wanted == "delta-star"):
+            refused = wanted not in ("auto", "counting")
+            return "counting", ((f"{wanted} is not possible here: counting is used",) if refused else ())
+        if wanted != "auto":
+            return wanted, ()
         return {"upa": "delta-star", "direct": "input-storing", "nt": "counting"}[strategy], ()
 
     # ------------------------------------------------------------ states
@@ -210,25 +210,6 @@ VARIANTS: dict[type, str] = {
     lp.Append: "append",
     lp.Sort: "sort",
 }
-
-
-def ages(node: lp.Node, child: int, above: bool) -> bool:
-    """Whether something asks for the age or the birth of the rows of that child: then a row must not change hands.
-
-    A ⋈NRR reads its table at the row's birth, Append takes a birth for a new result; groups, DISTINCT and set
-    operations order their results by the oldest row.  Behind the right side of a semi-join or an EXCEPT nobody asks.
-    """
-    match node:
-        case lp.JoinNRR() | lp.Append() | lp.Distinct():
-            return True
-        case lp.GroupBy():
-            return bool(node.keys) or any(a.fn in BY_ARRIVAL for a in node.aggs)
-        case lp.SetOp():
-            return child == 0
-        case lp.SemiJoin():
-            return above and child == 0
-        case _:
-            return above
 
 
 def announced(phys: Phys) -> bool:

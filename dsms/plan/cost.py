@@ -26,8 +26,6 @@ from typing import assert_never
 from dsms.plan.physical import Pattern, State, Strategy
 from dsms.plan.statistics import (
     HORIZON,
-    TABLE_CHANGES,
-    TABLE_ROWS,
     Column,
     Statistics,
     column_of,
@@ -76,7 +74,7 @@ def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, varia
             rate = stats.rate(node.stream)
             return Estimate(rate, rate * HORIZON, math.inf, 0.0, stats.columns(node.stream))
         case lp.TableScan():
-            rows, changes = _table(node, stats)
+            rows, changes = stats.table(node.table)
             return Estimate(changes, rows, math.inf, 1.0, _capped(stats.columns(node.table), rows))
         case lp.Values():
             rows = float(len(node.rows))
@@ -111,11 +109,6 @@ def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, varia
             return inputs[0]
         case _:
             assert_never(node)
-
-
-def _table(node: lp.TableScan, stats: Statistics) -> tuple[float, float]:
-    name = node.table.name
-    return stats.rows.get(name, TABLE_ROWS), stats.changes.get(name, TABLE_CHANGES)
 
 
 def _capped(columns: Sequence[Column], size: float) -> tuple[Column, ...]:
@@ -186,7 +179,7 @@ def _after_keys(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estima
 
 
 def _join_nrr(node: lp.JoinNRR, child: Estimate, stats: Statistics) -> Estimate:
-    rows, _ = _table(node.table, stats)
+    rows, _ = stats.table(node.table.table)
     columns = _capped(stats.columns(node.table.table), rows)
     share = match_share(node.keys, child, columns) * selectivity(node.residual, child.columns + columns)
     each = max(rows * share, 1.0 if node.kind == "left" else 0.0)

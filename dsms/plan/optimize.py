@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from dsms.errors import InternalError
-from dsms.plan.chooser import Chooser, ages
+from dsms.plan.chooser import Chooser
+from dsms.plan.demand import demand
 from dsms.plan.identity import leaves
 from dsms.plan.patterns import pattern_of
 from dsms.plan.rules import RULES, Context, Rule
@@ -146,20 +147,7 @@ def below(node: lp.Node, child: int, ctx: Context) -> Context:
     there the id columns of different inputs lie in one.
     """
     ordered = ctx.ordered or isinstance(node, lp.Union)
-    return replace(ctx, ordered=ordered, free=_free(node, child, ctx.free))
-
-
-def _free(node: lp.Node, child: int, above: bool) -> bool:
-    """Whether nobody can tell which of equal rows of that child stands for them, or which is older."""
-    match node:
-        case lp.GroupBy():
-            return not ages(node, child, False)
-        case lp.SemiJoin() | lp.SetOp():
-            return child == 1 or (above and isinstance(node, lp.SemiJoin))
-        case lp.JoinNRR() | lp.Append() | lp.Output() | lp.Window():
-            return False
-        case _:
-            return above
+    return replace(ctx, ordered=ordered, asked=demand(node, child, ctx.asked))
 
 
 def positions(node: lp.Node, ctx: Context, path: Path = ()) -> Iterator[tuple[Path, lp.Node, Context]]:

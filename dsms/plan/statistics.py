@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from dsms.plan.exprs import COMPARISONS, MIRRORED
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import Call, Col, Expr, Lit
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import Kind
 
 RATE = 1.0  # rows/s of a stream: one tuple per link and time unit (Golab 2006, §3.6.1)
 DISTINCT = 100.0  # values of a column at once; BOOL has 2
@@ -69,15 +69,25 @@ class Statistics:
         """Rows per second, above zero."""
         return max(1e-6, self.rates.get(stream.name, RATE))
 
-    def columns(self, declared: StreamDef | TableDef) -> tuple[Column, ...]:
-        """What is known of the declared columns."""
-        return tuple(self._column((declared.name, i), f.type) for i, f in enumerate(declared.schema))
+    def table(self, table: TableDef) -> tuple[float, float]:
+        """(rows, changes per second) of a table."""
+        return max(1.0, self.rows.get(table.name, TABLE_ROWS)), max(0.0, self.changes.get(table.name, TABLE_CHANGES))
 
-    def _column(self, key: Key, type_: Type) -> Column:
-        usual = 2.0 if type_.kind is Kind.BOOL else DISTINCT
-        return Column(
-            max(1.0, self.distinct.get(key, usual)), self.common.get(key, ()), self.nulls.get(key, NULLS), key
-        )
+    def columns(self, declared: StreamDef | TableDef) -> tuple[Column, ...]:
+        """What is known of the declared columns.  A primary key of one column has as many values as rows."""
+        unique = declared.key if isinstance(declared, TableDef) and len(declared.key) == 1 else ()
+        out = []
+        for i, field_ in enumerate(declared.schema):
+            usual = 2.0 if field_.type.kind is Kind.BOOL else DISTINCT
+            if i in unique:
+                assert isinstance(declared, TableDef)
+                usual = self.table(declared)[0]
+            out.append(self._column((declared.name, i), usual))
+        return tuple(out)
+
+    def _column(self, key: Key, usual: float) -> Column:
+        distinct = max(1.0, self.distinct.get(key, usual))
+        return Column(distinct, self.common.get(key, ()), self.nulls.get(key, NULLS), key)
 
     def overlap(self, left: Column, right: Column) -> float:
         """Share of the left column's values that also occur on the right.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dsms.plan.demand import Demand
 from dsms.plan.exprs import identity_exprs, remap
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
@@ -19,14 +20,19 @@ class Context:
     """What a rule may know of a node's surroundings.
 
     ordered  this is (part of) a branch of a union: the order of the id columns must not change
-    free     nothing above can tell which of several equal rows stands for them, or which came first
+    asked    what those above ask of the rows beyond their values
     build    the physical plan that a logical (sub-)tree would get, with its cost
     """
 
     options: PlanOptions
     build: Callable[[lp.Node], Phys]
     ordered: bool = False
-    free: bool = False
+    asked: Demand = Demand.PLACE
+
+    @property
+    def free(self) -> bool:
+        """Nobody above can tell which of several equal rows stands for them, or which came first."""
+        return self.asked is Demand.NOTHING
 
 
 Apply = Callable[[lp.Node, Context], lp.Node]
