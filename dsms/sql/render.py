@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from dsms.sql import ast, printer
-from dsms.sql.expr import Col, Expr, columns, conjuncts
+from dsms.sql.expr import Col, Expr, columns, conjuncts, walk
 from dsms.sql.logical import (
     Append,
     Distinct,
@@ -170,6 +170,8 @@ class _Renderer:
                 return self._select(node)
             case Project():
                 block = self._upto(node.child, Stage.HAVING)
+                if not _same_grouping(node):
+                    block = self._subquery(node.child, block)
                 return replace(block, items=[unbind(e, block.items) for e in node.exprs], stage=Stage.PROJECT)
             case Join() | JoinNRR():
                 return self._join(node)
@@ -365,6 +367,22 @@ def _not_a_position(expr: ast.Expr) -> ast.Expr:
 
 def _is_prefix(exprs: Sequence[Expr]) -> bool:
     return all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs))
+
+
+def _same_grouping(node: Project) -> bool:
+    """Would the binder find the aggregates of the grouping below in the order they have, and all of them?"""
+    below, having = node.child, None
+    if isinstance(below, Select):
+        below, having = below.child, below.predicate
+    if not isinstance(below, GroupBy):
+        return True
+    first, last = len(below.keys), len(below.schema)
+    for split in range(len(node.exprs), -1, -1):  # what only ORDER BY needs is bound after HAVING
+        exprs = [*node.exprs[:split], *([having] if having else []), *node.exprs[split:]]
+        used = [part.index for e in exprs for part in walk(e) if isinstance(part, Col) and part.index >= first]
+        if list(dict.fromkeys(used)) == list(range(first, last)) and (used or below.keys):
+            return True
+    return False
 
 
 def _has_internal(node: Node) -> bool:

@@ -85,13 +85,13 @@ def _inner(select: ast.Select) -> ast.Select:
     for argument in arguments:
         if argument.operand not in operands:
             operands.append(argument.operand)
-    items = tuple(_named(_swapped(i, operands), i) for i in select.items)
-    having = None if select.having is None else _swapped(select.having, operands)
+    items = tuple(_named(_swapped(i), i) for i in select.items)
+    having = None if select.having is None else _swapped(select.having)
     for node in [*items, *([having] if having is not None else [])]:
-        _only_results(node)
+        _only_results(node, {to_sql(o) for o in operands})
     inner = replace(
         select,
-        items=tuple(ast.SelectItem(o, _result(i)) for i, o in enumerate(operands)),
+        items=tuple(ast.SelectItem(o, _result(o)) for o in operands),
         having=None,
         distinct=False,
         output=ast.Output(ast.OutputKind.ISTREAM, pos=first.pos),
@@ -100,17 +100,18 @@ def _inner(select: ast.Select) -> ast.Select:
     return replace(select, items=items, from_=(source,), where=None, having=having, window=None)
 
 
-def _result(i: int) -> ast.Ident:
-    return ast.Ident(f"Wstream {i + 1}", True)
+def _result(operand: ast.Expr) -> ast.Ident:
+    """The inner column that holds an operand's results: called by its text."""
+    return ast.Ident(to_sql(operand), True)
 
 
-def _swapped(node: Any, operands: list[ast.Expr]) -> Any:
+def _swapped(node: Any) -> Any:
     """The node with every Wstream argument replaced by the column of its result."""
 
     def swap(part: ast.Node) -> ast.Node | None:
         if not isinstance(part, ast.WstreamArg):
             return None
-        return ast.ColumnRef(_result(operands.index(part.operand)), pos=part.pos)
+        return ast.ColumnRef(_result(part.operand), pos=part.pos)
 
     return replaced(node, swap)
 
@@ -123,9 +124,9 @@ def _named(item: ast.SelectItem | ast.StarItem, original: ast.SelectItem | ast.S
     return item if item.alias is not None else replace(item, alias=ast.Ident(to_sql(original.expr), True))
 
 
-def _only_results(node: ast.Node) -> None:
+def _only_results(node: ast.Node, results: set[str]) -> None:
     for part in ast.walk(node):
-        if isinstance(part, ast.ColumnRef) and not part.name.text.startswith("Wstream "):
+        if isinstance(part, ast.ColumnRef) and part.name.text not in results:
             message = (
                 f"beside an aggregate over Wstream, column `{part.name.text}` can't be read: only results are windowed"
             )
