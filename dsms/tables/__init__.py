@@ -1,0 +1,1 @@
+"""Tables whose rows have versions: changed by statements, read as of an instant, followed by retroactive joins."""

@@ -1,0 +1,116 @@
+"""Primary keys: which are taken, which may never come again, and whether a statement keeps to that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.errors import UsageError
+from dsms.intake.values import shown
+from dsms.sql.catalog import TableDef
+from dsms.state.columns import Column, column_store
+from dsms.state.intern import Intern
+from dsms.state.vec import Vec
+
+FREE, TAKEN, DEAD = 0, 1, 2
+
+
+@dataclass(slots=True)
+class Keys:
+    """The state of every key value that is or was: one small number per interned code."""
+
+    definition: TableDef
+    intern: Intern = field(init=False)
+    state: Vec = field(default_factory=lambda: Vec(np.int8))
+    graves: list[Column] = field(init=False)  # the values of dead keys
+    buried: int = 0
+
+    def __post_init__(self) -> None:
+        self.intern = Intern(len(self.definition.key))
+        self.graves = [column_store(self.definition.schema[i].type.arrow) for i in self.definition.key]
+
+    def check_insert(self, cols: Sequence[pa.Array]) -> None:
+        """New rows (all columns): their keys must be free and different.  Raises UsageError DS521, DS522."""
+        key = self._of(cols)
+        codes = self._codes(key)
+        self._refuse_repeats(codes, key)
+        now = self.state.view[codes]
+        self._refuse(now == TAKEN, key, "DS521", "is there already", "UPDATE it, or DELETE it first")
+        self._refuse_dead(now == DEAD, key)
+
+    def check_update(self, old: Sequence[pa.Array], new: Sequence[pa.Array]) -> None:
+        """Rows that change from `old` to `new` at once.  Keys may be exchanged in a retroactive table only."""
+        key = self._of(new)
+        before, after = self._codes(self._of(old)), self._codes(key)
+        self._refuse_repeats(after, key)
+        changed = before != after
+        taken = self.state.view[after] == TAKEN
+        if self.definition.retroactive:
+            taken &= ~np.isin(after, before)
+        self._refuse(changed & taken, key, "DS521", "is there already", None)
+        self._refuse_dead(changed & (self.state.view[after] == DEAD), key)
+
+    def apply(self, deleted: Sequence[pa.Array], inserted: Sequence[pa.Array]) -> None:
+        """Rows with these keys (key columns) are gone and there.  One that only went is dead if the table is
+        non-retroactive."""
+        gone, come = self._codes(deleted), self._codes(inserted)
+        self.state.view[gone] = FREE if self.definition.retroactive else DEAD
+        self.state.view[come] = TAKEN
+        if not self.definition.retroactive:
+            self._dig(deleted, self.state.view[gone] == DEAD)
+        used = self.state.view != FREE
+        if self.intern.wants_purge(int(np.count_nonzero(used))):
+            self.intern.purge(used)
+
+    def bury(self, key: Sequence[pa.Array]) -> None:
+        """Keys that died before (when a table is loaded)."""
+        codes = self._codes(key)  # may replace what `view` shows
+        self.state.view[codes] = DEAD
+        self._dig(key, np.ones(len(key[0]), np.bool_))
+
+    def dead(self) -> tuple[pa.Array, ...]:
+        """The keys that may not come again, as key columns."""
+        return tuple(g.gather(np.arange(self.buried)) for g in self.graves)
+
+    def _dig(self, key: Sequence[pa.Array], which: np.ndarray) -> None:
+        mask = pa.array(which)
+        for grave, col in zip(self.graves, key, strict=True):
+            grave.append(col.filter(mask))
+        self.buried += int(np.count_nonzero(which))
+
+    @property
+    def nbytes(self) -> int:
+        return self.intern.nbytes + self.state.nbytes + sum(g.nbytes for g in self.graves)
+
+    def _of(self, cols: Sequence[pa.Array]) -> list[pa.Array]:
+        return [cols[i] for i in self.definition.key]
+
+    def _codes(self, key: Sequence[pa.Array]) -> np.ndarray:
+        codes = self.intern.codes(key, len(key[0]))
+        self.state.extend_fill(self.intern.capacity - self.state.n, FREE)
+        return codes
+
+    def _refuse_repeats(self, codes: np.ndarray, key: Sequence[pa.Array]) -> None:
+        again = np.ones(len(codes), np.bool_)
+        again[np.unique(codes, return_index=True)[1]] = False
+        self._refuse(again, key, "DS521", "would come twice", None)
+
+    def _refuse_dead(self, dead: np.ndarray, key: Sequence[pa.Array]) -> None:
+        hint = (
+            "results that were joined with the old row may still be in use: take a new key, or declare the table "
+            "without NON RETROACTIVE"
+        )
+        self._refuse(dead, key, "DS522", "was deleted, and a key of a NON RETROACTIVE table is never used again", hint)
+
+    def _refuse(self, bad: np.ndarray, key: Sequence[pa.Array], code: str, what: str, hint: str | None) -> None:
+        if not bad.any():
+            return
+        row = int(np.argmax(bad))
+        names = ", ".join(self.definition.schema[i].name for i in self.definition.key)
+        values = ", ".join(shown(col[row].as_py()) for col in key)
+        more = f" (and {int(bad.sum()) - 1} more)" if bad.sum() > 1 else ""
+        message = f"table {self.definition.name}: key {names} = {values} {what}{more}; nothing was changed"
+        raise UsageError(code, message, hint=hint)

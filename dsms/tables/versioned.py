@@ -1,0 +1,282 @@
+"""A table with versions.
+
+Each row version lives over [born, ended): it is read by stream tuples with a timestamp in that span, both for the
+non-retroactive join (as of the tuple) and, through the log, for the retroactive one (Golab 2006, §3.3.1).  A change
+counts from its own instant on, that instant included.
+
+A statement is checked as a whole (`inserting`, `updating`, `deleting` change nothing and return a `Change`), then
+stored by whoever stores, then applied: a failing one leaves nothing.
+State: the versions until every clock has passed their end (`forget`); for non-retroactive tables the deleted keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.errors import UsageError
+from dsms.intake.values import instant_text
+from dsms.sql.catalog import TableDef
+from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT
+from dsms.state.batch import Batch, in_order
+from dsms.state.columns import Column, column_store
+from dsms.state.vec import Vec
+from dsms.tables.changes import Change, Entry, Log, Snapshot
+from dsms.tables.index import AsOfIndex
+from dsms.tables.keys import Keys
+
+Evaluator = Callable[[Sequence[pa.Array], int], pa.Array]  # (columns, rows) -> a column; a NULL predicate is no match
+_COMPACT_FROM = 256  # ended versions; fewer are left lying
+
+
+class VersionedTable:
+    """The rows of one declared table.  Not thread-safe: the engine's thread calls it."""
+
+    def __init__(self, definition: TableDef) -> None:
+        self.definition = definition
+        self.next_version = 0
+        self.last_change = ALWAYS
+        self._keys = Keys(definition) if definition.key else None
+        self._columns: list[Column] = [column_store(f.type.arrow) for f in definition.schema]
+        self._version, self._born, self._ended = Vec(), Vec(), Vec()
+        self._log = Log()
+        self._droppable = 0
+        self._indices: dict[tuple[int, ...], AsOfIndex] = {}
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def instant(self, at: int | None, newest: int, completed: int) -> int:
+        """When a change happens: `at` if the statement says so, else at the newest event time accepted on any stream.
+
+        newest     that event time (ALWAYS: none)
+        completed  the furthest clock of a query that reads this table (ALWAYS: none has started; FOREVER - 1 and more:
+                   its inputs have ended, and it does not count).  Answers up to there were given, so a change comes
+                   after.
+        Never before the last change.  Raises UsageError DS523 for an AT that can't be.
+        """
+        given = completed if completed < FOREVER - 1 else ALWAYS
+        if at is None:
+            return max(newest, self.last_change, given + 1 if given != ALWAYS else ALWAYS)
+        name = self.definition.name
+        if not MIN_INSTANT <= at <= MAX_INSTANT:
+            raise UsageError("DS523", f"AT {at} µs lies outside the years 0001-9999")
+        if at < self.last_change:
+            message = f"table {name} can't change AT {instant_text(at)}: it changed at {instant_text(self.last_change)}"
+            raise UsageError("DS523", message, hint="changes of a table are made in the order of their instants")
+        if given != ALWAYS and at <= given:
+            message = f"table {name} can't change AT {instant_text(at)}: answers up to {instant_text(given)} were given"
+            raise UsageError("DS523", message, hint=f"the earliest possible instant is {instant_text(given + 1)}")
+        return at
+
+    def inserting(self, columns: Sequence[pa.Array], at: int) -> Change:
+        """INSERT: physical columns of equal length in schema order.  Raises UsageError DS520-DS522."""
+        self._check_nulls(columns)
+        if self._keys:
+            self._keys.check_insert(columns)
+        return Change(at, np.empty(0, np.int64), tuple(columns), self.next_version, len(columns[0]))
+
+    def deleting(self, predicate: Evaluator | None, at: int) -> Change:
+        """DELETE of the current rows for which `predicate` is true (None: all)."""
+        slots, cols = self._matching(predicate)
+        none = tuple(c.slice(0, 0) for c in cols)
+        return Change(at, self._version.view[slots], none, self.next_version, len(slots))
+
+    def updating(self, assignments: Mapping[int, Evaluator], predicate: Evaluator | None, at: int) -> Change:
+        """UPDATE: columns (schema positions) get the values of expressions over the old row.  Raises DS520-DS522."""
+        slots, old = self._matching(predicate)
+        new = tuple(assignments[i](old, len(slots)) if i in assignments else c for i, c in enumerate(old))
+        self._check_nulls(new)
+        if self._keys:
+            self._keys.check_update(old, new)
+        return Change(at, self._version.view[slots], new, self.next_version, len(slots))
+
+    def apply(self, change: Change) -> None:
+        """Make a change that was just prepared (or is read back in order)."""
+        if not change.rows:
+            return
+        gone, new = self._slots(change.deleted), change.new
+        if self._keys:
+            self._keys.apply(self._gather(gone, self.definition.key), self._key_of(change.inserted))
+        self._ended.view[gone] = change.at
+        self._append(change.inserted, new, np.full(len(new), change.at), np.full(len(new), FOREVER))
+        self._log.add(Entry(change.at, change.deleted, new))
+        self.next_version += len(new)
+        self.last_change = change.at
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Current rows."""
+        return int(np.count_nonzero(self._ended.view == FOREVER))
+
+    def state(self, upto: int = FOREVER) -> Batch:
+        """The rows as of the instant `upto` as inserts at ALWAYS, by version; FOREVER: with all changes made so far.
+
+        Read on with `changes` from `cursor(upto)`."""
+        slots = self._as_of(upto)
+        ts = np.full(len(slots), ALWAYS, np.int64)
+        return Batch(ts, None, None, (self._version.view[slots],), self._gather(slots))
+
+    def cursor(self, upto: int = FOREVER) -> int:
+        """Where a reader of `state(upto)` reads on."""
+        return self._log.after(upto)
+
+    def changes(self, cursor: int, upto: int) -> tuple[Batch, int]:
+        """Inserts and deletions from `cursor` on with instants <= `upto`, in batch order, and the next cursor."""
+        entries = self._log.read(cursor, upto)
+        parts = [(e.at, sign, v) for e in entries for sign, v in ((-1, e.deleted), (1, e.inserted))]
+        version = np.concatenate([v for *_, v in parts]) if parts else np.empty(0, np.int64)
+        counts = [len(v) for *_, v in parts]
+        ts = np.repeat(np.array([at for at, *_ in parts], np.int64), counts)
+        sign = np.repeat(np.array([s for _, s, _ in parts], np.int8), counts)
+        slots = self._slots(version)
+        real = self._told(version, slots)
+        batch = Batch(ts[real], None, sign[real], (version[real],), self._gather(slots[real]))
+        return in_order(batch), max(cursor, self._log.dropped) + len(entries)
+
+    def _told(self, version: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Events worth telling (mask): not those of a version whose beginning and end at one instant are both here."""
+        brief = self._born.view[slots] == self._ended.view[slots]
+        seen, count = np.unique(version[brief], return_counts=True)
+        return ~(brief & np.isin(version, seen[count == 2]))
+
+    def next_change(self, cursor: int) -> int:
+        """The instant of the next change for a reader at `cursor`; FOREVER if none is known."""
+        return self._log.next_at(cursor)
+
+    def probe(
+        self, cols: Sequence[pa.Array], key_columns: tuple[int, ...], ts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """For each probe row the versions whose `key_columns` equal its `cols` and that were current at its `ts`.
+
+        `cols` have the physical types of the key columns; no key columns: every version current then.  Returns (probe
+        row, version) pairs, int64, by row and then version.  NULLs never match.  Versions are valid for `gather` until
+        `forget` has passed their end.
+        """
+        index = self._indices.get(key_columns)
+        if index is None:
+            unique = bool(self.definition.key) and set(self.definition.key) <= set(key_columns)
+            index = self._indices[key_columns] = AsOfIndex(key_columns, unique)
+        behind = np.arange(index.link.n, self._version.n, dtype=np.int64)
+        if len(behind):
+            index.extend(self._gather(behind, key_columns), len(behind))
+        rows, slots = index.probe(cols, ts, self._born.view, self._ended.view)
+        return rows, self._version.view[slots]
+
+    def gather(self, versions: np.ndarray, columns: Sequence[int] | None = None) -> tuple[pa.Array, ...]:
+        """The values of these versions (any order, repeats allowed): all columns, or those at the given positions."""
+        return self._gather(self._slots(versions), columns)
+
+    # -- upkeep -------------------------------------------------------------------------------------------------------
+
+    def forget(self, upto: int) -> None:
+        """Every clock has passed `upto`: nobody will probe at or before it, nor read changes up to it."""
+        self._droppable += sum(len(e.deleted) for e in self._log.forget(upto))
+        if self._droppable >= _COMPACT_FROM and 2 * self._droppable >= self._version.n:
+            self._compact()
+
+    def snapshot(self) -> Snapshot:
+        """Everything, to be stored."""
+        self._compact()
+        slots = np.arange(self._version.n)
+        dead = self._keys.dead() if self._keys else ()
+        return Snapshot(
+            columns=self._gather(slots),
+            version=self._version.view.copy(),
+            born=self._born.view.copy(),
+            ended=self._ended.view.copy(),
+            dead_keys=dead,
+            next_version=self.next_version,
+            last_change=self.last_change,
+            forgotten=self._log.forgotten,
+        )
+
+    @classmethod
+    def restored(cls, definition: TableDef, snapshot: Snapshot | None, changes: Sequence[Change]) -> VersionedTable:
+        """A table as it was stored: a snapshot (None: empty) and the changes since."""
+        table = cls(definition)
+        if snapshot is not None:
+            table._load(snapshot)
+        for change in changes:
+            table.apply(change)
+        return table
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about."""
+        vecs = self._version.nbytes + self._born.nbytes + self._ended.nbytes + sum(c.nbytes for c in self._columns)
+        return vecs + (self._keys.nbytes if self._keys else 0) + sum(i.nbytes for i in self._indices.values())
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _key_of(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        return [columns[i] for i in self.definition.key]
+
+    def _check_nulls(self, columns: Sequence[pa.Array]) -> None:
+        for i, (field, col) in enumerate(zip(self.definition.schema, columns, strict=True)):
+            if col.null_count and (not field.nullable or i in self.definition.key):
+                what = "PRIMARY KEY" if i in self.definition.key else "NOT NULL"
+                message = f"table {self.definition.name}: column {field.name} is {what} and can't be NULL"
+                raise UsageError("DS520", f"{message}; nothing was changed")
+
+    def _matching(self, predicate: Evaluator | None) -> tuple[np.ndarray, tuple[pa.Array, ...]]:
+        """Slots and values of the current rows that satisfy the predicate."""
+        slots = np.flatnonzero(self._ended.view == FOREVER)
+        cols = self._gather(slots)
+        if predicate is None:
+            return slots, cols
+        hit = predicate(cols, len(slots)).fill_null(False)
+        return slots[hit.to_numpy(zero_copy_only=False)], tuple(c.filter(hit) for c in cols)
+
+    def _as_of(self, upto: int) -> np.ndarray:
+        if upto == FOREVER:
+            return np.flatnonzero(self._ended.view == FOREVER)
+        known = max(upto, self._log.forgotten)
+        return np.flatnonzero((self._born.view <= known) & (known < self._ended.view))
+
+    def _slots(self, versions: np.ndarray) -> np.ndarray:
+        """Where the versions stand: ascending, and without gaps as long as nothing was dropped in between."""
+        count = self._version.n
+        if not count:
+            return versions
+        first = int(self._version.view[0])
+        if int(self._version.view[-1]) - first == count - 1:
+            return versions - first
+        return np.searchsorted(self._version.view, versions)
+
+    def _gather(self, slots: np.ndarray, columns: Sequence[int] | None = None) -> tuple[pa.Array, ...]:
+        chosen = range(len(self._columns)) if columns is None else columns
+        return tuple(self._columns[i].gather(slots) for i in chosen)
+
+    def _append(self, cols: Sequence[pa.Array], version: np.ndarray, born: np.ndarray, ended: np.ndarray) -> None:
+        for store, col in zip(self._columns, cols, strict=True):
+            store.append(col)
+        for vec, values in ((self._version, version), (self._born, born), (self._ended, ended)):
+            vec.extend(values)
+
+    def _compact(self) -> None:
+        """Drop the versions that ended at an instant that is forgotten."""
+        keep = np.flatnonzero(self._ended.view > self._log.forgotten)
+        self._droppable = 0
+        if len(keep) == self._version.n:
+            return
+        for column in self._columns:
+            column.keep(keep)
+        for vec in (self._version, self._born, self._ended):
+            vec.keep(keep)
+        for index in self._indices.values():
+            index.clear()
+
+    def _load(self, snap: Snapshot) -> None:
+        self._append(snap.columns, snap.version, snap.born, snap.ended)
+        self.next_version, self.last_change = snap.next_version, snap.last_change
+        self._log.forgotten = snap.forgotten
+        current = self._gather(np.flatnonzero(snap.ended == FOREVER))
+        if self._keys:
+            self._keys.bury(snap.dead_keys)
+            self._keys.apply(self._key_of(tuple(c.slice(0, 0) for c in current)), self._key_of(current))
+        for at in np.unique(np.concatenate((snap.born, snap.ended))).tolist():
+            if snap.forgotten < at < FOREVER:
+                self._log.add(Entry(at, snap.version[snap.ended == at], snap.version[snap.born == at]))
