@@ -61,7 +61,6 @@ CODES: dict[str, str] = {
     "DS315": "INTERNAL windows with negation",
     "DS316": "INTERNAL windows mixed with windows whose rows leave unpredictably",
     "DS317": "a query-level WINDOW that meets no stream, or one that has its window",
-    "DS330": "PARTITION BY something other than columns",
     # rules: queries
     "DS318": "ORDER BY or LIMIT on a continuous query",
     "DS319": "ORDER BY or LIMIT inside of a query",

@@ -371,9 +371,9 @@ def _is_prefix(exprs: Sequence[Expr]) -> bool:
 
 def _same_grouping(node: Project) -> bool:
     """Would the binder find the aggregates of the grouping below in the order they have, and all of them?"""
-    below, having = node.child, None
-    if isinstance(below, Select):
-        below, having = below.child, below.predicate
+    below = node.child
+    having = below.predicate if isinstance(below, Select) else None
+    below = below.child if isinstance(below, Select) else below
     if not isinstance(below, GroupBy):
         return True
     first, last = len(below.keys), len(below.schema)

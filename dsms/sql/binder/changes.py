@@ -103,8 +103,8 @@ def _targets(statement: ast.Insert, table: TableDef) -> list[int]:
     if not statement.columns:
         return list(range(len(table.schema)))
     found = [column_index(table.schema, name, "INSERT") for name in statement.columns]
-    for i, name in zip(found, statement.columns, strict=True):
-        if found.count(i) > 1:
+    for at, name in enumerate(statement.columns):
+        if found[at] in found[:at]:
             raise error("DS212", f"column `{name.text}` is named twice", name, "name each column once")
     return found
 

@@ -56,8 +56,8 @@ def bind_create_table(statement: ast.CreateTable, catalog: Catalog, sql: str = "
         return taken
     schema = _schema(statement.columns)
     key = [column_index(schema, name, "PRIMARY KEY") for name in statement.primary_key]
-    for i, name in zip(key, statement.primary_key, strict=True):
-        if key.count(i) > 1:
+    for at, name in enumerate(statement.primary_key):
+        if key[at] in key[:at]:
             raise error("DS226", f"PRIMARY KEY names `{name.text}` twice", name, "name each key column once")
     check_options(statement.options, "table")
     fields = [Field(f.name, f.type, None, f.nullable and i not in key) for i, f in enumerate(schema)]
@@ -128,7 +128,7 @@ def _timestamp(by: ast.TimestampBy | None, schema: Schema) -> tuple[int | None, 
     if column.type == TIMESTAMP:
         if by.unit is not None:
             hint = "leave UNIT out: it is for INT columns"
-            raise error("DS224", f"{column.name} is a TIMESTAMP, whose unit is known", by, hint)
+            raise error("DS224", f"{column.name} is a TIMESTAMP, whose unit is known", by.column, hint)
         return index, None
     if column.type != INT:
         message = f"TIMESTAMP BY needs a TIMESTAMP or INT column, and {column.name} is {column.type}"
@@ -136,7 +136,7 @@ def _timestamp(by: ast.TimestampBy | None, schema: Schema) -> tuple[int | None, 
     if by.unit not in UNITS:
         got = "none is given" if by.unit is None else f"{by.unit} is none"
         message = f"{column.name} is INT: it needs a UNIT, and {got}"
-        raise error("DS224", message, by, f"write TIMESTAMP BY {column.name} UNIT s (or ms, us, ns)")
+        raise error("DS224", message, by.column, f"write TIMESTAMP BY {column.name} UNIT s (or ms, us, ns)")
     return index, by.unit
 
 

@@ -219,7 +219,7 @@ def function_error(failure: FunctionError, name: str, types: Sequence[Type], at:
     if failure.kind == "types" and sign is not None:
         shown = f" {sign} ".join(str(t) for t in types) if len(types) > 1 else f"{sign}{types[0]}"
         return error("DS208", f"{shown} is not possible", at, _conversion_hint(types))
-    if failure.kind == "types" and name in ("case", "coalesce", "in", "greatest", "least", "nullif"):
+    if failure.kind == "types" and name.casefold() in ("case", "coalesce", "in", "greatest", "least", "nullif"):
         kinds = ", ".join(dict.fromkeys(str(t) for t in types))
         message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
         return error("DS208", message, at, _conversion_hint(types))
@@ -293,7 +293,7 @@ def _extract(env: Env, node: ast.FuncCall) -> Expr:
         raise error("DS207", "EXTRACT expects a field and a value", node, "write EXTRACT(HOUR FROM t)")
     name = field.value.casefold()
     if name not in functions.EXTRACT_FIELDS:
-        hint = suggest(name, functions.EXTRACT_FIELDS, "fields")
+        hint = suggest(name, functions.EXTRACT_FIELDS, "fields") or ", ".join(functions.EXTRACT_FIELDS)
         raise error("DS206", f"EXTRACT knows no field `{field.value}`", field, hint)
     return call(name, [bind(env, a) for a in node.args[1:]], node)
 

@@ -100,6 +100,7 @@ class _FromBinder:
         self.ctx, self.block, self.window, self.beyond = ctx, block, window, beyond
         self.width = 0
         self.windowed = 0
+        self.left: tuple[Scope, ...] = ()  # items so far, which a subquery in FROM does not see
 
     def item(self, item: ast.FromItem) -> tuple[Group, Scope]:
         match item:
@@ -114,6 +115,7 @@ class _FromBinder:
     def _leaf(self, node: Node, scope: Scope, at: ast.Node, table: bool = False) -> tuple[Group, Scope]:
         virtual = tuple(range(self.width, self.width + len(node.schema)))
         scope = scope.shifted(self.width)
+        self.left += (scope,)
         self.width += len(node.schema)
         return Group([Leaf(node, virtual, at, table)]), scope
 
@@ -163,7 +165,7 @@ class _FromBinder:
         return self._leaf(scan, relation_scope(table.schema, alias, table.name), ref, not table.retroactive)
 
     def _subquery(self, ref: ast.SubqueryRef) -> tuple[Group, Scope]:
-        bound = self.ctx.bind_query(self.ctx, ref.query, beyond=self.beyond)
+        bound = self.ctx.bind_query(self.ctx, ref.query, beyond=(*self.left, *self.beyond))
         alias = ref.alias.text if ref.alias else None
         schema = bound.schema(alias)
         node = relabel(bound.node, schema)
@@ -391,7 +393,7 @@ def _check_preserved(outer: Outer, side: Group, name: str) -> None:
             "is only read when a stream row arrives"
         )
         hint = f"put the stream on the kept side, or declare {table} without NON RETROACTIVE"
-        raise error("DS323", message, outer.at, hint)
+        raise error("DS323", message, leaf.at, hint)
 
 
 def select_over(built: Built, conditions: list[Expr]) -> Built:

@@ -47,8 +47,6 @@ def check_options(options: Sequence[ast.Option], on: str) -> tuple[tuple[str, Op
         if name not in known:
             hint = suggest(name, known, f"options of a {on}")
             raise error("DS214", f"unknown option `{option.name.text}`", option.name, hint)
-        if name in out:
-            raise error("DS215", f"option {name} is given twice", option.name, "leave one of them out")
         out[name] = _value(name, OPTIONS[name], option)
     return tuple(out.items())
 

@@ -123,7 +123,7 @@ def _ambiguous(ref: ast.ColumnRef, found: Sequence[Column]) -> Exception:
     owners = [f"{c.aliases[0]}.{c.name}" for c in found if c.aliases]
     hint = f"write {' or '.join(owners)}" if owners else "give the columns different names with AS"
     message = f"column {_quote(ref.name.text)} is ambiguous: {len(found)} columns have that name"
-    return error("DS202", message, ref, hint)
+    return error("DS202", message, ref.name, hint)
 
 
 def _unknown(scope: Scope, ref: ast.ColumnRef) -> Exception:
@@ -140,7 +140,7 @@ def _unknown(scope: Scope, ref: ast.ColumnRef) -> Exception:
         hint = "there is no FROM clause; text is written 'in single quotes'"
     elif ref.table is None and (hint is None or "did you mean" not in hint):
         hint = "; ".join(p for p in (hint, f"for text write '{ref.name.text}'") if p)
-    return error("DS201", f"unknown column {_quote(shown)}", ref, hint)
+    return error("DS201", f"unknown column {_quote(shown)}", ref.name, hint)
 
 
 def _out_of_reach(ref: ast.ColumnRef) -> Exception:
