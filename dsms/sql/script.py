@@ -48,6 +48,7 @@ def pieces(text: str) -> Iterator[Piece]:
     if len(text) > MAX_LENGTH:
         raise QueryError("DS105", f"the script has {len(text)} characters, and {MAX_LENGTH} is the limit",
                          hint="send it in parts; rows are better loaded with ingest or `dsms load`")  # fmt: skip
+    _check_characters(text)
     start, line, column, depth, blank = 0, 1, 1, 0, True
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
@@ -67,6 +68,16 @@ def pieces(text: str) -> Iterator[Piece]:
         blank = blank and kind == "skip"
     if not blank:
         yield Piece(text[start:], line, column, False)
+
+
+def _check_characters(text: str) -> None:
+    """Half characters (lone surrogates) can't be stored or sent on, not even inside a string."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        place = Piece(text, 1, 1, False).place(error.start)
+        shown = f"U+{ord(text[error.start]):04X}"
+        raise QueryError("DS104", f"{shown} is no character: the text was not decoded as UTF-8", *place) from None
 
 
 def _unclosed(piece: Piece, offset: int, mark: str) -> QueryError:

@@ -10,18 +10,8 @@ from lark import Token
 from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
 from dsms.sql.build.expressions import Expressions
-from dsms.sql.build.rules import Clause, Parts, clause, listed, node, only, place_of, rule, token_rule, word
+from dsms.sql.build.rules import Clause, Parts, clause, listed, node, only, place_of, rule, token_rule
 from dsms.sql.literals import bad
-
-_OUTPUT = {
-    "ISTREAM": (ast.OutputKind.ISTREAM, False),
-    "DSTREAM": (ast.OutputKind.DSTREAM, False),
-    "RSTREAM": (ast.OutputKind.RSTREAM, False),
-    "WSTREAM": (ast.OutputKind.WSTREAM, False),
-    "ISTREAM_RESTORE": (ast.OutputKind.ISTREAM, True),
-    "RSTREAM_RESTORE": (ast.OutputKind.RSTREAM, True),
-    "WSTREAM_RESTORE": (ast.OutputKind.WSTREAM, True),
-}
 
 
 def once(clauses: tuple[Clause, ...]) -> dict[str, Clause]:
@@ -129,20 +119,23 @@ class Queries(Windows):
     select_items = listed
     select_item = node(ast.SelectItem)
     star = table_star = node(ast.StarItem)
-    output_function = word
+
+    def output_function(self, parts: Parts) -> ast.Output:
+        kind, _, restore = parts[0].type.partition("_")
+        return ast.Output(ast.OutputKind(kind.title()), bool(restore), pos=place_of(parts))
+
     where = having = only
     from_clause = group_by = order_by = listed
 
     @rule
-    def output(self, pos: Pos, function: str, distinct: bool | None, items: tuple[Any, ...], window: Any) -> Any:
-        kind, restore = _OUTPUT[function]
-        if window is None and kind is ast.OutputKind.WSTREAM and not restore:
+    def output(self, pos: Pos, output: ast.Output, distinct: bool | None, items: tuple[Any, ...], window: Any) -> Any:
+        if window is None and output.kind is ast.OutputKind.WSTREAM and not output.restore:
             raise bad("DS108", pos, "Wstream is a window over the output, and its window is missing",
                       "for example Wstream(*)[ROWS 10]")  # fmt: skip
-        if window is not None and kind is not ast.OutputKind.WSTREAM:
-            raise bad("DS108", window.pos, f"only Wstream takes a window, {kind} does not",
+        if window is not None and output.kind is not ast.OutputKind.WSTREAM:
+            raise bad("DS108", window.pos, f"only Wstream takes a window, {output.kind} does not",
                       "put the window behind the stream in FROM")  # fmt: skip
-        return ast.Output(kind, restore, window, pos=pos), bool(distinct), items
+        return replace(output, window=window), bool(distinct), items
 
     @rule
     def select(self, pos: Pos, distinct: bool | None, what: Any, from_: Any, *rest: Any) -> ast.Select:
