@@ -1,0 +1,249 @@
+"""MIN, MAX, ARGMIN, ARGMAX: the best row of each group, by (rank of the value, age).
+
+keep     rows never leave: only the best so far is kept.                        O(1) an event, O(1) a group
+deque    rows leave in the order they came (WKS): a queue of those that no younger row beats, linked through the slots
+         ("monotonic deque").                                                   O(1) amortised an event
+heap     rows leave in any order: a pairing heap over the slots (Fredman, Sedgewick, Sleator, Tarjan 1986) from which
+         any member can be cut out.                                             O(log n) amortised an event
+All groups share the link arrays: 16 (deque) or 24 (heap) bytes a slot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from dsms.operators.aggregates.base import Answers, Arg, Feed, grown
+
+NIL = -1
+
+
+@njit(cache=True, nogil=True)
+def better(a, b, words, rank, down):
+    """Whether slot a beats slot b: a smaller value (`down`: a greater one), among equals the older row."""
+    x, y = words[a], words[b]
+    if x == y:
+        return a < b
+    if len(rank):
+        x, y = rank[x], rank[y]
+    return x > y if down else x < y
+
+
+# ---------------------------------------------------------------- heap
+
+
+@njit(cache=True, nogil=True)
+def _meld(a, b, child, after, before, words, rank, down):
+    """The root of two heaps put together; roots have no siblings."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    if better(b, a, words, rank, down):
+        a, b = b, a
+    first = child[a]
+    after[b] = first
+    if first >= 0:
+        before[first] = b
+    before[b] = a
+    child[a] = b
+    return a
+
+
+@njit(cache=True, nogil=True)
+def _meld_children(node, child, after, before, words, rank, down):
+    """The children of a node, paired left to right and then gathered right to left, as one heap."""
+    pairs = np.int64(NIL)  # a stack linked by `after`
+    here = child[node]
+    while here >= 0:
+        mate = after[here]
+        rest = after[mate] if mate >= 0 else np.int64(NIL)
+        after[here] = NIL
+        if mate >= 0:
+            after[mate] = NIL
+        here = _meld(here, mate, child, after, before, words, rank, down)
+        after[here] = pairs
+        pairs = here
+        here = rest
+    root = np.int64(NIL)
+    while pairs >= 0:
+        rest = after[pairs]
+        after[pairs] = NIL
+        root = _meld(root, pairs, child, after, before, words, rank, down)
+        pairs = rest
+    if root >= 0:
+        before[root] = NIL
+    return root
+
+
+@njit(cache=True, nogil=True)
+def _cut(root, node, child, after, before, words, rank, down):
+    """The heap without `node`."""
+    kids = _meld_children(node, child, after, before, words, rank, down)
+    if node == root:
+        return kids
+    left, right = before[node], after[node]
+    if child[left] == node:
+        child[left] = right
+    else:
+        after[left] = right
+    if right >= 0:
+        before[right] = left
+    return _meld(root, kids, child, after, before, words, rank, down)
+
+
+@njit(cache=True, nogil=True)
+def _heap(code, sign, slot, emit, words, valid, also, rank, payload, down, root, child, after, before, out, out_valid):
+    for i in range(len(code)):
+        g, s = code[i], slot[i]
+        if (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
+            if sign[i] > 0:
+                child[s] = after[s] = before[s] = NIL
+                root[g] = _meld(root[g], s, child, after, before, words, rank, down)
+            else:
+                root[g] = _cut(root[g], s, child, after, before, words, rank, down)
+        t = emit[i]
+        if t >= 0 and root[g] >= 0:
+            out[t] = payload[root[g]]
+            out_valid[t] = True
+
+
+# ---------------------------------------------------------------- deque
+
+
+@njit(cache=True, nogil=True)
+def _deque(code, sign, slot, emit, words, valid, also, rank, payload, down, front, back, after, before, out, out_valid):
+    for i in range(len(code)):
+        g, s = code[i], slot[i]
+        if sign[i] < 0:
+            if front[g] == s:
+                front[g] = after[s]
+                if after[s] < 0:
+                    back[g] = NIL
+                else:
+                    before[after[s]] = NIL
+        elif (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
+            last = back[g]
+            while last >= 0 and better(s, last, words, rank, down):
+                last = before[last]
+            before[s], after[s] = last, NIL
+            back[g] = s
+            if last >= 0:
+                after[last] = s
+            else:
+                front[g] = s
+        t = emit[i]
+        if t >= 0 and front[g] >= 0:
+            out[t] = payload[front[g]]
+            out_valid[t] = True
+
+
+# ---------------------------------------------------------------- keep
+
+
+@njit(cache=True, nogil=True)
+def _keep(code, slot, emit, words, valid, also, rank, payload, down, best, value, full, out, out_valid):
+    for i in range(len(code)):
+        g, s = code[i], slot[i]
+        if (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
+            x = words[s]
+            if not full[g]:
+                full[g], best[g], value[g] = True, x, payload[s]
+            else:
+                y = best[g]
+                if len(rank):
+                    x, y = rank[x], rank[y]
+                if (x > y) if down else (x < y):
+                    best[g], value[g] = words[s], payload[s]
+        t = emit[i]
+        if t >= 0 and full[g]:
+            out[t] = value[g]
+            out_valid[t] = True
+
+
+def sides(args: tuple[Arg, ...]) -> tuple[Arg, Arg]:
+    """(the argument that is reported, the one that orders): the same for MIN and MAX."""
+    return args[0], args[-1]
+
+
+@dataclass(slots=True)
+class Linked:
+    """What deque and heap share: links by slot and two roots by group."""
+
+    down: bool  # the greatest is wanted
+    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
+    links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(3)])
+
+    def _grow(self, feed: Feed, slots: int) -> None:
+        self.roots = [grown(r, feed.groups, NIL) for r in self.roots]
+        self.links = [grown(k, slots, NIL) for k in self.links]
+
+    def moved(self, where: np.ndarray) -> None:
+        kept = np.flatnonzero(where >= 0)
+        for k, link in enumerate(self.links):
+            if len(link):
+                self.links[k] = renamed(link[kept], where)
+        self.roots = [renamed(r, where) for r in self.roots]
+
+    def held(self) -> tuple[np.ndarray, ...]:
+        return ()
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(a.nbytes for a in (*self.roots, *self.links)))
+
+
+def renamed(slots: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """The slots under their new numbers; -1 stays -1."""
+    return np.where(slots >= 0, where[slots], NIL)
+
+
+@dataclass(slots=True)
+class BestHeap(Linked):
+    """Rows leave in any order."""
+
+    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+        told, by = sides(args)
+        self._grow(feed, len(by.words))
+        _heap(feed.code, feed.sign, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words,
+              self.down, self.roots[0], *self.links, out.words, out.valid)  # fmt: skip
+
+
+@dataclass(slots=True)
+class BestDeque(Linked):
+    """Rows leave in the order they came."""
+
+    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+        told, by = sides(args)
+        self._grow(feed, len(by.words))
+        _deque(feed.code, feed.sign, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words,
+               self.down, *self.roots, *self.links[:2], out.words, out.valid)  # fmt: skip
+
+
+@dataclass(slots=True)
+class BestKept:
+    """Rows never leave."""
+
+    down: bool
+    best: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    value: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    full: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+        told, by = sides(args)
+        self.best, self.value = grown(self.best, feed.groups), grown(self.value, feed.groups)
+        self.full = grown(self.full, feed.groups)
+        _keep(feed.code, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words, self.down,
+              self.best, self.value, self.full, out.words, out.valid)  # fmt: skip
+
+    def moved(self, where: np.ndarray) -> None:
+        return
+
+    def held(self) -> tuple[np.ndarray, ...]:
+        return (self.value[self.full], self.best[self.full])
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.best.nbytes + self.value.nbytes + self.full.nbytes)

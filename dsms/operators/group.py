@@ -1,0 +1,190 @@
+"""GROUP BY with aggregates, continuous: after every instant the group's new row, if it differs from the reported one.
+
+Input    any pattern; how rows leave (never, in order of arrival, anyhow) decides how they are kept (`group_feed`) and
+         which structure finds MIN and MAX (`aggregates.registry`).
+Output   STR: a deletion (ids, values as reported) and an insertion per changed group and instant (Golab 2006, §3.2.2).
+         A global aggregate also answers over no rows: from the first step on, born ALWAYS.
+State    words of the arguments of the live rows, one answer per group (Golab 2006, §3.5.3: "aggregation stores its
+         input and output").  Groups without rows are forgotten.
+Cost     O(1) to O(log n) per arrival and departure, see the aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.aggregates.base import Aggregate
+from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, form
+from dsms.operators.aggregates.words import Codes
+from dsms.operators.basic import by_parts
+from dsms.operators.group_args import ArgColumn
+from dsms.operators.group_feed import GrowFeed, LiveFeed, Touches
+from dsms.operators.group_keys import GroupKeys
+from dsms.operators.group_rows import Reported
+from dsms.plan.physical import State
+from dsms.sql.expr import AggCall, columns
+from dsms.sql.logical import GroupBy
+from dsms.state.batch import Batch, concat, empty_batch
+
+Evaluate = Callable[[Sequence[pa.Array], int], pa.Array]
+SLICE = 32_768  # rows worked on at a time, so that what the kernels pass on stays in the cache
+
+
+def leaving(state: State, strict: bool) -> Leaving:
+    """How rows leave an input that is kept like that."""
+    if not strict and state.kind not in ("fifo", "calendar", "list"):
+        return "never"
+    return "in order" if state.kind == "fifo" and not strict else "anyhow"
+
+
+@dataclass(slots=True)
+class GroupByOp:
+    """See the module.
+
+    node           keys, aggregates, schemas;  child_width  id columns of the input edge;  order  their FROM order
+    state, strict  how the input is kept, and whether it carries deletions
+    keys, args, filters   compiled expressions (cols, n) -> array: per key, per aggregate and argument, per aggregate
+    """
+
+    node: GroupBy
+    child_width: int
+    state: State
+    strict: bool
+    keys: Sequence[Evaluate]
+    args: Sequence[Sequence[Evaluate]]
+    filters: Sequence[Evaluate | None]
+    order: tuple[int, ...]
+    eager_instants: bool = False
+    started: bool = False
+    groups: GroupKeys = field(init=False)
+    columns: list[ArgColumn] = field(init=False)  # distinct arguments of all aggregates
+    uses: list[tuple[int, ...]] = field(init=False)  # per aggregate: its arguments in `columns`
+    aggregates: list[Aggregate] = field(init=False)
+    feed: LiveFeed | GrowFeed = field(init=False)
+    reported: Reported = field(init=False)
+    read: frozenset[int] = field(init=False)  # columns of the input that any expression reads
+
+    def __post_init__(self) -> None:
+        how = leaving(self.state, self.strict)
+        self.groups = GroupKeys(tuple(k.type for k in self.node.keys))
+        self._share_args()
+        self.aggregates = [aggregate(call, how) for call in self.node.aggs]
+        codings = [
+            answer_coding(call, tuple(self.columns[k].coding for k in used))
+            for call, used in zip(self.node.aggs, self.uses, strict=True)
+        ]
+        self.reported = Reported(self.child_width, codings, always=not self.node.keys)
+        if how == "never":
+            self.feed = GrowFeed(self.child_width, self.columns)
+        else:
+            self.feed = LiveFeed(self.child_width, self.state, self.strict, self.columns, self.eager_instants)
+        exprs = [*self.node.keys, *(a for c in self.node.aggs for a in c.args)]
+        exprs += [c.filter for c in self.node.aggs if c.filter is not None]
+        self.read = frozenset(i for e in exprs for i in columns(e))
+
+    def _share_args(self) -> None:
+        known: dict[tuple[object, ...], int] = {}
+        self.columns, self.uses = [], []
+        for call, evals, filter_ in zip(self.node.aggs, self.args, self.filters, strict=True):
+            self.uses.append(tuple(self._arg(call, k, evals, filter_, known) for k in range(max(1, len(evals)))))
+
+    def _arg(self, call: AggCall, k: int, evals: Sequence[Evaluate], filter_: Evaluate | None,
+             known: dict[tuple[object, ...], int]) -> int:  # fmt: skip
+        """Position in `columns` of argument k of a call; COUNT(*) has one that only says which rows pass."""
+        expr = call.args[k] if call.args else None
+        key = (repr(expr), repr(call.filter), form(call))
+        if key not in known:
+            known[key] = len(self.columns)
+            evaluate = evals[k] if evals else None
+            self.columns.append(ArgColumn(evaluate, filter_, arg_coding(call, k), form(call) != "valid"))
+        return known[key]
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        (rows,) = inputs
+        rows = by_parts(rows, self.order)
+        out = [b for part, until in slices(rows, upto) if len(b := self._step(part, until))]
+        self._purge()
+        return concat(out) if out else empty_batch(self.node.schema, self.child_width)
+
+    def _step(self, rows: Batch, upto: int) -> Batch:
+        cols, n = self._inserted(rows)
+        codes = self.groups.codes([k(cols, n) for k in self.keys], n)
+        lifted = [c.lift(cols, n) for c in self.columns]
+        seed = not self.started and not self.node.keys
+        self.started = True
+        bare = Batch(rows.ts, rows.exp, rows.sign, rows.ids, ())
+        touches = self.feed.step(bare, codes, lifted, self.groups.capacity, upto, seed)
+        if not touches.feed.touches:
+            self._settle()
+            return empty_batch(self.node.schema, self.child_width)
+        out = self.reported.report(touches, self._answers(touches), self.groups, self.order)
+        self._settle()
+        return out
+
+    def _inserted(self, rows: Batch) -> tuple[Sequence[pa.Array], int]:
+        """The columns of the insertions (only those that are read are of that length), and their number."""
+        if rows.sign is None:
+            return rows.cols, len(rows)
+        index = np.flatnonzero(rows.sign > 0)
+        if len(index) == len(rows):
+            return rows.cols, len(rows)
+        where = pa.array(index)
+        return [c.take(where) if i in self.read else c for i, c in enumerate(rows.cols)], len(index)
+
+    def _answers(self, touches: Touches):
+        answers = self.reported.before(touches)
+        t = touches.feed.touches
+        for aggregate_, used, a in zip(self.aggregates, self.uses, answers, strict=True):
+            aggregate_.run(touches.feed, tuple(touches.args[k] for k in used), a.first(t))
+        return answers
+
+    def _settle(self) -> None:
+        where = self.feed.settle()
+        if where is not None:
+            for a in self.aggregates:
+                a.moved(where)
+
+    def _purge(self) -> None:
+        """Forget groups without rows, and coded values that nothing uses any more."""
+        if self.groups.wants_purge(self.feed.groups.alive):
+            self.groups.purge(self.feed.groups.has_rows(self.groups.capacity))
+        kept = self.feed.live + self.feed.groups.alive
+        for k, column in enumerate(self.columns):
+            if isinstance(column.coding, Codes) and column.coding.crowded(2 * kept):
+                column.coding.purge(self._held(k))
+
+    def _held(self, column: int) -> list[np.ndarray]:
+        """Words of a column's values wherever they are kept."""
+        out = [self.feed.held(column)]
+        for i, (aggregate_, used) in enumerate(zip(self.aggregates, self.uses, strict=True)):
+            out += [words for k, words in zip(used, aggregate_.held(), strict=False) if k == column]
+            if self.reported.slates[i].coding is self.columns[column].coding:
+                out.append(self.reported.held(i))
+        return out
+
+    def live(self) -> int:
+        return self.feed.live
+
+    def nbytes(self) -> int:
+        own = self.groups.nbytes + self.feed.nbytes + self.reported.nbytes
+        return own + sum(a.nbytes for a in self.aggregates) + sum(c.coding.nbytes for c in self.columns)
+
+    def next_due(self) -> int:
+        return self.feed.next_due()
+
+
+def slices(rows: Batch, upto: int) -> Iterator[tuple[Batch, int]]:
+    """The batch in parts of about SLICE rows, cut between instants, each with the instant it reaches to."""
+    start = 0
+    while len(rows) - start > SLICE:
+        stop = int(np.searchsorted(rows.ts, rows.ts[start + SLICE - 1], side="right"))
+        if stop < len(rows):
+            yield rows.slice(start, stop), int(rows.ts[stop - 1])
+        else:
+            break
+        start = stop
+    yield rows.slice(start, len(rows)), upto

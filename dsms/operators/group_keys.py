@@ -1,0 +1,93 @@
+"""The keys of a GROUP BY: rows to dense group codes, and codes back to key values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.sql.types import Type
+from dsms.state.columns import Column, arrow_values, column_store, numpy_valid, numpy_values
+from dsms.state.intern import Intern
+from dsms.state.vec import Vec
+
+NAN = np.float64("nan")
+
+
+def canonical(col: pa.Array) -> pa.Array:
+    """Floats with one zero and one NaN, so that a group's key does not depend on which row came first."""
+    if not pa.types.is_float64(col.type):
+        return col
+    values = numpy_values(col) + 0.0
+    values[np.isnan(values)] = NAN
+    return arrow_values(values, numpy_valid(col))
+
+
+@dataclass(slots=True)
+class GroupKeys:
+    """Key values of the groups by code.  Without key columns there is one group, code 0."""
+
+    types: tuple[Type, ...]
+    intern: Intern | None = field(init=False)
+    place: Vec = field(default_factory=Vec)  # by code: row in `values`, -1 if the code is spare
+    values: list[Column] = field(init=False)
+    rows: int = 0  # of `values`
+
+    def __post_init__(self) -> None:
+        self.intern = Intern(len(self.types)) if self.types else None
+        self.values = [column_store(t.arrow) for t in self.types]
+
+    @property
+    def capacity(self) -> int:
+        """Codes are below this."""
+        return 1 if self.intern is None else self.intern.capacity
+
+    def codes(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
+        """Codes of n rows; new keys are learnt."""
+        if self.intern is None:
+            return np.zeros(n, np.int64)
+        before = self.intern.size
+        codes = self.intern.codes(cols, n)
+        if self.intern.size > before:
+            self._learn(cols, codes)
+        return codes
+
+    def _learn(self, cols: Sequence[pa.Array], codes: np.ndarray) -> None:
+        self.place.extend_fill(self.capacity - self.place.n, -1)
+        new = np.flatnonzero(self.place.view[codes] < 0)
+        fresh, first = np.unique(codes[new], return_index=True)
+        rows = pa.array(new[first])
+        self.place.view[fresh] = np.arange(self.rows, self.rows + len(fresh))
+        self.rows += len(fresh)
+        for store, col in zip(self.values, cols, strict=True):
+            store.append(canonical(col.take(rows)))
+
+    def gather(self, codes: np.ndarray) -> list[pa.Array]:
+        """Key columns of the groups `codes`."""
+        if self.intern is None:
+            return []
+        rows = self.place.view[codes]
+        return [store.gather(rows) for store in self.values]
+
+    def wants_purge(self, alive: int) -> bool:
+        """Worth forgetting dead groups, when `alive` groups have rows."""
+        return self.intern is not None and self.intern.wants_purge(alive)
+
+    def purge(self, live: np.ndarray) -> None:
+        """Forget all groups whose `live` (bool by code) is False."""
+        assert self.intern is not None
+        self.intern.purge(live)
+        kept = np.flatnonzero(live)
+        rows = self.place.view[kept]
+        for store in self.values:
+            store.keep(rows)
+        self.place.view[:] = -1
+        self.place.view[kept] = np.arange(len(kept))
+        self.rows = len(kept)
+
+    @property
+    def nbytes(self) -> int:
+        own = 0 if self.intern is None else self.intern.nbytes
+        return own + self.place.nbytes + sum(c.nbytes for c in self.values)
