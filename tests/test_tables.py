@@ -240,7 +240,7 @@ verbs = st.tuples(
 
 
 @given(st.lists(verbs, max_size=25), st.sampled_from([PLAIN, KEYED, FROZEN, FREE_NRR]), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_versions_and_log_match_the_reference(script: list, definition: TableDef, restart: bool) -> None:
     import dsms.tables.versioned as module
 

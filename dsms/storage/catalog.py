@@ -1,0 +1,268 @@
+"""The catalog on disk: what was declared, and the rows of tables, in one SQLite file.
+
+Every method that writes is one transaction, durable when it returns; `transaction()` makes several one.  A crash leaves
+the state before or after.  The file belongs to one process at a time (SQLite's exclusive lock, which ends with the
+process, so that a crash leaves no lock behind).
+
+Definitions are kept as SQL text in the order they were made; who loads them parses them again.  A table is a snapshot
+(if one was taken) and the changes since; values travel as Arrow IPC, so that every type comes back exactly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.errors import InternalError, UsageError
+from dsms.sql.catalog import TableDef
+from dsms.sql.types import Schema, arrow_schema
+from dsms.tables.changes import Change, Snapshot
+
+VERSION = 1  # of this layout: raise it with every change, and convert older files on opening
+APPLICATION = 0x64736D73  # "dsms": marks the file as ours
+
+Kind = Literal["stream", "table", "query"]
+Setting = str | int | float | bool | None | list | dict
+
+_LAYOUT = """
+CREATE TABLE object (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
+                     name TEXT NOT NULL, sql TEXT NOT NULL, options TEXT NOT NULL);
+CREATE TABLE change (id INTEGER PRIMARY KEY AUTOINCREMENT, object INTEGER NOT NULL REFERENCES object ON DELETE CASCADE,
+                     at INTEGER NOT NULL, deleted BLOB NOT NULL, inserted BLOB NOT NULL,
+                     first_version INTEGER NOT NULL, rows INTEGER NOT NULL);
+CREATE INDEX change_of ON change (object, id);
+CREATE TABLE snapshot (object INTEGER PRIMARY KEY REFERENCES object ON DELETE CASCADE, rows BLOB NOT NULL,
+                       dead_keys BLOB NOT NULL, next_version INTEGER NOT NULL, last_change INTEGER NOT NULL,
+                       forgotten INTEGER NOT NULL);
+CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """A declaration: its kind, its name as spelled, the statement that made it, and options set beside the text."""
+
+    kind: Kind
+    name: str
+    sql: str
+    options: dict[str, Setting]
+
+
+class CatalogStore:
+    """An open catalog file.  One thread at a time."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open the file, or make it.  Raises UsageError DS540 (newer layout), DS541 (damaged or not a catalog), DS542
+        (in use), DS543 (can't be opened or made)."""
+        self.path = Path(path)
+        self._depth = 0
+        with self._explained():
+            self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            with self._explained():
+                self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def close(self) -> None:
+        """Give the file back.  May be called twice."""
+        self._db.close()
+
+    def __enter__(self) -> CatalogStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All writes inside happen together, or, if an exception leaves the block, not at all."""
+        with self._explained():
+            if self._depth == 0:
+                self._db.execute("BEGIN IMMEDIATE")
+        self._depth += 1
+        try:
+            yield
+        except BaseException:
+            self._depth -= 1
+            if self._depth == 0 and self._db.in_transaction:  # some errors of SQLite have rolled back already
+                self._db.execute("ROLLBACK")
+            raise
+        self._depth -= 1
+        if self._depth == 0:
+            with self._explained():
+                self._db.execute("COMMIT")
+
+    # -- declarations -------------------------------------------------------------------------------------------------
+
+    def objects(self) -> list[StoredObject]:
+        """All declarations in the order they were made."""
+        with self._explained():
+            found = self._db.execute("SELECT kind, name, sql, options FROM object ORDER BY id").fetchall()
+        return [StoredObject(kind, name, sql, json.loads(options)) for kind, name, sql, options in found]
+
+    def add(self, kind: Kind, name: str, sql: str, options: dict[str, Setting] | None = None) -> None:
+        """Keep a declaration.  The engine has checked that the name is free."""
+        values = (name.casefold(), kind, name, sql, json.dumps(options or {}))
+        with self._explained(), self.transaction():
+            self._db.execute("INSERT INTO object (key, kind, name, sql, options) VALUES (?, ?, ?, ?, ?)", values)
+
+    def drop(self, name: str) -> None:
+        """Forget a declaration, and the rows if it is a table.  Nothing happens if there is none."""
+        with self._explained(), self.transaction():
+            self._db.execute("DELETE FROM object WHERE key = ?", (name.casefold(),))
+
+    # -- rows of tables -----------------------------------------------------------------------------------------------
+
+    def save(self, definition: TableDef, change: Change) -> None:
+        """Keep a change of a table; to be called before it is applied."""
+        values = (change.at, _ints(change.deleted), _pack(change.inserted, arrow_schema(definition.schema)),
+                  change.first_version, change.rows)  # fmt: skip
+        statement = "INSERT INTO change (object, at, deleted, inserted, first_version, rows) VALUES (?, ?, ?, ?, ?, ?)"
+        with self._explained(), self.transaction():
+            self._db.execute(statement, (self._id(definition.name), *values))
+
+    def changes_kept(self, definition: TableDef) -> int:
+        """How many changes stand behind the last snapshot: when it is many, it is time for `compact`."""
+        with self._explained():
+            query = "SELECT count(*) FROM change WHERE object = ?"
+            return int(self._db.execute(query, (self._id(definition.name),)).fetchone()[0])
+
+    def compact(self, definition: TableDef, snapshot: Snapshot) -> None:
+        """Keep a whole table in place of all its changes so far."""
+        schema = arrow_schema(definition.schema)
+        lives = [pa.array(v, pa.int64()) for v in (snapshot.version, snapshot.born, snapshot.ended)]
+        rows = _pack([*lives, *snapshot.columns], _with_lives(schema))
+        dead = _pack(snapshot.dead_keys, arrow_schema(_key(definition)))
+        numbers = (snapshot.next_version, snapshot.last_change, snapshot.forgotten)
+        with self._explained(), self.transaction():
+            place = self._id(definition.name)
+            self._db.execute("DELETE FROM change WHERE object = ?", (place,))
+            self._db.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?)", (place, rows, dead, *numbers))
+
+    def table(self, definition: TableDef) -> tuple[Snapshot | None, list[Change]]:
+        """What `VersionedTable.restored` needs: the snapshot, if there is one, and the changes since."""
+        with self._explained():
+            place = self._id(definition.name)
+            row = self._db.execute("SELECT * FROM snapshot WHERE object = ?", (place,)).fetchone()
+            query = "SELECT at, deleted, inserted, first_version, rows FROM change WHERE object = ? ORDER BY id"
+            found = self._db.execute(query, (place,)).fetchall()
+            return None if row is None else _snapshot(row), [_change(*r) for r in found]
+
+    # -- settings -----------------------------------------------------------------------------------------------------
+
+    def setting(self, name: str, default: Setting = None) -> Setting:
+        """A value kept under a name; `default` if there is none."""
+        with self._explained():
+            row = self._db.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()
+        return default if row is None else json.loads(row[0])
+
+    def set(self, name: str, value: Setting) -> None:
+        """Keep a value (anything JSON can say) under a name."""
+        with self._explained(), self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, json.dumps(value)))
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        db = self._db
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        db.execute("PRAGMA foreign_keys = ON")
+        if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            self._check_ours()
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        with self.transaction():  # takes the lock, which stays
+            if not db.execute("PRAGMA application_id").fetchone()[0]:
+                for statement in _LAYOUT.split(";"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _check_ours(self) -> None:
+        (mark,) = self._db.execute("PRAGMA application_id").fetchone()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if mark != APPLICATION:
+            raise UsageError("DS541", f"{self.path} is an SQLite file but not a dsms catalog", hint="name another file")
+        if version > VERSION:
+            message = (
+                f"the catalog {self.path} was written by a newer dsms (layout {version}, this one knows {VERSION})"
+            )
+            raise UsageError("DS540", message, hint="run the newer dsms, or start with another data directory")
+        faults = [row[0] for row in self._db.execute("PRAGMA quick_check")]
+        if faults != ["ok"]:
+            raise sqlite3.DatabaseError(faults[0])
+
+    def _id(self, name: str) -> int:
+        row = self._db.execute("SELECT id FROM object WHERE key = ?", (name.casefold(),)).fetchone()
+        if row is None:
+            raise UsageError("DS541", f"the catalog {self.path} knows no table {name}")
+        return int(row[0])
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's and Arrow's complaints in words that name the file and the way out."""
+        try:
+            yield
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError) as err:
+            raise InternalError("DS920", f"wrong use of the catalog {self.path}: {err}; please report this") from err
+        except sqlite3.OperationalError as err:
+            if "locked" in str(err):
+                hint = "stop the other dsms, or give this one its own data directory"
+                raise UsageError("DS542", f"the catalog {self.path} is in use by another process", hint=hint) from None
+            hint = "check that the directory exists, has room, and may be written"
+            raise UsageError("DS543", f"the catalog {self.path} can't be used: {err}", hint=hint) from None
+        except (sqlite3.DatabaseError, pa.ArrowException, json.JSONDecodeError) as err:
+            hint = "restore it from a backup, or move it away to start with an empty catalog"
+            raise UsageError("DS541", f"the catalog {self.path} is damaged: {err}", hint=hint) from None
+
+
+def _key(definition: TableDef) -> Schema:
+    return tuple(definition.schema[i] for i in definition.key)
+
+
+def _with_lives(schema: pa.Schema) -> pa.Schema:
+    names = ("", "", "")  # found by position: a column may have any name
+    return pa.schema([*(pa.field(n, pa.int64()) for n in names), *schema])
+
+
+def _pack(columns: Sequence[pa.Array], schema: pa.Schema) -> bytes:
+    """Columns as an Arrow IPC stream; empty for no columns."""
+    if not columns:
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(list(columns), schema=schema))
+    return sink.getvalue().to_pybytes()
+
+
+def _unpack(blob: bytes) -> tuple[pa.Array, ...]:
+    if not blob:
+        return ()
+    with pa.ipc.open_stream(blob) as reader:
+        return tuple(reader.read_next_batch().columns)
+
+
+def _ints(values: np.ndarray) -> bytes:
+    return values.astype("<i8").tobytes()
+
+
+def _change(at: int, deleted: bytes, inserted: bytes, first_version: int, rows: int) -> Change:
+    versions = np.frombuffer(deleted, "<i8").astype(np.int64)
+    return Change(at, versions, _unpack(inserted), first_version, rows)
+
+
+def _snapshot(row: tuple) -> Snapshot:
+    _, rows, dead, next_version, last_change, forgotten = row
+    version, born, ended, *columns = _unpack(rows)
+    version, born, ended = (v.to_numpy().astype(np.int64) for v in (version, born, ended))
+    return Snapshot(tuple(columns), version, born, ended, _unpack(dead), next_version, last_change, forgotten)
