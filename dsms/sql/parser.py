@@ -22,7 +22,7 @@ from dsms.sql.grammar import parser
 from dsms.sql.literals import INT_MAX, bad
 from dsms.sql.script import Piece, is_complete, pieces, split_statements
 
-__all__ = ["MAX_DEPTH", "is_complete", "parse", "parse_one", "split_statements", "statements"]
+__all__ = ["MAX_DEPTH", "is_complete", "parse", "parse_one", "parse_piece", "split_statements", "statements"]
 
 MAX_DEPTH = 150  # nodes below each other; whoever walks the tree may use recursion
 
@@ -50,16 +50,17 @@ def statements(text: str) -> Iterator[ast.Statement]:
     count = 0
     try:
         for piece in pieces(text):
-            yield _statement(piece)
+            yield parse_piece(piece)
             count += 1
     except QueryError as error:
         error.statement = count
         raise
 
 
-def _statement(piece: Piece) -> ast.Statement:
+def parse_piece(piece: Piece) -> ast.Statement:
+    """The statement of a piece (dsms.sql.script); places are those of the whole script."""
     try:
-        statement = parse_piece(piece)
+        statement = _parsed(piece)
     except UnexpectedInput as error:
         from dsms.sql.complaints import complaint  # only wrong text needs it
 
@@ -68,8 +69,7 @@ def _statement(piece: Piece) -> ast.Statement:
     return statement
 
 
-def parse_piece(piece: Piece) -> ast.Statement:
-    """The bare parse: places are those of the script, errors are lark's."""
+def _parsed(piece: Piece) -> ast.Statement:
     state = parser().parse_interactive(piece.text)
     counter = state.lexer_thread.state.line_ctr
     counter.line, counter.column, counter.line_start_pos = piece.line, piece.column, 1 - piece.column
