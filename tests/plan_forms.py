@@ -5,9 +5,31 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from dsms.sql import ast
 from dsms.sql.expr import AggCall, Col
-from dsms.sql.logical import Node, Output, Project, Window, WindowSpec, children, with_children
+from dsms.sql.logical import (
+    Append,
+    GroupBy,
+    Join,
+    JoinNRR,
+    Node,
+    Output,
+    Project,
+    Select,
+    SemiJoin,
+    SetOp,
+    Sort,
+    StreamScan,
+    TableScan,
+    Window,
+    WindowSpec,
+    children,
+    with_children,
+)
+from dsms.sql.printer import to_sql
+from dsms.sql.render import window_syntax
 from dsms.sql.types import Field
+from dsms.sql.unbind import unbind, unbind_aggregate
 
 _NOT_COMPARED = {"name": "", "qualifier": None, "alias": "", "nullable": True, "leaf": 0}
 
@@ -41,7 +63,76 @@ def comparable(plan: Output) -> Any:
     return nameless(plain(plan))
 
 
-def outline(node: Node, depth: int = 0) -> str:
-    """The kinds of nodes, indented: what a failing comparison shows."""
-    lines = ["  " * depth + type(node).__name__]
-    return "\n".join(lines + [outline(c, depth + 1) for c in children(node)])
+# ---------------------------------------------------------------- plans to read
+
+
+def drawn(node: Node, depth: int = 0) -> str:
+    """The plan as an indented tree with its expressions, for tests that show what the binder makes."""
+    below = [drawn(c, depth + 1) for c in children(node)]
+    return "\n".join(["  " * depth + _line(node), *below])
+
+
+def _line(node: Node) -> str:
+    inside = [c for child in children(node) for c in child.schema]
+    match node:
+        case Output():
+            slide = f" slide {node.slide.slide}" if node.slide else ""
+            shown = f"{node.kind}{' restore' if node.restore else ''}" if node.explicit else "default"
+            return f"Output {shown}{slide}: {', '.join(f'{f.name} {f.type}' for f in node.schema)}"
+        case StreamScan():
+            return f"Stream {node.stream.name}"
+        case TableScan():
+            return f"Table {node.table.name}"
+        case Window():
+            return f"Window {window(node.spec)}"
+        case Select():
+            return f"Select {text(node.predicate, inside)}"
+        case Project():
+            return f"Project {texts(node.exprs, inside)}"
+        case JoinNRR():
+            return f"JoinNRR {node.kind} {node.table.table.name}{_on(node, inside, list(node.table.schema))}"
+        case Join() | SemiJoin():
+            kind = node.kind if isinstance(node, Join) else "anti" if node.anti else "semi"
+            aware = " null-aware" if isinstance(node, SemiJoin) and node.null_aware else ""
+            return f"{type(node).__name__} {kind}{aware}{_on(node, list(node.left.schema), list(node.right.schema))}"
+        case GroupBy():
+            keys = f" by {texts(node.keys, inside)}" if node.keys else ""
+            return f"GroupBy{keys}: {', '.join(agg(a, inside) for a in node.aggs)}"
+        case SetOp():
+            return f"{node.op}{' all' if node.all else ''}"
+        case Append():
+            return f"Append{' mixed' if node.mixed else ''}"
+        case Sort():
+            shown = [(text(e, inside), " desc" if d else "", " nulls first" if n else "") for e, d, n in node.keys]
+            keys = ", ".join("".join(parts) for parts in shown)
+            return f"Sort {keys} limit {node.limit} offset {node.offset}"
+        case _:
+            return type(node).__name__
+
+
+def _on(node: Any, left: list[Field], right: list[Field]) -> str:
+    keys = [f"{text(a, left)} = {text(b, right)}" for a, b in node.keys]
+    rest = [f"if {text(node.residual, left + right)}"] if node.residual is not None else []
+    return "".join(f" {p}" for p in [*([f"on {', '.join(keys)}"] if keys else []), *rest])
+
+
+def _columns(schema: list[Field]) -> list[ast.Expr]:
+    owner = [None if f.qualifier is None else ast.Ident(f.qualifier) for f in schema]
+    return [ast.ColumnRef(ast.Ident(f.name), o) for f, o in zip(schema, owner, strict=True)]
+
+
+def text(expr: Any, schema: list[Field]) -> str:
+    return to_sql(unbind(expr, _columns(schema)))
+
+
+def texts(exprs: Any, schema: list[Field]) -> str:
+    return ", ".join(text(e, schema) for e in exprs)
+
+
+def agg(call: AggCall, schema: list[Field]) -> str:
+    return to_sql(unbind_aggregate(call, _columns(schema)))
+
+
+def window(spec: WindowSpec) -> str:
+    names = [ast.ColumnRef(ast.Ident(f"#{i}")) for i in range(max(spec.partition, default=-1) + 1)]
+    return to_sql(window_syntax(spec, names))

@@ -157,7 +157,12 @@ RULES = [
     ("DS332", "ONCE SELECT sym FROM trades UNION SELECT sym FROM quotes ORDER BY sym ^|| 'a'", "set operation", None),
     # ---- windows
     ("DS305", "SELECT * FROM limits [^RANGE 10]", "limits is a table", "leave the window out"),
-    ("DS306", "SELECT * FROM (SELECT SUM(qty) FROM trades [RANGE 6 SLIDE 6]) [^ROWS 10]", "one current answer", "INTERNAL"),
+    (
+        "DS306",
+        "SELECT * FROM (SELECT SUM(qty) FROM trades [RANGE 6 SLIDE 6]) [^ROWS 10]",
+        "one current answer",
+        "INTERNAL",
+    ),
     ("DS306", "SELECT * FROM (SELECT * FROM trades [RANGE 6]) [^ROWS 10]", "slide on", "INTERNAL"),
     ("DS306", "SELECT * FROM (SELECT DISTINCT sym FROM trades [RANGE 6]) [^ROWS 10]", "DISTINCT leave", None),
     (

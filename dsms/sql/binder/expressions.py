@@ -251,11 +251,13 @@ def _fold(expr: Expr) -> Expr:
 
 
 def _exact(value: Decimal, target: Type) -> Lit | None:
-    scaled = value.scaleb(target.scale)
-    if scaled != scaled.to_integral_value() or abs(scaled) >= 10**target.precision:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)  # no literal is infinite
+    whole = int("".join(map(str, digits))) * 10 ** max(exponent + target.scale, 0)
+    cut = 10 ** max(-exponent - target.scale, 0)
+    if whole % cut or whole // cut >= 10**target.precision:
         return None
-    sign, digits, _ = scaled.to_integral_value().as_tuple()
-    return Lit(Decimal((sign, digits, -target.scale)), target)
+    return Lit(Decimal((sign, tuple(map(int, str(whole // cut))), -target.scale)), target)
 
 
 def _explicit_cast(operand: Expr, node: ast.Cast) -> Expr:

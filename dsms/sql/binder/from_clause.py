@@ -10,7 +10,7 @@ joined after it (⋈NRR reads the table as of each stream row), so the order may
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dsms.errors import QueryError
 from dsms.sql import ast
@@ -24,7 +24,7 @@ from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Call, Col, Expr, columns, conjunction, conjuncts, rewrite
 from dsms.sql.functions import common_type
 from dsms.sql.logical import Join, JoinNRR, Node, Select, StreamScan, TableScan, Values, Window
-from dsms.sql.types import BOOL, Field
+from dsms.sql.types import BOOL, Field, Schema
 
 
 @dataclass(slots=True)
@@ -414,8 +414,13 @@ def _join(kind: str, left: Built, right: Built, conditions: list[Expr]) -> Built
     layout = left.layout + right.layout
     place = {v: i for i, v in enumerate(layout)}
     keys, residual = split([_moved(c, place) for c in conditions], len(left.layout))
-    schema = left.node.schema + right.node.schema
+    schema = padded(left.node.schema, kind in ("right", "full")) + padded(right.node.schema, kind in ("left", "full"))
     return Built(Join(left.node, right.node, kind, keys, residual, schema), layout)  # type: ignore[arg-type]
+
+
+def padded(schema: Schema, pads: bool) -> Schema:
+    """The columns of one side of a join, which may all be NULL if the join pads that side."""
+    return tuple(replace(f, nullable=True) for f in schema) if pads else schema
 
 
 def _join_table(child: Built, table: Leaf | Outer, kind: str, conditions: list[Expr]) -> Built:
@@ -423,7 +428,7 @@ def _join_table(child: Built, table: Leaf | Outer, kind: str, conditions: list[E
     layout = child.layout + table.virtual
     place = {v: i for i, v in enumerate(layout)}
     keys, residual = split([_moved(c, place) for c in conditions], len(child.layout))
-    schema = child.node.schema + table.node.schema
+    schema = child.node.schema + padded(table.node.schema, kind == "left")
     return Built(JoinNRR(child.node, table.node, kind, keys, residual, schema), layout)  # type: ignore[arg-type]
 
 

@@ -105,12 +105,12 @@ class _Block:
             env = replace(env, before=grouping.before)
         exprs, names = self._items(env)
         having = self._having(env)
-        hidden = [] if ordering is None else self._order(env, ordering, exprs, names)
+        hidden, called = ([], []) if ordering is None else self._order(env, ordering, exprs, names)
         if grouping is not None:
             node = grouping.node(node)
         if having is not None:
             node = Select(node, having, node.schema)
-        node = project(node, exprs + hidden, names + ["" for _ in hidden])
+        node = project(node, exprs + hidden, names + called)
         if self.select.distinct:
             node = Distinct(node, node.schema)
         node = appended(self.block, node, self.select)
@@ -177,9 +177,10 @@ class _Block:
             return None
         return bind_condition(replace(env, place="HAVING"), without_aliases(env, self.select, having))
 
-    def _order(self, env: Env, ordering: Ordering, exprs: list[Expr], names: list[str]) -> list[Expr]:
-        """Fills in the ordering's keys over the select list; columns that it needs besides are returned."""
+    def _order(self, env: Env, ordering: Ordering, exprs: list[Expr], names: list[str]) -> tuple[list[Expr], list[str]]:
+        """Fills in the ordering's keys over the select list; columns that it needs besides are returned, named."""
         hidden: list[Expr] = []
+        called: list[str] = []
         env = replace(env, place="ORDER BY")
         for item in ordering.items:
             at = _output_column(item, names)
@@ -191,11 +192,12 @@ class _Block:
                     hint = "add it to the select list"
                     raise error("DS332", "with DISTINCT, ORDER BY can only use the select list", item, hint)
                 at = _position(exprs + hidden, expr)
-                hidden += [expr] if at == len(exprs) + len(hidden) else []
-            every = exprs + hidden
-            name = names[at] if at < len(names) else ""
-            ordering.keys.append(_key(item, Col(at, every[at].type, name)))
-        return hidden
+                if at == len(exprs) + len(hidden):
+                    hidden.append(expr)
+                    called.append(to_sql(item.expr))
+            type_, name = (exprs + hidden)[at].type, (names + called)[at]
+            ordering.keys.append(_key(item, Col(at, type_, name)))
+        return hidden, called
 
     def _internal_at(self) -> ast.Node | None:
         found = [s.at for s in self.block.sources if s.internal]

@@ -13,7 +13,17 @@ from dsms.sql import ast
 from dsms.sql.binder.aggregates import has_aggregate
 from dsms.sql.binder.context import Block, Context, Source
 from dsms.sql.binder.expressions import Env, bind, bind_condition, call
-from dsms.sql.binder.from_clause import Built, Leaf, bind_from, build, no_stream, select_over, settle_tables, split
+from dsms.sql.binder.from_clause import (
+    Built,
+    Leaf,
+    bind_from,
+    build,
+    no_stream,
+    padded,
+    select_over,
+    settle_tables,
+    split,
+)
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scope import Scope, star
 from dsms.sql.codes import error
@@ -201,7 +211,7 @@ def _table_test(left: Node, leaf: Leaf, test: Test, conditions: list[Expr], equa
     found = {right.index for _, right in keys if isinstance(right, Col)}
     if not scan.table.key or not set(scan.table.key) <= found or (test.anti and equal):
         raise _needs_key(leaf, scan, test)
-    schema = left.schema + scan.schema
+    schema = left.schema + padded(scan.schema, test.anti)
     node: Node = JoinNRR(left, scan, "left" if test.anti else "inner", keys, residual, schema)
     if test.anti:
         first = width + scan.table.key[0]
