@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,11 @@ from dsms_client.protocol import HEADER, unpack
 
 READ_BUFFER = 4 << 20
 MAX_ANSWER = 1 << 30
+
+
+def _reason(problem: OSError) -> str:
+    known = problem.errno is not None and problem.errno > 0
+    return os.strerror(problem.errno) if known else str(problem.strerror or problem)  # type: ignore[arg-type]
 
 
 class Link:
@@ -47,7 +53,7 @@ class Link:
         except OSError as problem:
             raise UsageError(
                 "DS612",
-                f"no dsms server answers at {host}:{port} ({problem.strerror or problem})",
+                f"no dsms server answers at {host}:{port} ({_reason(problem)})",
                 hint="start one with `dsms serve`, or say where it is with --host and --port",
             ) from None
         return cls(reader, writer, on_message, on_lost)

@@ -60,6 +60,10 @@ class FakeEngine:
             empty = columns.rows_to_batch([], [c.name for c in cols], types)
             whole = pa.Table.from_batches(self.rows[found[1]], empty.schema).combine_chunks()
             return Rows((whole.to_batches() or [empty])[0], tuple(types), self.now)
+        if found := re.fullmatch(r"(?is)describe \"?(\w+)\"?", sql):
+            rows = [[c.name, c.type, "yes", "event time" if c.type == "TIMESTAMP" else None]
+                    for c in self.streams[found[1]]]  # fmt: skip
+            return self._rows(["column", "type", "nullable", "note"], ["STRING"] * 4, rows)
         if found := re.fullmatch(r"(?is)select (\d+)", sql):
             return self._rows([found[1]], ["INT"], [[int(found[1])]])
         if sql.upper() == "GATE":

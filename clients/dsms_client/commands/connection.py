@@ -1,0 +1,44 @@
+"""Options and steps that all commands with a server share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from dsms_client.protocol import DEFAULT_PORT
+
+if TYPE_CHECKING:
+    from dsms_client.sync import Client
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """--host, --port, --token, --tls, --tls-ca."""
+    group = parser.add_argument_group("connection")
+    group.add_argument("--host", default=os.environ.get("DSMS_HOST", "127.0.0.1"), help="default %(default)s")
+    group.add_argument("--port", type=int, default=int(os.environ.get("DSMS_PORT", DEFAULT_PORT)),
+                       help="default %(default)s")  # fmt: skip
+    group.add_argument("--token", default=os.environ.get("DSMS_TOKEN"), help="default: the variable DSMS_TOKEN")
+    group.add_argument("--tls", action="store_true", help="encrypt; the server's certificate is checked")
+    group.add_argument("--tls-ca", metavar="FILE", help="trust certificates signed by this one (implies --tls)")
+
+
+def open_client(args: argparse.Namespace, **options: Any) -> Client:
+    """A client connected as the options say.  Raises DS605, DS612, ..."""
+    from dsms_client.sync import connect
+
+    return connect(args.host, args.port, token=args.token, tls=tls_of(args), **options)
+
+
+def tls_of(args: argparse.Namespace) -> Any:
+    """False, True or an SSL context."""
+    if args.tls_ca is None:
+        return args.tls
+    import ssl
+
+    from dsms.errors import UsageError
+
+    try:
+        return ssl.create_default_context(cafile=args.tls_ca)
+    except (OSError, ssl.SSLError) as problem:
+        raise UsageError("DS640", f"cannot use {args.tls_ca}: {problem}") from None

@@ -1,0 +1,77 @@
+"""Send the rows of a file to a stream: CSV or TSV with a header, JSON lines, Parquet; each may be gzipped (.gz).
+
+Columns are matched by name, in any case.  Lines that are not rows of the stream are reported with their numbers and
+left out; the others are sent.  At the end the stream is ended, so that all instants complete, unless --no-end.
+
+examples:
+  dsms load flights.csv.gz --stream flights
+  dsms load part1.jsonl --stream s --no-end --rejects bad.csv
+  dsms load trace.csv --stream s --map t=timestamp --null NA
+
+exit codes: 0 all rows were taken, 1 some were rejected or refused, 2 wrong usage or no server
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from dsms_client.cli import FAILED, OK
+from dsms_client.commands import connection
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_file_options(parser)
+    parser.add_argument("--batch", type=_count, default=50_000, metavar="N", help="rows sent at a time (default 50000)")
+    connection.add_options(parser)
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    """What `load` and `replay` have in common."""
+    add = parser.add_argument
+    add("file", metavar="FILE")
+    add("--stream", required=True, metavar="NAME")
+    add("--map", action="append", default=[], type=_pair, metavar="COLUMN=NAME",
+        help="this column of the stream is called NAME in the file (may be repeated)")  # fmt: skip
+    add("--null", action="append", metavar="TEXT", help="CSV: text that means NULL (default: empty, NULL and \\N)")
+    add("--delimiter", type=_character, help="CSV: default a comma, a tab for .tsv")
+    add("--no-end", action="store_true", help="more will follow: do not end the stream")
+    add("--rejects", metavar="FILE", help="write rejected lines there (CSV: line, reason, text)")
+    add("--quiet", action="store_true", help="no progress bar, no summary")
+
+
+def run(args: argparse.Namespace) -> int:
+    from dsms_client.files.send import Job, load
+
+    job = Job(args.file, args.stream, dict(args.map), args.null, args.delimiter, args.batch, not args.no_end)
+    outcome = asyncio.run(_load(args, job, load))
+    return OK if outcome.clean else FAILED
+
+
+async def _load(args, job, work):  # type: ignore[no-untyped-def]
+    from dsms_client.aio import AsyncClient
+    from dsms_client.files.report import Reporter
+
+    async with AsyncClient(args.host, args.port, token=args.token, tls=connection.tls_of(args)) as client:
+        with Reporter(args.rejects, args.quiet) as reporter:
+            return await work(client, job, reporter)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    column, equals, name = text.partition("=")
+    if not (column and equals and name):
+        raise argparse.ArgumentTypeError(f"{text} is not of the form column=name")
+    return column, name
+
+
+def _character(text: str) -> str:
+    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError("a delimiter is one character")
+    return text
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of rows")
+    return int(text)

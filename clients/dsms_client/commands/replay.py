@@ -1,0 +1,49 @@
+"""Send the rows of a file to a stream at the pace of their timestamps, so that queries see them as they once came.
+
+The file's rows must be in the order of the time column; where one steps back, it is sent at once.
+
+examples:
+  dsms replay flights.csv.gz --stream flights --speed 600x     # ten minutes in a second
+  dsms replay trace.csv --stream s --time-column t --speed max
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from dsms_client.cli import FAILED, OK
+from dsms_client.commands import connection
+from dsms_client.commands.load import _load, add_file_options
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_file_options(parser)
+    parser.add_argument("--speed", type=speed, default=1.0, metavar="10x|max", help="default 1x, as it was")
+    parser.add_argument("--time-column", metavar="COLUMN", help="default: the stream's event time")
+    connection.add_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from dsms_client.files.replay import Pace, replay
+    from dsms_client.files.send import Job
+
+    job = Job(args.file, args.stream, dict(args.map), args.null, args.delimiter, end=not args.no_end)
+
+    def work(client, job, reporter):  # type: ignore[no-untyped-def]
+        return replay(client, job, reporter, Pace(args.speed, args.time_column))
+
+    return OK if asyncio.run(_load(args, job, work)).clean else FAILED
+
+
+def speed(text: str) -> float:
+    """``10x`` -> 10.0, ``max`` -> infinity."""
+    if text == "max":
+        return float("inf")
+    try:
+        factor = float(text.removesuffix("x"))
+    except ValueError:
+        factor = 0.0
+    if not factor > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a speed; write 1x, 0.5x, 600x or max")
+    return factor

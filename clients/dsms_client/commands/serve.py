@@ -1,0 +1,50 @@
+"""Run a server until SIGTERM or Ctrl-C.
+
+example:
+  dsms serve --data ./dsms-data --http-port 7655
+  dsms serve --config dsms.toml          # keys as the options, e.g.  port = 7654
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--config", metavar="FILE", help="TOML file with any of these options; the command line wins")
+    add("--host", help="address to listen on (default 127.0.0.1)")
+    add("--port", type=int, help="default 7654; 0: any free one")
+    add("--http-port", type=int, help="serve /metrics and /healthz there (default: not at all)")
+    add("--data", metavar="DIR", help="keep declarations and tables there (default: nothing is kept)")
+    add("--token", help="what clients must show")
+    add("--tls-cert", metavar="FILE")
+    add("--tls-key", metavar="FILE")
+    add("--max-frame", type=_size, metavar="SIZE", help="longest request frame (default 64M)")
+    add("--max-sessions", type=int, metavar="N", help="default 1000")
+    add("--max-queries", type=int, metavar="N")
+    add("--state-bytes", type=_size, metavar="SIZE", help="state that one query may hold")
+    add("--subscriber-bytes", type=_size, metavar="SIZE", help="results that may wait for one reader (default 64M)")
+    add("--no-warmup", action="store_true", help="compile kernels when they are first needed instead")
+
+
+def run(args: argparse.Namespace) -> int:
+    from dsms_server import config, serve  # the command line is where client, server and engine meet
+
+    options = {k: v for k, v in vars(args).items() if k not in ("command", "config", "no_warmup")}
+    layers = [config.from_file(args.config)] if args.config else []
+    return serve.run(config.build(*layers, options), _say, warm=not args.no_warmup)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _size(text: str) -> int:
+    """``64M`` -> bytes."""
+    unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:].upper(), 1)
+    digits = text if unit == 1 else text[:-1]
+    if not digits.isdigit():
+        raise argparse.ArgumentTypeError(f"{text} is not a size; write 65536, 64K, 64M or 1G")
+    return int(digits) * unit

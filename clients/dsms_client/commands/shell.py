@@ -1,0 +1,73 @@
+"""Type statements and watch results, or run a script.
+
+examples:
+  dsms shell
+  dsms shell -c "SHOW STREAMS"
+  dsms shell -f declare.sql --format json
+  dsms shell --embedded -c "SELECT 1"      # an engine of its own, no server needed
+
+exit codes: 0 fine, 1 a statement failed, 2 wrong usage or no server
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from dsms_client.cli import FAILED, MISUSED, OK
+from dsms_client.commands import connection
+from dsms_client.shell.runner import Quit, Runner
+from dsms_client.shell.show import FORMATS
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("-c", "--command", dest="sql", metavar="SQL", help="run these statements and leave")
+    what.add_argument("-f", "--file", metavar="FILE", help="run a file (- for standard input) and leave")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are shown (default table)")
+    parser.add_argument("--timing", action="store_true", help="say how long statements take")
+    parser.add_argument("--embedded", action="store_true", help="run an engine in this process instead of connecting")
+    parser.add_argument("--data", metavar="DIR", help="with --embedded: keep declarations and tables there")
+    connection.add_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        script = _script(args)
+    except (OSError, UnicodeDecodeError) as problem:
+        print(f"cannot read {args.file}: {problem}", file=sys.stderr)
+        return MISUSED
+    if args.data and not args.embedded:
+        print("--data goes with --embedded; a server has its own (dsms serve --data)", file=sys.stderr)
+        return MISUSED
+    if args.embedded:
+        from dsms_client.commands import embedded
+
+        with embedded.server(args.data) as (port, token):
+            args.host, args.port, args.token, args.tls, args.tls_ca = "127.0.0.1", port, token, False, None
+            return _run(args, script)
+    return _run(args, script)
+
+
+def _script(args: argparse.Namespace) -> str | None:
+    """The text to run, or None for the prompt."""
+    if args.sql is not None:
+        return args.sql
+    if args.file == "-" or (args.file is None and not sys.stdin.isatty()):
+        return sys.stdin.read()
+    return None if args.file is None else Path(args.file).read_text(encoding="utf-8")
+
+
+def _run(args: argparse.Namespace, script: str | None) -> int:
+    with connection.open_client(args, data="rows") as client:
+        runner = Runner(client, args.format)
+        runner.timing = args.timing
+        if script is None:
+            from dsms_client.shell import prompt
+
+            return prompt.run(runner)
+        try:
+            return OK if runner.script(script) else FAILED
+        except Quit:
+            return OK

@@ -1,0 +1,102 @@
+"""What the readers of files give: batches of good rows, and rejected lines with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.errors import UsageError
+from dsms_client.columns import arrow_type
+from dsms_client.files.text import convert
+
+Column = tuple[str, str]  # name and SQL type
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A line (from 1; the row number in Parquet) that is not a row of the stream, and why."""
+
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass(slots=True)
+class Piece:
+    """Good rows with the stream's columns, in order; `lines` are theirs.  `done`: bytes of the file read so far."""
+
+    batch: pa.RecordBatch
+    lines: np.ndarray
+    rejects: list[Reject] = field(default_factory=list)
+    done: int = 0
+
+
+Pieces = Iterator[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Which column of the file feeds which of the stream; `missing` ones are NULL, `unused` ones are left out."""
+
+    columns: tuple[Column, ...]
+    source: tuple[str | None, ...]  # file column for each
+    unused: tuple[str, ...]
+
+    @property
+    def missing(self) -> list[str]:
+        return [c for (c, _), s in zip(self.columns, self.source, strict=True) if s is None]
+
+    @property
+    def used(self) -> list[str]:
+        return [s for s in self.source if s is not None]
+
+
+def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[str, str]) -> Mapping:
+    """Match a file's header with a stream's columns, in any case; `renamed` maps stream columns to file columns.
+
+    Raises DS520 if no column fits, or a renamed one is not there.
+    """
+    folded = {h.strip().casefold(): h for h in header}
+    wanted = {k.casefold(): v for k, v in renamed.items()}
+    source = []
+    for name, _ in columns:
+        asked = wanted.pop(name.casefold(), None)
+        found = folded.get((asked or name).strip().casefold())
+        if asked is not None and found is None:
+            raise UsageError("DS520", f"the file has no column {asked}", hint=f"it has {', '.join(header)}")
+        source.append(found)
+    if wanted:
+        known = ", ".join(n for n, _ in columns)
+        raise UsageError("DS520", f"the stream has no column {', '.join(wanted)}", hint=f"it has {known}")
+    if not any(source):
+        known = ", ".join(n for n, _ in columns)
+        raise UsageError("DS520", f"no column of the file ({', '.join(header)}) is one of the stream's ({known})",
+                         hint="name them in the header, or use --map stream_column=file_column")  # fmt: skip
+    return Mapping(tuple(columns), tuple(source), tuple(h for h in header if h not in source))
+
+
+def typed(texts: dict[str, pa.Array], lines: np.ndarray, mapping: Mapping) -> tuple[pa.RecordBatch, np.ndarray, list]:
+    """Columns of text (by file column) -> good rows, their lines, rejects."""
+    arrays: list[pa.Array] = []
+    bad: dict[int, str] = {}
+    for (name, sql), source in zip(mapping.columns, mapping.source, strict=True):
+        if source is None:
+            arrays.append(pa.nulls(len(lines), arrow_type(sql)))
+            continue
+        array, wrong = convert(texts[source], sql)
+        arrays.append(array)
+        for at in wrong.tolist():
+            bad.setdefault(at, f"{name}: {texts[source][at].as_py()!r} is not {sql}")
+    rejects = [Reject(int(lines[i]), why, _line(texts, i)) for i, why in sorted(bad.items())]
+    batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in mapping.columns])
+    if bad:
+        good = np.setdiff1d(np.arange(len(lines)), list(bad))
+        batch, lines = batch.take(pa.array(good)), lines[good]
+    return batch, lines, rejects
+
+
+def _line(texts: dict[str, pa.Array], at: int) -> str:
+    return ",".join("" if (v := column[at].as_py()) is None else v for column in texts.values())

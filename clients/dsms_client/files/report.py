@@ -1,0 +1,91 @@
+"""What people see of a load: a progress bar, rejected lines, a summary."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import IO, Any
+
+from dsms.errors import UsageError
+from dsms_client.files.pieces import Reject
+from dsms_client.results import IngestReport
+
+SHOWN = 20  # rejected lines printed; the rest is counted
+
+
+class Reporter:
+    """Writes to stderr; rejects go to a file if one is named."""
+
+    def __init__(self, rejects: str | None, quiet: bool) -> None:
+        self._path = rejects
+        self._quiet = quiet
+        self._file: IO[str] | None = None
+        self._writer: Any = None
+        self._bar: Any = None
+        self._task: Any = None
+        self.rejected = 0
+
+    def __enter__(self) -> Reporter:
+        if self._path is not None:
+            try:
+                self._file = open(self._path, "w", encoding="utf-8", newline="")
+            except OSError as problem:
+                raise UsageError("DS521", f"cannot write {self._path}: {problem.strerror}") from None
+            self._writer = csv.writer(self._file)
+            self._writer.writerow(("line", "reason", "text"))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if self._file is not None:
+            self._file.close()
+
+    def begin(self, name: str, size: int) -> None:
+        """Show a bar for `size` bytes, on a terminal."""
+        if self._quiet or not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn(), console=Console(stderr=True),
+        )  # fmt: skip
+        self._task = self._bar.add_task(name, total=size, rows=0)
+        self._bar.start()
+
+    def progress(self, done: int, rows: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, rows=rows)
+
+    def reject(self, rejects: list[Reject]) -> None:
+        for bad in rejects:
+            self.rejected += 1
+            if self._writer is not None:
+                self._writer.writerow((bad.line, bad.reason, bad.text))
+            elif self.rejected <= SHOWN:
+                self.say(f"line {bad.line}: {bad.reason}")
+            elif self.rejected == SHOWN + 1:
+                self.say("... and more; --rejects FILE keeps them all")
+
+    def say(self, line: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(line, markup=False, highlight=False)
+        else:
+            print(line, file=sys.stderr)
+
+    def note(self, line: str) -> None:
+        """Something worth knowing, unless --quiet."""
+        if not self._quiet:
+            self.say(line)
+
+    def summary(self, stream: str, report: IngestReport, seconds: float) -> None:
+        for reason in report.reasons:
+            self.say(f"refused by the server: {reason}")
+        parts = [f"{report.accepted:,} rows accepted by {stream}"]
+        for count, what in ((report.late, "late"), (report.refused, "refused"), (self.rejected, "lines rejected")):
+            if count:
+                parts.append(f"{count:,} {what}")
+        rate = f" ({report.accepted / seconds:,.0f} rows/s)" if seconds > 0.1 else ""
+        self.note(", ".join(parts) + f" in {seconds:.1f} s{rate}")

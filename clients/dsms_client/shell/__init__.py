@@ -1,0 +1,1 @@
+"""The shell: statements typed or read from files, shown in several forms."""

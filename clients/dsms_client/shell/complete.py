@@ -1,0 +1,101 @@
+"""Completion at the prompt: keywords, names of streams, tables and queries, columns, backslash commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from dsms.errors import DsmsError
+from dsms_client.shell.show import FORMATS
+
+if TYPE_CHECKING:
+    from dsms_client.sync import Client
+
+_TEXT = """
+SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT DISTINCT AS AND OR NOT IN EXISTS BETWEEN LIKE IS NULL CASE WHEN THEN ELSE
+END CAST JOIN LEFT RIGHT FULL OUTER ON USING UNION INTERSECT EXCEPT ALL CREATE STREAM TABLE QUERY DROP SHOW STREAMS
+TABLES QUERIES DESCRIBE EXPLAIN ANALYZE INSERT INTO VALUES UPDATE SET DELETE TIMESTAMP UNIT SLACK LATE MAX FUTURE IDLE
+TIMEOUT SUBWINDOW RETAIN ARCHIVE WITH PRIMARY KEY RETROACTIVE RANGE ROWS SLIDE PARTITION NOW UNBOUNDED UNTIL AGO SINCE
+WINDOW INTERNAL ALIGN TO TIME ZONE ISTREAM DSTREAM RSTREAM WSTREAM FILTER ASC DESC NULLS FIRST LAST TRUE FALSE
+BOOL INT FLOAT DECIMAL STRING BYTES INTERVAL SECONDS MINUTES HOURS DAYS
+COUNT SUM AVG MIN MAX VAR STDDEV MEDIAN QUANTILE ARGMAX ARGMIN
+"""
+KEYWORDS = _TEXT.split()
+_WORD = re.compile(r"\\?[\w.]*$")
+_NAME = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_]\w*')
+
+
+class ShellCompleter(Completer):
+    """Names come from the server, once, and again after `forget`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._names: dict[str, dict[str, list[tuple[str, str]]]] | None = None
+
+    def forget(self) -> None:
+        """Something was declared or dropped."""
+        self._names = None
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        found = _WORD.search(document.text_before_cursor)
+        word = found[0] if found else ""
+        for text, kind in self.candidates(document.text, document.text_before_cursor, word):
+            if text.lower().startswith(word.lower()) and text != word:
+                yield Completion(text, -len(word), display_meta=kind)
+
+    def candidates(self, text: str, before: str, word: str) -> list[tuple[str, str]]:
+        """(completion, what it is), best first."""
+        if before.lstrip().startswith("\\"):
+            return self._meta(before)
+        if not word:
+            return []
+        names = self._known()
+        objects = [(n, kind[:-1] if kind != "queries" else "query") for kind, named in names.items() for n in named]
+        if "." in word:
+            return self._qualified(text, word, names)
+        mentioned = {m.strip('"').lower() for m in _NAME.findall(text)}
+        columns = [
+            (column, f"{sql} of {name}")
+            for named in names.values()
+            for name, cols in named.items()
+            if name.lower() in mentioned
+            for column, sql in cols
+        ]
+        keywords = [(k if word.isupper() or not word.islower() else k.lower(), "keyword") for k in KEYWORDS]
+        return [*columns, *objects, *keywords]
+
+    def _qualified(self, text: str, word: str, names: dict) -> list[tuple[str, str]]:
+        """Columns after ``alias.`` or ``stream.``."""
+        prefix = word.rpartition(".")[0]
+        for named in names.values():
+            for name, cols in named.items():
+                alias = rf"\b{re.escape(name)}\b(?:\s*\[[^\]]*\])?\s+(?:as\s+)?{re.escape(prefix)}\b"
+                if name.lower() == prefix.lower() or re.search(alias, text, re.IGNORECASE):
+                    return [(f"{prefix}.{c}", f"{t} of {name}") for c, t in cols]
+        return []
+
+    def _meta(self, before: str) -> list[tuple[str, str]]:
+        from dsms_client.shell.meta import COMMANDS
+
+        command, space, _ = before.lstrip().partition(" ")
+        if not space:
+            return [(c, "command") for c in COMMANDS]
+        if command in ("\\subscribe", "\\s"):
+            return [(q, "query") for q in self._known().get("queries", {})]
+        if command == "\\format":
+            return [(f, "format") for f in FORMATS]
+        if command == "\\d":
+            return [(n, kind) for kind, named in self._known().items() for n in named]
+        return []
+
+    def _known(self) -> dict[str, dict[str, list[tuple[str, str]]]]:
+        if self._names is None:
+            try:
+                self._names = self._client.names()
+            except DsmsError:
+                return {}
+        return self._names

@@ -1,0 +1,136 @@
+"""Backslash commands of the shell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dsms.errors import DsmsError
+from dsms_client.protocol import nearest
+from dsms_client.shell import show
+from dsms_client.shell.runner import Quit, Runner
+from dsms_client.shell.statements import Statement
+
+DEEPEST = 16  # files that include files
+HELP = {
+    "\\d [name]": "what is declared; the columns of one stream, table or query",
+    "\\subscribe q [from]": "watch the results of query q as they come; Ctrl-C leaves",
+    "\\watch [seconds]": "run the last statement again and again (default every 2 s); Ctrl-C leaves",
+    "\\timing [on|off]": "say how long statements take",
+    "\\format [name]": "how rows are shown: table, csv, json, vertical",
+    "\\i file": "run a file of statements",
+    "\\?": "this list",
+    "\\q": "leave (also Ctrl-D)",
+}
+
+
+def run(runner: Runner, line: str) -> bool:
+    """Run one backslash command; True if it went well.  Raises Quit."""
+    word, *rest = line.strip().rstrip(";").split()
+    command = COMMANDS.get(word)
+    if command is None:
+        hint = nearest(word, COMMANDS) or "\\? lists the commands"
+        runner.complain(f"unknown command {word}\nHINT: {hint}")
+        return False
+    try:
+        return command(runner, rest)
+    except DsmsError as problem:
+        for text in show.error(problem, ""):
+            runner.complain(text)
+        return False
+
+
+def _describe(runner: Runner, rest: list[str]) -> bool:
+    if rest:
+        return runner.statement(Statement(f"DESCRIBE {rest[0]}", 1, 1, True))
+    names = runner.client.names()
+    rows = [
+        (kind, name, ", ".join(f"{c} {t}" for c, t in columns))
+        for kind, named in (("stream", names["streams"]), ("table", names["tables"]), ("query", names["queries"]))
+        for name, columns in named.items()
+    ]
+    for text in show.render(("kind", "name", "columns"), ("STRING",) * 3, rows, runner.form):
+        runner.say(text)
+    return True
+
+
+def _quit(runner: Runner, rest: list[str]) -> bool:
+    raise Quit
+
+
+def _timing(runner: Runner, rest: list[str]) -> bool:
+    runner.timing = rest[0].lower() == "on" if rest else not runner.timing
+    runner.say(f"timing is {'on' if runner.timing else 'off'}")
+    return True
+
+
+def _format(runner: Runner, rest: list[str]) -> bool:
+    if rest and rest[0] not in show.FORMATS:
+        runner.complain(f"unknown format {rest[0]}\nHINT: formats are {', '.join(show.FORMATS)}")
+        return False
+    runner.form = rest[0] if rest else runner.form
+    runner.say(f"format is {runner.form}")
+    return True
+
+
+def _help(runner: Runner, rest: list[str]) -> bool:
+    for name, what in HELP.items():
+        runner.say(f"  {name:<20}  {what}")
+    runner.say("Statements end with ;  Ctrl-C stops a statement that runs.")
+    return True
+
+
+def _include(runner: Runner, rest: list[str]) -> bool:
+    if not rest:
+        runner.complain("\\i needs a file name")
+        return False
+    if runner.depth >= DEEPEST:
+        runner.complain(f"{rest[0]}: files include each other too deeply")
+        return False
+    try:
+        text = Path(rest[0]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        runner.complain(f"cannot read {rest[0]}: {problem}")
+        return False
+    runner.depth += 1
+    try:
+        return runner.script(text)
+    finally:
+        runner.depth -= 1
+
+
+def _watch(runner: Runner, rest: list[str]) -> bool:
+    try:
+        period = float(rest[0]) if rest else 2.0
+    except ValueError:
+        runner.complain(f"\\watch takes a number of seconds, not {rest[0]}")
+        return False
+    if runner.last is None or period < 0:
+        runner.complain("there is no statement to repeat" if runner.last is None else "seconds are not negative")
+        return False
+    statement = Statement(runner.last, 1, 1, True)
+    try:
+        while runner.statement(statement):
+            time.sleep(period)
+            runner.say()
+    except KeyboardInterrupt:
+        runner.say()
+        return True
+    return False
+
+
+def _subscribe(runner: Runner, rest: list[str]) -> bool:
+    from dsms_client.shell import live
+
+    if not rest or (len(rest) > 1 and not rest[1].isdigit()):
+        runner.complain("\\subscribe needs the name of a query, and may have the number of the first row wanted")
+        return False
+    live.watch(runner, rest[0], int(rest[1]) if len(rest) > 1 else None)
+    return True
+
+
+COMMANDS: dict[str, Callable[[Runner, list[str]], bool]] = {
+    "\\d": _describe, "\\q": _quit, "\\timing": _timing, "\\format": _format, "\\?": _help, "\\h": _help,
+    "\\i": _include, "\\watch": _watch, "\\subscribe": _subscribe, "\\s": _subscribe,
+}  # fmt: skip

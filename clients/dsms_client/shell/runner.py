@@ -1,0 +1,90 @@
+"""Runs statements and backslash commands, for the prompt and for scripts alike."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+from dsms.errors import DsmsError
+from dsms_client.results import Done, Result
+from dsms_client.shell import show
+from dsms_client.shell.statements import Statement, script
+
+if TYPE_CHECKING:
+    from dsms_client.sync import Client
+
+
+class Quit(Exception):
+    """``\\q``."""
+
+
+class Runner:
+    """One session of the shell: its client, its settings, what it ran last."""
+
+    def __init__(
+        self, client: Client, form: str = "table", out: TextIO | None = None, err: TextIO | None = None
+    ) -> None:
+        self.client = client
+        self.form = form
+        self.timing = False
+        self.interactive = False
+        self.last: str | None = None
+        self.depth = 0  # of files that include files
+        self.changed: Callable[[], None] = lambda: None  # declarations may have changed
+        self._out = out
+        self._err = err
+
+    def say(self, line: str = "") -> None:
+        print(line, file=self._out or sys.stdout)
+
+    def complain(self, line: str) -> None:
+        print(line, file=self._err or sys.stderr)
+
+    def script(self, text: str) -> bool:
+        """Run a text of statements and lines that begin with a backslash; False at the first that fails."""
+        from dsms_client.shell import meta
+
+        return all(
+            self.statement(piece) if isinstance(piece, Statement) else meta.run(self, piece) for piece in script(text)
+        )
+
+    def statement(self, statement: Statement) -> bool:
+        """Run one statement and show its result; True if it went well."""
+        self.last = statement.text
+        began = time.perf_counter()
+        try:
+            results = self.client.execute(statement.text)
+        except DsmsError as problem:
+            for line in show.error(problem, statement.text, statement.line, statement.column):
+                self.complain(line)
+            return False
+        except KeyboardInterrupt:
+            self.complain("cancelled")
+            if self.interactive:
+                return False
+            raise
+        for result in results:
+            self.show(result)
+        if self.timing:
+            self.say(f"time: {1000 * (time.perf_counter() - began):.1f} ms")
+        return True
+
+    def show(self, result: Result) -> None:
+        """Print one result."""
+        if isinstance(result, Done):
+            if self.form == "table" or self.interactive:
+                self.say(result.message)
+            for warning in result.warnings:
+                self.complain(f"NOTE: {warning}")
+            self.changed()
+            return
+        if result.columns in (("plan",), ("explain",), ("text",)) and self.form == "table":
+            for row in result.rows:  # a drawing, not a table
+                self.say(str(row[0]))
+            return
+        for line in show.render(result.columns, result.types, result.rows, self.form):
+            self.say(line)
+        if self.form == "table" and self.interactive and result.as_of is not None:
+            self.say(f"as of {show.instant(result.as_of)}")

@@ -1,0 +1,133 @@
+"""Rows and errors as text: table, csv, json (a line per row), vertical."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dsms.errors import DsmsError
+
+FORMATS = ("table", "csv", "json", "vertical")
+EPOCH = dt.datetime(1970, 1, 1)
+_RIGHT = ("INT", "FLOAT", "DECIMAL")
+Rows = Sequence[Sequence[Any]]
+
+
+def render(columns: Sequence[str], types: Sequence[str], rows: Rows, form: str) -> Iterator[str]:
+    """The lines that show the rows."""
+    yield from {"table": table, "csv": as_csv, "json": as_json, "vertical": vertical}[form](columns, types, rows)
+
+
+def cell(value: Any, sql: str) -> str:
+    """A value for people: instants as ISO 8601 (UTC), durations with units, NULL spelled out."""
+    if value is None:
+        return "NULL"
+    if sql == "TIMESTAMP":
+        return instant(value)
+    if sql == "INTERVAL":
+        return duration(value)
+    if sql == "BOOL":
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return "\\x" + value.hex()
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+    return str(value)
+
+
+def instant(us: int | None) -> str:
+    """Microseconds since the epoch as ``2013-01-01 05:17:00``; what no calendar has stays a number."""
+    if us is None:
+        return "NULL"
+    try:
+        return str(EPOCH + dt.timedelta(microseconds=us))
+    except OverflowError:
+        return str(us)
+
+
+def duration(us: int) -> str:
+    """Microseconds as ``1 d 2 h``, ``90 ms``."""
+    if us == 0:
+        return "0 s"
+    parts, left = [], abs(us)
+    for unit, size in (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000),
+                       ("ms", 1000), ("us", 1)):  # fmt: skip
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return ("-" if us < 0 else "") + " ".join(parts)
+
+
+def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
+    """Aligned columns under a rule, numbers to the right, and the number of rows."""
+    texts = [[cell(v, t).replace("\n", "\\n") for v, t in zip(row, types, strict=True)] for row in rows]
+    widths = [max([len(c), *(len(t[i]) for t in texts)]) for i, c in enumerate(columns)]
+    right = [t.partition("(")[0] in _RIGHT for t in types]
+    if columns:
+        yield " | ".join(c.ljust(w) for c, w in zip(columns, widths, strict=True)).rstrip()
+        yield "-+-".join("-" * w for w in widths)
+    for text in texts:
+        cells = [t.rjust(w) if r else t.ljust(w) for t, w, r in zip(text, widths, right, strict=True)]
+        yield " | ".join(cells).rstrip()
+    yield f"({len(rows)} row{'' if len(rows) == 1 else 's'})"
+
+
+def as_csv(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
+    """A header and the rows; NULL is empty."""
+    yield _csv_line(columns)
+    for row in rows:
+        yield _csv_line(["" if v is None else cell(v, t) for v, t in zip(row, types, strict=True)])
+
+
+def _csv_line(values: Sequence[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow(values)
+    return out.getvalue()
+
+
+def as_json(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
+    """An object per row and line; instants, decimals and bytes are text."""
+    for row in rows:
+        values = [_json_value(v, t) for v, t in zip(row, types, strict=True)]
+        yield json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False)
+
+
+def _json_value(value: Any, sql: str) -> Any:
+    plain = value is None or isinstance(value, (bool, str)) or sql == "INT"
+    if plain or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return cell(value, sql)
+
+
+def vertical(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
+    """A line per value."""
+    width = max(map(len, columns), default=0)
+    for number, row in enumerate(rows, 1):
+        yield f"--- row {number} ---"
+        for column, value, sql in zip(columns, row, types, strict=True):
+            yield f"{column.ljust(width)} : {cell(value, sql)}"
+
+
+def error(problem: DsmsError, text: str, line: int = 1, column: int = 1) -> Iterator[str]:
+    """An error with the offending line of `text` and a caret under the column.
+
+    `line` and `column`: where `text` begins in the file it was taken from.
+    """
+    place = ""
+    if problem.line is not None and problem.column is not None:
+        shift = column - 1 if problem.line == 1 else 0
+        place = f" at line {problem.line + line - 1}, column {problem.column + shift}"
+    yield f"{type(problem).__name__} {problem.code}{place}: {problem.message}"
+    if problem.line is not None and problem.column is not None:
+        lines = text.splitlines()
+        if 1 <= problem.line <= len(lines):
+            shown = lines[problem.line - 1]
+            yield f"  {shown}"
+            yield "  " + "".join("\t" if c == "\t" else " " for c in shown[: problem.column - 1]) + "^"
+    if problem.hint:
+        yield f"HINT: {problem.hint}"
