@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.errors import InternalError, UsageError
-from dsms.sql.catalog import TableDef
+from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.types import (
     ALWAYS,
     BOOL,
@@ -61,12 +61,12 @@ def row(key: int, f: float = 1.5) -> tuple:
 
 
 def do(store: CatalogStore, table: VersionedTable, change: Any) -> None:
-    store.save(table.definition, change)
+    store.add_change(table.definition.name, change)
     table.apply(change)
 
 
 def restored(store: CatalogStore, definition: TableDef) -> VersionedTable:
-    return VersionedTable.restored(definition, *store.table(definition))
+    return VersionedTable.restored(definition, *store.table(definition.name))
 
 
 def same(a: VersionedTable, b: VersionedTable, until: int = 40) -> None:
@@ -82,12 +82,14 @@ def same(a: VersionedTable, b: VersionedTable, until: int = 40) -> None:
 
 def test_declarations_come_back_in_the_order_they_were_made(path: Path) -> None:
     with CatalogStore(path) as store:
-        store.add("stream", "Trades", "CREATE STREAM Trades (a INT)")
-        store.add("table", "gone", "CREATE TABLE gone (a INT)")
-        store.add("query", "q", "CREATE QUERY q AS SELECT * FROM Trades", {"strategy": "upa", "n": 3, "on": True})
-        store.drop("GONE")
-        store.drop("never was")
-        store.add("table", "gone", "CREATE TABLE gone (b INT)")
+        store.add_stream(StreamDef("Trades", ALL, sql="CREATE STREAM Trades (a INT)"))
+        store.add_table(TableDef("gone", ALL, sql="CREATE TABLE gone (a INT)"))
+        options = (("strategy", "upa"), ("n", 3), ("on", True))
+        store.add_query(QueryDef("q", "CREATE QUERY q AS SELECT * FROM Trades", options=options))
+        store.drop("query", "gone")
+        store.drop("table", "GONE")
+        store.drop("stream", "never was")
+        store.add_table(TableDef("gone", ALL, sql="CREATE TABLE gone (b INT)"))
         store.set("seq", {"client": [1, 2]})
         store.set("seq", {"client": [3]})
     with CatalogStore(path) as store:
@@ -96,7 +98,7 @@ def test_declarations_come_back_in_the_order_they_were_made(path: Path) -> None:
         assert found[1].options == {"strategy": "upa", "n": 3, "on": True} and "(b INT)" in found[2].sql
         assert store.setting("seq") == {"client": [3]} and store.setting("none", 7) == 7
         with pytest.raises(InternalError, match="UNIQUE"):
-            store.add("stream", "TRADES", "")
+            store.add_stream(StreamDef("TRADES", ()))
         store.close()
         with pytest.raises(InternalError, match="closed"):
             store.objects()
@@ -105,16 +107,16 @@ def test_declarations_come_back_in_the_order_they_were_made(path: Path) -> None:
 def test_all_types_come_back_exactly(path: Path) -> None:
     table = VersionedTable(EVERY)
     with CatalogStore(path) as store:
-        store.add("table", "Every", "")
+        store.add_table(EVERY)
         do(store, table, table.inserting(columns([row(1), row(2, float("nan")), row(3, -0.0)]), ALWAYS))
         do(store, table, table.inserting(columns([(4, *[None] * 7)]), 10))
         do(store, table, table.updating({2: lambda c, n: pc.negate(c[2])}, lambda c, n: pc.equal(c[0], 3), 20))
         do(store, table, table.deleting(lambda c, n: pc.equal(c[0], 1), 30))
     with CatalogStore(path) as store:
         same(restored(store, EVERY), table)
-        assert store.changes_kept(EVERY) == 4
-        store.compact(EVERY, table.snapshot())
-        assert store.changes_kept(EVERY) == 0
+        assert store.changes_kept("Every") == 4
+        store.compact("every", table.snapshot())
+        assert store.changes_kept("Every") == 0
         do(store, table, table.inserting(columns([row(9)]), 35))
     with CatalogStore(path) as store:
         same(restored(store, EVERY), table)
@@ -123,7 +125,7 @@ def test_all_types_come_back_exactly(path: Path) -> None:
 def test_deleted_keys_are_remembered(path: Path) -> None:
     table = VersionedTable(NRR)
     with CatalogStore(path) as store:
-        store.add("table", "r", "")
+        store.add_table(NRR)
         do(store, table, table.inserting([pa.array([1, 2])], 10))
         do(store, table, table.deleting(lambda c, n: pc.equal(c[0], 1), 20))
     for _ in range(2):
@@ -132,7 +134,7 @@ def test_deleted_keys_are_remembered(path: Path) -> None:
             with pytest.raises(UsageError, match="DS522"):
                 again.inserting([pa.array([1])], 30)
             again.forget(25)
-            store.compact(NRR, again.snapshot())  # second time round: from the snapshot
+            store.compact("r", again.snapshot())  # second time round: from the snapshot
 
 
 steps = st.lists(
@@ -150,7 +152,7 @@ steps = st.lists(
 def test_any_history_with_restarts(tmp_path_factory: Any, script: list[tuple[str, int, float]]) -> None:
     where = tmp_path_factory.mktemp("catalog") / "catalog.db"
     table, store, now = VersionedTable(EVERY), CatalogStore(where), 0
-    store.add("table", "Every", "")
+    store.add_table(EVERY)
     for verb, key, value in script:
         now += 1
 
@@ -164,10 +166,10 @@ def test_any_history_with_restarts(tmp_path_factory: Any, script: list[tuple[str
         elif verb == "update":
             do(store, table, table.updating({2: lambda c, n, v=value: pa.array([v] * n, pa.float64())}, hit, now))
         elif verb == "compact":
-            store.compact(EVERY, table.snapshot())
+            store.compact("every", table.snapshot())
         elif verb == "forget":
             table.forget(now - 3)
-            store.compact(EVERY, table.snapshot())
+            store.compact("every", table.snapshot())
         elif verb == "restart":
             store.close()
             store = CatalogStore(where)
@@ -178,12 +180,13 @@ def test_any_history_with_restarts(tmp_path_factory: Any, script: list[tuple[str
 
 CRASH = """
 import os, sys
+from dsms.sql.catalog import StreamDef
 from dsms.storage.catalog import CatalogStore
 store = CatalogStore(sys.argv[1])
-store.add("stream", "kept", "")          # committed, in the write-ahead log only
+store.add_stream(StreamDef("kept", ()))          # committed, in the write-ahead log only
 try:
     with store.transaction():
-        store.add("stream", "half", "")
+        store.add_stream(StreamDef("half", ()))
         store.set("half", 1)
         if sys.argv[2] == "before":
             os._exit(9)
@@ -203,12 +206,12 @@ def test_a_crash_leaves_the_state_before_or_after(path: Path, moment: str, expec
 def test_an_exception_takes_the_whole_transaction_back(path: Path) -> None:
     with CatalogStore(path) as store:
         with pytest.raises(ZeroDivisionError), store.transaction():
-            store.add("stream", "a", "")
+            store.add_stream(StreamDef("a", ()))
             with store.transaction():
                 store.set("x", 1)
             raise ZeroDivisionError
         assert store.objects() == [] and store.setting("x") is None
-        store.add("stream", "b", "")
+        store.add_stream(StreamDef("b", ()))
         assert [o.name for o in store.objects()] == ["b"]
 
 
@@ -249,7 +252,7 @@ def test_other_and_damaged_files(path: Path, tmp_path: Path) -> None:
 def test_a_damaged_page_is_noticed_on_opening(path: Path) -> None:
     with CatalogStore(path) as store, store.transaction():
         for i in range(400):
-            store.add("stream", f"s{i}", "x" * 100)
+            store.add_stream(StreamDef(f"s{i}", ALL, sql="x" * 100))
     data = bytearray(path.read_bytes())
     data[5 * 4096 : 6 * 4096] = bytes(4096)
     path.write_bytes(data)
@@ -260,16 +263,16 @@ def test_a_damaged_page_is_noticed_on_opening(path: Path) -> None:
 
 def test_rows_of_an_unknown_table(path: Path) -> None:
     with CatalogStore(path) as store, pytest.raises(UsageError, match="knows no table r"):
-        store.table(NRR)
+        store.table("r")
 
 
 def test_a_dropped_table_takes_its_rows_along(path: Path) -> None:
     table = VersionedTable(NRR)
     with CatalogStore(path) as store:
-        store.add("table", "r", "")
+        store.add_table(NRR)
         do(store, table, table.inserting([pa.array([1])], 10))
-        store.compact(NRR, table.snapshot())
+        store.compact("r", table.snapshot())
         do(store, table, table.inserting([pa.array([2])], 20))
-        store.drop("r")
-        store.add("table", "r", "")
-        assert store.table(NRR) == (None, []) and len(restored(store, NRR)) == 0
+        store.drop("table", "r")
+        store.add_table(NRR)
+        assert store.table("r") == (None, []) and len(restored(store, NRR)) == 0

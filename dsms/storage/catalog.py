@@ -22,8 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.errors import InternalError, UsageError
-from dsms.sql.catalog import TableDef
-from dsms.sql.types import Schema, arrow_schema
+from dsms.sql.catalog import Option, QueryDef, StreamDef, TableDef
 from dsms.tables.changes import Change, Snapshot
 
 VERSION = 1  # of this layout: raise it with every change, and convert older files on opening
@@ -48,12 +47,12 @@ CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """A declaration: its kind, its name as spelled, the statement that made it, and options set beside the text."""
+    """A declaration: its kind, its name as spelled, the statement that made it, and the options that it set."""
 
     kind: Kind
     name: str
     sql: str
-    options: dict[str, Setting]
+    options: dict[str, Option]
 
 
 class CatalogStore:
@@ -110,49 +109,53 @@ class CatalogStore:
             found = self._db.execute("SELECT kind, name, sql, options FROM object ORDER BY id").fetchall()
         return [StoredObject(kind, name, sql, json.loads(options)) for kind, name, sql, options in found]
 
-    def add(self, kind: Kind, name: str, sql: str, options: dict[str, Setting] | None = None) -> None:
-        """Keep a declaration.  The engine has checked that the name is free."""
-        values = (name.casefold(), kind, name, sql, json.dumps(options or {}))
-        with self._explained(), self.transaction():
-            self._db.execute("INSERT INTO object (key, kind, name, sql, options) VALUES (?, ?, ?, ?, ?)", values)
+    def add_stream(self, definition: StreamDef) -> None:
+        """Keep a stream's declaration.  The engine has checked that the name is free."""
+        self._add("stream", definition.name, definition.sql, definition.options)
 
-    def drop(self, name: str) -> None:
+    def add_table(self, definition: TableDef) -> None:
+        """Keep a table's declaration; it has no rows yet."""
+        self._add("table", definition.name, definition.sql, ())
+
+    def add_query(self, definition: QueryDef) -> None:
+        """Keep a persistent query's declaration."""
+        self._add("query", definition.name, definition.sql, definition.options)
+
+    def drop(self, kind: Kind, name: str) -> None:
         """Forget a declaration, and the rows if it is a table.  Nothing happens if there is none."""
         with self._explained(), self.transaction():
-            self._db.execute("DELETE FROM object WHERE key = ?", (name.casefold(),))
+            self._db.execute("DELETE FROM object WHERE key = ? AND kind = ?", (name.casefold(), kind))
 
     # -- rows of tables -----------------------------------------------------------------------------------------------
 
-    def save(self, definition: TableDef, change: Change) -> None:
+    def add_change(self, table: str, change: Change) -> None:
         """Keep a change of a table; to be called before it is applied."""
-        values = (change.at, _ints(change.deleted), _pack(change.inserted, arrow_schema(definition.schema)),
-                  change.first_version, change.rows)  # fmt: skip
+        values = (change.at, _ints(change.deleted), _pack(change.inserted), change.first_version, change.rows)
         statement = "INSERT INTO change (object, at, deleted, inserted, first_version, rows) VALUES (?, ?, ?, ?, ?, ?)"
         with self._explained(), self.transaction():
-            self._db.execute(statement, (self._id(definition.name), *values))
+            self._db.execute(statement, (self._id(table), *values))
 
-    def changes_kept(self, definition: TableDef) -> int:
-        """How many changes stand behind the last snapshot: when it is many, it is time for `compact`."""
+    def changes_kept(self, table: str) -> int:
+        """How many changes stand behind the last snapshot: when they are many, it is time for `compact`."""
         with self._explained():
             query = "SELECT count(*) FROM change WHERE object = ?"
-            return int(self._db.execute(query, (self._id(definition.name),)).fetchone()[0])
+            return int(self._db.execute(query, (self._id(table),)).fetchone()[0])
 
-    def compact(self, definition: TableDef, snapshot: Snapshot) -> None:
+    def compact(self, table: str, snapshot: Snapshot) -> None:
         """Keep a whole table in place of all its changes so far."""
-        schema = arrow_schema(definition.schema)
         lives = [pa.array(v, pa.int64()) for v in (snapshot.version, snapshot.born, snapshot.ended)]
-        rows = _pack([*lives, *snapshot.columns], _with_lives(schema))
-        dead = _pack(snapshot.dead_keys, arrow_schema(_key(definition)))
+        blobs = (_pack([*lives, *snapshot.columns]), _pack(snapshot.dead_keys))
         numbers = (snapshot.next_version, snapshot.last_change, snapshot.forgotten)
         with self._explained(), self.transaction():
-            place = self._id(definition.name)
+            place = self._id(table)
             self._db.execute("DELETE FROM change WHERE object = ?", (place,))
-            self._db.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?)", (place, rows, dead, *numbers))
+            statement = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?)"
+            self._db.execute(statement, (place, *blobs, *numbers))
 
-    def table(self, definition: TableDef) -> tuple[Snapshot | None, list[Change]]:
+    def table(self, table: str) -> tuple[Snapshot | None, list[Change]]:
         """What `VersionedTable.restored` needs: the snapshot, if there is one, and the changes since."""
         with self._explained():
-            place = self._id(definition.name)
+            place = self._id(table)
             row = self._db.execute("SELECT * FROM snapshot WHERE object = ?", (place,)).fetchone()
             query = "SELECT at, deleted, inserted, first_version, rows FROM change WHERE object = ? ORDER BY id"
             found = self._db.execute(query, (place,)).fetchall()
@@ -202,6 +205,11 @@ class CatalogStore:
         if faults != ["ok"]:
             raise sqlite3.DatabaseError(faults[0])
 
+    def _add(self, kind: Kind, name: str, sql: str, options: Sequence[tuple[str, Option]]) -> None:
+        values = (name.casefold(), kind, name, sql, json.dumps(dict(options)))
+        with self._explained(), self.transaction():
+            self._db.execute("INSERT INTO object (key, kind, name, sql, options) VALUES (?, ?, ?, ?, ?)", values)
+
     def _id(self, name: str) -> int:
         row = self._db.execute("SELECT id FROM object WHERE key = ?", (name.casefold(),)).fetchone()
         if row is None:
@@ -226,22 +234,14 @@ class CatalogStore:
             raise UsageError("DS541", f"the catalog {self.path} is damaged: {err}", hint=hint) from None
 
 
-def _key(definition: TableDef) -> Schema:
-    return tuple(definition.schema[i] for i in definition.key)
-
-
-def _with_lives(schema: pa.Schema) -> pa.Schema:
-    names = ("", "", "")  # found by position: a column may have any name
-    return pa.schema([*(pa.field(n, pa.int64()) for n in names), *schema])
-
-
-def _pack(columns: Sequence[pa.Array], schema: pa.Schema) -> bytes:
-    """Columns as an Arrow IPC stream; empty for no columns."""
+def _pack(columns: Sequence[pa.Array]) -> bytes:
+    """Columns as an Arrow IPC stream, found again by position; empty for no columns."""
     if not columns:
         return b""
+    batch = pa.record_batch(list(columns), names=[str(i) for i in range(len(columns))])
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(list(columns), schema=schema))
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
     return sink.getvalue().to_pybytes()
 
 
