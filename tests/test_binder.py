@@ -22,7 +22,7 @@ from dsms.sql.binder import (
 )
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Call, Col, Lit, columns, walk
-from dsms.sql.logical import Join, JoinNRR, Node, Output, Project, SemiJoin, TableScan, Window, children
+from dsms.sql.logical import Append, Join, JoinNRR, Node, Output, Project, Select, SemiJoin, TableScan, Window, children
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Field, decimal
 from tests.plan_forms import drawn
@@ -139,6 +139,20 @@ def test_decimal_keys_of_different_scales_get_one_type() -> None:
     assert [e.type for e in join.keys[0]] == [decimal(7, 3)] * 2
     plan = bound("SELECT d + 1, d = 1.5 FROM p", catalog)
     assert [f.type for f in plan.schema] == [decimal(22, 2), BOOL]
+
+
+def test_null_takes_the_type_of_its_neighbour(catalog: Catalog) -> None:
+    plan = bound("SELECT NULL, NULL, 1 FROM s UNION ALL SELECT a, NULL, NULL FROM s", catalog)
+    assert [f.type for f in plan.schema] == [INT, STRING, INT]
+    well_typed(plan)
+    plan = bound("SELECT a FROM s WHERE a = NULL AND NULL", catalog)
+    assert Lit(None, INT) in [p for n in nodes(plan) if isinstance(n, Select) for p in walk(n.predicate)]
+
+
+def test_a_test_against_a_table_by_key_appends(catalog: Catalog) -> None:
+    """NOT EXISTS over a non-retroactive table takes nothing back, so INTERNAL windows allow it."""
+    plan = bound("SELECT * FROM s [RANGE 5 INTERNAL] WHERE NOT EXISTS (SELECT * FROM n WHERE k = a)", catalog)
+    assert isinstance(plan.child, Append)
 
 
 def test_leaves_are_numbered_in_from_order(catalog: Catalog) -> None:

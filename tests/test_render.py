@@ -64,7 +64,7 @@ TWISTED = [
     "SELECT Dstream(a) FROM s [RANGE 5] UNION ALL SELECT a FROM t [RANGE 5]",
     "SELECT * FROM s [RANGE 1 min INTERNAL], u [NOW INTERNAL], (SELECT DISTINCT a FROM t [NOW]) q WHERE q.a = s.a",
     "SELECT * FROM (SELECT Istream(a) FROM s [RANGE 5] WHERE a IN (SELECT a FROM t [ROWS 5])) [ROWS 2] q",
-    "SELECT position('a', c), -a, -(-b), NOT (a > 1), X'00ff', 1e300, -5, DECIMAL '1.50' + a, INTERVAL '90' SECOND FROM s",
+    "SELECT position('a', c), -a, -(-b), NOT (a > 1), X'00ff', 1e300, -5, DECIMAL '1.50' + a, INTERVAL '90' s FROM s",
     "SELECT CASE WHEN a IS DISTINCT FROM 1 THEN LEFT(c, 2) ELSE RIGHT(c, 1) END, CONCAT(c, a, 'x') FROM s",
     "SELECT date_trunc('hour', t, 'Europe/Berlin'), EXTRACT(EPOCH FROM t), length(c), FIRST(a) FROM s GROUP BY t, c",
     "SELECT * FROM s AS \"Odd one\" [NOW], t AS \"select\" [NOW] WHERE \"Odd one\".a = \"select\".a",

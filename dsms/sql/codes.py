@@ -1,4 +1,4 @@
-"""Every code the binder may raise, in one place: DS2xx names and types, DS3xx rules of the language.
+"""Every code of a query that parses and is refused, in one place: DS2xx names and types, DS3xx rules of the language.
 
 A code is stable: programs match on it.  `tests/test_rules.py` holds a snippet that produces each of them.
 """
@@ -77,7 +77,10 @@ CODES: dict[str, str] = {
     "DS391": "not yet: approximate aggregates",
     "DS392": "not yet: a one-time query over a query",
     "DS393": "not yet: ON LOOKUP",
+    "DS394": "not yet: statements about periodic evaluation",
+    "DS395": "not yet: running a SLIDE",
 }
+BY_ENGINE = ("DS394", "DS395")  # what binds, and is refused when it is run
 
 
 def error(code: str, message: str, at: ast.Node | ast.Pos | None, hint: str | None = None) -> QueryError:

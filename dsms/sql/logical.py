@@ -186,7 +186,8 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """ORDER BY / LIMIT of one-time and periodic queries.  `keys`: (expr, descending, nulls_first)."""
+    """ORDER BY / LIMIT of one-time and periodic queries, directly below the Output.  `keys`: (expr, descending,
+    nulls_first).  `schema` is the first columns of the child's: the others are there for the keys only."""
 
     child: Node
     keys: tuple[tuple[Expr, bool, bool], ...]

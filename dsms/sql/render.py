@@ -110,14 +110,10 @@ class _Renderer:
 
     def ordered(self, node: Node, names: Sequence[str]) -> ast.Query:
         """A whole query, with ORDER BY and LIMIT if it has them."""
-        keep = len(node.schema)
-        if isinstance(node, Project) and isinstance(node.child, Sort) and _is_prefix(node.exprs):
-            node = node.child
         if not isinstance(node, Sort):
             return ast.Query(self._body(self.block(node), names))
+        keep = len(node.schema)
         block = self.block(node.child)
-        if block.body is None and block.stage > Stage.PROJECT:
-            keep = len(block.items)
         order = tuple(self._order_item(key, block, keep) for key in node.keys)
         block.items = block.items[:keep]
         return ast.Query(self._body(block, names), order, node.limit, node.offset or None)
@@ -363,10 +359,6 @@ def _equal(a: Expr, b: Expr, left: Sequence[ast.Expr], right: Sequence[ast.Expr]
 
 def _not_a_position(expr: ast.Expr) -> ast.Expr:
     return ast.Cast(expr, ast.TypeName("INT")) if isinstance(expr, ast.IntLit) else expr
-
-
-def _is_prefix(exprs: Sequence[Expr]) -> bool:
-    return all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs))
 
 
 def _same_grouping(node: Project) -> bool:

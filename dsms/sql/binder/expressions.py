@@ -230,6 +230,10 @@ def function_error(failure: FunctionError, name: str, types: Sequence[Type], at:
 
 def _conversion_hint(types: Sequence[Type]) -> str | None:
     kinds = {t.kind for t in types}
+    if Kind.TIMESTAMP in kinds and Kind.STRING in kinds:
+        return "write an instant as TIMESTAMP '2013-01-01 00:00:00'"
+    if kinds & {Kind.TIMESTAMP, Kind.INTERVAL} and kinds & {Kind.INT, Kind.FLOAT, Kind.STRING}:
+        return "write a length of time as INTERVAL '5' MINUTE"
     if Kind.STRING in kinds and len(kinds) > 1:
         other = next(t for t in types if t.kind is not Kind.STRING)
         return f"convert one side: CAST(x AS {other}) or CAST(x AS STRING)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder import wstream
 from dsms.sql.binder.aggregates import (
@@ -32,7 +33,7 @@ from dsms.sql.expr import Col, Expr, conjuncts
 from dsms.sql.functions import common_type
 from dsms.sql.logical import Distinct, Node, Project, Select, SetOp, Sort, Union
 from dsms.sql.printer import to_sql
-from dsms.sql.types import NULL, Field, Schema
+from dsms.sql.types import Field, Schema
 
 Order = tuple[Expr, bool, bool]
 
@@ -72,8 +73,9 @@ def bind_body(
     beyond: tuple[Scope, ...] = (),
     internal: bool = False,
     ordering: Ordering | None = None,
+    open_nulls: bool = False,
 ) -> Bound:
-    """A SELECT block or a set operation, below its output."""
+    """A SELECT block or a set operation, below its output.  `open_nulls`: a column of bare NULLs has no type yet."""
     match body:
         case ast.Query():
             return bind_nested(ctx, body, beyond)
@@ -83,7 +85,7 @@ def bind_body(
                 _order_columns(ctx, bound, ordering)
             return bound
         case ast.Select():
-            return _Block(ctx, body, beyond, internal).bind(ordering)
+            return _Block(ctx, body, beyond, internal, open_nulls).bind(ordering)
     raise AssertionError(body)
 
 
@@ -93,8 +95,10 @@ def bind_body(
 class _Block:
     """Binds one SELECT block."""
 
-    def __init__(self, ctx: Context, select: ast.Select, beyond: tuple[Scope, ...], internal: bool) -> None:
-        self.ctx, self.select, self.beyond = ctx, select, beyond
+    def __init__(
+        self, ctx: Context, select: ast.Select, beyond: tuple[Scope, ...], internal: bool, open_nulls: bool
+    ) -> None:
+        self.ctx, self.select, self.beyond, self.open_nulls = ctx, select, beyond, open_nulls
         self.block = Block(internal)
 
     def bind(self, ordering: Ordering | None) -> Bound:
@@ -122,7 +126,7 @@ class _Block:
         settle_tables(self.ctx, from_.group)
         plain, tests = parts(self.select.where)
         env = Env(self.ctx, from_.scope, "WHERE")
-        conditions = [c for node in plain for c in conjuncts(bind_condition(env, node))]
+        conditions = [c for node in plain for c in conjuncts(self._condition(env, node))]
         built, rest = build(from_.group, conditions)
         built = select_over(built, rest)
         place = built.place()
@@ -131,6 +135,19 @@ class _Block:
         for test in tests:
             node = bind_test(self.ctx, self.block, node, scope, test)
         return node, scope
+
+    def _condition(self, env: Env, node: ast.Expr) -> Expr:
+        """A condition of WHERE; one that names an alias of the select list is told so."""
+        try:
+            return bind_condition(env, node)
+        except QueryError as failure:
+            aliases = [i.alias.text for i in self.select.items if isinstance(i, ast.SelectItem) and i.alias]
+            for alias in aliases:
+                if failure.code == "DS201" and f"`{alias.casefold()}`" in failure.message.casefold():
+                    failure.hint = (
+                        f"{alias} is an alias of the select list, which WHERE does not see: repeat what it means"
+                    )
+            raise
 
     def _grouping(self, env: Env) -> Grouping | None:
         select = self.select
@@ -148,7 +165,7 @@ class _Block:
                 self._star(env, item, exprs, names)
                 continue
             expr = bind(env, item.expr)
-            exprs.append(cast(expr, default_type(expr.type)))
+            exprs.append(expr if self.open_nulls else cast(expr, default_type(expr.type)))
             names.append(self._name(env, item))
         return exprs, names
 
@@ -269,7 +286,8 @@ def bind_operand(ctx: Context, operand: ast.Select | ast.SetOp | ast.Query, beyo
     if isinstance(operand, ast.Select) and wstream.uses(operand):
         hint = "put the SELECT with Wstream into FROM: SELECT * FROM (SELECT Wstream(...) ...) UNION ALL ..."
         raise error("DS327", "Wstream can't stand in an operand of a set operation", operand, hint)
-    return bind_body(ctx, operand, beyond)
+    nulls = isinstance(operand, ast.Select) and not operand.distinct
+    return bind_body(ctx, operand, beyond, open_nulls=nulls)
 
 
 def _check_internal(op: ast.SetOp, left: Bound, right: Bound, shown: str) -> None:
@@ -287,10 +305,10 @@ def _common_schema(op: ast.SetOp, left: Bound, right: Bound, shown: str) -> Sche
     fields = []
     for i, (a, b) in enumerate(zip(left.node.schema, right.node.schema, strict=True)):
         common = common_type(a.type, b.type)
-        if common is None or common == NULL:
+        if common is None:
             message = f"column {i + 1} ({left.names[i]}) of {shown} is {a.type} on the left and {b.type} on the right"
             raise error("DS208", message, op, "convert one side: CAST(x AS type)")
-        fields.append(Field(left.names[i], common, None, a.nullable or b.nullable))
+        fields.append(Field(left.names[i], default_type(common), None, a.nullable or b.nullable))
     return tuple(fields)
 
 
@@ -335,8 +353,7 @@ def _order_columns(ctx: Context, bound: Bound, ordering: Ordering) -> None:
         ordering.keys.append(_key(item, expr))
 
 
-def sorted_(bound: Bound, ordering: Ordering, query: ast.Query) -> Node:
-    """The answer in order, cut to LIMIT, without the columns that only ORDER BY needed."""
-    node: Node = Sort(bound.node, tuple(ordering.keys), query.limit, query.offset or 0, bound.node.schema)
-    keep = [Col(i, f.type, n) for i, (f, n) in enumerate(zip(node.schema, bound.names, strict=False))]
-    return project(node, keep, bound.names)
+def sorted_(bound: Bound, ordering: Ordering, query: ast.Query) -> Sort:
+    """The answer in order, cut to LIMIT.  Its schema is the first columns of its child's: the others, which only
+    ORDER BY needs, are dropped."""
+    return Sort(bound.node, tuple(ordering.keys), query.limit, query.offset or 0, bound.schema())

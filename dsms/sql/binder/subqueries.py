@@ -80,8 +80,6 @@ def _flat(where: ast.Expr | None) -> list[ast.Expr]:
 def bind_test(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> Node:
     """The rows of `left` that pass the test; `scope` are the names over `left`."""
     select = _simple(test.query)
-    if test.anti:
-        block.negations.append(test.at)
     if select is None:
         return _whole(ctx, block, left, scope, test)
     return _absorbed(ctx, block, left, scope, test, select)
@@ -112,7 +110,7 @@ def _whole(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> 
     inner = [Col(width + i, f.type, f.name) for i, f in enumerate(bound.schema())]
     env = Env(ctx, scope, "IN")
     equal = [] if test.values is None else _equalities(env, test, list(inner))
-    return _semi(left, right, test, [], equal)
+    return _semi(block, left, right, test, [], equal)
 
 
 def _absorbed(ctx: Context, block: Block, left: Node, scope: Scope, test: Test, select: ast.Select) -> Node:
@@ -140,7 +138,7 @@ def _absorbed(ctx: Context, block: Block, left: Node, scope: Scope, test: Test, 
     right = built.node
     for inner in tests:
         right = bind_test(ctx, block, right, _inner_scope(from_.scope, built, (outer, *scope.beyond)), inner)
-    return _semi(left, right, test, [settled(c) for c in correlated], [settled(c) for c in equal])
+    return _semi(block, left, right, test, [settled(c) for c in correlated], [settled(c) for c in equal])
 
 
 def _inner_scope(scope: Scope, built: Built, beyond: tuple[Scope, ...]) -> Scope:
@@ -176,9 +174,11 @@ def _count(n: int) -> str:
     return "1 column" if n == 1 else f"{n} columns"
 
 
-def _semi(left: Node, right: Node, test: Test, correlated: list[Expr], equal: list[Expr]) -> Node:
+def _semi(block: Block, left: Node, right: Node, test: Test, correlated: list[Expr], equal: list[Expr]) -> SemiJoin:
     """NOT IN looks at NULLs: with one comparison and no correlation the flag says so; otherwise a comparison that is
     not false counts as a match, which is the same rule written out."""
+    if test.anti:
+        block.negations.append(test.at)
     width = len(left.schema)
     null_aware = bool(equal) and test.anti
     if null_aware and (correlated or len(equal) > 1 or not _is_key(equal[0], width)):
