@@ -30,6 +30,7 @@ class FakeEngine:
         self.gate = threading.Event()  # `GATE` waits for it
         self.gate.set()
         self.calls: list[tuple] = []
+        self.dropped: set[str] = set()  # their log is still read, and then they end
 
     def execute(self, text: str, cancel: Cancel | None = None) -> list[Result]:
         done: list[Result] = []
@@ -60,6 +61,9 @@ class FakeEngine:
             empty = columns.rows_to_batch([], [c.name for c in cols], types)
             whole = pa.Table.from_batches(self.rows[found[1]], empty.schema).combine_chunks()
             return Rows((whole.to_batches() or [empty])[0], tuple(types), self.now)
+        if found := re.fullmatch(r"(?is)drop query (\w+)", sql):
+            self.dropped.add(found[1])
+            return Done(f"query {found[1]} dropped")
         if found := re.fullmatch(r"(?is)describe \"?(\w+)\"?", sql):
             rows = [[c.name, c.type, "yes", "event time" if c.type == "TIMESTAMP" else None]
                     for c in self.streams[found[1]]]  # fmt: skip
@@ -125,6 +129,8 @@ class FakeEngine:
             if skip < push.data.num_rows:
                 ats = None if push.ats is None else push.ats.slice(skip)
                 self._offer(sub, Push(query, push.seq + skip, push.kind, push.at, push.data.slice(skip), ats))
+        if query in self.dropped:
+            sub.finish(None, "the query was dropped")
         return sub
 
     def unsubscribe(self, sub: Subscription) -> None:

@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from dsms_server import config, serve  # the command line is where client, server and engine meet
 
-    options = {k: v for k, v in vars(args).items() if k not in ("command", "config", "no_warmup")}
+    options = {k: v for k, v in vars(args).items() if k not in ("command", "version", "config", "no_warmup")}
     layers = [config.from_file(args.config)] if args.config else []
     return serve.run(config.build(*layers, options), _say, warm=not args.no_warmup)
 

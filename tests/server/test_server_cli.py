@@ -1,0 +1,241 @@
+"""The `dsms` command, in this process: exit codes, what is printed where, files that are loaded."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from dsms_client.cli import COMMANDS, main
+
+
+@pytest.fixture
+def dsms(server, monkeypatch, capsys):
+    """Run the command against the server; gives (exit code, stdout, stderr)."""
+    monkeypatch.setenv("DSMS_PORT", str(server.port))
+
+    def run(*argv, stdin=None):
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        try:
+            code = main(list(argv))
+        except SystemExit as stop:
+            code = stop.code
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def test_every_command_has_help_with_an_example(dsms):
+    code, out, _ = dsms("--help")
+    assert code == 0
+    assert all(name in out for name in COMMANDS)
+    for name in COMMANDS:
+        code, out, _ = dsms(name, "--help")
+        assert code == 0
+        assert "example" in out
+        assert f"dsms {name}" in out
+    assert dsms()[0] == 2
+    assert dsms("nonsense")[0] == 2
+
+
+def test_shell_c(dsms):
+    assert dsms("shell", "-c", "SELECT 1; SELECT 22") == (0, "1\n-\n1\n(1 row)\n22\n--\n22\n(1 row)\n", "")
+    code, out, err = dsms("shell", "-c", "SELECT 1;\nSELECT\n  NONSENSE x; SELECT 2")
+    assert (code, out) == (1, "1\n-\n1\n(1 row)\n")
+    assert err.splitlines() == [
+        "QueryError DS100 at line 2, column 8: cannot read 'SELECT\\n  NONSENSE x'",
+        "  SELECT",
+        "         ^",
+        "HINT: try SELECT 1",
+    ]
+
+
+def test_shell_f_and_standard_input(dsms, tmp_path):
+    inner = tmp_path / "inner.sql"
+    inner.write_text("-- a comment; with a semicolon\nSELECT 5 ;")
+    script = tmp_path / "outer.sql"
+    script.write_text(f"CREATE STREAM t (a INT);\n\\format csv\n\\i {inner}\nSELECT 6")
+    assert dsms("shell", "-f", str(script)) == (0, "stream t created\nformat is csv\n5\n5\n6\n6\n", "")
+    assert dsms("shell", "-f", "-", stdin="SELECT 1")[0] == 0
+    assert dsms("shell", "--format", "json", stdin="SELECT 1;\n\\q\nSELECT 2;") == (0, '{"1": 1}\n', "")
+    code, _, err = dsms("shell", "-f", str(tmp_path / "none.sql"))
+    assert code == 2
+    assert "cannot read" in err
+    assert dsms("shell", "-c", "SELECT 1", "-f", "x")[0] == 2
+
+
+def test_shell_without_a_server_says_how_to_start_one(dsms):
+    code, _, err = dsms("shell", "--port", "1", "-c", "SELECT 1")
+    assert code == 2
+    assert "no dsms server answers at 127.0.0.1:1 (Connection refused)" in err
+    assert "start one with `dsms serve`" in err
+
+
+def test_backslash_commands(dsms):
+    code, out, err = dsms("shell", "-c", "\\d\n\\d s\n\\timing on\nSELECT 1;\n\\?")
+    assert code == 0
+    assert "stream | s    | k INT, v FLOAT" in out
+    assert "query  | q    | k INT, v FLOAT" in out
+    assert "k      | INT" in out
+    assert "timing is on" in out
+    assert "time: " in out
+    assert "\\subscribe q" in out
+    code, _, err = dsms("shell", "-c", "\\formt json")
+    assert (code, err) == (1, "unknown command \\formt\nHINT: did you mean `\\format`?\n")
+    for wrong in ("\\format xml", "\\i", "\\i /none", "\\watch", "\\watch x", "\\subscribe", "\\subscribe none"):
+        assert dsms("shell", "-c", wrong)[0] == 1
+
+
+def test_subscribe_prints_rows_until_the_query_ends(dsms, server):
+    with server.peer() as peer:
+        peer.ask("ingest", stream="s", rows=[[1, 0.5], [2, None]])
+        peer.ask("execute", sql="DROP QUERY q")
+    code, out, _ = dsms("shell", "-c", "\\subscribe q 0")
+    assert code == 0
+    assert out.splitlines() == [
+        "+ 1970-01-01 00:00:00  1 | 0.5",
+        "+ 1970-01-01 00:00:00.000001  2 | NULL",
+        "the query has ended: the query was dropped",
+    ]
+
+
+CSV = 'K,v,more\n1,0.5,x\nx,1,x\n2,,x\n3\n"4",1e3,"x\ny"\n5,bad,x\n'
+
+
+def test_load_csv_reports_rejected_lines(dsms, server, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text(CSV)
+    code, out, err = dsms("load", str(file), "--stream", "S")
+    assert (code, out) == (1, "")
+    assert err.splitlines()[:4] == [
+        "not in the stream, left out: more",
+        "line 3: k: 'x' is not INT",
+        "line 5: 1 values for 3 columns",
+        "line 8: v: 'bad' is not FLOAT",
+    ]
+    assert "3 rows accepted by s, 3 lines rejected" in err
+    assert server.engine.calls == [("end", "s")]
+    _, out, _ = dsms("shell", "--format", "csv", "-c", "SELECT * FROM s")
+    assert out == "k,v\n1,0.5\n2,\n4,1000.0\n"
+
+
+def test_load_writes_rejects_and_leaves_the_stream_open(dsms, server, tmp_path):
+    file, rejects = tmp_path / "a.csv.gz", tmp_path / "rejects.csv"
+    file.write_bytes(gzip.compress(CSV.encode()))
+    code, _, err = dsms("load", str(file), "--stream", "s", "--rejects", str(rejects), "--no-end", "--quiet")
+    assert (code, err) == (1, "")
+    assert rejects.read_text().splitlines() == [
+        "line,reason,text",
+        "3,k: 'x' is not INT,\"x,1\"",
+        "5,1 values for 3 columns,3",
+        "8,v: 'bad' is not FLOAT,\"5,bad\"",
+    ]
+    assert server.engine.calls == []
+
+
+def test_load_json_lines(dsms, tmp_path):
+    file = tmp_path / "a.jsonl"
+    lines = [{"k": 1, "v": 2}, {"v": 0.5, "k": None, "x": 1}, {"K": 7}, {"k": 1.5}, [1], {"k": "x"}]
+    file.write_text("\n".join(map(json.dumps, lines)) + "\nnope\n\n" + json.dumps({"k": 9, "v": 9}))
+    code, _, err = dsms("load", str(file), "--stream", "s")
+    assert code == 1
+    assert err.splitlines()[:4] == [
+        "line 4: k: 1.5 is not INT",
+        "line 5: not an object but list",
+        'line 6: k: "x" is not INT',
+        "line 7: not JSON: Expecting value: line 1 column 1 (char 0)",
+    ]
+    _, out, _ = dsms("shell", "--format", "csv", "-c", "SELECT * FROM s")
+    assert out == "k,v\n1,2.0\n,0.5\n7,\n9,9.0\n"
+
+
+def test_load_parquet_in_batches(dsms, tmp_path, server):
+    file = tmp_path / "a.parquet"
+    rows = {"v": [float(i) for i in range(1000)], "key": range(1000), "x": ["a"] * 1000}
+    pa.parquet.write_table(pa.table(rows), file)
+    code, _, err = dsms("load", str(file), "--stream", "s", "--map", "k=key", "--batch", "300")
+    assert code == 0
+    assert "1,000 rows accepted by s in" in err
+    assert sum(b.num_rows for b in server.engine.rows["s"]) == 1000
+    pa.parquet.write_table(pa.table({"k": ["a"]}), file)
+    code, _, err = dsms("load", str(file), "--stream", "s")
+    assert code == 2
+    assert "expected INT, got string" in err
+
+
+def test_load_says_what_is_wrong_with_the_file(dsms, tmp_path):
+    empty, binary, other = tmp_path / "empty.csv", tmp_path / "b.csv", tmp_path / "o.csv"
+    empty.write_text("")
+    binary.write_bytes(b"\xff\xfe\xfd\n")
+    other.write_text("a,b\n1,2\n")
+    cases = [
+        ([str(empty)], "is empty"),
+        ([str(binary)], "is not UTF-8 text"),
+        ([str(other)], "no column of the file (a, b) is one of the stream's (k, v)"),
+        ([str(other), "--map", "k=z"], "the file has no column z"),
+        ([str(other), "--map", "z=a"], "the stream has no column z"),
+        ([str(tmp_path / "none.csv")], "No such file or directory"),
+        ([str(tmp_path / "none.xls")], "cannot tell what"),
+    ]
+    for argv, says in cases:
+        code, _, err = dsms("load", *argv, "--stream", "s")
+        assert code == 2
+        assert says in err
+    code, _, err = dsms("load", str(other), "--stream", "ss")
+    assert (code, "did you mean `s`?" in err) == (2, True)
+    assert dsms("load", str(other), "--stream", "s", "--batch", "0")[0] == 2
+
+
+def test_replay_at_speed(dsms, server, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("t,k\n" + "".join(f"2013-01-01 00:00:{i:02d},{i}\n" for i in range(60)))
+    with server.peer() as peer:
+        peer.ask("execute", sql="CREATE STREAM e (t TIMESTAMP, k INT)")
+    code, _, err = dsms("replay", str(file), "--stream", "e", "--speed", "1000x")
+    assert code == 0
+    assert "60 rows accepted by e" in err
+    assert len(server.engine.rows["e"]) > 1
+    code, _, err = dsms("replay", str(file), "--stream", "e", "--speed", "max", "--time-column", "T", "--no-end")
+    assert code == 0
+    assert sum(b.num_rows for b in server.engine.rows["e"]) == 120
+    assert [b.column("k")[0].as_py() for b in server.engine.rows["e"]][-1] == 0
+    code, _, err = dsms("replay", str(file), "--stream", "s")
+    assert (code, "stamped on arrival" in err) == (2, True)
+    assert dsms("replay", str(file), "--stream", "e", "--speed", "fast")[0] == 2
+
+
+def test_archive_says_that_it_comes_later(dsms):
+    for action in ("info", "compact", "scan", "probe", "query"):
+        code, out, err = dsms("archive", action)
+        assert (code, out) == (2, "")
+        assert "arrives with a later" in err
+
+
+def test_doctor(dsms):
+    code, out, _ = dsms("doctor")
+    assert code == 0
+    assert "a dsms server answers at" in out
+    code, out, _ = dsms("doctor", "--port", "1")
+    assert "FAIL" in out or "the port is free" in out
+
+
+def test_serve_refuses_options_that_make_no_sense(dsms, tmp_path):
+    file = tmp_path / "dsms.toml"
+    for text, says in (
+        ("prot = 1", "did you mean `port`?"),
+        ("port = 'x'", "port must be a whole number"),
+        ("port = 70000", "0..65535"),
+        ("port =", "cannot read the configuration"),
+        ("tls-cert = 'x'", "TLS needs both"),
+        ("max-frame = 0", "at least 1"),
+    ):
+        file.write_text(text)
+        code, _, err = dsms("serve", "--config", str(file))
+        assert code == 2
+        assert says in err
+    assert dsms("serve", "--max-frame", "x")[0] == 2

@@ -1,0 +1,154 @@
+"""Parts of the shell: where statements end, how rows and errors look, what completion offers, the live view."""
+
+from __future__ import annotations
+
+import pytest
+from prompt_toolkit.document import Document
+
+from dsms.errors import QueryError
+from dsms_client.files.replay import cuts
+from dsms_client.results import Data, Push
+from dsms_client.shell import show
+from dsms_client.shell.complete import ShellCompleter
+from dsms_client.shell.live import View, push_lines
+from dsms_client.shell.statements import complete, script, split
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("", []),
+        (" ; ;\n-- nothing; here\n/* nor; here */", []),
+        ("a", [("a", 1, 1, False)]),
+        ("a; b ;", [("a", 1, 1, True), ("b", 1, 4, True)]),
+        ("a ';' b;\n  c", [("a ';' b", 1, 1, True), ("c", 2, 3, False)]),
+        ("a 'it''s;' ;b", [("a 'it''s;'", 1, 1, True), ("b", 1, 13, False)]),
+        ('a "x;y";', [('a "x;y"', 1, 1, True)]),
+        ("-- c;\na -- d;\nb;", [("a -- d;\nb", 2, 1, True)]),
+        ("a /* ; */ b;c", [("a /* ; */ b", 1, 1, True), ("c", 1, 13, False)]),
+        ("a 'open;", [("a 'open;", 1, 1, False)]),
+    ],
+)
+def test_statements_end_at_semicolons(text, statements):
+    assert [(s.text, s.line, s.column, s.ended) for s in split(text)] == statements
+
+
+def test_a_typed_text_is_complete_when_all_its_statements_are():
+    assert [complete(t) for t in ("", "a;", "a; b;", "\\d", "a", "a; b", "a ';", "a; /* b", "a; -- b")] == [
+        True, True, True, True, False, False, False, False, True,
+    ]  # fmt: skip
+
+
+def test_scripts_mix_statements_and_commands():
+    pieces = [p if isinstance(p, str) else (p.text, p.line) for p in script("a;\n\\d\nb 'x\n\\y';\n  c\n\\q")]
+    assert pieces == [("a", 1), "\\d", ("b 'x\n\\y'", 3), ("c", 5), "\\q"]
+
+
+COLUMNS, TYPES = ("k", "name", "t", "n", "y", "b"), ("INT", "STRING", "TIMESTAMP", "INTERVAL", "BYTES", "BOOL")
+ROWS = [(1, 'a "b",\nc', 1357017420500000, 90_061_000_000, b"\x00\xff", True), (-20, None, None, -1, None, False)]
+
+
+def test_table():
+    lines = list(show.render(COLUMNS, TYPES, ROWS, "table"))
+    assert lines[0].split("|")[0] == "k   "
+    assert [c.strip() for c in lines[2].split(" | ")] == [
+        "1", 'a "b",\\nc', "2013-01-01 05:17:00.500000", "1 d 1 h 1 min 1 s", "\\x00ff", "true",
+    ]  # fmt: skip
+    assert len({len(line.split(" | ")[0]) for line in lines[2:4]}) == 1
+    assert lines[-1] == "(2 rows)"
+
+
+def test_csv_json_vertical():
+    assert list(show.render(COLUMNS, TYPES, ROWS, "csv")) == [
+        "k,name,t,n,y,b",
+        '1,"a ""b"",\nc",2013-01-01 05:17:00.500000,1 d 1 h 1 min 1 s,\\x00ff,true',
+        "-20,,,-1 us,,false",
+    ]
+    assert list(show.render(("a", "f"), ("DECIMAL(4,2)", "FLOAT"), [("1.25", float("nan")), (None, 0.1)], "json")) == [
+        '{"a": "1.25", "f": "NaN"}',
+        '{"a": null, "f": 0.1}',
+    ]
+    assert list(show.render(("a", "long"), ("INT", "INT"), [(1, 2)], "vertical")) == [
+        "--- row 1 ---", "a    : 1", "long : 2",
+    ]  # fmt: skip
+
+
+def test_an_error_points_at_its_place():
+    problem = QueryError("DS201", "unknown column prize", 2, 9, "did you mean price?")
+    assert list(show.error(problem, "SELECT\n\tprice, prize\nFROM s", line=5, column=3)) == [
+        "QueryError DS201 at line 6, column 9: unknown column prize",
+        "  \tprice, prize",
+        "  \t       ^",
+        "HINT: did you mean price?",
+    ]
+    first = next(show.error(QueryError("DS1", "odd", 1, 1), "x", 5, 3))
+    assert first == "QueryError DS1 at line 5, column 3: odd"
+
+
+class Names:
+    def names(self):
+        flights = [("carrier", "STRING"), ("delay", "INT")]
+        planes = [("tail", "STRING")]
+        return {"streams": {"flights": flights}, "tables": {"planes": planes}, "queries": {"late": flights}}
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("SEL", ["SELECT"]),
+        ("sel", ["select"]),
+        ("SELECT fl", ["flights", "float"]),
+        ("SELECT ca| FROM flights", ["carrier", "case", "cast"]),
+        ("SELECT ta| FROM flights", ["table", "tables"]),
+        ("SELECT f.d| FROM flights [RANGE 1 min] AS f", ["f.delay"]),
+        ("SELECT flights.| FROM flights", ["flights.carrier", "flights.delay"]),
+        ("\\f", ["\\format"]),
+        ("\\format c", ["csv"]),
+        ("\\subscribe ", ["late"]),
+        ("", []),
+    ],
+)
+def test_completion(text, offered):
+    before, _, after = text.partition("|")
+    document = Document(before + after, len(before))
+    assert [c.text for c in ShellCompleter(Names()).get_completions(document, None)] == offered
+
+
+def push(kind, seq, *rows, at=5_000_000):
+    return Push("q", seq, kind, at, Data(("a",), ("INT",), list(rows)))
+
+
+def test_the_live_view_of_a_view_is_its_content():
+    view = View()
+    for item in (push("snapshot", 0, (1,), (2,)), push("delete", 0, (1,)), push("insert", 1, (3,), (3,))):
+        view.add(item)
+    assert sorted(view.rows(10)) == [(2,), (3,), (3,)]
+    assert view.title("q") == "q at 1970-01-01 00:00:05: 3 rows   (Ctrl-C leaves)"
+
+
+def test_the_live_view_of_a_stream_is_its_newest_rows():
+    view = View()
+    for seq in range(5):
+        view.add(push("insert", seq, (seq,)))
+    assert view.rows(2) == [(3,), (4,)]
+    assert "5 result rows so far" in view.title("q")
+    view.add(push("result", 5, (9,)))
+    assert view.rows(3) == [(9,)]
+
+
+def test_pushes_as_lines():
+    assert push_lines(push("delete", 0, (1,)), ("INT",), "table") == ["- 1970-01-01 00:00:05  1"]
+    assert push_lines(push("insert", 0, (1,)), ("INT",), "csv") == ["+,1970-01-01 00:00:05,1"]
+    assert push_lines(push("insert", 0, (1,)), ("INT",), "json") == [
+        '{"$kind": "insert", "$at": "1970-01-01 00:00:05", "a": 1}'
+    ]
+
+
+def test_replay_cuts_rows_by_steps_of_our_time():
+    import numpy as np
+
+    at = np.array([0, 10_000, 25_000, 24_000, 41_000, 1_000_000], np.int64)
+    assert cuts(at, 1.0) == [(0, 2), (2, 4), (4, 5), (5, 6)]
+    assert cuts(at, 10.0) == [(0, 5), (5, 6)]
+    assert cuts(at, float("inf")) == [(0, 6)]
+    assert cuts(at[:0], 1.0) == []
