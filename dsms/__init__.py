@@ -1,0 +1,25 @@
+"""dsms: a data stream management system.  `dsms.Engine` runs it inside this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+    from dsms.settings import Settings
+
+__version__ = "0.1.0"
+__all__ = ["Engine", "Settings", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Heavy parts are imported when they are first asked for."""
+    if name == "Engine":
+        from dsms.engine import Engine
+
+        return Engine
+    if name == "Settings":
+        from dsms.settings import Settings
+
+        return Settings
+    raise AttributeError(f"module 'dsms' has no attribute '{name}'")

@@ -64,7 +64,7 @@ class RunningQuery:
                 cancel.check()
 
     def _early_rows(self, upto: int) -> bool:
-        return upto == self.clock and any(s.waiting for s in self.pipeline.sources.values())
+        return upto == self.clock and any(s.next_due() <= upto for s in self.pipeline.sources.values())
 
     def _step(self, upto: int) -> None:
         try:

@@ -1,0 +1,89 @@
+"""INSERT, UPDATE and DELETE on tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dsms.api import Cancel, Done
+from dsms.commands.select import answer_of
+from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder import Delete, Insert, Update, bind_table_statement
+from dsms.sql.catalog import Catalog
+from dsms.sql.expr import Expr
+from dsms.sql.types import ALWAYS
+from dsms.tables.versioned import VersionedTable
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+
+def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete, cancel: Cancel | None) -> Done:
+    """Check the whole statement, store it, apply it, and let queries that read the table react."""
+    change = bind_table_statement(statement, engine.world.catalog)
+    key = Catalog.key(change.table.name)
+    table = engine.world.tables[key]
+    at = table.instant(change.at, engine.world.clocks.newest(), _answered(engine, key))
+    match change:
+        case Insert():
+            prepared, verb = table.inserting(_rows(engine, change, cancel), at), "inserted"
+        case Update():
+            new = {i: _evaluator(e) for i, e in change.assignments}
+            prepared, verb = table.updating(new, _predicate(change.predicate), at), "updated"
+        case Delete():
+            prepared, verb = table.deleting(_predicate(change.predicate), at), "deleted"
+    rows = max(len(prepared.new), len(prepared.deleted))
+    engine.store(lambda s: s.add_change(table.definition.name, prepared))
+    table.apply(prepared)
+    _react(engine, key, table, cancel)
+    return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}")
+
+
+def _answered(engine: Engine, key: str) -> int:
+    """The furthest clock of a query that reads the table."""
+    clocks = [q.clock for q in engine.world.queries.values() if key in q.tables and q.streams]
+    return max(clocks, default=ALWAYS)
+
+
+def _react(engine: Engine, key: str, table: VersionedTable, cancel: Cancel | None) -> None:
+    for query in engine.world.queries.values():
+        if key in query.tables and not query.streams:
+            query.advance(table.last_change, cancel)
+    engine.world.forget()
+
+
+def _strict() -> ErrorCounter:
+    return ErrorCounter(mode="stop")
+
+
+def _evaluator(expr: Expr) -> Callable[[Sequence[pa.Array], int], pa.Array]:
+    run = compile_expr(expr)
+    return lambda cols, n: run(cols, n, _strict())
+
+
+def _predicate(expr: Expr | None) -> Callable[[Sequence[pa.Array], int], pa.Array] | None:
+    if expr is None:
+        return None
+    run = compile_predicate(expr)
+    return lambda cols, n: run(cols, n, _strict())
+
+
+def _rows(engine: Engine, change: Insert, cancel: Cancel | None) -> list[pa.Array]:
+    """The columns to insert: VALUES expressions, or a one-time query's answer."""
+    if change.query is not None:
+        output = change.query if isinstance(change.query, lp.Output) else _output(change.query)
+        batch, _ = answer_of(engine, output, cancel)
+        return list(batch.columns)
+    columns = []
+    for k, f in enumerate(change.table.schema):
+        parts = [compile_expr(row[k])([], 1, _strict()) for row in change.rows]
+        columns.append(pa.concat_arrays([p.cast(f.type.arrow) for p in parts]))
+    return columns
+
+
+def _output(node: lp.Node) -> lp.Output:
+    return lp.Output(node, "rstream", True, False, None, node.schema)

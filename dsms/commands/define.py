@@ -1,0 +1,152 @@
+"""CREATE and DROP of streams, tables and queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dsms.api import Done
+from dsms.commands.explain import plan_query
+from dsms.errors import QueryError, UsageError
+from dsms.intake.stream import StreamInput
+from dsms.plan.planner import notes
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table
+from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
+from dsms.sql.suggest import hint
+from dsms.tables.versioned import VersionedTable
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+
+def create_stream(engine: Engine, statement: ast.CreateStream, sql: str) -> Done:
+    """Declare a stream."""
+    world = engine.world
+    definition = bind_create_stream(statement, world.catalog, sql)
+    key = Catalog.key(definition.name)
+    if key in world.catalog.streams:
+        return Done(f"stream {definition.name} is there already")
+    if definition.archive:
+        raise QueryError("DS390", "the archive is not available yet", statement.pos.line, statement.pos.column,
+                         "declare the stream without ARCHIVE")  # fmt: skip
+    world.catalog.streams[key] = definition
+    world.inputs[key] = StreamInput(definition)
+    world.clocks.add(key, world.inputs[key])
+    engine.store(lambda s: s.add_stream(definition))
+    return Done(f"stream {definition.name} created")
+
+
+def create_table(engine: Engine, statement: ast.CreateTable, sql: str) -> Done:
+    """Declare a table."""
+    world = engine.world
+    definition = bind_create_table(statement, world.catalog, sql)
+    key = Catalog.key(definition.name)
+    if key in world.catalog.tables:
+        return Done(f"table {definition.name} is there already")
+    world.catalog.tables[key] = definition
+    world.tables[key] = VersionedTable(definition)
+    engine.store(lambda s: s.add_table(definition))
+    return Done(f"table {definition.name} created")
+
+
+def create_query(engine: Engine, statement: ast.CreateQuery, sql: str) -> Done:
+    """Register a persistent query and start it."""
+    world = engine.world
+    definition, bound = bind_create_query(statement, world.catalog, sql)
+    if bound is None:
+        return Done(f"query {definition.name} is there already")
+    if len(world.queries) >= world.settings.queries:
+        message = f"{len(world.queries)} queries are registered, which is the limit"
+        raise UsageError("DS601", message, hint="drop a query, or raise the limit of the server (--max-queries)")
+    refuse_slide(bound, statement)
+    warnings = start_query(engine, definition, bound)
+    engine.store(lambda s: s.add_query(definition))
+    return Done(f"query {definition.name} registered", warnings)
+
+
+def refuse_slide(bound: lp.Output, statement: ast.Node) -> None:
+    """SLIDE is parsed, bound and explained; running it is not there yet."""
+    if bound.slide is not None:
+        raise QueryError(
+            "DS395",
+            "periodic evaluation (SLIDE) does not run yet: this version answers continuously",
+            statement.pos.line,
+            statement.pos.column,
+            "leave SLIDE out, or EXPLAIN the query to see its plan",
+        )
+
+
+def start_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
+    """Plan, assemble and start; the planner's warnings."""
+    world = engine.world
+    phys = plan_query(engine, bound, definition.options)
+    running = world.prepare(definition, phys)
+    running.notes = notes(phys)
+    key = Catalog.key(definition.name)
+    world.catalog.queries[key] = definition
+    world.queries[key] = running
+    streams = sorted(set(running.streams.values()))
+    world.clocks.reads(key, streams)
+    running.start()
+    if streams:
+        running.advance(world.due(running, set(streams)))
+    else:
+        running.advance(max((world.tables[t].last_change for t in running.tables), default=running.clock))
+    return running.notes
+
+
+def drop(engine: Engine, statement: ast.Drop) -> Done:
+    """DROP, in whatever state the object is.  Raises DS405 while queries read it."""
+    world, name, kind = engine.world, statement.name.text, statement.kind.value.lower()
+    key = Catalog.key(name)
+    found = world.catalog.find(name, statement.name.quoted)
+    if found is None or _kind(found) != kind:
+        if statement.if_exists and found is None:
+            return Done(f"there is no {kind} {name}")
+        raise _unknown(engine, statement, found, kind)
+    if kind == "query":
+        world.queries.pop(key).close(f"query {found.name} was dropped")
+        del world.catalog.queries[key]
+        world.clocks.forget(key)
+    else:
+        _refuse_used(engine, key, kind, found.name)
+        _remove(engine, key, kind)
+    engine.store(lambda s: s.drop(kind, found.name))
+    return Done(f"{kind} {found.name} dropped")
+
+
+def _remove(engine: Engine, key: str, kind: str) -> None:
+    world = engine.world
+    if kind == "stream":
+        del world.catalog.streams[key], world.inputs[key]
+        world.retained.pop(key, None)
+        world.clocks.remove(key)
+    else:
+        del world.catalog.tables[key], world.tables[key]
+
+
+def _kind(found: StreamDef | TableDef | QueryDef) -> str:
+    return {StreamDef: "stream", TableDef: "table", QueryDef: "query"}[type(found)]
+
+
+def _unknown(engine: Engine, statement: ast.Drop, found: object, kind: str) -> UsageError:
+    name = statement.name
+    catalog = engine.world.catalog
+    known = {"stream": catalog.streams, "table": catalog.tables, "query": catalog.queries}[kind]
+    message = f"there is no {kind} {name.text}"
+    if found is not None:
+        message = f"{name.text} is a {_kind(found)}, not a {kind}"  # type: ignore[arg-type]
+    names = [d.name for d in known.values()]  # type: ignore[attr-defined]
+    return UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, names))
+
+
+def _refuse_used(engine: Engine, key: str, kind: str, name: str) -> None:
+    world = engine.world
+    users = [q.name for q in world.queries.values() if key in q.tables or key in q.streams.values()]
+    if users:
+        message = f"{kind} {name} is read by {', '.join(sorted(users))}"
+        raise UsageError("DS405", message, hint=f"drop {'that query' if len(users) == 1 else 'those queries'} first")
+    into = [s.name for s in world.catalog.streams.values() if s.late_into and Catalog.key(s.late_into) == key]
+    if kind == "stream" and into:
+        raise UsageError("DS405", f"late rows of {', '.join(into)} go into stream {name}", hint="drop that one first")

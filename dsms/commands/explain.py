@@ -1,0 +1,65 @@
+"""Planning a bound query, and EXPLAIN [ANALYZE]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dsms.api import Rows
+from dsms.errors import UsageError
+from dsms.plan.explain import explain
+from dsms.plan.options import PlanOptions
+from dsms.plan.physical import Phys
+from dsms.plan.planner import plan
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder import bind_create_query, bind_query, check_options
+from dsms.sql.catalog import Catalog, Option
+from dsms.sql.suggest import hint
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+    from dsms.running.query import RunningQuery
+
+
+def plan_query(engine: Engine, bound: lp.Output, options: Iterable[tuple[str, Option]]) -> Phys:
+    """The physical plan under the engine's measured statistics."""
+    chosen = PlanOptions.of(options)
+    if not engine.world.settings.optimize:
+        chosen = replace(chosen, optimize=False)
+    return plan(bound, engine.statistics(), chosen)
+
+
+def explain_statement(engine: Engine, statement: ast.Explain) -> Rows:
+    """The plan as text, one row per line; with ANALYZE the live counts of a registered query."""
+    form = statement.format.value.lower()
+    live = None
+    match statement.target:
+        case ast.Ident() as name:
+            running = registered(engine, name)
+            phys, live = running.phys, running.pipeline.live() if statement.analyze else None
+        case ast.CreateQuery() as create:
+            definition, bound = bind_create_query(create, engine.world.catalog)
+            phys = plan_query(engine, bound, definition.options) if bound else registered(engine, create.name).phys
+        case ast.SelectStatement() as select:
+            options = check_options(select.options, "query")
+            phys = plan_query(engine, bind_query(select, engine.world.catalog), options)
+    if statement.analyze and live is None:
+        raise UsageError("DS406", "EXPLAIN ANALYZE shows live counts, which only a registered query has",
+                         statement.pos.line, statement.pos.column,
+                         "register it with CREATE QUERY, then EXPLAIN ANALYZE QUERY name")  # fmt: skip
+    lines = explain(phys, form, live).splitlines()
+    return Rows(pa.record_batch({"plan": pa.array(lines, pa.string())}), ("STRING",))
+
+
+def registered(engine: Engine, name: ast.Ident) -> RunningQuery:
+    """The running query of that name; raises DS401."""
+    running = engine.world.queries.get(Catalog.key(name.text))
+    if running is None:
+        known = [q.name for q in engine.world.queries.values()]
+        message = f"there is no query {name.text}"
+        raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, known))
+    return running

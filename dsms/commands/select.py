@@ -1,0 +1,112 @@
+"""One-time SELECT: the plan run once over what is there now, through the same operators as persistent queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsms.api import Cancel, Rows
+from dsms.commands.explain import plan_query
+from dsms.errors import UsageError
+from dsms.operators.expressions import ErrorCounter, compile_expr
+from dsms.running.world import leaves_of
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder import bind_query
+from dsms.sql.catalog import QueryDef
+from dsms.sql.types import ALWAYS, arrow_schema
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+
+def select(engine: Engine, statement: ast.SelectStatement, cancel: Cancel | None) -> Rows:
+    """Answer a SELECT now."""
+    bound = bind_query(statement, engine.world.catalog, persistent=False)
+    batch, clock = answer_of(engine, bound, cancel)
+    return Rows(batch, tuple(str(f.type) for f in bound.schema), None if clock == ALWAYS else clock)
+
+
+def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[pa.RecordBatch, int]:
+    """Rows of a one-time query and the instant they hold at (ALWAYS: no stream is read).
+
+    Streams are read from what RETAIN keeps; a window that reaches back further is an error, never a silent part."""
+    world = engine.world
+    sort = bound.child if isinstance(bound.child, lp.Sort) else None
+    core = sort.child if sort is not None else bound.child
+    plain = lp.Output(core, "rstream", True, False, None, core.schema)
+    running = world.prepare(QueryDef("", ""), plan_query(engine, plain, (("on_error", "stop"),)))
+    running.errors.mode = "stop"
+    streams = sorted(set(running.streams.values()))
+    _check_retained(engine, core)
+    for key in streams:
+        for source in running.sources_of(key):
+            for rows in world.retained.get(key, ()):
+                source.push(rows)
+    clock = world.clock_of(streams) if streams else ALWAYS
+    running.start()
+    if not streams:
+        running.advance(max((world.tables[t].last_change for t in running.tables), default=ALWAYS), cancel)
+    elif clock != ALWAYS:
+        running.advance(clock, cancel)
+    if running.failure is not None:
+        raise running.failure
+    answer = running.sink.snapshot()
+    assert answer is not None
+    return (answer if sort is None else sorted_rows(answer, sort, bound)), clock
+
+
+def _check_retained(engine: Engine, node: lp.Node) -> None:
+    """Every stream window must lie within what its RETAIN keeps."""
+    for n in _windows(node):
+        for leaf in leaves_of(n):
+            if not isinstance(leaf, lp.StreamScan):
+                continue
+            needed = n.spec.length if isinstance(n, lp.Window) and n.spec.kind == "time" else None
+            needed = 1 if isinstance(n, lp.Window) and n.spec.kind == "now" else needed
+            kept = leaf.stream.retain
+            if needed is None or kept is None or needed > kept:
+                what = "keeps no rows" if kept is None else f"keeps the last {kept // 1_000_000} s of its rows"
+                raise UsageError(
+                    "DS407",
+                    f"stream {leaf.stream.name} {what}, so this window can't be answered now",
+                    hint="declare the stream with RETAIN d and ask for a [RANGE t] within it, "
+                    "or register the query: CREATE QUERY q AS ...",
+                )
+
+
+def _windows(node: lp.Node) -> list[lp.Node]:
+    """Windows over streams, and streams without one."""
+    if isinstance(node, lp.Window | lp.StreamScan):
+        return [node]
+    return [w for child in lp.children(node) for w in _windows(child)]
+
+
+def sorted_rows(rows: pa.RecordBatch, sort: lp.Sort, bound: lp.Output) -> pa.RecordBatch:
+    """ORDER BY with ties by the other output columns, then LIMIT / OFFSET, then the output's columns."""
+    keys: list[tuple[pa.Array, bool, bool]] = []
+    for expr, descending, nulls_first in sort.keys:
+        values = compile_expr(expr)(rows.columns, rows.num_rows, ErrorCounter(mode="stop"))
+        keys.append((values, descending, nulls_first))
+    keys += [(c, False, False) for c in rows.columns]
+    order = np.lexsort([k for key in reversed(keys) for k in reversed(_ranks(*key))]) if rows.num_rows else []
+    stop = None if sort.limit is None else sort.offset + sort.limit
+    picked = np.asarray(order, np.int64)[sort.offset : stop]
+    out = rows.take(pa.array(picked))
+    width = len(bound.schema)
+    return pa.RecordBatch.from_arrays(out.columns[:width], schema=arrow_schema(bound.schema))
+
+
+def _ranks(values: pa.Array, descending: bool, nulls_first: bool) -> list[np.ndarray]:
+    """Sort keys of a column, most significant first: NULLs, NaN, then the rank of the value."""
+    null = np.asarray(values.is_null())
+    rank = np.zeros(len(values), np.int64)
+    if len(values) and not null.all():
+        rank = np.asarray(pc.rank(values, tiebreaker="dense")).astype(np.int64)
+    if pa.types.is_floating(values.type):
+        rank[np.asarray(pc.fill_null(pc.is_nan(values), False))] = len(values) + 1
+    rank[null] = 0
+    return [~null if nulls_first else null, -rank if descending else rank]

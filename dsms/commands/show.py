@@ -1,0 +1,139 @@
+"""SHOW and DESCRIBE: what is declared and how it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dsms.api import Rows, shown_instant
+from dsms.errors import QueryError, UsageError
+from dsms.sql import ast
+from dsms.sql.catalog import QueryDef, StreamDef, TableDef
+from dsms.sql.suggest import hint
+from dsms.sql.types import FOREVER, INT, STRING, TIMESTAMP, Type
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+    from dsms.running.query import RunningQuery
+
+Columns = Sequence[tuple[str, Type, list[object]]]
+
+
+def as_rows(columns: Columns) -> Rows:
+    """Rows from (name, type, values)."""
+    arrays = [pa.array(values, t.arrow) for _, t, values in columns]
+    schema = pa.schema([pa.field(n, t.arrow) for n, t, _ in columns])
+    return Rows(pa.RecordBatch.from_arrays(arrays, schema=schema), tuple(str(t) for _, t, _ in columns))
+
+
+def show(engine: Engine, statement: ast.Show) -> Rows:
+    """SHOW STREAMS | TABLES | QUERIES | SETTINGS."""
+    match statement.what:
+        case ast.ShowKind.STREAMS:
+            return _streams(engine)
+        case ast.ShowKind.TABLES:
+            return _tables(engine)
+        case ast.ShowKind.QUERIES:
+            return _queries(engine)
+        case ast.ShowKind.SETTINGS:
+            return _settings(engine)
+    message = f"SHOW {statement.what.value} comes with periodic evaluation, which does not run yet"
+    place = statement.pos
+    raise QueryError("DS394", message, place.line, place.column, "SHOW QUERIES, SHOW STREAMS and SHOW TABLES do")
+
+
+def _streams(engine: Engine) -> Rows:
+    world = engine.world
+    lines = [world.clocks.status(key) for key in world.catalog.streams]
+    return as_rows(
+        [
+            ("stream", STRING, [s.name for s in lines]),
+            ("clock", STRING, [s.clock for s in lines]),
+            ("complete", TIMESTAMP, [s.completed for s in lines]),
+            ("newest", TIMESTAMP, [s.newest for s in lines]),
+            ("waits_for", STRING, [s.held_by for s in lines]),
+            ("accepted", INT, [s.accepted for s in lines]),
+            ("late", INT, [s.late for s in lines]),
+            ("refused", INT, [sum(s.refused.values()) for s in lines]),
+            ("waiting", INT, [s.waiting for s in lines]),
+        ]
+    )
+
+
+def _tables(engine: Engine) -> Rows:
+    world = engine.world
+    defs = list(world.catalog.tables.values())
+    tables = [world.tables[k] for k in world.catalog.tables]
+    return as_rows(
+        [
+            ("table", STRING, [d.name for d in defs]),
+            ("kind", STRING, ["retroactive" if d.retroactive else "non-retroactive" for d in defs]),
+            ("key", STRING, [", ".join(d.schema[i].name for i in d.key) or None for d in defs]),
+            ("rows", INT, [len(t) for t in tables]),
+            ("changed", TIMESTAMP, [shown_instant(t.last_change) for t in tables]),
+        ]
+    )
+
+
+def status(query: RunningQuery) -> str:
+    """running, or why it stopped."""
+    return "running" if query.failure is None else f"stopped: {query.failure.code} {query.failure.message}"
+
+
+def _queries(engine: Engine) -> Rows:
+    queries = list(engine.world.queries.values())
+    return as_rows(
+        [
+            ("query", STRING, [q.name for q in queries]),
+            ("status", STRING, [status(q) for q in queries]),
+            ("output", STRING, [q.sink.spec.kind.capitalize() for q in queries]),
+            ("strategy", STRING, [q.phys.strategy for q in queries]),
+            ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
+            ("clock", TIMESTAMP, [shown_instant(q.clock) if q.clock < FOREVER - 1 else None for q in queries]),
+            ("result_rows", INT, [q.sink.seq for q in queries]),
+            ("live_rows", INT, [q.sink.live() for q in queries]),
+            ("state_bytes", INT, [q.nbytes() for q in queries]),
+            ("errors", INT, [q.errors.count for q in queries]),
+            ("first_error", STRING, [q.errors.first for q in queries]),
+            ("readers", INT, [len(q.readers) for q in queries]),
+        ]
+    )
+
+
+def _settings(engine: Engine) -> Rows:
+    s = engine.world.settings
+    shown = ("queries", "state_bytes", "result_log_rows", "subscriber_bytes", "optimize")
+    return as_rows(
+        [("setting", STRING, list(shown)), ("value", STRING, [str(getattr(s, n)).lower() for n in shown])]
+    )
+
+
+def describe(engine: Engine, statement: ast.Describe) -> Rows:
+    """Columns of a stream, table or query, and its declaration."""
+    world, name = engine.world, statement.name
+    found = world.catalog.find(name.text, name.quoted)
+    kinds = {StreamDef: "STREAM", TableDef: "TABLE", QueryDef: "QUERY"}
+    if found is None or (statement.kind is not None and kinds[type(found)] != statement.kind.value):
+        what = statement.kind.value.lower() if statement.kind else "stream, table or query"
+        message = f"there is no {what} {name.text}"
+        raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, world.catalog.names()))
+    notes = [_note(found, i) for i in range(len(found.schema))]
+    return as_rows(
+        [
+            ("column", STRING, [f.name for f in found.schema]),
+            ("type", STRING, [str(f.type) for f in found.schema]),
+            ("nullable", STRING, ["yes" if f.nullable else "no" for f in found.schema]),
+            ("note", STRING, notes),
+        ]
+    )
+
+
+def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:
+    match found:
+        case StreamDef(timestamp=t, unit=unit) if t == i:
+            return "event time" + (f" in {unit}" if unit else "")
+        case TableDef(key=key) if i in key:
+            return "primary key"
+    return None

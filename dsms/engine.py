@@ -1,0 +1,255 @@
+"""The engine: statements, rows and time in; results out.  A library: no sockets, no clock, no threads of its own.
+
+    engine = dsms.Engine()
+    engine.execute("CREATE STREAM s (k STRING, v FLOAT, t TIMESTAMP) TIMESTAMP BY t")
+    engine.execute("CREATE QUERY q AS SELECT k, AVG(v) FROM s [RANGE 1 min] GROUP BY k")
+    results = engine.subscribe("q")
+    engine.ingest("s", {"k": ["a"], "v": [1.5], "t": [0]})
+    engine.heartbeat("s", 60_000_000)
+    for push in results.take(): ...
+
+Not thread-safe: one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription, shown_instant
+from dsms.commands import change, define, explain, select, show
+from dsms.errors import DsmsError, QueryError, UsageError
+from dsms.intake.convert import to_batch
+from dsms.plan.statistics import Statistics
+from dsms.running.query import RunningQuery
+from dsms.running.world import World
+from dsms.settings import Settings
+from dsms.sql import ast
+from dsms.sql.catalog import Catalog
+from dsms.sql.parser import parse_piece
+from dsms.sql.script import pieces
+from dsms.sql.suggest import hint
+
+
+class Engine:
+    """One data stream management system in this process.
+
+    catalog   path of the SQLite file in which declarations and tables survive; None: in memory
+    settings  limits and defaults
+    """
+
+    def __init__(self, catalog: str | None = None, settings: Settings | None = None) -> None:
+        self.world = World(settings or Settings())
+        self.now: int | None = None
+        self._store: Any = None
+        self._applied: dict[tuple[str, str], int] = {}
+        if catalog is not None:
+            from dsms.storage.catalog import CatalogStore
+            from dsms.storage.restore import restore
+
+            store = CatalogStore(catalog)
+            try:
+                restore(store, self.world, lambda statement, sql: self._run(statement, sql, None))
+            except BaseException:
+                store.close()
+                raise
+            self._store = store
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def execute(self, text: str, cancel: Cancel | None = None) -> list[Result]:
+        """Run one or more statements.
+
+        Statements before a failing one stand: the DsmsError has `statement`, the index of the one that failed, and
+        `done`, the results of those before it."""
+        results: list[Result] = []
+        try:
+            for piece in pieces(text):
+                if cancel is not None:
+                    cancel.check()
+                results.append(self._run(parse_piece(piece), piece.text, cancel))
+        except DsmsError as error:
+            error.statement = len(results)
+            error.done = results  # type: ignore[attr-defined]
+            raise
+        return results
+
+    def _run(self, statement: ast.Statement, sql: str, cancel: Cancel | None) -> Result:
+        match statement:
+            case ast.SelectStatement():
+                return select.select(self, statement, cancel)
+            case ast.CreateStream():
+                return define.create_stream(self, statement, sql)
+            case ast.CreateTable():
+                return define.create_table(self, statement, sql)
+            case ast.CreateQuery():
+                return define.create_query(self, statement, sql)
+            case ast.Drop():
+                return define.drop(self, statement)
+            case ast.Insert() | ast.Update() | ast.Delete():
+                return change.change_table(self, statement, cancel)
+            case ast.Explain():
+                return explain.explain_statement(self, statement)
+            case ast.Show():
+                return show.show(self, statement)
+            case ast.Describe():
+                return show.describe(self, statement)
+        place, name = statement.pos, type(statement).__name__.upper()
+        message = f"{name} comes with periodic evaluation, which does not run yet"
+        raise QueryError("DS394", message, place.line, place.column)
+
+    def store(self, write: Callable[[Any], None]) -> None:
+        """Write to the catalog file, if there is one."""
+        if self._store is not None:
+            write(self._store)
+
+    def statistics(self) -> Statistics:
+        """Measured figures for the planner."""
+        return Statistics(rows={t.definition.name: float(len(t)) for t in self.world.tables.values()})
+
+    # -- rows and time ------------------------------------------------------------------------------------------------
+
+    def ingest(self, stream: str, data: Any, *, client: str | None = None, seq: int | None = None,
+               cancel: Cancel | None = None) -> IngestReport:  # fmt: skip
+        """Rows for a stream: Arrow, pandas, polars, a dict of columns or a list of rows.
+
+        `client` and `seq`: a frame with a `seq` not above the client's last one on this stream is a repeat and changes
+        nothing.  Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole)."""
+        key = self._stream(stream)
+        if client is not None and seq is not None:
+            if seq <= self._applied.get((client, key), -1):
+                return IngestReport(0, repeated=True)
+            self._applied[client, key] = seq
+        entry = self.world.inputs[key]
+        converted = to_batch(data, entry.definition.schema, entry.definition.name)
+        entry.count_refused(converted.refusals)
+        taken = entry.accept(converted.columns, self.now, converted.kept)
+        if taken.accepted:
+            self.world.clocks.active(key)
+        if taken.late_columns is not None and entry.definition.late_into is not None:
+            self._take_late(entry.definition.late_into, taken.late_columns, cancel)
+        self._moved(key, cancel)
+        return taken.report(converted)
+
+    def _take_late(self, name: str, columns: Any, cancel: Cancel | None) -> None:
+        key = self._stream(name)
+        if self.world.inputs[key].accept(columns, self.now).accepted:
+            self.world.clocks.active(key)
+        self._moved(key, cancel)
+
+    def _moved(self, key: str, cancel: Cancel | None = None) -> None:
+        """A stream may have released rows; idle streams move with it."""
+        if any(s.definition.idle_timeout is not None for s in self.world.inputs.values()):
+            self.world.pump_all(cancel)
+        else:
+            self.world.pump(key, cancel)
+
+    def _stream(self, name: str) -> str:
+        key = Catalog.key(name)
+        if key not in self.world.inputs:
+            names = [s.name for s in self.world.catalog.streams.values()]
+            raise UsageError("DS401", f"there is no stream {name}", hint=hint(name, names))
+        return key
+
+    def heartbeat(self, stream: str, ts: int) -> None:
+        """The source promises that no row with a timestamp <= `ts` (µs) follows."""
+        key = self._stream(stream)
+        self.world.inputs[key].heartbeat(ts)
+        self.world.clocks.active(key)
+        self._moved(key)
+
+    def end(self, stream: str) -> None:
+        """The stream has ended: all its rows are complete, and it holds no clock back."""
+        key = self._stream(stream)
+        self.world.inputs[key].end()
+        self.world.clocks.follow()
+        self.world.pump_all()
+
+    def advance(self, now: int) -> None:
+        """System time is `now` (µs since the epoch): drives system-time streams and IDLE TIMEOUT."""
+        self.now = now if self.now is None else max(self.now, now)
+        self.world.clocks.advance(now)
+        self.world.pump_all()
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def subscribe(self, query: str, start: int | None = None, limit_bytes: int | None = None,
+                  on_ready: Callable[[], None] | None = None) -> Subscription:  # fmt: skip
+        """Read a query's results: a snapshot (Rstream) and what follows, or all rows numbered `start` and above."""
+        running = self._query(query)
+        limit = self.world.settings.subscriber_bytes if limit_bytes is None else limit_bytes
+        reader = Subscription(running.name, running.columns(), limit)
+        running.subscribe(reader, start)
+        reader.on_ready = on_ready
+        if reader.pending and on_ready is not None:
+            on_ready()
+        return reader
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Stop reading."""
+        subscription.closed = True
+        running = self.world.queries.get(Catalog.key(subscription.query))
+        if running is not None:
+            running.readers = [r for r in running.readers if r is not subscription]
+
+    def _query(self, name: str) -> RunningQuery:
+        running = self.world.queries.get(Catalog.key(name))
+        if running is None:
+            names = [q.name for q in self.world.queries.values()]
+            raise UsageError("DS401", f"there is no query {name}", hint=hint(name, names))
+        return running
+
+    # -- about itself -------------------------------------------------------------------------------------------------
+
+    def names(self) -> dict[str, dict[str, list[Column]]]:
+        """Declared objects and their columns, for completion."""
+        catalog = self.world.catalog
+        kinds = {"streams": catalog.streams, "tables": catalog.tables, "queries": catalog.queries}
+        return {
+            kind: {d.name: [Column(f.name, str(f.type)) for f in d.schema] for d in defs.values()}  # type: ignore[attr-defined]
+            for kind, defs in kinds.items()
+        }
+
+    def stats(self) -> dict[str, Any]:
+        """Counters for metrics."""
+        world = self.world
+        streams = {
+            s.definition.name: {
+                "accepted": s.counts.accepted,
+                "late": s.counts.late,
+                "refused": sum(s.counts.refused.values()),
+                "waiting": s.waiting,
+                "complete": shown_instant(s.completed),
+            }
+            for s in world.inputs.values()
+        }
+        queries = {
+            q.name: {
+                "result_rows": q.sink.seq,
+                "live_rows": q.sink.live(),
+                "state_bytes": q.nbytes(),
+                "errors": q.errors.count,
+                "readers": len(q.readers),
+                "failed": int(q.failure is not None),
+                "clock": shown_instant(q.clock),
+            }
+            for q in world.queries.values()
+        }
+        return {
+            "stream_count": len(streams),
+            "query_count": len(queries),
+            "table_count": len(world.tables),
+            "streams": streams,
+            "queries": queries,
+        }
+
+    def close(self) -> None:
+        """End all subscriptions and close the catalog."""
+        for query in self.world.queries.values():
+            query.close("the engine is stopping")
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+__all__ = ["Done", "Engine", "Rows", "Settings"]

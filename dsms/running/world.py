@@ -1,0 +1,168 @@
+"""The world a query runs in: declared streams with their entries and clocks, versioned tables, running queries."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsms.api import Cancel
+from dsms.intake.clock import Clocks
+from dsms.intake.stream import Released, StreamInput
+from dsms.operators.expressions import ErrorCounter
+from dsms.plan.physical import Phys
+from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
+from dsms.running.query import RunningQuery
+from dsms.running.results import ResultLog
+from dsms.running.sink import Sink
+from dsms.settings import Settings
+from dsms.sql import logical as lp
+from dsms.sql.catalog import Catalog, Option, QueryDef
+from dsms.sql.types import ALWAYS, FOREVER
+from dsms.state.batch import Batch
+from dsms.tables.versioned import VersionedTable
+
+ENDED = FOREVER - 1
+
+
+@dataclass(slots=True)
+class TableSource:
+    """A retroactive table as an input: its rows as of registration at ALWAYS, then its changes."""
+
+    table: VersionedTable
+    since: int
+    cursor: int | None = None
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        if self.cursor is None:
+            self.cursor = self.table.cursor(self.since)
+            return self.table.state(self.since)
+        batch, self.cursor = self.table.changes(self.cursor, upto)
+        return batch
+
+    def live(self) -> int:
+        return len(self.table)
+
+    def nbytes(self) -> int:
+        return 0
+
+    def next_due(self) -> int:
+        return ALWAYS if self.cursor is None else self.table.next_change(self.cursor)
+
+
+@dataclass(slots=True)
+class World:
+    """Everything declared, by key (`Catalog.key`)."""
+
+    settings: Settings
+    catalog: Catalog = field(default_factory=Catalog)
+    inputs: dict[str, StreamInput] = field(default_factory=dict)
+    tables: dict[str, VersionedTable] = field(default_factory=dict)
+    queries: dict[str, RunningQuery] = field(default_factory=dict)
+    retained: dict[str, deque[Batch]] = field(default_factory=dict)
+    clocks: Clocks = field(default_factory=Clocks)
+
+    def prepare(self, definition: QueryDef, phys: Phys) -> RunningQuery:
+        """A query over the declared streams and tables, not yet fed."""
+        options: dict[str, Option] = dict(definition.options)
+        mode = str(options.get("on_error", "null"))
+        errors = ErrorCounter(mode="stop" if mode == "stop" else "null")
+        reads = sorted({n.stream.name.casefold() for n in leaves_of(phys.node) if isinstance(n, lp.StreamScan)})
+        since = self.clock_of(reads) if reads else FOREVER
+        leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
+        builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
+        pipeline = assemble(phys, builder, leaves, self.settings.timer)
+        log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)))
+        limit = int(options.get("max_state", self.settings.state_bytes))
+        probed = [n.table.table.name.casefold() for n in nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
+        spec = sink_spec(phys, self.settings.eager_instants)
+        return RunningQuery(definition, phys, pipeline, Sink(spec), log, errors, leaves.names,
+                            (*leaves.tables, *probed), limit)  # fmt: skip
+
+    def table(self, node: lp.TableScan) -> VersionedTable:
+        return self.tables[node.table.name.casefold()]
+
+    def clock_of(self, streams: Sequence[str]) -> int:
+        """The query clock over those streams: where all have ended, the furthest instant that any of them got to."""
+        clock = self.clocks.query_clock(streams)
+        if clock < ENDED:
+            return clock
+        fronts = [max(self.inputs[s].newest, self.inputs[s].promised) for s in streams]
+        return max(fronts, default=ALWAYS)
+
+    def pump(self, stream: str, cancel: Cancel | None = None) -> None:
+        """Hand on what a stream has released, and move the clocks of the queries that read it."""
+        self._deliver(stream, self.inputs[stream].release())
+        self.run(stream, cancel)
+
+    def pump_all(self, cancel: Cancel | None = None) -> None:
+        """Hand on what any stream has released (idle ones move with the others)."""
+        for key, entry in self.inputs.items():
+            self._deliver(key, entry.release())
+        self.run(None, cancel)
+
+    def _deliver(self, stream: str, released: Released) -> None:
+        for query in self.queries.values():
+            if query.failure is None:
+                for source in query.sources_of(stream):
+                    for batch in released.fresh if query.early else released.complete:
+                        source.push(batch)
+        self._retain(stream, released)
+
+    def _retain(self, stream: str, released: Released) -> None:
+        keep = self.inputs[stream].definition.retain
+        if keep is None:
+            return
+        kept = self.retained.setdefault(stream, deque())
+        kept.extend(released.complete)
+        newest = self.inputs[stream].newest
+        while kept and kept[0].ts[-1] <= newest - keep:
+            kept.popleft()
+
+    def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
+        """Advance the queries that read `stream` (None: all) to their clocks."""
+        for query in list(self.queries.values()):
+            names = set(query.streams.values())
+            if query.failure is None and names and (stream is None or stream in names):
+                query.advance(self.due(query, names), cancel)
+
+    def due(self, query: RunningQuery, names: set[str]) -> int:
+        """The instant up to which a query may answer now."""
+        clock = self.clock_of(sorted(names))
+        if query.early:
+            return max(clock, min(self.inputs[n].settled for n in names) if clock < ENDED else clock)
+        return clock
+
+    def forget(self) -> None:
+        """Let tables drop versions that every clock has passed."""
+        for key, table in self.tables.items():
+            clocks = [q.clock for q in self.queries.values() if key in q.tables and q.streams]
+            table.forget(min(clocks, default=max(self.clocks.newest() - 1, ALWAYS)))
+
+
+def nodes_of(node: lp.Node) -> Iterator[lp.Node]:
+    """The node and all below it."""
+    yield node
+    for child in lp.children(node):
+        yield from nodes_of(child)
+
+
+def leaves_of(node: lp.Node) -> Iterator[lp.Node]:
+    """Stream and table leaves, and the tables that JoinNRRs probe."""
+    for n in nodes_of(node):
+        if isinstance(n, lp.StreamScan | lp.TableScan):
+            yield n
+        elif isinstance(n, lp.JoinNRR):
+            yield n.table
+
+
+def as_of(kept: Sequence[Batch], upto: int) -> list[Batch]:
+    """Rows of instants <= `upto`."""
+    out = []
+    for batch in kept:
+        stop = int(np.searchsorted(batch.ts, upto, side="right"))
+        if stop:
+            out.append(batch.slice(0, stop))
+    return out

@@ -1,0 +1,46 @@
+"""Opening a catalog: what was declared comes back, in the order in which it was declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dsms.errors import DsmsError, UsageError
+from dsms.sql.catalog import Catalog
+from dsms.sql.parser import parse_one
+from dsms.storage.catalog import CatalogStore
+from dsms.tables.versioned import VersionedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dsms.running.world import World
+    from dsms.sql.ast import Statement
+
+    Declare = Callable[[Statement, str], object]
+
+COMPACT_AFTER = 1000  # stored changes of a table that are replaced by one snapshot on opening
+
+
+def restore(store: CatalogStore, world: World, declare: Declare) -> None:
+    """Run every stored declaration again and fill the tables.
+
+    `declare` runs one statement without storing it.  Raises DS544 naming the declaration that can't be read any more.
+    """
+    for stored in store.objects():
+        try:
+            declare(parse_one(stored.sql), stored.sql)
+        except DsmsError as error:
+            message = f"{stored.kind} {stored.name} in {store.path} can't be restored: {error.message}"
+            hint = "open the file with the version that made it, or move it away"
+            raise UsageError("DS544", message, hint=hint) from error
+        if stored.kind == "table":
+            _fill(store, world, stored.name)
+
+
+def _fill(store: CatalogStore, world: World, name: str) -> None:
+    key = Catalog.key(name)
+    snapshot, changes = store.table(name)
+    table = VersionedTable.restored(world.catalog.tables[key], snapshot, changes)
+    world.tables[key] = table
+    if len(changes) > COMPACT_AFTER:
+        store.compact(name, table.snapshot())
