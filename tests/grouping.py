@@ -9,15 +9,17 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
+from dsms.errors import QueryError
 from dsms.operators.group import GroupByOp
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall, Col, Expr
 from dsms.sql.logical import GroupBy, Values
 from dsms.sql.types import ALWAYS, BOOL, FLOAT, FOREVER, INT, INTERVAL, STRING, TIMESTAMP, Field, Type, decimal
 from dsms.state.batch import Batch
-from tests.oracle.aggregates import aggregate
+from tests.oracle.aggregates import SumOverflow, aggregate
 from tests.oracle.values import canons
 
 DEC = decimal(10, 2)
@@ -199,6 +201,28 @@ def type_of(fn: str, arg: Type | None) -> Type:
     params = (0.5,) if fn.startswith("quantile") else ()
     args = () if arg is None else (arg, INT) if fn in ("argmax", "argmin") else (arg,)
     return resolve_aggregate(fn, args, params=params).type
+
+
+def check(node: GroupBy, pattern: str, log: list[Logged], cuts: list[int], until: int = 200) -> None:
+    """All structures, cut and uncut, answer the same, and what recomputation answers."""
+    mortal = pattern not in ("nt", "mon")
+    try:
+        want = same(expected(node, log, until))
+    except SumOverflow:
+        want = None
+    told = events(log, pattern, until)
+    answers: list[list[tuple]] = []
+    for state in STATES[pattern]:
+        for eager in (False, True) if state.kind == "list" else (False,):
+            for cut in ([], cuts):
+                op = operator(node, state, pattern in ("str", "nt"), eager)
+                if want is None:
+                    with pytest.raises(QueryError, match="SUM"):
+                        run(op, told, cut, until, mortal)
+                    continue
+                answers.append(run(op, told, cut, until, mortal))
+                assert same(answers[-1]) == want, (state, cut)
+                assert exact(answers[-1]) == exact(answers[0])
 
 
 def call(fn: str, *args: str, distinct: bool = False, filter_: str | None = None, params: tuple = ()) -> AggCall:

@@ -96,11 +96,12 @@ class GroupByOp:
              known: dict[tuple[object, ...], int]) -> int:  # fmt: skip
         """Position in `columns` of argument k of a call; COUNT(*) has one that only says which rows pass."""
         expr = call.args[k] if call.args else None
-        key = (repr(expr), repr(call.filter), form(call))
+        how = form(call, k)
+        key = (repr(expr), repr(call.filter), how)
         if key not in known:
             known[key] = len(self.columns)
             evaluate = evals[k] if evals else None
-            self.columns.append(ArgColumn(evaluate, filter_, arg_coding(call, k), form(call) != "valid"))
+            self.columns.append(ArgColumn(evaluate, filter_, arg_coding(call, k), how != "valid"))
         return known[key]
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:

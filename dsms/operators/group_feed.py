@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from dsms.operators.aggregates.base import Arg, Feed, grown
-from dsms.operators.aggregates.extremes import NIL, renamed
+from dsms.operators.aggregates.links import NIL, append, remove, renamed
 from dsms.operators.group_args import ArgColumn
 from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER
@@ -43,29 +43,6 @@ class Touches:
     final: np.ndarray
     oldest: np.ndarray
     ids: tuple[np.ndarray, ...]
-
-
-@njit(cache=True, nogil=True)
-def _arrive(s, g, head, tail, before, after):
-    before[s], after[s] = tail[g], NIL
-    if tail[g] >= 0:
-        after[tail[g]] = s
-    else:
-        head[g] = s
-    tail[g] = s
-
-
-@njit(cache=True, nogil=True)
-def _leave(s, g, head, tail, before, after):
-    a, b = before[s], after[s]
-    if a >= 0:
-        after[a] = b
-    else:
-        head[g] = b
-    if b >= 0:
-        before[b] = a
-    else:
-        tail[g] = a
 
 
 @njit(cache=True, nogil=True)
@@ -107,11 +84,11 @@ def _follow(at, sign, slot, code_of, seed, count, head, tail, last, before, afte
         g = code_of[s]
         code[i] = g
         if sign[i] > 0:
-            _arrive(s, g, head, tail, before, after)
+            append(s, g, head, tail, before, after)
             count[g] += 1
             alive += count[g] == 1
         else:
-            _leave(s, g, head, tail, before, after)
+            remove(s, g, head, tail, before, after)
             count[g] -= 1
             alive -= count[g] == 0
         k, t, u = touch(g, at[i], t, u, last, t_code, t_at, t_prev, groups)

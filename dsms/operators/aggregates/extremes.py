@@ -16,8 +16,7 @@ import numpy as np
 from numba import njit
 
 from dsms.operators.aggregates.base import Answers, Arg, Feed, grown
-
-NIL = -1
+from dsms.operators.aggregates.links import NIL, renamed
 
 
 @njit(cache=True, nogil=True)
@@ -182,9 +181,7 @@ class Linked:
 
     def moved(self, where: np.ndarray) -> None:
         kept = np.flatnonzero(where >= 0)
-        for k, link in enumerate(self.links):
-            if len(link):
-                self.links[k] = renamed(link[kept], where)
+        self.links = [renamed(k[kept], where) if len(k) else k for k in self.links]
         self.roots = [renamed(r, where) for r in self.roots]
 
     def held(self) -> tuple[np.ndarray, ...]:
@@ -193,11 +190,6 @@ class Linked:
     @property
     def nbytes(self) -> int:
         return int(sum(a.nbytes for a in (*self.roots, *self.links)))
-
-
-def renamed(slots: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """The slots under their new numbers; -1 stays -1."""
-    return np.where(slots >= 0, where[slots], NIL)
 
 
 @dataclass(slots=True)

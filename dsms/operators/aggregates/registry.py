@@ -1,39 +1,55 @@
 """Which class serves an aggregate call, given how rows leave.
 
-An argument's form: `word` (in order, or a code with ranks), `wide` (number of up to two words), `valid` (only whether
-it is NULL).
+An argument's form: `word` (in order, or a code with ranks), `code` (order does not matter), `wide` (a number of up to
+two words), `valid` (only whether it is NULL).
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal
 
+from dsms.errors import QueryError
 from dsms.operators.aggregates.base import Aggregate
 from dsms.operators.aggregates.counts import AllOrAny, Count
+from dsms.operators.aggregates.distinct import CountTurns, Distinct
 from dsms.operators.aggregates.extremes import BestDeque, BestHeap, BestKept
+from dsms.operators.aggregates.moments import Spread
+from dsms.operators.aggregates.order import EndKept, EndOfList
+from dsms.operators.aggregates.quantiles import Ranked, share
 from dsms.operators.aggregates.sums import Doubles, Whole
 from dsms.operators.aggregates.words import NARROW, Coding, coding
 from dsms.sql.expr import AggCall
 from dsms.sql.types import INT, Kind, Type
 
 Leaving = Literal["never", "in order", "anyhow"]
-Form = Literal["word", "wide", "valid"]
+Form = Literal["word", "code", "wide", "valid"]
 
 _EXTREMES = {"min": False, "max": True, "argmin": False, "argmax": True}
 
 
-def form(call: AggCall) -> Form:
-    """What an aggregate needs to know of its arguments."""
-    if call.fn in ("count", "count_star") and not call.distinct:
-        return "valid"
-    return "wide" if call.fn in ("sum", "avg") else "word"
+def form(call: AggCall, k: int) -> Form:
+    """What an aggregate needs to know of its argument k."""
+    match call.fn:
+        case "count" | "count_star":
+            return "code" if call.distinct else "valid"
+        case "sum" | "avg":
+            return "wide"
+        case "first" | "last":
+            return "code"
+        case "argmin" | "argmax" if k == 0:
+            return "code"
+        case _:
+            return "word"
 
 
 def arg_coding(call: AggCall, k: int) -> Coding:
     """How argument k is kept."""
-    if form(call) == "valid":
-        return Coding(INT)
-    return coding(call.args[k].type, wide=form(call) == "wide")
+    match form(call, k):
+        case "valid":
+            return Coding(INT)
+        case how:
+            return coding(call.args[k].type, wide=how == "wide", ordered=how == "word")
 
 
 def _wide(type_: Type) -> bool:
@@ -42,6 +58,12 @@ def _wide(type_: Type) -> bool:
 
 def aggregate(call: AggCall, leaving: Leaving) -> Aggregate:
     """A fresh state for the call."""
+    if call.distinct and call.fn not in ("min", "max", "bool_and", "bool_or"):
+        return Distinct(CountTurns() if call.fn == "count" else _plain(call, leaving))
+    return _plain(call, leaving)
+
+
+def _plain(call: AggCall, leaving: Leaving) -> Aggregate:
     match call.fn:
         case "count" | "count_star":
             return Count()
@@ -52,10 +74,18 @@ def aggregate(call: AggCall, leaving: Leaving) -> Aggregate:
             if arg.kind is Kind.FLOAT:
                 return Doubles(call.fn == "avg")
             return Whole(arg, call.type, call.fn == "avg", _wide(arg))
+        case "var" | "var_pop" | "stddev" | "stddev_pop":
+            return Spread(sample=not call.fn.endswith("pop"), root=call.fn.startswith("stddev"))
         case "min" | "max" | "argmin" | "argmax":
             kinds = {"never": BestKept, "in order": BestDeque, "anyhow": BestHeap}
             return kinds[leaving](_EXTREMES[call.fn])
-    raise AssertionError(f"no aggregate {call.fn}")
+        case "first" | "last":
+            return (EndKept if leaving == "never" else EndOfList)(call.fn == "last")
+        case "median":
+            return Ranked(Fraction(1, 2), True, call.type)
+        case "quantile" | "quantile_cont":
+            return Ranked(share(call.params[0]), call.fn == "quantile_cont", call.type)
+    raise QueryError("DS390", f"the aggregate {call.fn} can't be computed continuously yet")
 
 
 def answer_coding(call: AggCall, args: tuple[Coding, ...]) -> Coding:

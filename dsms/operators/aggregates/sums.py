@@ -1,7 +1,7 @@
 """SUM and AVG: exact whatever the order of rows, invertible.
 
 Input    any pattern.     Cost  O(1) an event, O(limbs) an answer; a few words a group.
-INT, INTERVAL, DECIMAL are whole numbers of 2 limbs (wide DECIMAL: 4); FLOAT has as many as its exponents need (`limbs`),
+INT, INTERVAL, DECIMAL are whole numbers of 2 limbs (wide DECIMAL: 4); FLOAT has as many as its exponents ask for,
 with NaN and infinities counted apart.  The sum is rounded once, so it is what `math.fsum` answers over the live rows.
 """
 

@@ -128,6 +128,7 @@ class Codes(Coding):
 
     Python work is done per distinct value of a batch, O(log d) to find it a place and O(d) moves of pointers."""
 
+    ordered: bool = True  # False: nobody asks for ranks
     code: dict[Any, int] = field(default_factory=dict)
     value: list[Any] = field(default_factory=list)  # by code
     spare: list[int] = field(default_factory=list)
@@ -157,6 +158,8 @@ class Codes(Coding):
             else:
                 self.code[v] = len(self.value)
                 self.value.append(v)
+        if not self.ordered:
+            return
         self.ranks.extend_fill(len(self.value) - self.ranks.n, 0)
         if 8 * len(new) > len(self.order):
             self.order = sorted(self.code)
@@ -209,12 +212,12 @@ class Codes(Coding):
         return 200 * len(self.code) + self.ranks.nbytes
 
 
-def coding(type_: Type, wide: bool = False) -> Coding:
-    """How to keep values of a type; `wide`: a DECIMAL is wanted as a number of two words, not in order."""
+def coding(type_: Type, wide: bool = False, ordered: bool = True) -> Coding:
+    """How to keep values of a type; `wide`: a DECIMAL is wanted as a number of up to two words, not in order."""
     if type_.kind in (Kind.STRING, Kind.BYTES):
-        return Codes(type_)
+        return Codes(type_, ordered=ordered)
     if type_.kind is Kind.DECIMAL and type_.precision > NARROW:
-        return Coding(type_, wide=True) if wide else Codes(type_)
+        return Coding(type_, wide=True) if wide else Codes(type_, ordered=ordered)
     return Coding(type_)
 
 

@@ -1,0 +1,95 @@
+"""FIRST and LAST: the value of the oldest or youngest row of a group whose value is not NULL.
+
+Input    any pattern; slots are in order of age.     Cost  O(1) an event; 16 bytes a slot, or O(1) a group if rows never
+         leave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from dsms.operators.aggregates.base import Answers, Arg, Feed, grown
+from dsms.operators.aggregates.links import NIL, append, remove, renamed
+
+
+@njit(cache=True, nogil=True)
+def _ends(code, sign, slot, emit, words, valid, youngest, head, tail, before, after, out, out_valid):
+    for i in range(len(code)):
+        g, s = code[i], slot[i]
+        if len(valid) == 0 or valid[s]:
+            if sign[i] > 0:
+                append(s, g, head, tail, before, after)
+            else:
+                remove(s, g, head, tail, before, after)
+        t = emit[i]
+        if t >= 0 and head[g] >= 0:
+            out[t] = words[tail[g] if youngest else head[g]]
+            out_valid[t] = True
+
+
+@njit(cache=True, nogil=True)
+def _kept(code, slot, emit, words, valid, youngest, value, full, out, out_valid):
+    for i in range(len(code)):
+        g, s = code[i], slot[i]
+        if (len(valid) == 0 or valid[s]) and (youngest or not full[g]):
+            full[g], value[g] = True, words[s]
+        t = emit[i]
+        if t >= 0 and full[g]:
+            out[t] = value[g]
+            out_valid[t] = True
+
+
+@dataclass(slots=True)
+class EndOfList:
+    """Rows leave."""
+
+    youngest: bool
+    ends: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
+    links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
+
+    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+        (a,) = args
+        self.ends = [grown(e, feed.groups, NIL) for e in self.ends]
+        self.links = [grown(k, len(a.words), NIL) for k in self.links]
+        _ends(feed.code, feed.sign, feed.slot, feed.emit, a.words, a.valid, self.youngest, *self.ends, *self.links,
+              out.words, out.valid)  # fmt: skip
+
+    def moved(self, where: np.ndarray) -> None:
+        kept = np.flatnonzero(where >= 0)
+        self.links = [renamed(k[kept], where) if len(k) else k for k in self.links]
+        self.ends = [renamed(e, where) for e in self.ends]
+
+    def held(self) -> tuple[np.ndarray, ...]:
+        return ()
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(a.nbytes for a in (*self.ends, *self.links)))
+
+
+@dataclass(slots=True)
+class EndKept:
+    """Rows never leave."""
+
+    youngest: bool
+    value: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    full: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+        (a,) = args
+        self.value, self.full = grown(self.value, feed.groups), grown(self.full, feed.groups)
+        _kept(feed.code, feed.slot, feed.emit, a.words, a.valid, self.youngest, self.value, self.full, out.words,
+              out.valid)  # fmt: skip
+
+    def moved(self, where: np.ndarray) -> None:
+        return
+
+    def held(self) -> tuple[np.ndarray, ...]:
+        return (self.value[self.full],)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.value.nbytes + self.full.nbytes)
