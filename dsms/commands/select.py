@@ -92,9 +92,10 @@ def sorted_rows(rows: pa.RecordBatch, sort: lp.Sort, bound: lp.Output) -> pa.Rec
         values = compile_expr(expr)(rows.columns, rows.num_rows, ErrorCounter(mode="stop"))
         keys.append((values, descending, nulls_first))
     keys += [(c, False, False) for c in rows.columns]
-    order = np.lexsort([k for key in reversed(keys) for k in reversed(_ranks(*key))]) if rows.num_rows else []
+    ranks = [k for key in reversed(keys) for k in reversed(_ranks(*key))]
+    order: np.ndarray = np.lexsort(ranks) if rows.num_rows else np.empty(0, np.int64)
     stop = None if sort.limit is None else sort.offset + sort.limit
-    picked = np.asarray(order, np.int64)[sort.offset : stop]
+    picked = order[sort.offset : stop]
     out = rows.take(pa.array(picked))
     width = len(bound.schema)
     return pa.RecordBatch.from_arrays(out.columns[:width], schema=arrow_schema(bound.schema))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dsms.engine import Engine
     from dsms.running.query import RunningQuery
 
-Columns = Sequence[tuple[str, Type, list[object]]]
+Columns = Sequence[tuple[str, Type, list[Any]]]
 
 
 def as_rows(columns: Columns) -> Rows:

@@ -42,7 +42,7 @@ def copies(mode, v1, v2):
 
 @njit(cache=True, nogil=True)
 def _net(mode, at, sign, side, slot, code, head, tail, before, after, v1, v2, held, seen, o_at, o_code, o_slot, o_by):
-    """Events of both sides in order; where an instant changes a value's copies: by how many, and the oldest left row."""
+    """Events of both sides in order; where an instant changes a value's copies: by how many, and the oldest left."""
     found = start = 0
     touched = np.empty(len(at), np.int64)
     while start < len(at):
