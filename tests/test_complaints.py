@@ -9,7 +9,7 @@ import pytest
 
 from dsms.errors import QueryError
 from dsms.sql import ast, grammar
-from dsms.sql.mistakes import MISTAKES, Mistake
+from dsms.sql.mistakes import Mistake, mistakes
 from dsms.sql.parser import MAX_DEPTH, is_complete, parse, parse_one, split_statements
 from dsms.sql.printer import to_sql
 from tests.test_parser import PAPERS, STATEMENTS, select
@@ -89,7 +89,7 @@ def test_complaint(text: str, code: str, column: int, part: str) -> None:
     assert part in f"{error.message} {error.hint}"
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.message[:40])
+@pytest.mark.parametrize("mistake", mistakes(), ids=lambda m: m.message[:40])
 def test_known_mistakes_reach_their_message(mistake: Mistake) -> None:
     for snippet in mistake.snippets:
         error = complaint(snippet)
@@ -99,7 +99,7 @@ def test_known_mistakes_reach_their_message(mistake: Mistake) -> None:
 
 
 def test_complaints_name_no_token_of_the_parser() -> None:
-    for mistake in MISTAKES:
+    for mistake in mistakes():
         for snippet in mistake.snippets:
             message = str(complaint(snippet))
             assert "__ANON" not in message

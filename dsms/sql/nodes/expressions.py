@@ -1,0 +1,246 @@
+"""Expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dsms.sql.nodes.base import Duration, Ident, Node, TypeName
+
+if TYPE_CHECKING:
+    from dsms.sql.nodes.queries import Query
+    from dsms.sql.nodes.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Expr(Node):
+    """Base of expressions."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntLit(Expr):
+    """Fits in 64 bits (the parser checks), sign included."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloatLit(Expr):
+    """``1.5``, ``1e3``: plain decimals are FLOAT; always finite."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalLit(Expr):
+    """``DECIMAL '1.50'``: exact, scale kept; `text` is [-]digits[.digits] without leading zeros, at most 38 digits."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StringLit(Expr):
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class BytesLit(Expr):
+    """``X'ff00'``"""
+
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BoolLit(Expr):
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NullLit(Expr):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalLit(Expr):
+    """``INTERVAL '5' MINUTE``; may be negative; never MONTH or YEAR (INTERVAL counts microseconds)."""
+
+    duration: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampLit(Expr):
+    """``TIMESTAMP '2013-01-01 00:00:00'`` (UTC unless an offset is written); ``DATE '...'`` is midnight."""
+
+    micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef(Expr):
+    """``a`` or ``s.a``"""
+
+    name: Ident
+    table: Ident | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Expr):
+    """Unary minus; never over a bare non-negative number (that is a negative literal)."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """`op`: + - * / % ||"""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Expr):
+    """`op`: = <> < <= > >="""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expr):
+    """Two or more operands: ``a AND b AND c`` is one node."""
+
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expr):
+    """Two or more operands."""
+
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expr):
+    """``NOT x``, also of EXISTS; NOT IN, NOT LIKE, NOT BETWEEN, IS NOT are flags of their nodes."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expr):
+    operand: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsBool(Expr):
+    """``x IS [NOT] TRUE|FALSE``"""
+
+    operand: Expr
+    value: bool
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsDistinct(Expr):
+    """``left IS [NOT] DISTINCT FROM right``: comparison in which NULL equals NULL."""
+
+    left: Expr
+    right: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expr):
+    operand: Expr
+    low: Expr
+    high: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowExpr(Expr):
+    """``(a, b)``, two or more items: the left side of IN, or a member of its list."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expr):
+    operand: Expr
+    items: tuple[Expr, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InQuery(Expr):
+    operand: Expr
+    query: Query
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expr):
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarQuery(Expr):
+    """``(SELECT MAX(a) FROM s)`` as a value."""
+
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Expr):
+    operand: Expr
+    pattern: Expr
+    escape: Expr | None = None
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class When(Node):
+    condition: Expr
+    result: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """``CASE [operand] WHEN .. THEN .. [ELSE ..] END``; with an operand each condition is a value to equal it."""
+
+    whens: tuple[When, ...]
+    operand: Expr | None = None
+    otherwise: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """``CAST(x AS type)`` and ``x::type``"""
+
+    operand: Expr
+    type: TypeName
+
+
+@dataclass(frozen=True, slots=True)
+class FuncCall(Expr):
+    """Scalar functions and aggregates alike.  `star`: ``COUNT(*)`` (args is then empty).
+
+    ``EXTRACT(HOUR FROM t)`` is the call EXTRACT('hour', t).
+    """
+
+    name: Ident
+    args: tuple[Expr, ...] = ()
+    distinct: bool = False
+    star: bool = False
+    filter: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WstreamArg(Expr):
+    """``Wstream(SUM(a))[ROWS 10]`` as the argument of an aggregate (thesis §3.4); found nowhere else."""
+
+    operand: Expr
+    window: Window

@@ -1,0 +1,141 @@
+"""SELECT blocks and what they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dsms.sql.nodes.base import Ident, Node
+from dsms.sql.nodes.expressions import Expr
+from dsms.sql.nodes.windows import Window
+
+
+class OutputKind(StrEnum):
+    ISTREAM = "Istream"
+    DSTREAM = "Dstream"
+    RSTREAM = "Rstream"
+    WSTREAM = "Wstream"
+
+
+@dataclass(frozen=True, slots=True)
+class Output(Node):
+    """The relation-to-stream function around the select list.
+
+    `restore`: the -restore form.  `window`: given for Wstream, and only there.  Dstream-restore is not in the grammar;
+    Wstream-restore is, so that the binder can say why it has no meaning.
+    """
+
+    kind: OutputKind
+    restore: bool = False
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem(Node):
+    expr: Expr
+    alias: Ident | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StarItem(Node):
+    """``*`` or ``t.*``"""
+
+    table: Ident | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FromItem(Node):
+    """Base of what may stand in FROM."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef(FromItem):
+    """A stream, table or registered query by name.  `archive`: ``FROM ARCHIVE s``, the archived part alone."""
+
+    name: Ident
+    alias: Ident | None = None
+    window: Window | None = None
+    archive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryRef(FromItem):
+    """``(SELECT ...) [window] [alias]``; the alias may be missing, as in the thesis."""
+
+    query: Query
+    alias: Ident | None = None
+    window: Window | None = None
+
+
+class JoinKind(StrEnum):
+    INNER = "INNER"
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    FULL = "FULL"
+    CROSS = "CROSS"
+
+
+@dataclass(frozen=True, slots=True)
+class Join(FromItem):
+    """`on` or `using` is given, except for CROSS, which has neither."""
+
+    kind: JoinKind
+    left: FromItem
+    right: FromItem
+    on: Expr | None = None
+    using: tuple[Ident, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    """One SELECT block.  `distinct` also when written inside: ``Rstream(DISTINCT a)``.
+
+    `from_` is empty for ``SELECT 1``.  `window` is the final ``WINDOW t``: it applies to every stream of the FROM list.
+    """
+
+    items: tuple[SelectItem | StarItem, ...]
+    from_: tuple[FromItem, ...] = ()
+    where: Expr | None = None
+    group_by: tuple[Expr, ...] = ()
+    having: Expr | None = None
+    distinct: bool = False
+    output: Output | None = None
+    window: Window | None = None
+
+
+class SetOpKind(StrEnum):
+    UNION = "UNION"
+    INTERSECT = "INTERSECT"
+    EXCEPT = "EXCEPT"
+
+
+@dataclass(frozen=True, slots=True)
+class SetOp(Node):
+    """INTERSECT binds tighter than UNION and EXCEPT, which are left-associative.
+
+    An operand is a `Query` only if it is parenthesised and has its own ORDER BY or LIMIT.
+    """
+
+    kind: SetOpKind
+    left: Select | SetOp | Query
+    right: Select | SetOp | Query
+    all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem(Node):
+    """`nulls_first` None: as by default (NULLs last)."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Node):
+    """A whole query: what stands in CREATE QUERY, in a subquery, and as a statement."""
+
+    body: Select | SetOp | Query
+    order_by: tuple[OrderItem, ...] = ()
+    limit: int | None = None
+    offset: int | None = None

@@ -1,0 +1,200 @@
+"""Statements and their clauses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dsms.sql.nodes.base import Duration, Ident, Instant, Node, TypeName
+from dsms.sql.nodes.expressions import Expr
+from dsms.sql.nodes.queries import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Node):
+    """Base of statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Node):
+    """``name = value`` of WITH (...); words (``upa``) and strings are both str."""
+
+    name: Ident
+    value: str | int | float | bool | Duration
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStatement(Statement):
+    """A SELECT on its own: one-time, answered now (or the target of EXPLAIN)."""
+
+    query: Query
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDef(Node):
+    name: Ident
+    type: TypeName
+    not_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampBy(Node):
+    """``TIMESTAMP BY column [UNIT s|ms|us|ns]``; `unit` as written, lower case."""
+
+    column: Ident
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Late(Node):
+    """``LATE DROP`` (into is None) or ``LATE INTO stream``"""
+
+    into: Ident | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Archive(Node):
+    """``ARCHIVE [FOR keep] [CLUSTER BY c] [UPDATE EVERY d]``"""
+
+    keep: Duration | None = None
+    cluster_by: Ident | None = None
+    update_every: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream(Statement):
+    """Without `timestamp` the stream is stamped on arrival.  None everywhere means: not said."""
+
+    name: Ident
+    columns: tuple[ColumnDef, ...]
+    if_not_exists: bool = False
+    timestamp: TimestampBy | None = None
+    slack: Duration | None = None
+    late: Late | None = None
+    max_future: Duration | None = None
+    idle_timeout: Duration | None = None
+    subwindow: Duration | None = None
+    retain: Duration | None = None
+    archive: Archive | None = None
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(Statement):
+    """An inline ``k INT PRIMARY KEY`` stands in `primary_key` too (and leaves no mark on the column)."""
+
+    name: Ident
+    columns: tuple[ColumnDef, ...]
+    primary_key: tuple[Ident, ...] = ()
+    non_retroactive: bool = False
+    if_not_exists: bool = False
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateQuery(Statement):
+    """``CREATE QUERY q AS select [ON LOOKUP] [ARCHIVE ...] [WITH (...)]``"""
+
+    name: Ident
+    query: Query
+    if_not_exists: bool = False
+    on_lookup: bool = False
+    archive: Archive | None = None
+    options: tuple[Option, ...] = ()
+
+
+class ObjectKind(StrEnum):
+    STREAM = "STREAM"
+    TABLE = "TABLE"
+    QUERY = "QUERY"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Statement):
+    kind: ObjectKind
+    name: Ident
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Describe(Statement):
+    """``DESCRIBE [STREAM|TABLE|QUERY] name``"""
+
+    name: Ident
+    kind: ObjectKind | None = None
+
+
+class ShowKind(StrEnum):
+    STREAMS = "STREAMS"
+    TABLES = "TABLES"
+    QUERIES = "QUERIES"
+    WINDOWS = "WINDOWS"
+    SHARING = "SHARING"
+    SETTINGS = "SETTINGS"
+
+
+@dataclass(frozen=True, slots=True)
+class Show(Statement):
+    what: ShowKind
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(Statement):
+    """Either `rows` (VALUES) or `query`; `columns` empty: all, in order."""
+
+    table: Ident
+    columns: tuple[Ident, ...] = ()
+    rows: tuple[tuple[Expr, ...], ...] = ()
+    query: Query | None = None
+    at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment(Node):
+    column: Ident
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Update(Statement):
+    table: Ident
+    assignments: tuple[Assignment, ...]
+    where: Expr | None = None
+    at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(Statement):
+    table: Ident
+    where: Expr | None = None
+    at: Instant | None = None
+
+
+class ExplainFormat(StrEnum):
+    TEXT = "TEXT"
+    GRAPHVIZ = "GRAPHVIZ"
+    MERMAID = "MERMAID"
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Statement):
+    """``EXPLAIN [ANALYZE] [FORMAT f] target``; an Ident as target is ``QUERY name``, a registered query."""
+
+    target: SelectStatement | CreateQuery | Ident
+    analyze: bool = False
+    format: ExplainFormat = ExplainFormat.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Set(Statement):
+    """``SET option = value``"""
+
+    option: Option
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Statement):
+    """``LOOKUP q``: the answer, now, of a query registered ON LOOKUP."""
+
+    name: Ident

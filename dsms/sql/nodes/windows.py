@@ -1,0 +1,60 @@
+"""Windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dsms.sql.nodes.base import Duration, Instant, Node
+from dsms.sql.nodes.expressions import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Slide(Node):
+    """``SLIDE every [ALIGN TO instant] [TIME ZONE 'zone']``; `every` is a row count only in ROWS windows."""
+
+    every: Duration | int
+    align_to: Instant | None = None
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Node):
+    """Base of windows.  `archive`: the archived part of the stream is included (``[RANGE 2 h ARCHIVE]``)."""
+
+    internal: bool = field(default=False, kw_only=True)
+    slide: Slide | None = field(default=None, kw_only=True)
+    archive: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeWindow(Window):
+    """``RANGE t [UNTIL u AGO]``: tuples with ts in (now - length, now - until]."""
+
+    length: Duration
+    until: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWindow(Window):
+    """``[PARTITION BY c, ...] ROWS n [UNTIL m AGO]``: the newest n (per partition), or the n-th to m-th newest."""
+
+    rows: int
+    until: int | None = None
+    partition_by: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NowWindow(Window):
+    """``NOW``: the tuples of this very instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnboundedWindow(Window):
+    """``RANGE UNBOUNDED``: everything so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkWindow(Window):
+    """``SINCE instant``: everything from that instant on."""
+
+    since: Instant
