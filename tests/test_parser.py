@@ -238,6 +238,33 @@ def test_soft_words_are_names(word: str) -> None:
         assert created.columns[0].name == created.name == name
 
 
+NEED_AS = [
+    "ARCHIVE",
+    "ASC",
+    "AT",
+    "DESC",
+    "ESCAPE",
+    "FILTER",
+    "NULLS",
+    "ROWS",
+    "WINDOW",
+]  # as grammar/reference.md says
+
+
+@pytest.mark.parametrize("word", [word for word in SOFT if word not in NEED_AS])
+def test_soft_words_are_bare_aliases(word: str) -> None:
+    found = select(f"SELECT a {word}, f(a) {word}, 1 {word} FROM s {word}, t {word} [NOW], r [NOW] {word}")
+    assert {item.alias for item in found.items if isinstance(item, ast.SelectItem)} == {Ident(word)}
+    assert {item.alias for item in found.from_ if isinstance(item, ast.TableRef)} == {Ident(word)}
+
+
+@pytest.mark.parametrize("type_", ["BOOL", "INT", "FLOAT", "DECIMAL(3,1)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"])
+def test_type_words_stand_behind_names(type_: str) -> None:
+    parse_one(f"CREATE STREAM s (a {type_}, b {type_} NOT NULL)")
+    parse_one(f"CREATE TABLE s (a {type_} PRIMARY KEY)")
+    parse_one(f"SELECT a::{type_} b, CAST(a AS {type_}), a::{type_} + 1")
+
+
 @pytest.mark.parametrize("word", sorted(grammar.reserved()))
 def test_reserved_words_are_names_when_quoted(word: str) -> None:
     assert select(f'SELECT "{word}" FROM "{word}"').from_ == (ast.TableRef(Ident(word, True)),)
