@@ -1,7 +1,7 @@
 """Runs golden files (tests/golden/README.md), and fills in what they expect.
 
     python -m tests.golden_runner [FILE ...]             verify these files (all of them if none is named)
-    python -m tests.golden_runner --write FILE ...       let the oracle fill in `pushes`, the engine the rest; then read!
+    python -m tests.golden_runner --write FILE ...       fill in what they expect; then read it!
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def judged(story: Story, declared: Declared) -> dict[str, list[Line]]:
     """What the oracle says that each query pushes; nothing for stories that it can't play."""
     if "no-oracle" in story.flags:
         return {}
-    given = take_in(declared, story.events())
+    given = take_in(declared, story)
     return {name: expected(output, given) for name, output in declared.queries.items()}
 
 

@@ -19,7 +19,7 @@ PLAIN: dict[Type, tuple[str, ...]] = {
         "SUM({f})", "AVG({i})", "MIN({f})", "MAX({f})", "AVG({f})", "MEDIAN({i})", "VAR({i})", "STDDEV_POP({i})",
         "QUANTILE_CONT({i}, 0.25)", "QUANTILE({f}, 0.9)", "VAR_POP({f})", "STDDEV({i})",
     ),
-    STRING: ("MIN({t})", "MAX({t})", "TOPK({i}, 2)", "QUANTILE({t}, 0.3)"),
+    STRING: ("MIN({t})", "MAX({t})", "QUANTILE({t}, 0.3)"),
     MONEY: ("MIN({t})", "MAX({t})"),
     BOOL: ("BOOL_AND({t})", "BOOL_OR({t})", "MAX({t})"),
     TIMESTAMP: ("MIN({t})", "MAX({t})"),

@@ -22,14 +22,21 @@ class _Table:
     gone: set[int]
 
 
-def events(d: Draws, world: World, most: int = 14) -> list[Event]:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Rows of tables that are there before any query, and what comes then."""
+
+    first: tuple[Statement, ...]
+    events: list[Event]
+
+
+def given(d: Draws, world: World, most: int = 14) -> Given:
     """Rows of all streams in time order, heartbeats between them, and changes of tables as the clock goes."""
     now = 0
     out: list[Event] = []
     tables = [_Table(s, {}, set()) for s in world.sources if s.kind != "stream"]
-    for table in tables:
-        out += [_insert(d, table, None) for _ in range(d.number(0, 2))]
-    for _ in range(d.number(1, most)):
+    first = tuple(_insert(d, table, None) for table in tables for _ in range(d.number(0, 2)))
+    for _ in range(d.number(min(5, most), most)):
         now += d.pick(STEPS) * SECOND + (LITTLE if d.chance(10) else 0)
         if tables and d.chance(25):
             out.append(_change(d, d.pick(tables), now))
@@ -38,7 +45,7 @@ def events(d: Draws, world: World, most: int = 14) -> list[Event]:
         else:
             stream = d.pick(world.of("stream"))
             out.append(Arrival(stream.name, now, (*row(d, stream), now)))
-    return out + [Beat(None, now + d.pick((0, 3, 30)) * SECOND)]
+    return Given(first, out + [Beat(None, now + d.pick((0, 3, 30)) * SECOND)])
 
 
 def _literal(v: object, type_) -> str:

@@ -48,7 +48,7 @@ def _to_int(x: Value, target: Type) -> int:
         if not math.isfinite(x):
             raise Failed("not finite")
         return round(x)
-    return int(x.quantize(Decimal(1), rounding=ROUND_HALF_UP)) if isinstance(x, Decimal) else int(x)
+    return int(to_decimal(x, target)) if isinstance(x, Decimal) else int(x)
 
 
 def to_decimal(x: Value, target: Type) -> Decimal:

@@ -40,7 +40,6 @@ class Fact:
            oldest live row of its group when it entered
     ts     the largest timestamp of its parts
     birth  the instant at which it entered this answer
-    parts  False if anything in it is a row without parts (aggregate, DISTINCT, set operation)
     held   the external window rows that it rests on: (window, ident)
     """
 
@@ -49,7 +48,6 @@ class Fact:
     key: Key
     ts: int
     birth: int = 0
-    parts: bool = True
     held: frozenset = frozenset()
 
     def age(self) -> tuple:
@@ -79,7 +77,7 @@ def settle(previous: list[Fact], fresh: list[Fact], now: int) -> list[Fact]:
             out.append(replace(old, held=fact.held))
         else:
             ident = ("value", canons(fact.values), now, number)
-            out.append(replace(fact, ident=ident, birth=now, parts=False))
+            out.append(replace(fact, ident=ident, birth=now))
     return out
 
 

@@ -26,7 +26,7 @@ def check(value: Value, type_: Type) -> Value:
             raise Failed("overflow")
         case Kind.TIMESTAMP if not MIN_INSTANT <= value <= MAX_INSTANT:
             raise Failed("outside of years 0001 to 9999")
-        case Kind.DECIMAL if abs(value) >= Decimal(10) ** (type_.precision - type_.scale):
+        case Kind.DECIMAL if value.copy_abs() >= Decimal(10) ** (type_.precision - type_.scale):
             raise Failed("overflow")
     return value
 

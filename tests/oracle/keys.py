@@ -37,6 +37,17 @@ def first_leaf(node: lp.Node) -> int:
             return min(first_leaf(child) for child in lp.children(node))
 
 
+def by_value(node: lp.Node) -> bool:
+    """Are rows of this node told apart by value: is anything in them without parts (aggregate, DISTINCT, EXCEPT...)?"""
+    match node:
+        case lp.GroupBy() | lp.Distinct() | lp.SetOp() | lp.Values():
+            return True
+        case lp.SemiJoin():
+            return by_value(node.left)
+        case _:
+            return any(by_value(child) for child in lp.children(node))
+
+
 def blank(node: lp.Node) -> Key:
     """The key of a row of this node that has no parts at all: padding, or the empty answer of a global aggregate."""
     match node:

@@ -37,7 +37,7 @@ def half_away(x: Fraction) -> int:
 def _round(call: Call, x: Value, n: int | None = None) -> Value:
     if n is None:
         return _whole(ROUND_HALF_UP, half_away)(call, x)
-    n = max(-400, min(400, n))
+    n = max(-308, min(308, n))
     if isinstance(x, float):
         return _round_float(x, n)
     if isinstance(x, Decimal):

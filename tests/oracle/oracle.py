@@ -11,7 +11,7 @@ from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
 from tests.oracle.facts import Change, Fact, Row, Values, changed, in_order, net
 from tests.oracle.instants import instants
-from tests.oracle.keys import arrivals
+from tests.oracle.keys import arrivals, by_value
 from tests.oracle.relational import Evaluator
 
 
@@ -68,9 +68,10 @@ class Oracle:
         child = self.output.child
         left, entered = changed(self._evaluator.at(child, step - 1), self._evaluator.at(child, step))
         left = [replace(f, key=places.pop(f.ident, f.key)) for f in left]
-        gone, come, taken = net([f for f in left if not f.parts], [f for f in entered if not f.parts])
-        places |= taken
-        return in_order([f for f in left if f.parts] + gone), in_order([f for f in entered if f.parts] + come)
+        if by_value(child):
+            left, entered, taken = net(left, entered)
+            places |= taken
+        return in_order(left), in_order(entered)
 
 
 def is_monotonic(node: lp.Node) -> bool:

@@ -14,7 +14,7 @@ from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS
 from tests.oracle.aggregates import aggregate
 from tests.oracle.facts import Change, Fact, Row, changed, in_order, net, settle, since
-from tests.oracle.keys import blank, branch, first_leaf, merged, numbered
+from tests.oracle.keys import blank, branch, by_value, first_leaf, merged, numbered
 from tests.oracle.scalar import evaluate
 from tests.oracle.values import canons, order_key
 from tests.oracle.windows import content
@@ -62,9 +62,7 @@ class Evaluator:
             case lp.TableScan():
                 return self.table(node, now)
             case lp.Values():
-                return [
-                    replace(_row(_values(row, ()), ALWAYS, -1, i), parts=False) for i, row in enumerate(node.rows)
-                ]
+                return [_row(_values(row, ()), ALWAYS, -1, i) for i, row in enumerate(node.rows)]
             case lp.Window():
                 return self._window(node, step)
             case lp.Append():
@@ -102,8 +100,7 @@ class Evaluator:
         """Everything that ever entered; with serial numbers, as if it were a stream."""
         now, before = self.instants[step], self.at(node, step - 1)
         left, entered = changed(self.at(node.child, step - 1), self.at(node.child, step))
-        _, come, _ = net([f for f in left if not f.parts], [f for f in entered if not f.parts])
-        come = in_order([f for f in entered if f.parts] + come)
+        come = in_order(net(left, entered)[1] if by_value(node.child) else entered)
         first = self.appended.get((id(node), step - 1), 0)
         self.appended[id(node), step] = first + len(come)
         leaf = first_leaf(node)
@@ -158,7 +155,7 @@ def _group_row(node: lp.GroupBy, members: list[Fact]) -> Fact:
     first = members[0] if members else None
     key = first.key if first else blank(node.child)
     held = frozenset().union(*(f.held for f in members))
-    return Fact(keys + answers, (), key, first.ts if first else ALWAYS, parts=False, held=held)
+    return Fact(keys + answers, (), key, first.ts if first else ALWAYS, held=held)
 
 
 def _by_value(rows: list[Fact]) -> dict[tuple, list[Fact]]:
@@ -205,7 +202,7 @@ def _matcher(keys: tuple, residual: Expr | None, left: tuple) -> Callable[[tuple
 
 def _pair(a: Fact, b: Fact) -> Fact:
     ident, key = ("pair", a.ident, b.ident), merged(a.key, b.key)
-    return Fact(a.values + b.values, ident, key, max(a.ts, b.ts), 0, a.parts and b.parts, a.held | b.held)
+    return Fact(a.values + b.values, ident, key, max(a.ts, b.ts), 0, a.held | b.held)
 
 
 def _padding(node: lp.Node) -> Fact:

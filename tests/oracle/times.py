@@ -92,7 +92,7 @@ FIELDS: dict[str, Callable[[dt.datetime], int]] = {
 def _date_trunc(call: Call, unit: str, t: int, zone: str | None = None) -> int:
     unit = unit_name(unit)
     if call.type.kind is Kind.INTERVAL:
-        return t // LENGTHS[unit] * LENGTHS[unit]
+        return check(t // LENGTHS[unit] * LENGTHS[unit], call.type)
     wall = local(t, zone)
     if unit in LENGTHS and LENGTHS[unit] < LENGTHS["day"]:
         start = first_at(dt.datetime.combine(wall, dt.time()), zone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dsms.sql import ast
@@ -10,12 +10,13 @@ from dsms.sql import logical as lp
 from dsms.sql.binder.changes import Delete, Insert, Update, bind_table_statement
 from dsms.sql.catalog import StreamDef
 from dsms.sql.expr import Expr
-from dsms.sql.parser import parse_one
+from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.types import ALWAYS, FOREVER
 from tests.oracle import Change, Oracle, Row
 from tests.oracle.scalar import evaluate
 from tests.stories.declared import Declared
-from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Statement
+from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Statement, Story
+from tests.stories.text import expand
 
 Values = tuple
 
@@ -65,11 +66,11 @@ class Input:
     completed: dict[str, int]
 
 
-def take_in(declared: Declared, events: Iterable[Event]) -> Input:
-    """Play the events row by row."""
+def take_in(declared: Declared, story: Story) -> Input:
+    """Play the story's input row by row."""
     inlets = {s.name: _Inlet(s) for s in declared.catalog.streams.values()}
     tables: dict[str, list[Change]] = {t.name: [] for t in declared.catalog.tables.values()}
-    for event in events:
+    for event in _all_events(story):
         match event:
             case Arrival():
                 inlets[event.stream].take(event)
@@ -87,10 +88,19 @@ def take_in(declared: Declared, events: Iterable[Event]) -> Input:
     return Input({n: i.numbered() for n, i in inlets.items()}, tables, {n: i.completed for n, i in inlets.items()})
 
 
+def _all_events(story: Story) -> Iterator[Event]:
+    """The events, and the changes of tables among the statements."""
+    for section in story.sections:
+        yield from section.events
+        if section.kind == "sql":
+            yield from (Statement(sql) for sql in split_statements(expand(section.body)))
+
+
 def change_table(declared: Declared, sql: str, newest: int, tables: dict[str, list[Change]]) -> None:
     """Run INSERT, UPDATE or DELETE on the log of its table; without AT it happens at `newest`."""
     statement = parse_one(sql)
-    assert isinstance(statement, ast.Insert | ast.Update | ast.Delete), sql
+    if not isinstance(statement, ast.Insert | ast.Update | ast.Delete):
+        return
     bound = bind_table_statement(statement, declared.catalog)
     log = tables[bound.table.name]
     at = newest if bound.at is None else bound.at

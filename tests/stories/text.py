@@ -83,9 +83,9 @@ def resolve(story: Story) -> Declared:
                 declared.run(expand(section.body))
             case "query":
                 declared.register(section.name, section.body)
-            case "input":
+            case "input" if section.source:
                 section.events = [e for e in (event(line, declared) for line in section.source) if e is not None]
-            case "pushes":
+            case "pushes" if section.source:
                 section.lines = lines(section.source, declared.types_of(section.name))
     return declared
 

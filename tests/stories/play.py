@@ -1,0 +1,197 @@
+"""Plays a story on the engine, in one of many ways that must not matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from dsms.api import Push, Rows, Subscription
+from dsms.engine import Engine
+from dsms.errors import DsmsError
+from dsms.settings import Settings
+from dsms.sql.types import ALWAYS
+from tests.stories.declared import Declared
+from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Section, Statement, Story
+
+STRATEGIES = ("upa", "direct", "nt")
+CUTS = ("all", "rows", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """strategy; how rows are cut into frames; rewrite rules on or off; `seed` of random cuts; other query options."""
+
+    strategy: str = "upa"
+    cut: str = "all"
+    optimize: bool = True
+    seed: int = 0
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        more = "".join(f", {k} = {v}" for k, v in self.options)
+        return f"{self.strategy}, {self.cut}{'' if self.optimize else ', rules off'}{more}"
+
+
+def all_ways(seed: int = 0) -> list[Way]:
+    """Every strategy with every cut, rules on and off."""
+    return [Way(s, c, o, seed) for s, c, o in product(STRATEGIES, CUTS, (True, False))]
+
+
+def some_ways(seed: int = 0) -> list[Way]:
+    """Every strategy, cut and setting of the rules at least once."""
+    return [
+        Way("upa", "all"),
+        Way("upa", "random", False, seed),
+        Way("direct", "rows", True),
+        Way("nt", "random", True, seed + 1),
+        Way("nt", "rows", False),
+    ]
+
+
+@dataclass(slots=True)
+class Played:
+    """What came of it: lines by query, of all its `pushes` sections; per section of the others what the engine said."""
+
+    pushes: dict[str, list[Line]] = field(default_factory=dict)
+    sections: list[tuple[Section, Any]] = field(default_factory=list)
+    snapshots: dict[str, list[tuple]] = field(default_factory=dict)
+
+
+def play(story: Story, declared: Declared, way: Way) -> Played:
+    """Run the story from a fresh engine."""
+    engine, out, readers = Engine(settings=Settings()), Played(), {}
+    for section in story.sections:
+        match section.kind:
+            case "sql":
+                engine.execute(_expanded(section.body))
+            case "query":
+                engine.execute(f"CREATE QUERY {section.name} AS {with_options(section.body, way)}")
+                readers[section.name] = engine.subscribe(section.name, 0)
+                out.pushes[section.name] = []
+            case "input":
+                feed(engine, declared, section.events, way)
+            case "pushes":
+                lines = list(taken(readers[section.name], len(out.pushes[section.name])))
+                out.pushes[section.name] += lines
+                out.sections.append((section, lines))
+            case "rows" | "explain" | "fails":
+                out.sections.append((section, _said(engine, section)))
+    for name, reader in readers.items():
+        out.pushes[name] += taken(reader, len(out.pushes[name]))
+        out.snapshots[name] = snapshot(engine.subscribe(name))
+    return out
+
+
+def _expanded(sql: str) -> str:
+    from tests.stories.text import expand
+
+    return expand(sql)
+
+
+def with_options(sql: str, way: Way) -> str:
+    """The query with the options that make it run this way."""
+    wanted = {"strategy": way.strategy, "optimize": str(way.optimize).lower(), **dict(way.options)}
+    found = re.search(r"\bWITH\s*\(([^()]*)\)\s*;?\s*$", sql, re.IGNORECASE)
+    if found:
+        given = dict(o.split("=", 1) for o in found[1].split(","))
+        wanted |= {k.strip(): v.strip() for k, v in given.items()}
+        sql = sql[: found.start()]
+    return f"{sql.rstrip().rstrip(';')} WITH ({', '.join(f'{k} = {v}' for k, v in wanted.items())})"
+
+
+# ---------------------------------------------------------------- rows in
+
+
+def feed(engine: Engine, declared: Declared, events: list[Event], way: Way) -> None:
+    for event in framed(events, declared, way):
+        match event:
+            case (str(stream), list(rows)):
+                engine.ingest(stream, rows)
+            case Beat() | End():
+                for name in [event.stream] if event.stream else event_streams(declared):
+                    engine.heartbeat(name, event.upto) if isinstance(event, Beat) else engine.end(name)
+            case Clock():
+                engine.advance(event.now)
+            case Statement():
+                engine.execute(event.sql)
+
+
+def event_streams(declared: Declared) -> list[str]:
+    return [s.name for s in declared.catalog.streams.values() if s.timestamp is not None]
+
+
+def framed(events: list[Event], declared: Declared, way: Way) -> Iterator[Any]:
+    """Arrivals between other events become frames (stream, rows); the order across streams may change, since each
+    stream numbers its own rows."""
+    random = Random(way.seed)
+    run: list[Arrival] = []
+    for event in events:
+        if isinstance(event, Arrival) and declared.stream(event.stream).timestamp is not None:
+            run.append(event)
+            continue
+        yield from frames(run, way.cut, random)
+        run = []
+        if isinstance(event, Arrival):
+            yield Clock(event.at)
+            yield event.stream, [list(event.values)]
+        else:
+            yield event
+    yield from frames(run, way.cut, random)
+
+
+def frames(rows: list[Arrival], cut: str, random: Random) -> Iterator[tuple[str, list[list]]]:
+    if cut == "rows":
+        yield from ((r.stream, [list(r.values)]) for r in rows)
+        return
+    waiting: dict[str, list[list]] = {}
+    for r in rows:
+        waiting.setdefault(r.stream, []).append(list(r.values))
+    while waiting:
+        name = next(iter(waiting)) if cut == "all" else random.choice(sorted(waiting))
+        count = len(waiting[name]) if cut == "all" else random.randint(1, len(waiting[name]))
+        yield name, waiting[name][:count]
+        waiting[name] = waiting[name][count:]
+        if not waiting[name]:
+            del waiting[name]
+
+
+# ---------------------------------------------------------------- results out
+
+
+def rows_of(data: pa.RecordBatch) -> list[tuple]:
+    """Rows as Python values."""
+    return [tuple(r) for r in zip(*(c.to_pylist() for c in data.columns), strict=True)] if data.num_columns else []
+
+
+def taken(reader: Subscription, seq: int) -> Iterator[Line]:
+    """What a reader has got; its numbers must follow on `seq`."""
+    for push in reader.take():
+        match push:
+            case Push(kind="end"):
+                yield Line(push.at, "!", (push.code or "dropped",))
+            case Push(kind="insert" | "delete"):
+                assert push.seq == seq, f"gap in seq: {push.seq} after {seq} rows"
+                assert push.data is not None
+                ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
+                assert not ats or ats[-1] == push.at or push.at is None, "`at` is the instant of the last row"
+                for at, values in zip(ats, rows_of(push.data), strict=True):
+                    yield Line(ALWAYS if at is None else at, "+" if push.kind == "insert" else "-", values)
+                seq += len(ats)
+
+
+def snapshot(reader: Subscription) -> list[tuple]:
+    return [row for push in reader.take() if push.kind == "snapshot" and push.data for row in rows_of(push.data)]
+
+
+def _said(engine: Engine, section: Section) -> Any:
+    try:
+        result = engine.execute(_expanded(section.body))[-1]
+    except DsmsError as error:
+        return error
+    return rows_of(result.data) if isinstance(result, Rows) else result
