@@ -34,7 +34,7 @@ FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0
 class _Pending:
     """A request that has no answer yet; `again`: it may be repeated after a reconnect."""
 
-    frame: bytes
+    frame: tuple[bytes | memoryview, ...]
     future: asyncio.Future[dict[str, Any]]
     again: bool
     sent: bool = False
@@ -232,7 +232,7 @@ class AsyncClient:
         if self._link is not None:
             self._link.write(frame)
             pending.sent = True
-        return self._ids, future, len(frame)
+        return self._ids, future, sum(map(len, frame))
 
     async def _request(self, op: str, again: bool = False, **fields: Any) -> dict[str, Any]:
         ident, future, _ = self._send(op, fields, again)
@@ -345,9 +345,21 @@ class AsyncClient:
         return sub
 
 
-def _frame(op: str, ident: int, fields: dict[str, Any]) -> bytes:
-    body = msgpack.packb({"op": op, "id": ident, **fields}, default=wire_value)
-    return HEADER.pack(len(body)) + body
+def _frame(op: str, ident: int, fields: dict[str, Any]) -> tuple[bytes | memoryview, ...]:
+    """The parts of a request's frame; an Arrow blob stays where it is."""
+    message = {"op": op, "id": ident, **fields}
+    blob = message.pop("arrow", None)
+    if blob is None:
+        body = msgpack.packb(message, default=wire_value)
+        return (HEADER.pack(len(body)) + body,)
+    packer = msgpack.Packer(autoreset=False)
+    packer.pack_map_header(len(message) + 1)
+    for key, value in message.items():
+        packer.pack(key)
+        packer.pack(value)
+    packer.pack("arrow")
+    head = packer.bytes() + b"\xc6" + HEADER.pack(len(blob))  # bin 32
+    return HEADER.pack(len(head) + len(blob)) + head, blob
 
 
 def _set_error(future: asyncio.Future[Any], problem: BaseException) -> None:

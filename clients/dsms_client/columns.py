@@ -83,15 +83,21 @@ def to_edge(batch: pa.RecordBatch | pa.Table, types: Sequence[str]) -> pa.Table:
     return pa.table(columns, names=batch.schema.names)
 
 
-def ipc(batch: pa.RecordBatch | pa.Table) -> bytes:
-    """An Arrow IPC stream that holds the batch."""
-    sink = pa.BufferOutputStream()
+def ipc(batch: pa.RecordBatch | pa.Table) -> memoryview:
+    """An Arrow IPC stream that holds the batch; written once, into memory of the right size."""
+    size = pa.MockOutputStream()
+    _write(size, batch)
+    out = pa.allocate_buffer(size.size())
+    _write(pa.FixedSizeBufferWriter(out), batch)
+    return memoryview(out)
+
+
+def _write(sink: pa.NativeFile, batch: pa.RecordBatch | pa.Table) -> None:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write(batch)
-    return sink.getvalue().to_pybytes()
 
 
-def from_ipc(data: bytes) -> pa.Table:
+def from_ipc(data: bytes | memoryview) -> pa.Table:
     """The table of an Arrow IPC stream.  Raises DS510 if it is not one."""
     try:
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:

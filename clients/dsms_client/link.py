@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import ssl
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dsms.errors import UsageError
-from dsms_client.protocol import HEADER, unpack
+from dsms_client.frames import FrameBuffer
+from dsms_client.protocol import unpack
 
-READ_BUFFER = 4 << 20
 MAX_ANSWER = 1 << 30
+PIECE = 256 << 10  # bytes written at a time: what the socket does not take at once is copied, so it should be little
+HIGH = 1 << 20  # bytes that may wait before `drain` waits
 
 
 def _reason(problem: OSError) -> str:
@@ -21,22 +23,21 @@ def _reason(problem: OSError) -> str:
     return os.strerror(problem.errno) if known else str(problem.strerror or problem)  # type: ignore[arg-type]
 
 
-class Link:
+class Link(asyncio.BufferedProtocol):
     """`on_message` gets every message, `on_lost` is called once when the connection has ended."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        on_message: Callable[[dict[str, Any]], None],
-        on_lost: Callable[[Link], None],
-    ) -> None:
+    def __init__(self, on_message: Callable[[dict[str, Any]], None], on_lost: Callable[[Link], None]) -> None:
         self.lost = False
-        self._reader = reader
-        self._writer = writer
+        self._transport: Any = None
         self._on_message = on_message
         self._on_lost = on_lost
-        self._task = asyncio.get_running_loop().create_task(self._read())
+        self._buffer = FrameBuffer(MAX_ANSWER)
+        self._out: deque[memoryview] = deque()
+        self._waiting = 0
+        self._paused = False
+        self._room = asyncio.Event()
+        self._room.set()
+        self._ended = asyncio.Event()
 
     @classmethod
     async def open(
@@ -48,41 +49,77 @@ class Link:
         on_lost: Callable[[Link], None],
     ) -> Link:
         """Connect.  Raises DS612 if nobody answers."""
+        loop = asyncio.get_running_loop()
         try:
-            reader, writer = await asyncio.open_connection(host, port, ssl=tls, limit=READ_BUFFER)
+            _, link = await loop.create_connection(lambda: cls(on_message, on_lost), host, port, ssl=tls)
         except OSError as problem:
             raise UsageError(
                 "DS612",
                 f"no dsms server answers at {host}:{port} ({_reason(problem)})",
                 hint="start one with `dsms serve`, or say where it is with --host and --port",
             ) from None
-        return cls(reader, writer, on_message, on_lost)
+        return link
 
-    def write(self, frame: bytes) -> None:
-        if not self._writer.is_closing():
-            self._writer.write(frame)
+    def write(self, frame: Sequence[bytes | memoryview]) -> None:
+        """Send the parts of a frame."""
+        if self.lost:
+            return
+        for part in frame:
+            self._out.append(memoryview(part))
+            self._waiting += len(part)
+        self._pump()
 
     async def drain(self) -> None:
-        """Wait until the socket has room again."""
-        with contextlib.suppress(ConnectionError):
-            await self._writer.drain()
+        """Wait until not much waits to be written."""
+        await self._room.wait()
 
     async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
-        with contextlib.suppress(Exception):
-            await self._writer.wait_closed()
+        """Close, without a last word."""
+        self._transport.close()
+        self._out.clear()
+        await self._ended.wait()
 
-    async def _read(self) -> None:
+    def _pump(self) -> None:
+        while self._out and not self._paused and not self.lost:
+            part = self._out[0]
+            self._transport.write(part[:PIECE])
+            self._waiting -= min(PIECE, len(part))
+            if len(part) > PIECE:
+                self._out[0] = part[PIECE:]
+            else:
+                self._out.popleft()
+        if self._waiting > HIGH:
+            self._room.clear()
+        else:
+            self._room.set()
+
+    # -- asyncio callbacks --------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._transport.set_write_buffer_limits(high=PIECE)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._buffer.filled(nbytes)
         try:
-            while True:
-                (length,) = HEADER.unpack(await self._reader.readexactly(4))
-                if length > MAX_ANSWER:
-                    return
-                self._on_message(unpack(await self._reader.readexactly(length)))
-        except (OSError, EOFError, UsageError):
-            pass  # cut off, or not a dsms server: both end the connection
-        finally:
-            self.lost = True
-            self._writer.close()
-            self._on_lost(self)
+            for body in self._buffer.frames():
+                self._on_message(unpack(body))
+        except UsageError:
+            self._transport.abort()  # not a dsms server
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._pump()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        self._out.clear()
+        self._room.set()
+        self._ended.set()
+        self._on_lost(self)

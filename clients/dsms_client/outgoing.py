@@ -75,7 +75,7 @@ def _from_table(table: pyarrow.Table) -> Iterator[tuple[dict[str, Any], int]]:
     size = max(1, BYTES_PER_FRAME // per_row)
     for first in range(0, table.num_rows, size):
         piece = table.slice(first, size)
-        yield {"arrow": ipc(piece.combine_chunks())}, piece.num_rows
+        yield {"arrow": ipc(piece)}, piece.num_rows
 
 
 def wire_value(value: Any) -> Any:

@@ -34,8 +34,10 @@ HEADER = struct.Struct(">I")
 MAX_NESTED = 1 << 20  # items of one array inside a frame (bulk `rows` are read piecewise and may be longer)
 PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
 
-_TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (str,), (bytes,), (list, tuple), (dict,), (int,), (bool,)
-_NAMES = {_TEXT: "text", _BLOB: "bytes", _LIST: "a list", _MAP: "a map", _INT: "an integer", _BOOL: "true or false"}
+_TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (str,), (bytes, memoryview), (list, tuple), (dict,), (int,), (bool,)
+_NAMES: dict[tuple[type, ...], str] = {
+    _TEXT: "text", _BLOB: "bytes", _LIST: "a list", _MAP: "a map", _INT: "an integer", _BOOL: "true or false",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ class Shape:
 
 
 ShapeOf = Callable[[str], Shape | None]
+Body = bytes | bytearray | memoryview
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ def join(pieces: list[Converted], shape: Shape) -> Converted:
     return Converted(tuple(arrays), starts[-1], np.concatenate(kept), tuple(refusals.values()))
 
 
-def decode(body: bytes | bytearray, shape_of: ShapeOf) -> dict[str, Any]:
+def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
     """The request in a frame body, checked against its op; an ingest's data stands in `payload`.
 
     Raises DS600..DS604; such an error has the request's id in `request_id` if that much could be read.
@@ -103,7 +104,7 @@ def decode(body: bytes | bytearray, shape_of: ShapeOf) -> dict[str, Any]:
     if len(body) <= SMALL:
         message = protocol.unpack(body)
     else:
-        message, walked = _walk(body, shape_of)
+        message, walked = walk(memoryview(body), shape_of)
     try:
         message["op"] = protocol.check_request(message)
         if message["op"] == "ingest":
@@ -130,40 +131,88 @@ def _payload(message: dict[str, Any], walked: Payload | None, shape_of: ShapeOf)
     return payload
 
 
-def _walk(body: bytes | bytearray, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload | None]:
-    walked: Payload | None = None
-    reader = msgpack.Unpacker(
-        use_list=False,
-        max_buffer_size=len(body),
-        max_array_len=protocol.MAX_NESTED,
-        ext_hook=protocol._no_extension,
-    )
-    reader.feed(body)
+def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload | None]:
+    """A big frame's map: an Arrow blob is left where it is, rows are read piecewise (`rows` then is empty here)."""
     try:
+        cursor = _Cursor(body)
         message: dict[str, Any] = {}
-        for _ in range(reader.read_map_header()):
-            key = reader.unpack()
+        walked: Payload | None = None
+        for _ in range(cursor.map_header()):
+            key = cursor.value()
             if not isinstance(key, str):
                 raise ValueError(f"a field name is text, not {type(key).__name__}")
             stream = message.get("stream")
             if key == "rows":
-                walked = _walk_rows(reader, shape_of(stream) if isinstance(stream, str) else None)
+                walked = _walk_rows(cursor, shape_of(stream) if isinstance(stream, str) else None)
                 message[key] = ()
             elif key == "columns":
-                message[key] = _walk_columns(reader)
+                message[key] = _walk_columns(cursor)
             else:
-                message[key] = reader.unpack()
-        if reader.tell() != len(body):
+                message[key] = cursor.blob() if key == "arrow" else cursor.value()
+        if cursor.at != len(body):
             raise ValueError("bytes are left over after the map")
         return message, walked
     except Exception as problem:
         raise protocol.broken(problem) from None
 
 
-def _walk_rows(reader: Any, shape: Shape | None) -> Payload:
+class _Cursor:
+    """A place in a msgpack text.  Values are read through a window, so that what follows is not copied."""
+
+    def __init__(self, body: memoryview) -> None:
+        self._body = body
+        self.at = 0
+
+    def map_header(self) -> int:
+        reader = self.reader(self.at + 8)
+        count = reader.read_map_header()
+        self.at += reader.tell()
+        return count
+
+    def value(self) -> Any:
+        """The value here, whatever it is."""
+        window = 256
+        while True:
+            reader = self.reader(self.at + window)
+            try:
+                value = reader.unpack()
+            except msgpack.OutOfData:
+                if self.at + window >= len(self._body):
+                    raise ValueError("the frame ends inside a value") from None
+                window *= 16
+                continue
+            self.at += reader.tell()
+            return value
+
+    def blob(self) -> Any:
+        """Bytes, as a view; anything else as `value` has it."""
+        for mark, size in ((0xC4, 1), (0xC5, 2), (0xC6, 4)):
+            if self._body[self.at] == mark:
+                start = self.at + 1 + size
+                stop = start + int.from_bytes(self._body[self.at + 1 : start])
+                if stop > len(self._body):
+                    raise ValueError("the frame ends inside `arrow`")
+                self.at = stop
+                return self._body[start:stop]
+        return self.value()
+
+    def reader(self, stop: int | None = None) -> Any:
+        """An unpacker that stands here and sees no further than `stop`."""
+        reader = msgpack.Unpacker(
+            use_list=False,
+            max_buffer_size=len(self._body),
+            max_array_len=protocol.MAX_NESTED,
+            ext_hook=protocol._no_extension,
+        )
+        reader.feed(self._body[self.at : stop])
+        return reader
+
+
+def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
     out = Payload("rows", shape=shape)
     rows: list[Any] = []
     pieces: list[Converted] = []
+    reader = cursor.reader()
     left = reader.read_array_header()
     while left:
         piece = list(islice(reader, min(PIECE, left)))
@@ -181,11 +230,13 @@ def _walk_rows(reader: Any, shape: Shape | None) -> Payload:
         out.raw = rows
     else:
         out.converted = join(pieces, shape)
+    cursor.at += reader.tell()
     return out
 
 
-def _walk_columns(reader: Any) -> dict[str, list[Any]]:
+def _walk_columns(cursor: _Cursor) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
+    reader = cursor.reader()
     for _ in range(reader.read_map_header()):
         name = reader.unpack()
         left = reader.read_array_header()
@@ -197,4 +248,5 @@ def _walk_columns(reader: Any) -> dict[str, list[Any]]:
             values.extend(piece)
             left -= len(piece)
         out[name] = values
+    cursor.at += reader.tell()
     return out

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
+from dsms_client.frames import Foreign, FrameBuffer, Oversized
 from dsms_client.protocol import pack
 from dsms_server import clock
 from dsms_server.core import Feed
 from dsms_server.decode import SMALL, decode
 from dsms_server.encode import push_frames
-from dsms_server.frames import Foreign, FrameBuffer, Oversized
 from dsms_server.requests import Requests
 from dsms_server.worker import internal
 
@@ -46,7 +46,7 @@ class Session(asyncio.BufferedProtocol):
         self.closed = False
         self.form = "rows"
         self._buffer = FrameBuffer(UNKNOWN_LIMIT if server.config.token else server.config.max_frame)
-        self._intake: deque[bytes | bytearray] = deque()
+        self._intake: deque[bytes | memoryview] = deque()
         self._decoding = False
         self._outbox: deque[tuple[Feed, Iterator[bytes], bool]] = deque()
         self._pumping: asyncio.Handle | None = None
@@ -112,7 +112,7 @@ class Session(asyncio.BufferedProtocol):
         """The peer has shown its token (or none is asked): full-size frames from now on."""
         self._buffer.limit = self.server.config.max_frame
 
-    def _accept(self, body: bytes | bytearray) -> None:
+    def _accept(self, body: bytes | memoryview) -> None:
         self.server.metrics.frames_in.inc()
         self.hold(len(body))
         self._intake.append(body)
@@ -134,7 +134,7 @@ class Session(asyncio.BufferedProtocol):
             else:
                 self.requests.handle(message, len(body))
 
-    async def _take_in_big(self, body: bytes | bytearray) -> None:
+    async def _take_in_big(self, body: bytes | memoryview) -> None:
         try:
             message = await self.server.loop.run_in_executor(self.server.pool, decode, body, self._shape_of())
         except DsmsError as problem:

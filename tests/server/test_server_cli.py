@@ -50,7 +50,7 @@ def test_shell_c(dsms):
     assert err.splitlines() == [
         "QueryError DS100 at line 2, column 8: cannot read 'SELECT\\n  NONSENSE x'",
         "  SELECT",
-        "         ^",
+        "        ^",
         "HINT: try SELECT 1",
     ]
 

@@ -1,7 +1,7 @@
 """Bytes off a socket -> whole frames, without copying big ones twice.
 
 Small frames are cut out of a scratch buffer that takes many of them in one read.  A frame larger than the scratch gets
-a buffer of its own that the socket then writes into; it grows as data comes, so a length alone claims no memory.
+a buffer of its own that the socket then writes into.
 """
 
 from __future__ import annotations
@@ -31,21 +31,20 @@ class Foreign(UsageError):
 class FrameBuffer:
     """Feed it through `space` and `filled`; take what is whole from `frames`."""
 
-    __slots__ = ("_big", "_big_length", "_end", "_first", "_scratch", "_start", "limit", "size")
+    __slots__ = ("_big", "_end", "_first", "_scratch", "_start", "limit", "size")
 
     def __init__(self, limit: int, size: int = SCRATCH) -> None:
         self.limit = limit
         self.size = size
         self._scratch = bytearray(size)
         self._start = self._end = 0
-        self._big: bytearray | None = None
-        self._big_length = 0
+        self._big: memoryview | None = None
         self._first = True
 
     def space(self) -> memoryview:
         """Where the next bytes may be written."""
         if self._big is not None:
-            return memoryview(self._big)[self._end :]
+            return self._big[self._end :]
         if self._end == len(self._scratch):  # `frames` leaves less than a whole frame: move it to the front
             self._to_front()
         return memoryview(self._scratch)[self._end :]
@@ -58,10 +57,10 @@ class FrameBuffer:
         """Bytes of a frame that is not whole yet."""
         return self._end - self._start
 
-    def frames(self) -> Iterator[bytes | bytearray]:
+    def frames(self) -> Iterator[bytes | memoryview]:
         """The whole frames received so far.  Raises Oversized or Foreign at the place where following must stop."""
         if self._big is not None:
-            if not self._grow():
+            if self._end < len(self._big):
                 return
             whole, self._big = self._big, None
             self._start = self._end = 0
@@ -103,17 +102,14 @@ class FrameBuffer:
         self._start, self._end = 0, len(rest)
 
     def _begin_big(self, length: int) -> None:
-        have = self._scratch[self._start + 4 : self._end]
-        self._big_length = length
-        self._big = have + bytes(min(length, 4 * self.size) - len(have))
+        have = memoryview(self._scratch)[self._start + 4 : self._end]
+        self._big = _memory(length)
+        self._big[: len(have)] = have
         self._start, self._end = 0, len(have)
 
-    def _grow(self) -> bool:
-        """True when the big frame is whole; gives it more room when it has filled what it has."""
-        assert self._big is not None
-        if self._end == self._big_length:
-            return True
-        if self._end == len(self._big):
-            more = min(self._big_length - self._end, self._end)
-            self._big = self._big + bytes(more)
-        return False
+
+def _memory(size: int) -> memoryview:
+    """Memory that is taken by what is written to it, not by its size: a length alone costs nothing."""
+    import numpy as np
+
+    return memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]
