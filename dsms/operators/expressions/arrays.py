@@ -93,7 +93,24 @@ NO = from_bits(np.zeros(1, np.bool_))[0]  # pa.scalar would import pandas
 
 def blank(x: pa.Array, bad: np.ndarray) -> pa.Array:
     """The array with NULL in the `bad` rows."""
-    return pc.if_else(from_bits(~bad), x, pa.scalar(None, x.type))
+    return either(from_bits(~bad), x, None)
+
+
+def either(chosen: pa.Array, x: Value | None, y: Value | None) -> pa.Array:
+    """`x` where chosen (which has no NULLs), else `y`; None or a scalar stands for all rows.
+
+    Arrow's if_else (23.0) returns wrong bytes for a NULL constant beside a slice of text, so a NULL is an array here.
+    """
+    some = x if isinstance(x, pa.Array) else y if isinstance(y, pa.Array) else x if x is not None else y
+    assert some is not None
+    x, y = (_nothing(v, some.type, len(chosen)) for v in (x, y))
+    return pc.if_else(chosen, x, y)
+
+
+def _nothing(x: Value | None, type_: pa.DataType, n: int) -> Value:
+    if x is None or (isinstance(x, pa.Scalar) and not x.is_valid):
+        return pa.nulls(n, type_)
+    return x
 
 
 def spread(x: Value, n: int) -> pa.Array:

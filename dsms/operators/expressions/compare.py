@@ -12,7 +12,16 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dsms.operators.expressions.arrays import Value, blank, from_order_keys, has_nan, order_keys, present, spread
+from dsms.operators.expressions.arrays import (
+    Value,
+    blank,
+    either,
+    from_order_keys,
+    has_nan,
+    order_keys,
+    present,
+    spread,
+)
 from dsms.operators.expressions.decimals import widen
 from dsms.operators.expressions.errors import ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
@@ -133,7 +142,7 @@ def _in_constants(items: Sequence[Node]) -> Kernel:
         x = spread(x, length(x, *rest))
         found = pc.call_function("is_in", [x], options)
         if some_null:
-            return pc.if_else(found, found, pa.scalar(None, pa.bool_()))
+            return either(found, found, None)
         missing = present(x)
         return found if missing is None else blank(found, ~missing)
 
@@ -169,11 +178,10 @@ def _nullif(call: Call, args: Sequence[Node]) -> Built:
     if call.type.kind is Kind.NULL:
         return Built(lambda errors, x, y: pa.nulls(length(x, y)))
     compare = comparison("eq", args[0], args[1])
-    nothing = pa.scalar(None, call.type.arrow)
 
     def kernel(errors: ErrorCounter, x: Value, y: Value) -> pa.Array:
         same = pc.fill_null(compare(x, y), False)
-        return pc.if_else(same, nothing, x)
+        return either(same, None, spread(x, len(same)))
 
     return Built(kernel)
 

@@ -7,12 +7,13 @@ digits), which always suffice, and the result is fitted back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dsms.operators.expressions.arrays import Value, blank, both, present, relabel, spread
+from dsms.operators.expressions.arrays import Value, blank, both, either, present, relabel, spread
 from dsms.operators.expressions.errors import RANGE, ZERO, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.sql.expr import Call
@@ -20,6 +21,7 @@ from dsms.sql.types import Type
 
 WIDE = 76  # digits of the 256-bit form
 _NARROW = 38
+_DIGITS = Context(prec=WIDE)
 
 
 def widen(x: Value, scale: int, precision: int = WIDE) -> Value:
@@ -28,7 +30,7 @@ def widen(x: Value, scale: int, precision: int = WIDE) -> Value:
     if precision == WIDE:
         return wide
     to = pa.decimal256(precision, scale)
-    return pa.scalar(wide.as_py(), to) if isinstance(wide, pa.Scalar) else relabel(wide, to)
+    return relabel(pa.array([wide.as_py()], wide.type), to)[0] if isinstance(wide, pa.Scalar) else relabel(wide, to)
 
 
 def fit(errors: ErrorCounter, x: pa.Array, to: Type, why: str) -> pa.Array:
@@ -38,16 +40,10 @@ def fit(errors: ErrorCounter, x: pa.Array, to: Type, why: str) -> pa.Array:
     except pa.ArrowInvalid:
         kind = pa.decimal256(WIDE, to.scale)
         wide = x.cast(kind)
-        limit = pa.scalar(_unit(to.precision - to.scale), kind)
+        limit = pa.scalar(Decimal(1).scaleb(to.precision - to.scale), kind)
         good = pc.less(pc.abs(wide), limit)
         errors.add(pc.sum(pc.invert(good)).as_py() or 0, RANGE, why)
-        return pc.if_else(good, wide, pa.scalar(None, kind)).cast(to.arrow)
-
-
-def _unit(power: int):  # type: ignore[no-untyped-def]
-    from decimal import Decimal
-
-    return Decimal(1).scaleb(power)
+        return either(good.fill_null(False), wide, None).cast(to.arrow)
 
 
 def rescale(errors: ErrorCounter, x: pa.Array, to: Type, why: str) -> pa.Array:
@@ -169,7 +165,7 @@ def _long_mod(errors: ErrorCounter, x: pa.Array, y: pa.Array, to: Type) -> pa.Ar
 
 def _integers(x: pa.Array, scale: int) -> list[int | None]:
     more = 10 ** (scale - x.type.scale)
-    return [None if d is None else int(d.scaleb(x.type.scale)) * more for d in x.to_pylist()]
+    return [None if d is None else int(d.scaleb(x.type.scale, _DIGITS)) * more for d in x.to_pylist()]
 
 
 def from_integers(values: Sequence[int | None], to: Type) -> pa.Array:
@@ -213,7 +209,7 @@ def _round_to(source: Type, to: Type) -> Kernel:
         x = spread(x, len(places))
         for n in pc.unique(places).drop_null().to_pylist():
             here = pc.fill_null(pc.equal(places, n), False)
-            part = pc.if_else(here, x, pa.scalar(None, x.type))
+            part = either(here, x, None)
             out = pc.if_else(here, _rounded(errors, part, n, to), out)
         return out
 
@@ -225,7 +221,7 @@ def _rounded(errors: ErrorCounter, x: pa.Array, places: int | None, to: Type) ->
         return pa.nulls(len(x), to.arrow)
     whole = x.type.precision - x.type.scale
     if places < -whole:
-        return pc.if_else(pc.is_valid(x), pa.scalar(0, to.arrow), pa.scalar(None, to.arrow))
+        return either(pc.is_valid(x), pa.scalar(0, to.arrow), None)
     wide = x.cast(pa.decimal256(WIDE, x.type.scale))
     if places < x.type.scale:
         wide = pc.round(wide, places, round_mode="half_towards_infinity")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dsms.operators.expressions.arrays import NO, Value, bits, from_bits
+from dsms.operators.expressions.arrays import NO, Value, bits, either, from_bits
 from dsms.operators.expressions.errors import ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Evaluator, Node, bind, reads_of, run_where
 from dsms.sql.expr import Call
@@ -106,7 +106,7 @@ def _case_at_once(conditions: Sequence[Node], values: Sequence[Node], otherwise:
         answer = otherwise.const if otherwise.const is not None else otherwise.run(cols, n, errors)
         for condition, value in pairs:
             chosen = pc.fill_null(condition.run(cols, n, errors), NO)
-            answer = pc.if_else(chosen, value.run(cols, n, errors) if value.const is None else value.const, answer)
+            answer = either(chosen, value.run(cols, n, errors) if value.const is None else value.const, answer)
         return answer
 
     return run
@@ -126,7 +126,7 @@ def _case_in_turn(conditions: Sequence[Node], values: Sequence[Node], otherwise:
                 left &= ~chosen
         answer = run_where(otherwise, np.flatnonzero(left), cols, n, errors)
         for chosen, part in taken:
-            answer = pc.if_else(from_bits(chosen), part, answer)
+            answer = either(from_bits(chosen), part, answer)
         return answer
 
     return run

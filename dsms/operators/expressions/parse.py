@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import InternalError
-from dsms.operators.expressions.arrays import blank, from_ints, ints
+from dsms.operators.expressions.arrays import blank, either, from_bits, from_ints, ints
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Built, Kernel
 from dsms.sql.functions.times import LENGTH_UNITS
@@ -23,8 +23,8 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FLOAT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
 _PLAIN_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?$"
 _INSTANT = (
-    r"^(?P<y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})(?:[T ](?P<h>[0-9]{2}):(?P<i>[0-9]{2})"
-    r"(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]+))?)? ?(?P<z>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
+    r"^(?P<y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})(?:[Tt ](?P<h>[0-9]{2}):(?P<i>[0-9]{2})"
+    r"(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]+))?)? ?(?P<z>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
 )
 _TRUE = ("true", "t", "yes", "y", "on", "1")
 _FALSE = ("false", "f", "no", "n", "off", "0")
@@ -92,7 +92,7 @@ def _long_ints(errors: ErrorCounter, x: pa.Array) -> pa.Array:
     for text, ok in zip(texts, fits, strict=True):
         errors.add(int(not ok), CAST, f"'{text[:40]}' is no INT")
     part = pa.array([v if ok else None for v, ok in zip(values, fits, strict=True)], pa.int64())
-    rest = pc.if_else(long, pa.scalar(None, pa.string()), x).cast(pa.int64())
+    rest = either(long, None, x).cast(pa.int64())
     return pc.replace_with_mask(rest, long, part)
 
 
@@ -151,7 +151,7 @@ def _timestamp(errors: ErrorCounter, x: pa.Array) -> pa.Array:
     parts = pc.extract_regex(x, _INSTANT)
     value, good = _instant({n: parts.field(n) for n in ("y", "m", "d", "h", "i", "s", "f", "z")})
     there = parts.is_valid().to_numpy(zero_copy_only=False)
-    x = _drop(errors, x, pc.if_else(x.is_valid(), pa.array(good & there), None), "TIMESTAMP")
+    x = _drop(errors, x, either(x.is_valid(), from_bits(good & there), None), "TIMESTAMP")
     return from_ints(value, x.is_valid().to_numpy(zero_copy_only=False))
 
 
@@ -186,12 +186,14 @@ def _offset(zone: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 # --- lengths: few and different, so once per distinct text
 
-_CLOCK = re.compile(r"([+-]?)([0-9]+):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]+))?)?", re.ASCII)
-_TERM = re.compile(r"\s*([+-]?\s*[0-9]+(?:\.[0-9]{1,6})?)\s*([a-zµ]+)", re.ASCII)
-_UNITS = LENGTH_UNITS | {
-    "us": 1, "µs": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000,
+_CLOCK = re.compile(r"([+-]?)([0-9]+):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?", re.ASCII)
+_TERM = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]{1,6})?)\s*([a-z]+)", re.ASCII)
+_SHORT = {
+    "us": 1, "usec": 1, "ms": 1_000, "msec": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000,
     "h": 3_600_000_000, "hr": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
 }  # fmt: skip
+_LONG = LENGTH_UNITS | {name: size for name, size in _SHORT.items() if name in ("usec", "msec", "sec", "min", "hr")}
+_UNITS = _SHORT | _LONG | {name + "s": size for name, size in _LONG.items()}
 
 
 def interval_of(text: str) -> int | None:
@@ -214,10 +216,10 @@ def _terms(text: str) -> int | None:
     total, at = Fraction(0), 0
     while at < len(text):
         term = _TERM.match(text, at)
-        unit = term and (_UNITS.get(term[2]) or _UNITS.get(term[2].removesuffix("s")))
+        unit = term and _UNITS.get(term[2])
         if not term or not unit or len(term[1]) > 40:
             return None
-        total += Fraction(term[1].replace(" ", "")) * unit
+        total += Fraction(term[1]) * unit
         at = term.end()
     return round(total) if text else None
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.operators.expressions.arithmetic import refuse
-from dsms.operators.expressions.arrays import Value, both, from_bits, from_ints, ints, present, spread
+from dsms.operators.expressions.arrays import Value, both, either, from_bits, from_ints, ints, present, spread
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.operators.expressions.slices import Points, offsets_of, slice_points
@@ -72,15 +72,19 @@ def _concat(call: Call, args: Sequence[Node]) -> Built:
 
 
 def _concat_ws(call: Call, args: Sequence[Node]) -> Built:
-    options = pc.JoinOptions(null_handling="skip")
+    return Built(_joined if len(args) > 1 else lambda errors, separator: separator)
 
-    def kernel(errors: ErrorCounter, separator: Value, *xs: Value) -> pa.Array:
-        n = length(separator, *xs)
-        return pc.call_function(
-            "binary_join_element_wise", [*(spread(x, n) for x in xs), spread(separator, n)], options
-        )
 
-    return Built(kernel)
+def _joined(errors: ErrorCounter, separator: Value, *xs: Value) -> pa.Array:
+    """Each part with the separator before it, without the first separator.
+
+    Arrow's join that skips NULLs (23.0) loses the rows in which all parts are NULL.
+    """
+    n = length(separator, *xs)
+    separator, parts = spread(separator, n), [spread(x, n) for x in xs]
+    pieces = [pc.fill_null(pc.binary_join_element_wise(separator, x, ""), "") for x in parts]
+    whole = pc.binary_join_element_wise(*pieces, "")
+    return slice_points(whole, Points(separator).lengths(), np.full(1, 2**41), present(separator))
 
 
 # --- lengths and places
@@ -123,11 +127,20 @@ def _masks(n: int, *args: Value) -> np.ndarray | None:
 def _substr(call: Call, args: Sequence[Node]) -> Built:
     def kernel(errors: ErrorCounter, x: Value, start: Value, *count: Value) -> pa.Array:
         n = length(x, start, *count)
-        first = np.clip(ints(start), -(2**40), 2**40) - 1
-        stop = first + np.clip(ints(count[0]), 0, 2**41) if count else np.full(1, 2**41)
-        return slice_points(spread(x, n), first, stop, _masks(n, x, start, *count))
+        first = ints(start)
+        low = np.clip(first, -(2**40), 2**40) - 1
+        stop = _stop(first, low, ints(count[0])) if count else np.full(1, 2**41)
+        return slice_points(spread(x, n), low, stop, _masks(n, x, start, *count))
 
     return Built(_constant_substr(args) or kernel)
+
+
+def _stop(first: np.ndarray, low: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """first + count - 1 without overflow; first <= 0 leaves room for every count, first > 0 takes part in few."""
+    many = np.maximum(count, 0)
+    with np.errstate(over="ignore"):
+        stop = np.where(first > 0, low + np.minimum(many, 2**41), first + many - 1)
+    return np.where(many > 0, stop, low)
 
 
 def _constant_substr(args: Sequence[Node]) -> Kernel | None:
@@ -219,14 +232,14 @@ def _split_part(errors: ErrorCounter, x: Value, separator: Value, place: Value) 
 
 def _nth_part(x: pa.Array, separator: str, place: int) -> pa.Array:
     if not separator:
-        return x if abs(place) == 1 else pc.if_else(pc.is_valid(x), "", pa.scalar(None, _TEXT))
+        return x if abs(place) == 1 else either(pc.is_valid(x), pa.scalar(""), None)
     parts = pc.split_pattern(x, separator)
     bounds = ints(parts.offsets.cast(pa.int64()))
     counts = np.diff(bounds)
     index = place - 1 if place > 0 else counts + place
     here = (index >= 0) & (index < counts)
     found = parts.values.take(from_ints(np.where(here, bounds[:-1] + index, 0), here))
-    return pc.if_else(pc.is_valid(x), pc.fill_null(found, ""), pa.scalar(None, _TEXT))
+    return either(pc.is_valid(x), pc.fill_null(found, ""), None)
 
 
 def _trim(side: str) -> Builder:

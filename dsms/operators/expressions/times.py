@@ -10,7 +10,17 @@ import pyarrow.compute as pc
 
 from dsms.errors import InternalError
 from dsms.operators.expressions.arithmetic import HIGH, LOW, in_years, refuse, without
-from dsms.operators.expressions.arrays import Value, floats, from_floats, from_ints, ints, present, relabel, spread
+from dsms.operators.expressions.arrays import (
+    Value,
+    either,
+    floats,
+    from_floats,
+    from_ints,
+    ints,
+    present,
+    relabel,
+    spread,
+)
 from dsms.operators.expressions.errors import RANGE, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.operators.expressions.zones import Zone, zone
@@ -75,10 +85,10 @@ def _field(function: Callable[[pa.Array], pa.Array]) -> Builder:
 
         def step(errors: ErrorCounter, x: pa.Array) -> pa.Array:
             if where is not None:
-                x = from_ints(where.to_local(ints(x)), present(x))
+                x = in_years(errors, from_ints(where.to_local(ints(x)), present(x)), "the local time")
             return function(relabel(x, _STAMP))
 
-        return Built(_of(0, step))
+        return Built(_of(0, step), where is not None)
 
     return build
 
@@ -120,6 +130,9 @@ def _date_trunc(call: Call, args: Sequence[Node]) -> Built:
         return Built(_of(1, _floor_length(unit)), True)
 
     def step(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+        if where is not None:
+            local = in_years(errors, from_ints(where.to_local(ints(x)), present(x)), "the local time")
+            x = either(pc.is_valid(local), x, None) if local.null_count > x.null_count else x
         here = present(x)
         values = ints(x) if here is None else np.where(here, ints(x), 0)
         starts = floor_to(unit, values) if where is None else floor_in_zone(unit, values, where)

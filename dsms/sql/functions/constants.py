@@ -77,6 +77,17 @@ def check_constants(fn: str, constants: Mapping[int, str], args: Sequence[Expr],
             raise FunctionError("constant", complaint, position=at)
     if fn == "like":
         _check_like(args[1], params)
+    if fn == "regexp_replace":
+        _check_replacement(*(a.value for a in args[1:] if isinstance(a, Lit)))
+
+
+def _check_replacement(regex: object, to: object) -> None:
+    """A replacement may name only groups that there are."""
+    try:
+        pc.replace_substring_regex(pa.array([""]), str(regex), str(to))
+    except pa.ArrowInvalid as error:
+        why = str(error).split(": ", 1)[-1]
+        raise FunctionError("constant", f"'{to}' can't replace '{regex}': {why}", position=2) from None
 
 
 def _check_like(pattern: Expr, params: tuple[object, ...]) -> None:

@@ -38,7 +38,7 @@ NUMBERS = (
         "The nearest whole number, ties away from zero; round(x, n): to n digits after the point (n < 0: before it). "
         "For FLOAT that is round(x * 10^n) / 10^n, for n < 0 round(x / 10^-n) * 10^-n, in FLOAT arithmetic, and x "
         "itself "
-        "where that is not finite.  n beyond -400..400 counts as that bound.",
+        "where that is not finite.  n beyond -308..308 counts as that bound.",
         (*_WHOLE, *texts("INT, INT -> INT", ROUND_DECIMAL, "FLOAT, INT -> FLOAT")),
     ),
     _float("sqrt", "Square root; of a negative number an error of that row."),

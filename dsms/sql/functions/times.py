@@ -1,7 +1,8 @@
 """Instants and lengths, and CAST: exact meaning of each function.
 
 An optional last argument is a constant time zone name (`Europe/Berlin`); without it the calendar is UTC.  It is the
-proleptic Gregorian calendar; all fields floor, before 1970 too.
+proleptic Gregorian calendar; all fields floor, before 1970 too.  A local time outside years 0001 to 9999 is an error of
+that row.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ TIMES = (
   STRING -> TIMESTAMP YYYY-MM-DD[(T or space)HH:MM[:SS[.digits]][ ][Z or +HH[[:]MM] or -HH[[:]MM]]], UTC unless it says;
                       digits after the sixth are dropped; years 0001 to 9999, seconds up to 59; 24:00 is no time
   STRING -> INTERVAL  [+-]H+:MM[:SS[.digits]], or one or more of `number unit` (12 min, 1.5 h, -2 days 3 hours); units
-                      us ms s min h d w, their names, and plurals; a number may have 6 digits after the point and a sign
+                      us ms s min h d w, usec msec sec hr, full names, and plurals; a number may have a sign; up to 6
+                      digits after the point
   BOOL -> STRING      true, false                    INT -> STRING    digits
   FLOAT -> STRING     shortest text that reads back the same, as Python's repr: 1.0, 1e+16, 1e-05, nan, inf, -inf
   DECIMAL -> STRING   with exactly s digits after the point, never an exponent: 0.10, -5
