@@ -126,7 +126,8 @@ def _scaled_up(x: Value, scale: int) -> np.ndarray | None:
     here = present(x)
     if here is not None and not isinstance(x, pa.Scalar):
         values = np.where(here, values, 0)
-    return values * 10**more if len(values) == 0 or np.abs(values).max() <= limit else None
+    fits = len(values) == 0 or (values.max() <= limit and values.min() >= -limit)
+    return values * 10**more if fits else None
 
 
 def _mod(call: Call, args: Sequence[Node]) -> Built:

@@ -115,7 +115,7 @@ def _masks(n: int, *args: Value) -> list[np.ndarray | None]:
 def _round_ints(errors: ErrorCounter, x: Value, places: Value) -> pa.Array:
     """To a multiple of 10^-places, ties away from zero."""
     values, n = np.broadcast_arrays(ints(x), ints(places))
-    drop = np.clip(-n, 0, 20)
+    drop = -np.clip(n, -20, 0)
     unit = 10 ** np.minimum(drop, 18)
     rest = np.fmod(values, unit)
     away = np.where(np.abs(rest) * 2 >= unit, np.sign(values) * unit, 0)
