@@ -19,7 +19,7 @@ from typing import Any
 from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription, shown_instant
 from dsms.commands import change, define, explain, select, show
 from dsms.errors import DsmsError, QueryError, UsageError
-from dsms.intake.convert import to_batch
+from dsms.intake.convert import Converted, to_batch
 from dsms.plan.statistics import Statistics
 from dsms.running.query import RunningQuery
 from dsms.running.world import World
@@ -121,7 +121,8 @@ class Engine:
                 return IngestReport(0, repeated=True)
             self._applied[client, key] = seq
         entry = self.world.inputs[key]
-        converted = to_batch(data, entry.definition.schema, entry.definition.name)
+        stream_def = entry.definition
+        converted = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, stream_def.name)
         entry.count_refused(converted.refusals)
         taken = entry.accept(converted.columns, self.now, converted.kept)
         if taken.accepted:

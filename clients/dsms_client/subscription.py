@@ -109,6 +109,8 @@ class AsyncSubscription:
         if "error" not in reply:
             self.query = reply["query"]
             self.columns, self.types = tuple(reply["columns"]), tuple(reply["types"])
+            if self.next_seq is None:
+                self.next_seq = reply.get("seq")  # not said where a snapshot comes first: that has it
             self._client._subs[self.query] = self
 
     def _receive(self, message: dict[str, Any]) -> None:

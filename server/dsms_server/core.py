@@ -12,13 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-import pyarrow as pa
-
 from dsms.api import Cancel, Chunk, Done, IngestReport, Push, Result, Subscription
 from dsms.errors import DsmsError, UsageError
-from dsms.sql.types import Field, Kind, Type
+from dsms.intake.convert import Converted
+from dsms.sql.catalog import Catalog
 from dsms_server import clock
-from dsms_server.decode import Payload, Shape
+from dsms_server.decode import Payload, Shape, part
 from dsms_server.seqbook import SeqBook
 from dsms_server.worker import Job, Steps, Urgency, Worker
 
@@ -37,7 +36,7 @@ class Reader(Protocol):
 class Feed:
     """One session's subscription.  `sub` and `credit` belong to the engine thread."""
 
-    __slots__ = ("credit", "dropped", "next_seq", "query", "reader", "sub", "types")
+    __slots__ = ("credit", "dropped", "next_seq", "query", "reader", "snapshot", "sub", "types")
 
     def __init__(self, reader: Reader, query: str) -> None:
         self.reader = reader
@@ -45,6 +44,7 @@ class Feed:
         self.sub: Subscription | None = None
         self.types: tuple[str, ...] = ()
         self.next_seq = 0  # of the row after the last one handed over
+        self.snapshot = False  # what comes first is one
         self.dropped = False  # the engine gave up on a reader that is too slow
         self.credit = False  # the reader has room for what comes next
 
@@ -81,6 +81,7 @@ class Core:
         self._timer: asyncio.TimerHandle | None = None
         self._hot = False
         self._ticking = False
+        self._clock_matters = False  # some stream is stamped on arrival or may go idle
 
     # -- life ---------------------------------------------------------------------------------------------------
 
@@ -101,7 +102,7 @@ class Core:
 
     def heat(self) -> None:
         """Rows have come: let system time move on soon, so that a row sent alone is answered."""
-        if not self._hot:
+        if self._clock_matters and not self._hot:
             self._hot = True
             self._plan_tick(HOT_TICK)
 
@@ -112,7 +113,7 @@ class Core:
 
     def _submit_tick(self) -> None:
         self._hot = False
-        if not self._ticking:
+        if self._clock_matters and not self._ticking:
             self._ticking = True
             self.worker.submit(Job(self._tick_steps, self._ticked, Urgency.CONTROL, kind="tick"))
         self._plan_tick(IDLE_TICK)
@@ -138,11 +139,13 @@ class Core:
     def _learn_names(self) -> None:
         self.names = self.engine.names()
         shapes: dict[str, Shape] = {}
-        for name, columns in self.names["streams"].items():
-            shape = Shape(name, tuple(Field(c.name, _type_of(c.type)) for c in columns))
-            shapes.setdefault(name.casefold(), shape)
-            shapes[name] = shape
+        for definition in self.engine.world.catalog.streams.values():
+            stamped = definition.timestamp is None
+            shape = Shape(definition.name, definition.schema, stamped, definition.idle_timeout is not None)
+            shapes.setdefault(definition.name.casefold(), shape)
+            shapes[definition.name] = shape
         self.shapes = shapes
+        self._clock_matters = any(s.stamped or s.watched for s in shapes.values())
 
     def _known_shape(self, stream: str) -> Shape:
         shape = self.shape_of(stream)
@@ -158,6 +161,7 @@ class Core:
     def execute_steps(self, sql: str, cancel: Cancel) -> Steps:
         """Run a script.  The result is the list of results; an error has those before it in `done`."""
         cancel.check()
+        self._tick()
         results: list[Result] = []
         try:
             results = self.engine.execute(sql, cancel)
@@ -179,35 +183,35 @@ class Core:
             return IngestReport(0, repeated=True)
         rows = payload.fitted(shape)
         payload.converted = None
-        batch = pa.RecordBatch.from_arrays(list(rows.columns), [f.name for f in shape.schema])
         # the engine may remember this writer from before a restart: let it judge the first frame whole
         whole = client is not None and seq is not None and not self._book.knows(client, stream)
-        refused = IngestReport(0, 0, sum(r.count for r in rows.refusals), reasons=tuple(map(str, rows.refusals)))
-        reports = [refused] if rows.refusals else []
+        reports: list[IngestReport] = []
         first = 0
         while True:
-            size = batch.num_rows if whole else self._pace.get(stream, 4 * MIN_SLICE)
-            piece = batch.slice(first, size)
-            first += piece.num_rows
-            number = seq if first >= batch.num_rows else None
-            reports.append(self._ingest_piece(stream, piece, client, number, cancel))
+            size = len(rows) if whole else self._pace.get(stream, 4 * MIN_SLICE)
+            piece = part(rows, first, size)
+            first += size
+            number = seq if first >= len(rows) else None
+            reports.append(self._ingest_piece(shape, piece, client, number, cancel))
             if client is not None and seq is not None:
                 self._book.note(client, stream, seq)  # from here on a repeat would apply the first slices twice
-            if first >= batch.num_rows:
+            if first >= len(rows):
                 return _sum(reports)
             yield
             cancel.check()
 
     def _ingest_piece(
-        self, stream: str, piece: pa.RecordBatch, client: str | None, seq: int | None, cancel: Cancel
+        self, shape: Shape, piece: Converted, client: str | None, seq: int | None, cancel: Cancel
     ) -> IngestReport:
-        self._tick()
+        if shape.stamped:
+            self._tick()  # the rows bear the time of their arrival
         began = clock.elapsed()
-        report = self.engine.ingest(stream, piece, client=client if seq is not None else None, seq=seq, cancel=cancel)
+        writer = client if seq is not None else None
+        report = self.engine.ingest(shape.stream, piece, client=writer, seq=seq, cancel=cancel)
         took = max(clock.elapsed() - began, 1e-6)
-        if piece.num_rows >= MIN_SLICE:
-            ideal = int(piece.num_rows * SLICE_SECONDS / took)
-            self._pace[stream] = max(MIN_SLICE, min(MAX_SLICE, ideal))
+        if len(piece) >= MIN_SLICE:
+            ideal = int(len(piece) * SLICE_SECONDS / took)
+            self._pace[shape.stream] = max(MIN_SLICE, min(MAX_SLICE, ideal))
         return report
 
     def heartbeat_steps(self, stream: str, ts: int) -> Steps:
@@ -231,6 +235,9 @@ class Core:
         """
         feed.next_seq = start or 0
         feed.sub = self.engine.subscribe(feed.query, start, 1 << 62, on_ready=lambda: self._ready.add(feed))
+        feed.snapshot = any(isinstance(item, Push) and item.kind == "snapshot" for item in feed.sub.waiting)
+        if start is None:
+            feed.next_seq = self.engine.world.queries[Catalog.key(feed.sub.query)].sink.seq
         feed.sub.limit_bytes = feed.sub.pending_bytes + self._subscriber_bytes // 2
         feed.query = feed.sub.query
         feed.types = tuple(c.type for c in feed.sub.columns)
@@ -271,13 +278,6 @@ class Core:
                 feed.credit = False
                 items = [feed.number(item) for item in items]
                 self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
-
-
-def _type_of(sql: str) -> Type:
-    """The type that prints as `sql`."""
-    name, _, digits = sql.partition("(")
-    precision, scale = (int(d) for d in digits.rstrip(")").split(",")) if digits else (0, 0)
-    return Type(Kind(name), precision, scale)
 
 
 def _nothing(result: Any, error: BaseException | None) -> None:

@@ -28,10 +28,13 @@ SMALL = 16 << 10  # bytes of a body that is decoded in one go
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A stream as the engine has it: its name as declared and its columns."""
+    """A stream as the engine has it: its name as declared, its columns, whether its rows are `stamped` on arrival and
+    whether it is `watched` for going idle."""
 
     stream: str
     schema: Schema
+    stamped: bool = False
+    watched: bool = False
 
 
 ShapeOf = Callable[[str], Shape | None]
@@ -93,6 +96,16 @@ def join(pieces: list[Converted], shape: Shape) -> Converted:
         for start, piece in zip(starts, pieces, strict=False)
     ]
     return Converted(tuple(arrays), starts[-1], np.concatenate(kept), tuple(refusals.values()))
+
+
+def part(rows: Converted, first: int, size: int) -> Converted:
+    """Rows `first` to `first` + `size`, which know their places in the frame; the first part tells the refusals."""
+    if first == 0 and size >= len(rows):
+        return rows
+    count = min(size, len(rows) - first)
+    kept = np.arange(first, first + count) if rows.kept is None else rows.kept[first : first + count]
+    columns = tuple(c.slice(first, count) for c in rows.columns)
+    return Converted(columns, count, kept, () if first else rows.refusals)
 
 
 def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:

@@ -223,7 +223,8 @@ class Requests:
                 return
             self.feeds[feed.query] = feed
             columns = [c.name for c in sub.columns]
-            self.session.reply(ident, query=feed.query, columns=columns, types=list(feed.types))
+            first = {} if feed.snapshot else {"seq": feed.next_seq}
+            self.session.reply(ident, query=feed.query, columns=columns, types=list(feed.types), **first)
             core.grant(feed)
 
         self._queue(

@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import re
 import threading
+from types import SimpleNamespace
 
 import pyarrow as pa
 
 from dsms.api import Cancel, Column, Done, IngestReport, Push, Result, Rows, Subscription
 from dsms.errors import QueryError, UsageError
+from dsms.sql.catalog import StreamDef
+from dsms.sql.types import Field, Kind, Type
 from dsms_client import columns
+
+
+def _type(sql: str) -> Type:
+    name, _, digits = sql.partition("(")
+    precision, scale = (int(d) for d in digits.rstrip(")").split(",")) if digits else (0, 0)
+    return Type(Kind(name), precision, scale)
+
+
+def _next_seq(log: list[Push]) -> int:
+    return log[-1].seq + log[-1].data.num_rows if log else 0
 
 
 class FakeEngine:
@@ -88,15 +101,17 @@ class FakeEngine:
             if seq <= self.seqs.get((client, stream), -1):
                 return IngestReport(0, repeated=True)
             self.seqs[client, stream] = seq
-        self.rows[stream].append(data)
+        batch = pa.RecordBatch.from_arrays(list(data.columns), [c.name for c in self.streams[stream]])
+        self.rows[stream].append(batch)
         for query, source in self.queries.items():
-            if source == stream and data.num_rows:
-                self._push(query, data)
-        return IngestReport(data.num_rows)
+            if source == stream and len(data):
+                self._push(query, batch)
+        refused = sum(r.count for r in data.refusals)
+        return IngestReport(len(data), 0, refused, reasons=tuple(map(str, data.refusals)))
 
     def _push(self, query: str, data: pa.RecordBatch) -> None:
         log = self.logs[query]
-        seq = log[-1].seq + log[-1].data.num_rows if log else 0
+        seq = _next_seq(log)
         ats = pa.array(range(seq, seq + data.num_rows), pa.int64())
         push = Push(query, seq, "insert", seq + data.num_rows - 1, data, ats if data.num_rows > 1 else None)
         log.append(push)
@@ -135,6 +150,14 @@ class FakeEngine:
 
     def unsubscribe(self, sub: Subscription) -> None:
         self.subs.remove(sub)
+
+    @property
+    def world(self) -> SimpleNamespace:
+        """As much of the real one as the server looks at."""
+        schemas = {n: tuple(Field(c.name, _type(c.type)) for c in cols) for n, cols in self.streams.items()}
+        streams = {name: StreamDef(name, schema) for name, schema in schemas.items()}
+        queries = {q: SimpleNamespace(sink=SimpleNamespace(seq=_next_seq(log))) for q, log in self.logs.items()}
+        return SimpleNamespace(catalog=SimpleNamespace(streams=streams), queries=queries)
 
     def names(self) -> dict:
         return {"streams": dict(self.streams), "tables": {},
