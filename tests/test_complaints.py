@@ -81,6 +81,14 @@ def complaint(text: str) -> QueryError:
         ("CREATE STREAM s (a INT PRIMARY KEY)", "DS110", 18, "no PRIMARY KEY"),
         ("CREATE TABLE r (PRIMARY KEY (a))", "DS110", 1, "no columns"),
         ("SELECT SUBSTRING(a FROM 2)", "DS110", 8, "only EXTRACT"),
+        ("SELECT TOP 5 a FROM s", "DS101", 8, "write LIMIT"),
+        ("SELECT a FROM s MINUS SELECT b FROM t", "DS101", 17, "write EXCEPT"),
+        ("SELECT a FROM s [RANGE 10 s EVERY 5 s]", "DS101", 29, "write SLIDE"),
+        ("SELECT a FROM s [LAST 10 s]", "DS101", 18, "[RANGE 10 min]"),
+        ("CREATE VIEW v AS SELECT 1", "DS101", 8, "write CREATE QUERY"),
+        ("DESC s", "DS101", 1, "write DESCRIBE"),
+        ("CREATE STREAM s (a INT) ARCHIVE UPDATE EVERY x", "DS101", 46, "expected a duration"),
+        ("SELECT {a}", "DS104", 8, "windows stand in [ ]"),
     ],
 )
 def test_complaint(text: str, code: str, column: int, part: str) -> None:

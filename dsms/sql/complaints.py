@@ -48,8 +48,33 @@ _STRAY = {
     "#": "comments begin with --",
     "\x00": "the text holds a NUL character: is it binary?",
     "\ufeff": "remove the byte order mark",
-    ":": "a cast is written x::TYPE",
+    "^": "a power is written POWER(a, b)",
+    "{": "windows stand in [ ], lists in ( )",
+    ":": "a cast is written x::TYPE, an option name = value",
+    "\\": "commands of the shell stand alone on a line",
 }
+_FOREIGN = {  # words of other dialects, and what is written here
+    "ALTER": "drop it and create it again",
+    "ANY SOME": "write IN (query), or EXISTS",
+    "BEGIN COMMIT ROLLBACK TRANSACTION": "each statement stands alone: it happens as a whole or not at all",
+    "CHECK DEFAULT REFERENCES UNIQUE": "columns take NOT NULL and PRIMARY KEY",
+    "DESC": "write DESCRIBE",
+    "EMIT": "what is pushed is said around the select list: Istream(...), Dstream(...), Rstream(...)",
+    "EVERY STEP ADVANCE": "write SLIDE, for example [RANGE 10 min SLIDE 1 min]",
+    "HELP": "grammar/reference.md explains the language",
+    "ILIKE": "write lower(a) LIKE 'x'",
+    "INDEX": "the engine chooses its indices",
+    "LAST PRECEDING FOLLOWING CURRENT": "a window reaches back from now: [RANGE 10 min] or [ROWS 10]",
+    "MATERIALIZED VIEW": "write CREATE QUERY name AS SELECT ...",
+    "MINUS": "write EXCEPT",
+    "NATURAL": "write JOIN ... USING (columns)",
+    "REPLACE": "write DROP ... IF EXISTS before it",
+    "TOP": "write LIMIT n at the end",
+    "TRUNCATE": "write DELETE FROM",
+    "TUMBLE TUMBLING HOP HOPPING SLIDING SESSION SIZE": "write [RANGE t] or [RANGE t SLIDE s]",
+    "USE DATABASE SCHEMA": "there is one name space, and nothing to choose",
+}
+_INSTEAD = {word: instead for words, instead in _FOREIGN.items() for word in words.split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +106,7 @@ def complaint(error: UnexpectedInput, piece: Piece) -> QueryError:
     if not isinstance(error, UnexpectedToken):
         return _stray(piece, error.pos_in_stream or 0)
     failure = _failure(error, piece)
-    for explain in (_respelled, _known, _unit, _reserved, _misplaced, _next_statement, _unbalanced):
+    for explain in (_respelled, _foreign, _known, _unit, _reserved, _misplaced, _next_statement, _unbalanced):
         found = explain(failure)
         if found is not None:
             return found
@@ -158,6 +183,17 @@ def _expected(failure: _Failure, offset: int) -> str:
 # ---------------------------------------------------------------- known mistakes and neighbours
 
 
+def _foreign(failure: _Failure) -> QueryError | None:
+    """A word of another dialect: the failing one, or the one before if it was taken for a name."""
+    last = failure.last.upper()
+    word, offset = failure.word, failure.offset
+    if word.upper() not in _INSTEAD and last in _INSTEAD and last not in keywords():
+        word, offset = str(failure.last), failure.last.start_pos or 0
+    if word.upper() not in _INSTEAD:
+        return None
+    return failure.at("DS101", f"{word} is not known here", _INSTEAD[word.upper()], offset)
+
+
 def _known(failure: _Failure) -> QueryError | None:
     mistake = known_mistake(failure.error, failure.last)
     if mistake is None:
@@ -179,6 +215,8 @@ def _unit(failure: _Failure) -> QueryError | None:
 
 def _reserved(failure: _Failure) -> QueryError | None:
     """A reserved word where a name is expected."""
+    if failure.word.upper() in _CLAUSES and failure.last in (",", "AS"):
+        return None
     if failure.word.upper() not in reserved() or not {"NAME", "QUOTED"} <= failure.accepts or "AS" in failure.accepts:
         return None
     following = failure.piece.text[failure.offset + len(failure.word) :].lstrip()[:1]

@@ -14,7 +14,7 @@ from importlib import resources
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from dsms.errors import QueryError
-from dsms.sql.grammar import parser
+from dsms.sql.grammar import keywords, parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,10 @@ def _table() -> dict[tuple[Signature, str | None], Mistake]:
 
 
 def signature(error: UnexpectedToken) -> Signature:
-    """Where the parser failed, and on what kind of token."""
+    """Where the parser failed, and on what kind of token (a keyword may have been read as a name)."""
     stack = error.interactive_parser.parser_state.state_stack
-    return stack[-1], stack[-2] if len(stack) > 1 else 0, error.token.type
+    word = error.token.upper()
+    return stack[-1], stack[-2] if len(stack) > 1 else 0, word if word in keywords() else error.token.type
 
 
 def known_mistake(error: UnexpectedToken, before: str) -> Mistake | None:

@@ -24,7 +24,11 @@ _TOKEN = re.compile(
       | (?P<unclosed_quote>['"])""",
     re.VERBOSE,
 )
-_UNCLOSED = {"/*": ("comment", "*/"), "'": ("string", "'"), '"': ("quoted name", '"')}
+_UNCLOSED = {
+    "/*": ("comment", "close it with */"),
+    "'": ("string", "close it with ', and write '' for a quote inside of it"),
+    '"': ("quoted name", 'close it with ", and write "" for a quote inside of it'),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,8 @@ def _check_characters(text: str) -> None:
 
 
 def _unclosed(piece: Piece, offset: int, mark: str) -> QueryError:
-    what, end = _UNCLOSED[mark]
-    return QueryError("DS103", f"this {what} is not closed", *piece.place(offset), f"close it with {end}")
+    what, hint = _UNCLOSED[mark]
+    return QueryError("DS103", f"this {what} is not closed", *piece.place(offset), hint)
 
 
 def split_statements(text: str) -> list[str]:
