@@ -27,25 +27,28 @@ from dsms.state.columns import numpy_valid
 from dsms.state.expiry import Fifo
 from dsms.state.intern import Intern, word
 from dsms.state.live import LiveInput
-from dsms.state.vec import Vec
+from dsms.state.vec import Vec, Vec2
 
 Keys = Callable[[Sequence[pa.Array], int], pa.Array]
 
 
 @njit(cache=True, nogil=True)
 def _bucket(key, mask):
-    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((h >> np.uint64(29)) & mask)
+    h = np.uint64(key)
+    h ^= h >> np.uint64(32)
+    h *= np.uint64(0x9E3779B97F4A7C15)
+    h ^= h >> np.uint64(29)
+    return np.int64(h & mask)
 
 
 @njit(cache=True, nogil=True)
-def chain(head, link, key, ok, slots):
-    """Put slots on top of their chains; rows whose key is NULL (not ok) stay outside."""
+def chain(head, node, ok, slots):
+    """Put slots on top of their chains; rows whose key is NULL (not ok) stay outside.  node[slot] = (key, link)."""
     mask = np.uint64(len(head) - 1)
     for slot in slots:
         if ok[slot]:
-            b = _bucket(key[slot], mask)
-            link[slot] = head[b]
+            b = _bucket(node[slot, 0], mask)
+            node[slot, 1] = head[b]
             head[b] = slot
 
 
@@ -57,11 +60,21 @@ def _grow(a):
 
 
 @njit(cache=True, nogil=True)
-def join_arrivals(a_key, a_ok, a_ts, a_exp, a_head, a_link, a_first, a_fifo,
-                  b_key, b_ok, b_ts, b_exp, b_head, b_link, b_first, b_fifo):  # fmt: skip
+def _reverse(a, start, stop):
+    stop -= 1
+    while start < stop:
+        a[start], a[stop] = a[stop], a[start]
+        start += 1
+        stop -= 1
+
+
+@njit(cache=True, nogil=True)
+def join_fifo(a_node, a_ok, a_ts, a_exp, a_head, a_first, a_old, b_node, b_ok, b_ts, b_exp, b_head, b_first, b_old):
     """Both sides' new rows (slots from a_first/b_first on) in one order of ts: probe the other side, then chain.
 
-    Answers the slots of both parts of each result and its instant, in order of instant."""
+    Rows of both sides expire in slot order; none before slot a_old/b_old is alive.  So a chain, youngest first, is
+    followed only while its slots are alive, and no expired row is touched.  Answers the slots of both parts of each
+    result and its instant: in order of instant, and for one new row in order of its partners' arrival."""
     cap = 2 * (len(a_ts) - a_first + len(b_ts) - b_first) + 64
     out_a, out_b, out_ts = np.empty(cap, np.int64), np.empty(cap, np.int64), np.empty(cap, np.int64)
     found = 0
@@ -70,49 +83,53 @@ def join_arrivals(a_key, a_ok, a_ts, a_exp, a_head, a_link, a_first, a_fifo,
     while i < len(a_ts) or j < len(b_ts):
         if j == len(b_ts) or (i < len(a_ts) and a_ts[i] <= b_ts[j]):
             now = a_ts[i]
+            while b_old < j and b_exp[b_old] <= now:
+                b_old += 1
             if a_ok[i]:
-                key = a_key[i]
+                key = a_node[i, 0]
+                start = found
                 s = b_head[_bucket(key, b_mask)]
-                while s >= 0:
-                    if b_exp[s] <= now:
-                        if b_fifo:
-                            break
-                    elif b_key[s] == key:
+                while s >= b_old:
+                    if b_node[s, 0] == key:
                         if found == len(out_a):
                             out_a, out_b, out_ts = _grow(out_a), _grow(out_b), _grow(out_ts)
                         out_a[found], out_b[found], out_ts[found] = i, s, now
                         found += 1
-                    s = b_link[s]
+                    s = b_node[s, 1]
+                if found > start + 1:
+                    _reverse(out_b, start, found)
                 at = _bucket(key, a_mask)
-                a_link[i] = a_head[at]
+                a_node[i, 1] = a_head[at]
                 a_head[at] = i
             i += 1
         else:
             now = b_ts[j]
+            while a_old < i and a_exp[a_old] <= now:
+                a_old += 1
             if b_ok[j]:
-                key = b_key[j]
+                key = b_node[j, 0]
+                start = found
                 s = a_head[_bucket(key, a_mask)]
-                while s >= 0:
-                    if a_exp[s] <= now:
-                        if a_fifo:
-                            break
-                    elif a_key[s] == key:
+                while s >= a_old:
+                    if a_node[s, 0] == key:
                         if found == len(out_a):
                             out_a, out_b, out_ts = _grow(out_a), _grow(out_b), _grow(out_ts)
                         out_a[found], out_b[found], out_ts[found] = s, j, now
                         found += 1
-                    s = a_link[s]
+                    s = a_node[s, 1]
+                if found > start + 1:
+                    _reverse(out_a, start, found)
                 at = _bucket(key, b_mask)
-                b_link[j] = b_head[at]
+                b_node[j, 1] = b_head[at]
                 b_head[at] = j
             j += 1
     return out_a[:found], out_b[:found], out_ts[:found]
 
 
 @njit(cache=True, nogil=True)
-def join_signed(a_at, a_sign, a_slot, a_key, a_ok, a_exp, a_head, a_link, a_alive,
-                b_at, b_sign, b_slot, b_key, b_ok, b_exp, b_head, b_link, b_alive):  # fmt: skip
-    """As `join_arrivals` for inputs with deletions; rows in order of (instant, deletions first) over both sides.
+def join_signed(a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_head, a_alive,
+                b_at, b_sign, b_slot, b_node, b_ok, b_exp, b_head, b_alive):  # fmt: skip
+    """As `join_fifo` for inputs of any pattern; rows in order of (instant, deletions first) over both sides.
 
     A deleted row takes back its results with partners still alive.  Answers also the sign of each result."""
     cap = 2 * (len(a_at) + len(b_at)) + 64
@@ -130,20 +147,21 @@ def join_signed(a_at, a_sign, a_slot, a_key, a_ok, a_exp, a_head, a_link, a_aliv
             i += 1
             if row < 0:
                 continue
-            key, ok = a_key[row], a_ok[row]
+            key, ok = a_node[row, 0], a_ok[row]
             s = b_head[_bucket(key, b_mask)] if ok else np.int64(-1)
         else:
             now, sign, row = b_at[j], b_sign[j], b_slot[j]
             j += 1
             if row < 0:
                 continue
-            key, ok = b_key[row], b_ok[row]
+            key, ok = b_node[row, 0], b_ok[row]
             s = a_head[_bucket(key, a_mask)] if ok else np.int64(-1)
+        start = found
         while s >= 0:
             if left:
-                match, after = b_alive[s] and b_exp[s] > now and b_key[s] == key, b_link[s]
+                match, after = b_alive[s] and b_exp[s] > now and b_node[s, 0] == key, b_node[s, 1]
             else:
-                match, after = a_alive[s] and a_exp[s] > now and a_key[s] == key, a_link[s]
+                match, after = a_alive[s] and a_exp[s] > now and a_node[s, 0] == key, a_node[s, 1]
             if match:
                 if found == len(out_a):
                     out_a, out_b, out_ts, out_sign = _grow(out_a), _grow(out_b), _grow(out_ts), _grow(out_sign)
@@ -151,6 +169,9 @@ def join_signed(a_at, a_sign, a_slot, a_key, a_ok, a_exp, a_head, a_link, a_aliv
                 out_ts[found], out_sign[found] = now, sign
                 found += 1
             s = after
+        if found > start + 1:
+            _reverse(out_a, start, found)
+            _reverse(out_b, start, found)
         if sign < 0:
             if left:
                 a_alive[row] = False
@@ -159,11 +180,11 @@ def join_signed(a_at, a_sign, a_slot, a_key, a_ok, a_exp, a_head, a_link, a_aliv
         elif ok:
             if left:
                 at = _bucket(key, a_mask)
-                a_link[row] = a_head[at]
+                a_node[row, 1] = a_head[at]
                 a_head[at] = row
             else:
                 at = _bucket(key, b_mask)
-                b_link[row] = b_head[at]
+                b_node[row, 1] = b_head[at]
                 b_head[at] = row
     return out_a[:found], out_b[:found], out_ts[:found], out_sign[:found]
 
@@ -187,12 +208,17 @@ class Side:
 
     def __post_init__(self) -> None:
         self.rows = LiveInput(self.schema, self.width, self.state, self.strict)
-        self.rows.store.extra.update(key=Vec(), link=Vec(), ok=Vec(np.bool_))
+        self.rows.store.extra.update(node=Vec2(), ok=Vec(np.bool_))
         self.head = np.full(1024, -1, np.int64)
 
     @property
     def fifo(self) -> bool:
         return isinstance(self.rows.expiry, Fifo)
+
+    @property
+    def oldest(self) -> int:
+        """The first slot that may be alive (FIFO sides only)."""
+        return self.rows.expiry.head if isinstance(self.rows.expiry, Fifo) else 0
 
     def arrive(self, batch: Batch) -> tuple[int, np.ndarray]:
         """Store a batch's insertions with their keys: (first new slot, slot that each row speaks of)."""
@@ -201,9 +227,8 @@ class Side:
         born = batch if batch.sign is None else batch.take(np.flatnonzero(batch.sign > 0))
         extra, n = self.rows.store.extra, len(slots)
         words, ok = self._words(born.cols, n)
-        extra["key"].extend(words)
+        extra["node"].extend(words)
         extra["ok"].extend(ok)
-        extra["link"].extend_fill(n, -1)
         if len(self.rows.store) > len(self.head):
             self._rechain(2 * len(self.rows.store), first)
         return first, spoken
@@ -230,11 +255,7 @@ class Side:
         self.head = np.full(size, -1, np.int64)
         extra = self.rows.store.extra
         live = np.flatnonzero(self.rows.store.alive.view[:stop])
-        chain(self.head, extra["link"].data, extra["key"].data, extra["ok"].data, live)
-
-    def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        extra = self.rows.store.extra
-        return extra["key"].view, extra["ok"].view
+        chain(self.head, extra["node"].data, extra["ok"].data, live)
 
     def settle(self, upto: int) -> None:
         """Drop what has expired, but not more often than every twentieth of a lifetime (lazy expiry, §3.6.1)."""
@@ -264,7 +285,7 @@ class JoinOp:
         a, b = inputs
         first_a, slot_a = self.left.arrive(a)
         first_b, slot_b = self.right.arrive(b)
-        if not (self.left.strict or self.right.strict):
+        if self.left.fifo and self.right.fifo and not (self.left.strict or self.right.strict):
             out = self._arrivals(first_a, first_b)
         else:
             out = self._signed(a, slot_a, b, slot_b)
@@ -280,29 +301,29 @@ class JoinOp:
         used = np.zeros(intern.capacity, np.bool_)
         for side in (self.left, self.right):
             store = side.rows.store
-            used[store.extra["key"].view[store.alive.view]] = True
+            used[store.extra["node"].view[store.alive.view, 0]] = True
         intern.purge(used)
 
     def _arrivals(self, first_a: int, first_b: int) -> Batch:
         args: list[object] = []
         for side, first in ((self.left, first_a), (self.right, first_b)):
             store = side.rows.store
-            key, ok = side.columns()
-            args += [key, ok, store.ts.view, store.exp.view, side.head, store.extra["link"].data, first, side.fifo]
-        a, b, ts = join_arrivals(*args)
+            args += [store.extra["node"].view, store.extra["ok"].view, store.ts.view, store.exp.view, side.head, first,
+                     side.oldest]  # fmt: skip
+        a, b, ts = join_fifo(*args)
         return self._results(a, b, ts, None)
 
     def _signed(self, a: Batch, slot_a: np.ndarray, b: Batch, slot_b: np.ndarray) -> Batch:
         args: list[object] = []
         for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
             store = side.rows.store
-            key, ok = side.columns()
-            args += [rows.ts, rows.signs(), slots, key, ok, store.exp.view, side.head, store.extra["link"].data,
-                     store.alive.view]  # fmt: skip
+            args += [rows.ts, rows.signs(), slots, store.extra["node"].view, store.extra["ok"].view, store.exp.view,
+                     side.head, store.alive.view]  # fmt: skip
         i, j, ts, sign = join_signed(*args)
         for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
             side.rows.store.dead += int(np.count_nonzero((rows.signs() < 0) & (slots >= 0)))
-        return self._results(i, j, ts, sign.astype(np.int8))
+        strict = self.left.strict or self.right.strict
+        return self._results(i, j, ts, sign.astype(np.int8) if strict else None)
 
     def _results(self, a: np.ndarray, b: np.ndarray, ts: np.ndarray, sign: np.ndarray | None) -> Batch:
         left, right = self.left.rows.store, self.right.rows.store

@@ -54,3 +54,30 @@ class Vec:
     @property
     def nbytes(self) -> int:
         return int(self.data.nbytes)
+
+
+class Vec2(Vec):
+    """int64 rows of two, so that what a kernel reads together lies together; `extend` puts -1 into the second."""
+
+    def __post_init__(self) -> None:
+        self.data = np.empty((64, 2), np.int64)
+
+    def reserve(self, extra: int) -> None:
+        need = self.n + extra
+        if need > len(self.data):
+            grown: np.ndarray = np.empty((max(need, 2 * len(self.data)), 2), np.int64)
+            grown[: self.n] = self.data[: self.n]
+            self.data = grown
+
+    def extend(self, values: np.ndarray) -> None:
+        self.reserve(len(values))
+        self.data[self.n : self.n + len(values), 0] = values
+        self.data[self.n : self.n + len(values), 1] = -1
+        self.n += len(values)
+
+    def keep(self, index: np.ndarray) -> None:
+        kept = self.data[: self.n][index]
+        self.n = len(kept)
+        if 4 * self.n < len(self.data):
+            self.data = np.empty((max(64, 2 * self.n), 2), np.int64)
+        self.data[: self.n] = kept
