@@ -95,7 +95,17 @@ def _call(call: Call, args: Sequence[Node]) -> Node:
     if isinstance(built, Node):
         return built
     fallible = built.fallible or any(a.fallible for a in args)
-    return Node(bind(_checked(built, call), args), call.type, None, fallible, reads_of(args))
+    node = Node(bind(_checked(built, call), args), call.type, None, fallible, reads_of(args))
+    return _folded(node) if all(a.const is not None for a in args) else node
+
+
+def _folded(node: Node) -> Node:
+    """A call of constants is worked out here and now, unless it fails."""
+    try:
+        value = node.run([], 1, ErrorCounter("stop"))
+    except QueryError:
+        return node
+    return literal(value[0].as_py(), node.type)
 
 
 def _checked(built: Built, call: Call):  # type: ignore[no-untyped-def]

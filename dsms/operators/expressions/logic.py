@@ -1,7 +1,7 @@
 """AND, OR, NOT, CASE, COALESCE, IS NULL: three-valued, and only what a row needs may fail.
 
-Arguments that can't fail are evaluated for all rows, which is fastest; one that can (a division, a cast) only where the
-arguments before it leave the answer open.
+Arguments are evaluated for all rows, which is fastest; if a row fails in one that it perhaps does not need (a division,
+a cast), the batch is done again, each argument only where the ones before it leave the answer open.
 """
 
 from __future__ import annotations
@@ -18,6 +18,26 @@ from dsms.operators.expressions.node import Builder, Built, Evaluator, Node, bin
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind
 
+_PATIENCE = 30  # batches that go the careful way at once after one that failed
+
+
+def _hopeful(at_once: Evaluator, in_turn: Evaluator) -> Evaluator:
+    """All at once, and only if a row failed each argument in its turn, which alone counts failures."""
+    careful = [0]
+
+    def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.Array:
+        if careful[0]:
+            careful[0] -= 1
+            return in_turn(cols, n, errors)
+        probe = ErrorCounter()
+        answer = at_once(cols, n, probe)
+        if not probe.count:
+            return answer
+        careful[0] = _PATIENCE
+        return in_turn(cols, n, errors)
+
+    return run
+
 
 def _connective(name: str, decided: bool) -> Builder:
     """AND (decided by false) or OR (decided by true)."""
@@ -28,7 +48,8 @@ def _connective(name: str, decided: bool) -> Builder:
             return args[0]
         if not any(a.fallible for a in args[1:]):
             return Node(_all(call, args), expr.type, None, args[0].fallible, reads_of(args))
-        return Node(_in_turn(call, args, decided), expr.type, None, True, reads_of(args))
+        run = _hopeful(_all(call, args), _in_turn(call, args, decided))
+        return Node(run, expr.type, None, True, reads_of(args))
 
     return build
 
@@ -84,7 +105,7 @@ def _case(expr: Call, args: Sequence[Node]) -> Node:
     if expr.type.kind is Kind.NULL:
         run = _case_of_nulls(conditions)
     elif any(a.fallible for a in args[1:]):
-        run = _case_in_turn(conditions, values, otherwise)
+        run = _hopeful(_case_at_once(conditions, values, otherwise), _case_in_turn(conditions, values, otherwise))
     else:
         run = _case_at_once(conditions, values, otherwise)
     return Node(run, expr.type, None, fallible, reads_of(args))
@@ -138,10 +159,10 @@ def _case_in_turn(conditions: Sequence[Node], values: Sequence[Node], otherwise:
 def _coalesce(expr: Call, args: Sequence[Node]) -> Node:
     if len(args) == 1:
         return args[0]
-    fallible = any(a.fallible for a in args)
+    run = bind(lambda errors, *xs: pc.coalesce(*xs), args)
     if any(a.fallible for a in args[1:]):
-        return Node(_coalesce_in_turn(args), expr.type, None, True, reads_of(args))
-    return Node(bind(lambda errors, *xs: pc.coalesce(*xs), args), expr.type, None, fallible, reads_of(args))
+        return Node(_hopeful(run, _coalesce_in_turn(args)), expr.type, None, True, reads_of(args))
+    return Node(run, expr.type, None, args[0].fallible, reads_of(args))
 
 
 def _coalesce_in_turn(args: Sequence[Node]) -> Evaluator:

@@ -52,6 +52,7 @@ def _pi(call: Call, args: Sequence[Node]) -> Built:
 
 # --- whole numbers
 
+_POWERS = np.array([float(f"1e{i}") for i in range(309)])
 _HALF_OF_19 = 5 * 10**18  # from here on 10^19, which is no INT, is the nearest multiple of itself
 
 
@@ -105,7 +106,7 @@ def _round_floats(errors: ErrorCounter, x: Value, places: Value) -> pa.Array:
 
 def _powers_of_ten(n: np.ndarray) -> np.ndarray:
     """10^n as the nearest FLOAT, by table, since pow is not exact."""
-    return np.array([float(f"1e{i}") for i in range(309)])[n]
+    return _POWERS[n]
 
 
 def _masks(n: int, *args: Value) -> list[np.ndarray | None]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dsms.operators.expressions.arrays import blank, floats, from_ints, ints, present
+from dsms.operators.expressions.arrays import blank, floats, from_bits, from_ints, ints, present
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Built
 from dsms.sql.types import Kind, Type
@@ -31,9 +31,18 @@ def show(source: Type) -> Built:
 
 
 def _float(x: pa.Array) -> pa.Array:
-    texts = pa.array(floats(x).astype("U32"), _TEXT)
+    """Arrow writes the same digits as Python's repr, but 1 for 1.0, and has exponents in other places."""
+    values, texts = floats(x), x.cast(_TEXT)
+    size = np.abs(values)
+    odd = (size != 0) & ((size < 1e-4) | (size >= 1e9)) & np.isfinite(values)
+    whole = np.isfinite(values) & (values == np.floor(values)) & ~odd
+    if whole.any():
+        texts = pc.if_else(from_bits(whole), pc.binary_join_element_wise(texts, "", ".0"), texts)
     here = present(x)
-    return texts if here is None else blank(texts, ~here)
+    odd = odd if here is None else odd & here
+    if not odd.any():
+        return texts
+    return pc.replace_with_mask(texts, from_bits(odd), pa.array([repr(v) for v in values[odd].tolist()], _TEXT))
 
 
 def _decimal(x: pa.Array) -> pa.Array:

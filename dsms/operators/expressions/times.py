@@ -101,17 +101,28 @@ def floor_to(unit: str, x: np.ndarray) -> np.ndarray:
     match unit:
         case "week":
             return x - (x - _MONDAY) % LENGTH_UNITS["week"]
-        case "month":
-            return _months(x).astype("M8[M]").astype("M8[us]").astype(np.int64)
-        case "quarter":
-            return (_months(x) // 3 * 3).astype("M8[M]").astype("M8[us]").astype(np.int64)
-        case "year":
-            return x.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64)
+        case "month" | "quarter" | "year":
+            return _days_floored(unit, x // DAY) * DAY
     return x - x % LENGTH_UNITS[unit]
 
 
-def _months(x: np.ndarray) -> np.ndarray:
-    return x.astype("M8[us]").astype("M8[M]").astype(np.int64)
+def _days_floored(unit: str, days: np.ndarray) -> np.ndarray:
+    """The first day of each day's month, quarter or year; by a table if the batch spans fewer days than it has rows."""
+    if len(days) == 0:
+        return days
+    low, high = int(days.min()), int(days.max())
+    if high - low < len(days):
+        return _first_day(unit, np.arange(low, high + 1))[days - low]
+    return _first_day(unit, days)
+
+
+def _first_day(unit: str, days: np.ndarray) -> np.ndarray:
+    dates = days.astype("M8[D]")
+    if unit == "year":
+        return dates.astype("M8[Y]").astype("M8[D]").astype(np.int64)
+    months = dates.astype("M8[M]").astype(np.int64)
+    months = months // 3 * 3 if unit == "quarter" else months
+    return months.astype("M8[M]").astype("M8[D]").astype(np.int64)
 
 
 def floor_in_zone(unit: str, x: np.ndarray, where: Zone) -> np.ndarray:

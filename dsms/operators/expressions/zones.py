@@ -34,8 +34,8 @@ class Zone:
     cycle: int | None
 
     def at(self, utc: np.ndarray) -> np.ndarray:
-        """The offset at each instant (µs)."""
-        return self.offsets[np.searchsorted(self.changes, self._home(utc), side="right")]
+        """The offset at each instant (µs); an array of one if it is the same for all."""
+        return self.offsets[_segments(self.changes, self._home(utc))]
 
     def to_local(self, utc: np.ndarray) -> np.ndarray:
         """Local wall clock, as µs since 1970-01-01T00:00 local."""
@@ -45,7 +45,7 @@ class Zone:
         """The first instant whose local time is at or past `local`."""
         home = self._home(local)
         ends = np.maximum.accumulate(self.changes + self.offsets[:-1])
-        segment = np.searchsorted(ends, home, side="right")
+        segment = _segments(ends, home)
         starts = np.concatenate([[-(2**62)], self.changes])
         return np.maximum(home - self.offsets[segment], starts[segment]) + (local - home)
 
@@ -54,6 +54,15 @@ class Zone:
         if self.cycle is None or len(instants) == 0 or instants.max() < self.cycle:
             return instants
         return instants - np.maximum((instants - self.cycle) // _CYCLE + 1, 0) * _CYCLE
+
+
+def _segments(changes: np.ndarray, instants: np.ndarray) -> np.ndarray:
+    """How many changes each instant is at or past.  Those of one batch mostly lie between the same two changes."""
+    if len(instants):
+        first, last = np.searchsorted(changes, [instants.min(), instants.max()], side="right")
+        if first == last:
+            return np.full(1, first)
+    return np.searchsorted(changes, instants, side="right")
 
 
 @lru_cache(maxsize=64)
