@@ -61,7 +61,8 @@ class Chooser:
         own = self._own(node, variant, sizes, states, size)
         total = own + sum(p.cost.total for p in plans)
         flow = size.rate + size.announced(self.options.strategy)
-        cost = Cost(total, own, flow, size.size, max((c.distinct for c in size.columns), default=1.0))
+        values = min(size.size, max((c.distinct for c in size.columns), default=1.0))
+        cost = Cost(total, own, flow, size.size, values)
         grows = growth(node, plans, sizes, states)
         phys = Phys(node, plans, label, variant, states, cost, self.options.strategy, width(node), (), notes + grows)
         return phys, size

@@ -8,10 +8,11 @@ second is
   state        per kept input, with i insertions, e silent expirations and n announced deaths per second, C rows live
                and l looks for expired rows per second (at each arrival if eager, 20 times a window if lazy: §3.6.1):
                  fifo      i + e
-                 calendar  i + e + n + l·C/p      p partitions, one of which is looked through
-                 list      i + n + l·C
+                 calendar  i + e + n + s·l·C/p    p partitions, one of which is looked through
+                 list      i + n + s·l·C
                  hash      i + n                  but every death is a negative tuple, processed above as well
                  grow      i
+               s = 1/16: to look at a row in passing costs that share of what it costs to process one
 
 Sizes follow from rates by Little's law, C = λ·T; joins by containment of value sets, φ = C1·C2 / max(v1, v2).
 """
@@ -32,9 +33,10 @@ from dsms.plan.statistics import (
     selectivity,
 )
 from dsms.sql import logical as lp
-from dsms.sql.expr import AggCall, Expr
+from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
 
 SECOND = 1_000_000.0
+LOOK = 1 / 16
 LAZY_LOOKS = 20.0  # a lazy operator looks for expired rows every twentieth of a window
 
 
@@ -75,14 +77,14 @@ def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, varia
             return Estimate(rate, rate * HORIZON, math.inf, 0.0, stats.columns(node.stream))
         case lp.TableScan():
             rows, changes = stats.table(node.table)
-            return Estimate(changes, rows, math.inf, 1.0, _capped(stats.columns(node.table), rows))
+            return Estimate(changes, rows, math.inf, 1.0, stats.columns(node.table))
         case lp.Values():
             rows = float(len(node.rows))
             return Estimate(0.0, rows, math.inf, 0.0, tuple(Column(max(1.0, rows)) for _ in node.schema))
         case lp.Window():
             return _window(node, inputs[0])
         case lp.Select():
-            return _thinned(inputs[0], selectivity(node.predicate, inputs[0].columns))
+            return _selected(node.predicate, inputs[0])
         case lp.Project():
             return replace(inputs[0], columns=tuple(column_of(e, inputs[0].columns) for e in node.exprs))
         case lp.Join():
@@ -111,15 +113,20 @@ def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, varia
             assert_never(node)
 
 
-def _capped(columns: Sequence[Column], size: float) -> tuple[Column, ...]:
-    return tuple(c.capped(size) for c in columns)
-
-
 def _thinned(rows: Estimate, share: float, premature: float | None = None) -> Estimate:
     """The estimate when only a share of the rows passes."""
-    size = rows.size * share
     kept = rows.premature if premature is None else premature
-    return Estimate(rows.rate * share, size, rows.span, kept, _capped(rows.columns, size))
+    return replace(rows, rate=rows.rate * share, size=rows.size * share, premature=kept)
+
+
+def _selected(predicate: Expr, rows: Estimate) -> Estimate:
+    """What passes; a column compared with a constant has that value only."""
+    columns = list(rows.columns)
+    for part in conjuncts(predicate):
+        match part:
+            case Call("eq", (Col() as column, Lit())) | Call("eq", (Lit(), Col() as column)):
+                columns[column.index] = replace(columns[column.index], distinct=1.0, common=())
+    return replace(_thinned(rows, selectivity(predicate, rows.columns)), columns=tuple(columns))
 
 
 def _window(node: lp.Window, child: Estimate) -> Estimate:
@@ -127,14 +134,12 @@ def _window(node: lp.Window, child: Estimate) -> Estimate:
     match spec.kind:
         case "time":
             span = (spec.length - spec.until) / SECOND
-            size = child.rate * span
-            return Estimate(child.rate, size, span, child.premature, _capped(child.columns, size))
+            return replace(child, size=child.rate * span, span=span)
         case "now":
-            return Estimate(child.rate, 1.0, 1 / SECOND, child.premature, _capped(child.columns, 1.0))
+            return replace(child, size=1.0, span=1 / SECOND)
         case "rows" | "partitioned":
             parts = _combinations([child.columns[i] for i in spec.partition], HORIZON * child.rate)
-            size = float(max(1, spec.length - spec.until)) * parts
-            return Estimate(child.rate, size, math.inf, 1.0, _capped(child.columns, size))
+            return replace(child, size=float(max(1, spec.length - spec.until)) * parts, premature=1.0)
         case _:
             return child
 
@@ -162,8 +167,7 @@ def _join(node: lp.Join, left: Estimate, right: Estimate) -> Estimate:
         padded = (left, right, left)[("left", "right", "full").index(node.kind)]
         rate, size = max(rate, padded.rate), max(size, padded.size)
         premature = max(premature, min(1.0, share * right.size))
-    shared = _after_keys(node.keys, left, right)
-    return Estimate(rate, size, min(left.span, right.span), premature, _capped(shared, size))
+    return Estimate(rate, size, min(left.span, right.span), premature, _after_keys(node.keys, left, right))
 
 
 def _after_keys(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate) -> tuple[Column, ...]:
@@ -180,7 +184,7 @@ def _after_keys(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estima
 
 def _join_nrr(node: lp.JoinNRR, child: Estimate, stats: Statistics) -> Estimate:
     rows, _ = stats.table(node.table.table)
-    columns = _capped(stats.columns(node.table.table), rows)
+    columns = stats.columns(node.table.table)
     share = match_share(node.keys, child, columns) * selectivity(node.residual, child.columns + columns)
     each = max(rows * share, 1.0 if node.kind == "left" else 0.0)
     both = replace(child, columns=child.columns + columns)
@@ -188,11 +192,15 @@ def _join_nrr(node: lp.JoinNRR, child: Estimate, stats: Statistics) -> Estimate:
 
 
 def partners(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics) -> float:
-    """Share of left rows that find a partner on the right, kept off 0 and 1 because estimates are rough."""
-    share = 1.0
+    """Share of left rows that find a partner on the right, kept off 0 and 1 because estimates are rough.
+
+    Its value must be among those that come on the right, and one of the C2 rows there must have it: 1 - exp(-C2/v2).
+    """
+    share, values = 1.0, 1.0
     for a, b in keys:
         share = min(share, stats.overlap(column_of(a, left.columns), column_of(b, right.columns)))
-    return min(0.9, max(0.1, share)) if right.size else 0.0
+        values *= column_of(b, right.columns).distinct
+    return min(0.95, max(0.05, share * -math.expm1(-right.size / values)))
 
 
 def interrupted(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics) -> float:
@@ -200,11 +208,11 @@ def interrupted(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estima
 
     Partners of one key value come at rate λ2/v2, for the share of values that both sides have.
     """
-    share = partners(keys, left, right, stats)
-    per_value = right.rate
-    for _, b in keys:
+    share, per_value = 1.0, right.rate
+    for a, b in keys:
+        share = min(share, stats.overlap(column_of(a, left.columns), column_of(b, right.columns)))
         per_value /= column_of(b, right.columns).distinct
-    return share * (1 - math.exp(-per_value * min(left.life, HORIZON)))
+    return share * -math.expm1(-per_value * min(left.life, HORIZON))
 
 
 def _semi_join(node: lp.SemiJoin, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
@@ -218,7 +226,7 @@ def _union(inputs: Sequence[Estimate]) -> Estimate:
     premature = sum(e.premature * e.rate for e in inputs) / rate if rate else 0.0
     columns = [replace(max(same, key=lambda c: c.distinct), origin=None, common=())
                for same in zip(*(e.columns for e in inputs), strict=True)]  # fmt: skip
-    return Estimate(rate, size, max(e.span for e in inputs), premature, _capped(columns, size))
+    return Estimate(rate, size, max(e.span for e in inputs), premature, tuple(columns))
 
 
 def _set_op(node: lp.SetOp, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
@@ -235,15 +243,15 @@ def _distinct(child: Estimate, variant: str) -> Estimate:
     premature = child.premature
     if variant == "counting":
         rate, premature = rate * math.exp(-child.size / values), 1.0 if child.deaths else 0.0
-    return Estimate(rate, values, child.span, premature, _capped(child.columns, values))
+    return Estimate(rate, values, child.span, premature, child.columns)
 
 
 def _group(node: lp.GroupBy, child: Estimate) -> Estimate:
     """Every arrival and every death replaces the row of its group."""
     keys = [column_of(k, child.columns) for k in node.keys]
     groups = _combinations(keys, child.size)
-    return Estimate(child.rate + child.deaths, groups, math.inf, 1.0,
-                    _capped([*keys, *(_aggregate(a, groups) for a in node.aggs)], groups))  # fmt: skip
+    columns = (*keys, *(_aggregate(a, groups) for a in node.aggs))
+    return Estimate(child.rate + child.deaths, groups, math.inf, 1.0, columns)
 
 
 def _aggregate(call: AggCall, groups: float) -> Column:
@@ -264,9 +272,9 @@ def keep_cost(state: State, rows: Estimate, strategy: Strategy, arrivals: float)
         case "fifo":
             return rows.rate + rows.deaths
         case "calendar":
-            return rows.rate + silent + announced + looks * rows.size / max(1, state.partitions)
+            return rows.rate + silent + announced + LOOK * looks * rows.size / max(1, state.partitions)
         case "list":
-            return rows.rate + announced + looks * rows.size
+            return rows.rate + announced + LOOK * looks * rows.size
         case "hash":
             return rows.rate + announced
         case "grow":

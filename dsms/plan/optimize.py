@@ -126,18 +126,23 @@ class _Optimizer:
 
 
 def apply(rule: Rule, node: lp.Node, ctx: Context) -> lp.Node:
-    """The rule's answer, checked: same columns, same ids (in the same order if it matters), pattern no worse."""
+    """The rule's answer, checked: same columns, same ids (in the same order if it matters), pattern no worse.
+
+    Columns keep their names: a node may name its columns otherwise than the input from which it passes them on.
+    """
     new = rule.apply(node, ctx)
     if new is node or new == node:
         return node
-    if new.schema != node.schema:
+    if [f.type for f in new.schema] != [f.type for f in node.schema]:
         raise _bug(rule.name, "changed the columns", node)
+    if new.schema != node.schema:
+        new = replace(new, schema=node.schema)
     if pattern_of(new) > pattern_of(node):
         raise _bug(rule.name, "made the update pattern worse", node)
     old_ids, new_ids = leaves(node), leaves(new)
     if sorted(old_ids) != sorted(new_ids) or (ctx.ordered and old_ids != new_ids):
         raise _bug(rule.name, "changed the identity of rows", node)
-    return new
+    return new if new != node else node
 
 
 def below(node: lp.Node, child: int, ctx: Context) -> Context:

@@ -33,8 +33,8 @@ Key = tuple[str, int]  # (name of a stream or table, column)
 class Column:
     """What is known of a column of an edge.
 
-    distinct  number of different values among the live rows;  common  (value, share of rows) of the most common ones
-    nulls     share of rows in which it is NULL;  origin  the declared column that it is, if it is one
+    distinct  number of different values that come (a small window holds fewer);  nulls  share of rows without a value
+    common    (value, share of rows) of the most common ones;  origin  the declared column that it is, if it is one
     """
 
     distinct: float = DISTINCT
@@ -42,17 +42,13 @@ class Column:
     nulls: float = NULLS
     origin: Key | None = None
 
-    def capped(self, size: float) -> Column:
-        """The column in a set of `size` rows: no more distinct values than rows, at least one."""
-        return replace(self, distinct=max(1.0, min(self.distinct, size)))
-
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """Measured figures by declared name; whatever is missing takes its default.
 
     rates     rows/s of streams;  rows, changes  size of tables and their changes/s
-    distinct  different values of a column within a window of the usual length
+    distinct  different values of a column, lately
     common    (value, share) of the most common values;  nulls  share of NULLs
     overlaps  share of the first column's values that also occur in the second one, by pair of columns
     """

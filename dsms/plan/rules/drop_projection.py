@@ -5,9 +5,9 @@ from dsms.sql import logical as lp
 
 
 def drop_projection(node: lp.Node, ctx: Context) -> lp.Node:
-    """Project(x, all columns as they are) -> x, if names and types are those of x."""
+    """Project(x, all columns in order) -> x, under the names of the projection.  Row by row the same."""
     match node:
-        case lp.Project(child, exprs, schema) if schema == child.schema:
-            return child if plain(exprs) == list(range(len(schema))) else node
+        case lp.Project(child, exprs):
+            return child if plain(exprs) == list(range(len(child.schema))) else node
         case _:
             return node

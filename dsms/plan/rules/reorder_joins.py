@@ -70,9 +70,9 @@ class _Cluster:
     shown: Columns = ()
 
     def movable(self) -> bool:
-        """Whether no condition can fail, and every equality has columns on both sides."""
-        sides = [e for pair in self.equal for e in pair]
-        return all(total(e) for e in sides + self.others) and all(reads([e]) for e in sides)
+        """Whether no condition can fail, and every one reads columns: a constant belongs to no input."""
+        conditions = [e for pair in self.equal for e in pair] + self.others
+        return all(total(e) and reads([e]) for e in conditions)
 
     def inputs_of(self, expr: Expr) -> int:
         """The inputs whose columns the expression reads, as a bit set."""
