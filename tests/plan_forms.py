@@ -27,9 +27,8 @@ from dsms.sql.logical import (
     with_children,
 )
 from dsms.sql.printer import to_sql
-from dsms.sql.render import window_syntax
 from dsms.sql.types import Field
-from dsms.sql.unbind import unbind, unbind_aggregate
+from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
 
 _NOT_COMPARED = {"name": "", "qualifier": None, "alias": "", "nullable": True, "leaf": 0}
 

@@ -36,7 +36,7 @@ from dsms.sql.logical import (
     children,
 )
 from dsms.sql.types import Schema
-from dsms.sql.unbind import duration, unbind, unbind_aggregate
+from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
 
 
 def to_sql(plan: Node) -> str:
@@ -382,42 +382,3 @@ def _has_internal(node: Node) -> bool:
     if isinstance(node, Window) and node.spec.internal:
         return True
     return not isinstance(node, Append) and any(_has_internal(c) for c in children(node))
-
-
-# ---------------------------------------------------------------- windows
-
-
-def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
-    """The window as written; `columns_` are the columns that PARTITION BY may name."""
-    common = {"internal": spec.internal, "archive": spec.archive, "slide": _slide(spec)}
-    match spec.kind:
-        case "time":
-            until = duration(spec.until) if spec.until else None
-            return ast.RangeWindow(_length(spec.calendar, spec.length), until, **common)  # type: ignore[arg-type]
-        case "rows" | "partitioned":
-            keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.partition)  # type: ignore[attr-defined]
-            return ast.RowsWindow(spec.length, spec.until or None, keys, **common)  # type: ignore[arg-type]
-        case "now":
-            return ast.NowWindow(**common)  # type: ignore[arg-type]
-        case "unbounded":
-            return ast.UnboundedWindow(**common)  # type: ignore[arg-type]
-        case "landmark":
-            return ast.LandmarkWindow(ast.Instant(spec.since), **common)  # type: ignore[arg-type]
-
-
-def _slide(spec: WindowSpec) -> ast.Slide | None:
-    if spec.slide is None:
-        return None
-    if spec.kind in ("rows", "partitioned"):
-        return ast.Slide(spec.slide)
-    align = None if spec.align is None else ast.Instant(spec.align)
-    return ast.Slide(_length(spec.slide_calendar, spec.slide), align, spec.zone)
-
-
-def _length(calendar: tuple[int, str] | None, micros: int) -> ast.Duration:
-    if calendar is None:
-        return duration(micros)
-    count, unit = calendar[0], ast.Unit(calendar[1])
-    if unit in (ast.Unit.MONTH, ast.Unit.YEAR):
-        return ast.Duration(0, unit, count * (12 if unit is ast.Unit.YEAR else 1))
-    return ast.Duration(count * (7 if unit is ast.Unit.WEEK else 1) * 86_400_000_000, unit)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dsms.sql import ast, functions
-from dsms.sql.binder.expressions import Env, bind, bind_condition, function_error
+from dsms.sql.binder.calls import function_error
+from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.rewriting import replaced
 from dsms.sql.binder.scope import find
 from dsms.sql.codes import error

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
-from dsms.sql.logical import Node, WindowSpec
+from dsms.sql.expr import Col, Expr
+from dsms.sql.logical import Node, Project, WindowSpec
 from dsms.sql.types import Field, Schema
 
 
@@ -72,3 +73,15 @@ class Context:
 def relabel(node: Node, schema: Schema) -> Node:
     """The node with other names for its columns (types as before)."""
     return replace(node, schema=schema)
+
+
+def project(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
+    """The node with these columns; the node itself where they are its own, in order."""
+    if list(exprs) == [Col(i, f.type, f.name) for i, f in enumerate(node.schema)] and exprs:
+        return node
+    same = len(exprs) == len(node.schema) and exprs
+    if same and all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs)):
+        return node
+    nullable = [node.schema[e.index].nullable if isinstance(e, Col) else True for e in exprs]
+    schema = tuple(Field(n, e.type, None, null) for n, e, null in zip(names, exprs, nullable, strict=True))
+    return Project(node, tuple(exprs), schema)

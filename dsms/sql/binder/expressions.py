@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from dsms.sql import ast, functions
+from dsms.sql.binder.calls import BINARY, COMPARE, call, fold
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.functions import FunctionError
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Kind, Type, decimal
+from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Type, decimal
 
-_BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "||": "concat"}
-_COMPARE = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
-_SIGNS = {fn: sign for sign, fn in (_BINARY | _COMPARE).items()} | {"neg": "-"}
 _LATER = ("approx_", "frequent")  # aggregates over synopses
 
 
@@ -50,9 +48,9 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
         case ast.ColumnRef():
             return find(env.scope, node).expr
         case ast.Binary(op=op, left=left, right=right):
-            return call(_BINARY[op], [bind(env, left), bind(env, right)], node)
+            return call(BINARY[op], [bind(env, left), bind(env, right)], node)
         case ast.Comparison(op=op, left=left, right=right):
-            return call(_COMPARE[op], [bind(env, left), bind(env, right)], node)
+            return call(COMPARE[op], [bind(env, left), bind(env, right)], node)
         case ast.IsDistinct(left=left, right=right):
             fn = "not_distinct_from" if node.negated else "distinct_from"
             return call(fn, [bind(env, left), bind(env, right)], node)
@@ -200,74 +198,13 @@ def _case(env: Env, node: ast.Case) -> Expr:
     return call("case", args, node)
 
 
-# ---------------------------------------------------------------- calls and casts
-
-
-def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ...] = ()) -> Expr:
-    """The typed call of an operator or function; DS206, DS207 or DS208 at `at`."""
-    try:
-        found = functions.call(name, args, params)
-    except FunctionError as failure:
-        raise function_error(failure, name, [a.type for a in args], at) from None
-    typed = tuple(_fold(a) for a in found.args)
-    return Call(found.fn, typed, found.type, found.params)
-
-
-def function_error(failure: FunctionError, name: str, types: Sequence[Type], at: ast.Node) -> Exception:
-    """The failure of a function look-up as an error at its place."""
-    sign = _SIGNS.get(name)
-    if failure.kind == "types" and sign is not None:
-        shown = f" {sign} ".join(str(t) for t in types) if len(types) > 1 else f"{sign}{types[0]}"
-        return error("DS208", f"{shown} is not possible", at, _conversion_hint(types))
-    if failure.kind == "types" and name.casefold() in ("case", "coalesce", "in", "greatest", "least", "nullif"):
-        kinds = ", ".join(dict.fromkeys(str(t) for t in types))
-        message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
-        return error("DS208", message, at, _conversion_hint(types))
-    hint = f"there is {'; '.join(failure.candidates[:6])}" if failure.kind == "types" and failure.candidates else None
-    message = f"{name.upper()}({', '.join(map(str, types))}) does not exist" if hint else failure.message
-    return error("DS207", message, at, hint)
-
-
-def _conversion_hint(types: Sequence[Type]) -> str | None:
-    kinds = {t.kind for t in types}
-    if Kind.TIMESTAMP in kinds and Kind.STRING in kinds:
-        return "write an instant as TIMESTAMP '2013-01-01 00:00:00'"
-    if kinds & {Kind.TIMESTAMP, Kind.INTERVAL} and kinds & {Kind.INT, Kind.FLOAT, Kind.STRING}:
-        return "write a length of time as INTERVAL '5' MINUTE"
-    if Kind.STRING in kinds and len(kinds) > 1:
-        other = next(t for t in types if t.kind is not Kind.STRING)
-        return f"convert one side: CAST(x AS {other}) or CAST(x AS STRING)"
-    return "convert one side with CAST(x AS type)"
-
-
-def cast(expr: Expr, to: Type) -> Expr:
-    """The implicit conversion (which the caller knows to exist)."""
-    return _fold(functions.cast(expr, to))
-
-
-def _fold(expr: Expr) -> Expr:
-    """A cast of a constant number to DECIMAL is that constant, where it fits exactly."""
-    match expr:
-        case Call("cast", (Lit(value=int() | Decimal() as value, type=source),), target):
-            if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
-                return _exact(Decimal(value), target) or expr
-    return expr
-
-
-def _exact(value: Decimal, target: Type) -> Lit | None:
-    sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)  # no literal is infinite
-    whole = int("".join(map(str, digits))) * 10 ** max(exponent + target.scale, 0)
-    cut = 10 ** max(-exponent - target.scale, 0)
-    if whole % cut or whole // cut >= 10**target.precision:
-        return None
-    return Lit(Decimal((sign, tuple(map(int, str(whole // cut))), -target.scale)), target)
+# ---------------------------------------------------------------- functions
 
 
 def _explicit_cast(operand: Expr, node: ast.Cast) -> Expr:
     target = type_of(node.type)
     try:
-        return _fold(functions.cast(operand, target))
+        return fold(functions.cast(operand, target))
     except FunctionError as failure:
         raise error("DS208", failure.message, node, "cast by way of STRING, or use a function that converts") from None
 

@@ -22,18 +22,19 @@ from dsms.sql.binder.aggregates import (
     position_error,
     without_aliases,
 )
-from dsms.sql.binder.context import Block, Bound, Context
-from dsms.sql.binder.expressions import Env, bind, bind_condition, cast
-from dsms.sql.binder.from_clause import bind_from, build, select_over, settle_tables
+from dsms.sql.binder.calls import cast
+from dsms.sql.binder.context import Block, Bound, Context, project
+from dsms.sql.binder.expressions import Env, bind, bind_condition
+from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.internal import appended
+from dsms.sql.binder.joins import build, select_over, settle_tables
 from dsms.sql.binder.scope import Scope, find, relation_scope, star
+from dsms.sql.binder.set_operations import combined
 from dsms.sql.binder.subqueries import bind_test, parts
 from dsms.sql.codes import error
 from dsms.sql.expr import Col, Expr, conjuncts
-from dsms.sql.functions import common_type
-from dsms.sql.logical import Distinct, Node, Project, Select, SetOp, Sort, Union
+from dsms.sql.logical import Distinct, Node, Select, Sort
 from dsms.sql.printer import to_sql
-from dsms.sql.types import Field, Schema
 
 Order = tuple[Expr, bool, bool]
 
@@ -253,89 +254,20 @@ def _key(item: ast.OrderItem, expr: Expr) -> Order:
     return expr, item.descending, bool(item.nulls_first)
 
 
-def project(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
-    """The node with these columns; the node itself where they are its own, in order."""
-    if list(exprs) == [Col(i, f.type, f.name) for i, f in enumerate(node.schema)] and exprs:
-        return node
-    same = len(exprs) == len(node.schema) and exprs
-    if same and all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs)):
-        return node
-    nullable = [node.schema[e.index].nullable if isinstance(e, Col) else True for e in exprs]
-    schema = tuple(Field(n, e.type, None, null) for n, e, null in zip(names, exprs, nullable, strict=True))
-    return Project(node, tuple(exprs), schema)
-
-
 # ---------------------------------------------------------------- set operations
 
 
 def _set_op(ctx: Context, op: ast.SetOp, beyond: tuple[Scope, ...]) -> Bound:
-    left = bind_operand(ctx, op.left, beyond)
-    right = bind_operand(ctx, op.right, beyond)
-    shown = op.kind.value + (" ALL" if op.all else "")
-    if len(left.names) != len(right.names):
-        message = f"{shown} needs the same number of columns on both sides: {len(left.names)} and {len(right.names)}"
-        raise error("DS217", message, op, "select as many columns on the right as on the left")
-    _check_internal(op, left, right, shown)
-    schema = _common_schema(op, left, right, shown)
-    sides = (_converted(left, schema), _converted(right, schema))
-    return Bound(_set_node(op, sides, schema), left.names, left.internal or right.internal)
+    return combined(op, _operand(ctx, op.left, beyond), _operand(ctx, op.right, beyond))
 
 
-def bind_operand(ctx: Context, operand: ast.Select | ast.SetOp | ast.Query, beyond: tuple[Scope, ...]) -> Bound:
+def _operand(ctx: Context, operand: ast.Select | ast.SetOp | ast.Query, beyond: tuple[Scope, ...]) -> Bound:
     """One side of a set operation.  Output functions of operands are judged by the caller of the whole query."""
     if isinstance(operand, ast.Select) and wstream.uses(operand):
         hint = "put the SELECT with Wstream into FROM: SELECT * FROM (SELECT Wstream(...) ...) UNION ALL ..."
         raise error("DS327", "Wstream can't stand in an operand of a set operation", operand, hint)
     nulls = isinstance(operand, ast.Select) and not operand.distinct
     return bind_body(ctx, operand, beyond, open_nulls=nulls)
-
-
-def _check_internal(op: ast.SetOp, left: Bound, right: Bound, shown: str) -> None:
-    at = left.internal or right.internal
-    if at is None or (op.kind is ast.SetOpKind.UNION and op.all):
-        return
-    if op.kind is ast.SetOpKind.UNION:
-        hint = "write UNION ALL, or leave INTERNAL out"
-        raise error("DS314", "UNION removes duplicates, and appended results would keep them", at, hint)
-    message = f"{shown} takes results back, and INTERNAL windows only append"
-    raise error("DS315", message, at, "leave INTERNAL out")
-
-
-def _common_schema(op: ast.SetOp, left: Bound, right: Bound, shown: str) -> Schema:
-    fields = []
-    for i, (a, b) in enumerate(zip(left.node.schema, right.node.schema, strict=True)):
-        common = common_type(a.type, b.type)
-        if common is None:
-            message = f"column {i + 1} ({left.names[i]}) of {shown} is {a.type} on the left and {b.type} on the right"
-            raise error("DS208", message, op, "convert one side: CAST(x AS type)")
-        fields.append(Field(left.names[i], default_type(common), None, a.nullable or b.nullable))
-    return tuple(fields)
-
-
-def _converted(bound: Bound, schema: Schema) -> Node:
-    columns = [Col(i, f.type, n) for i, (f, n) in enumerate(zip(bound.node.schema, bound.names, strict=True))]
-    below = bound.node
-    if isinstance(below, Project):  # one projection that converts too
-        return project(below.child, [cast(e, f.type) for e, f in zip(below.exprs, schema, strict=True)], bound.names)
-    return project(below, [cast(c, f.type) for c, f in zip(columns, schema, strict=True)], bound.names)
-
-
-def _set_node(op: ast.SetOp, sides: tuple[Node, Node], schema: Schema) -> Node:
-    match op.kind:
-        case ast.SetOpKind.UNION:
-            first, second = sides
-            inputs = (*first.inputs, second) if isinstance(first, Union) and _is_merge(op.left) else sides
-            union = Union(inputs, schema)
-            return union if op.all else Distinct(union, schema)
-        case ast.SetOpKind.INTERSECT:
-            return SetOp("intersect", op.all, *sides, schema)
-        case _:
-            return SetOp("except", op.all, *sides, schema)
-
-
-def _is_merge(body: ast.Select | ast.SetOp | ast.Query) -> bool:
-    """A UNION ALL of a UNION ALL is one merge."""
-    return isinstance(body, ast.SetOp) and body.kind is ast.SetOpKind.UNION and body.all
 
 
 def _order_columns(ctx: Context, bound: Bound, ordering: Ordering) -> None:

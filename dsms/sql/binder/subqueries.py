@@ -11,19 +11,11 @@ from dataclasses import dataclass, replace
 
 from dsms.sql import ast
 from dsms.sql.binder.aggregates import has_aggregate
+from dsms.sql.binder.calls import call
 from dsms.sql.binder.context import Block, Context, Source
-from dsms.sql.binder.expressions import Env, bind, bind_condition, call
-from dsms.sql.binder.from_clause import (
-    Built,
-    Leaf,
-    bind_from,
-    build,
-    no_stream,
-    padded,
-    select_over,
-    settle_tables,
-    split,
-)
+from dsms.sql.binder.expressions import Env, bind, bind_condition
+from dsms.sql.binder.from_clause import bind_from
+from dsms.sql.binder.joins import Built, Leaf, build, no_stream, padded, select_over, settle_tables, split
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scope import Scope, star
 from dsms.sql.codes import error

@@ -1,0 +1,77 @@
+"""Typed calls of operators and functions, with their casts written out and constants folded into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from dsms.sql import ast, functions
+from dsms.sql.codes import error
+from dsms.sql.expr import Call, Expr, Lit
+from dsms.sql.functions import FunctionError
+from dsms.sql.types import Kind, Type
+
+BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "||": "concat"}
+COMPARE = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_SIGNS = {fn: sign for sign, fn in (BINARY | COMPARE).items()} | {"neg": "-"}
+
+
+def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ...] = ()) -> Expr:
+    """The typed call of an operator or function; DS206, DS207 or DS208 at `at`."""
+    try:
+        found = functions.call(name, args, params)
+    except FunctionError as failure:
+        raise function_error(failure, name, [a.type for a in args], at) from None
+    typed = tuple(fold(a) for a in found.args)
+    return Call(found.fn, typed, found.type, found.params)
+
+
+def function_error(failure: FunctionError, name: str, types: Sequence[Type], at: ast.Node) -> Exception:
+    """The failure of a function look-up as an error at its place."""
+    sign = _SIGNS.get(name)
+    if failure.kind == "types" and sign is not None:
+        shown = f" {sign} ".join(str(t) for t in types) if len(types) > 1 else f"{sign}{types[0]}"
+        return error("DS208", f"{shown} is not possible", at, _conversion_hint(types))
+    if failure.kind == "types" and name.casefold() in ("case", "coalesce", "in", "greatest", "least", "nullif"):
+        kinds = ", ".join(dict.fromkeys(str(t) for t in types))
+        message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
+        return error("DS208", message, at, _conversion_hint(types))
+    hint = f"there is {'; '.join(failure.candidates[:6])}" if failure.kind == "types" and failure.candidates else None
+    message = f"{name.upper()}({', '.join(map(str, types))}) does not exist" if hint else failure.message
+    return error("DS207", message, at, hint)
+
+
+def _conversion_hint(types: Sequence[Type]) -> str | None:
+    kinds = {t.kind for t in types}
+    if Kind.TIMESTAMP in kinds and Kind.STRING in kinds:
+        return "write an instant as TIMESTAMP '2013-01-01 00:00:00'"
+    if kinds & {Kind.TIMESTAMP, Kind.INTERVAL} and kinds & {Kind.INT, Kind.FLOAT, Kind.STRING}:
+        return "write a length of time as INTERVAL '5' MINUTE"
+    if Kind.STRING in kinds and len(kinds) > 1:
+        other = next(t for t in types if t.kind is not Kind.STRING)
+        return f"convert one side: CAST(x AS {other}) or CAST(x AS STRING)"
+    return "convert one side with CAST(x AS type)"
+
+
+def cast(expr: Expr, to: Type) -> Expr:
+    """The implicit conversion (which the caller knows to exist)."""
+    return fold(functions.cast(expr, to))
+
+
+def fold(expr: Expr) -> Expr:
+    """A cast of a constant number to DECIMAL is that constant, where it fits exactly."""
+    match expr:
+        case Call("cast", (Lit(value=int() | Decimal() as value, type=source),), target):
+            if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
+                return _exact(Decimal(value), target) or expr
+    return expr
+
+
+def _exact(value: Decimal, target: Type) -> Lit | None:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)  # no literal is infinite
+    whole = int("".join(map(str, digits))) * 10 ** max(exponent + target.scale, 0)
+    cut = 10 ** max(-exponent - target.scale, 0)
+    if whole % cut or whole // cut >= 10**target.precision:
+        return None
+    return Lit(Decimal((sign, tuple(map(int, str(whole // cut))), -target.scale)), target)
