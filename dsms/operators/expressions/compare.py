@@ -136,7 +136,7 @@ def _in_constants(items: Sequence[Node]) -> Kernel:
     if 0.0 in known and items[0].type.kind is Kind.FLOAT:
         known += [0.0, -0.0]  # the hash tells them apart
     options = pc.SetLookupOptions(value_set=pa.array(known, items[0].type.arrow))
-    some_null = len(known) < len(values) and None in values
+    some_null = None in values
 
     def kernel(errors: ErrorCounter, x: Value, *rest: Value) -> pa.Array:
         x = spread(x, length(x, *rest))
