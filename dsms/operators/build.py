@@ -68,7 +68,7 @@ class Builder:
         return lambda cols, n: run(cols, n, self.errors)
 
     def _values(self, node: lp.Values) -> Operator:
-        from dsms.running.sources import ValuesSource
+        from dsms.operators.values import ValuesSource
 
         columns = []
         for k, f in enumerate(node.schema):
@@ -95,7 +95,8 @@ class Builder:
             case "rows":
                 return window_rows.RowsWindowOp(spec.length, spec.until, node.schema, width(node))
             case "partitioned":
-                return window_rows.PartitionedWindowOp(spec.length, spec.partition, node.schema, width(node))
+                shape = (spec.length, spec.until, spec.partition)
+                return window_rows.PartitionedWindowOp(*shape, node.schema, width(node))
             case "landmark":
                 return window.LandmarkWindowOp(spec.since)
             case _:

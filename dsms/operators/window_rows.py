@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.sql.types import FOREVER, Schema
+from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch
 from dsms.state.intern import Intern
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
+
+VOID = ALWAYS  # no instant at which a row enters
 
 
 @dataclass(slots=True)
@@ -75,65 +77,81 @@ def signed(store: RowStore, slots: np.ndarray, at: np.ndarray, deaths: int) -> B
 
 
 @njit(cache=True, nogil=True)
-def _push_out(codes, slots, ts, length, first, last, count, link, out, flash):
-    """Each new row joins its partition's queue; where that makes more than `length`, the oldest leaves at its ts.
+def _push_through(codes, slots, ts, length, until, first, middle, last, count, link, entered, enter, leave):
+    """Each new row joins its partition's queue of the newest `length` rows, of which the newest `until` wait.
 
-    out[i] is the slot that leaves with new row i, or -1; flash[slot - slots[0]] marks new rows that never enter."""
+    enter[i], leave[i] are the slots that enter and leave the window with new row i, or -1.  A row that would leave at
+    the instant at which it entered does neither: entered[slot] is then VOID, and its `enter` is void.
+    middle[c] is the oldest row that waits; count[c] rows are in the queue, entered and waiting."""
     for i in range(len(codes)):
-        c, slot = codes[i], slots[i]
+        c, slot, now = codes[i], slots[i], ts[slots[i]]
         link[slot] = -1
         if count[c] == 0:
             first[c] = slot
         else:
             link[last[c]] = slot
+        if middle[c] < 0:
+            middle[c] = slot
         last[c] = slot
         count[c] += 1
-        out[i] = -1
+        enter[i] = leave[i] = -1
+        if count[c] > until:
+            enter[i] = middle[c]
+            entered[middle[c]] = now
+            middle[c] = link[middle[c]]
         if count[c] > length:
             gone = first[c]
             first[c] = link[gone]
             count[c] -= 1
-            if gone >= slots[0] and ts[gone] == ts[slot]:
-                flash[gone - slots[0]] = True
+            if entered[gone] == now:
+                entered[gone] = VOID
             else:
-                out[i] = gone
+                leave[i] = gone
 
 
 @dataclass(slots=True)
 class PartitionedWindowOp:
-    """The newest `length` rows of each partition.  Partitions do not expire: state grows with their number."""
+    """The newest `length` rows of each partition, less the newest `until` of them.
+
+    Partitions do not expire: state grows with their number."""
 
     length: int
+    until: int
     partition: tuple[int, ...]
     schema: Schema
     width: int
     store: RowStore = field(init=False)
     codes: Intern = field(init=False)
     first: Vec = field(default_factory=Vec)
+    middle: Vec = field(default_factory=Vec)
     last: Vec = field(default_factory=Vec)
     count: Vec = field(default_factory=Vec)
 
     def __post_init__(self) -> None:
         self.store = RowStore(self.schema, self.width)
-        self.store.extra["link"] = Vec()
+        self.store.extra.update(link=Vec(), entered=Vec())
         self.codes = Intern(len(self.partition))
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         (rows,) = inputs
         n = len(rows)
         codes = self.codes.codes([rows.cols[k] for k in self.partition], n)
-        for vec in (self.first, self.last, self.count):
-            vec.extend_fill(self.codes.capacity - vec.n, 0)
+        for vec, blank in ((self.first, -1), (self.middle, -1), (self.last, -1), (self.count, 0)):
+            vec.extend_fill(self.codes.capacity - vec.n, blank)
         slots = self.store.append(rows)
-        link, ts = self.store.extra["link"], self.store.ts.view
+        link, entered, ts = self.store.extra["link"], self.store.extra["entered"], self.store.ts.view
         link.extend_fill(n, -1)
-        gone, flash = np.empty(n, np.int64), np.zeros(n, np.bool_)
-        queues = (self.first.data, self.last.data, self.count.data, link.data)
-        _push_out(codes, slots, ts, self.length, *queues, gone, flash)
-        leave, enter = gone[gone >= 0], slots[~flash]
-        at = np.concatenate([ts[slots[gone >= 0]], ts[enter]])
-        out = signed(self.store, np.concatenate([leave, enter]), at, len(leave))
-        self.store.bury(np.concatenate([leave, slots[flash]]))
+        entered.extend_fill(n, FOREVER)
+        enter, leave = np.empty(n, np.int64), np.empty(n, np.int64)
+        queues = (self.first.data, self.middle.data, self.last.data, self.count.data, link.data, entered.data)
+        _push_through(codes, slots, ts, self.length, self.until, *queues, enter, leave)
+        at_in, at_out = ts[slots[enter >= 0]], ts[slots[leave >= 0]]
+        enter, leave = enter[enter >= 0], leave[leave >= 0]
+        real = entered.view[enter] != VOID
+        flash = enter[~real]
+        at = np.concatenate([at_out, at_in[real]])
+        out = signed(self.store, np.concatenate([leave, enter[real]]), at, len(leave))
+        self.store.bury(np.concatenate([leave, flash]))
         self._close(self.store.compact())
         return out
 
@@ -143,14 +161,14 @@ class PartitionedWindowOp:
         full = self.count.view > 0
         for vec in (self.first, self.last):
             vec.view[full] = where[vec.view[full]]
-        link = self.store.extra["link"].view
-        link[link >= 0] = where[link[link >= 0]]
+        for linked in (self.store.extra["link"].view, self.middle.view):
+            linked[linked >= 0] = where[linked[linked >= 0]]
 
     def live(self) -> int:
         return self.store.live
 
     def nbytes(self) -> int:
-        return self.store.nbytes + self.codes.nbytes + self.first.nbytes * 3
+        return self.store.nbytes + self.codes.nbytes + self.first.nbytes * 4
 
     def next_due(self) -> int:
         return FOREVER
