@@ -284,16 +284,18 @@ class AsyncClient:
         wrong.  Waits while too much is unanswered, so a fast writer is slowed to the server's pace.
         """
         self._raise_late()
-        futures = []
-        for field, _ in frames_of(data):
+        futures, starts, rows = [], [], 0
+        for field, count in frames_of(data):
             await self._room.wait()
             futures.append(self._send_rows(stream, field, wait))
+            starts.append(rows)
+            rows += count
             if self._link is not None:
                 await self._link.drain()
         if not wait:
             return IngestReport()
         replies = await asyncio.gather(*futures)
-        return sum(map(report_of, replies), IngestReport())
+        return sum(map(report_of, replies, starts), IngestReport())
 
     def _send_rows(self, stream: str, field: dict[str, Any], wait: bool) -> asyncio.Future[dict[str, Any]]:
         self._seq += 1

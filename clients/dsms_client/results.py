@@ -6,6 +6,7 @@ Rows hold wire values: TIMESTAMP and INTERVAL are integers in microseconds, DECI
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -189,12 +190,16 @@ class IngestReport:
         )
 
 
-def report_of(message: Mapping[str, Any]) -> IngestReport:
-    """The report in an `ingest` reply."""
+_PLACE = re.compile(r"(?<=: row )\d+(?=: )")
+
+
+def report_of(message: Mapping[str, Any], first: int = 0) -> IngestReport:
+    """The report in an `ingest` reply; `first`: number of the frame's first row in the data, to say which rows."""
+    reasons = (_PLACE.sub(lambda n: str(int(n[0]) + first), reason, count=1) for reason in message.get("reasons", ()))
     return IngestReport(
         message.get("accepted", 0),
         message.get("late", 0),
         message.get("refused", 0),
         int(message.get("repeated", False)),
-        tuple(message.get("reasons", ())),
+        tuple(reasons),
     )

@@ -34,7 +34,7 @@ class Reader(Protocol):
 
 
 class Feed:
-    """One session's subscription.  `sub` and `credit` belong to the engine thread."""
+    """One session's subscription.  All but `credit` belongs to the engine thread until the subscribe is answered."""
 
     __slots__ = ("credit", "dropped", "next_seq", "query", "reader", "snapshot", "sub", "types")
 
@@ -75,7 +75,8 @@ class Core:
         self.slow_readers = 0
         self._subscriber_bytes = subscriber_bytes
         self._book = SeqBook()
-        self._ready: set[Feed] = set()
+        self._ready: set[Feed] = set()  # feeds for which something waits
+        self._flushing = False
         self._pace: dict[str, int] = {}
         self._last_now = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -252,30 +253,39 @@ class Core:
         yield
 
     def grant(self, feed: Feed) -> None:
-        """The reader has room: hand over what waits now, or what comes next."""
+        """The reader has room: hand over what waits now, or what comes next.
 
-        def steps() -> Steps:
-            feed.credit = True
-            if feed.sub is not None and feed.sub.pending:
-                self._ready.add(feed)
-            return
-            yield
+        The order matters: either the engine thread sees the credit, or we see that something waits.
+        """
+        feed.credit = True
+        if feed in self._ready and not self._flushing:
+            self._flushing = True
+            self.worker.submit(Job(self._flush_steps, _nothing, Urgency.CONTROL, kind="grant"))
 
-        self.worker.submit(Job(steps, _nothing, Urgency.CONTROL, kind="grant"))
+    def _flush_steps(self) -> Steps:
+        self._flushing = False  # the slice ends with `_hand_over`
+        return
+        yield
+
+    def settled(self, feed: Feed) -> bool:
+        """Whether all that the engine gave so far has gone to the reader's socket."""
+        return feed.credit and feed not in self._ready
 
     def _hand_over(self) -> None:
         if not self._ready:
             return
         for feed in self._ready:
+            # ended for slowness while the reader had no room
             if feed.sub is not None and feed.sub.closed and not feed.credit and not feed.dropped:
                 feed.dropped = True
                 self.slow_readers += 1
         for feed in [f for f in self._ready if f.credit]:
-            self._ready.discard(feed)
             items = feed.sub.take_chunks() if feed.sub is not None else []
             if items and feed.sub is not None:
                 feed.sub.limit_bytes = self._subscriber_bytes // 2
                 feed.credit = False
+            self._ready.discard(feed)  # after the credit: `settled` must not see it without both
+            if items:
                 items = [feed.number(item) for item in items]
                 self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
 

@@ -41,7 +41,9 @@ def make_engine(config: Config) -> Any:
     if config.data is not None:
         Path(config.data).mkdir(parents=True, exist_ok=True)
         catalog = str(Path(config.data) / "catalog.sqlite")
-    return Engine(catalog, Settings(**known))
+    engine = Engine(catalog, Settings(**known))
+    engine.execute("SELECT 1")  # load the grammar and the planner now: the first statement of a user need not wait
+    return engine
 
 
 def warm_kernels(say: Say) -> None:

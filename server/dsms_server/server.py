@@ -45,9 +45,16 @@ class Server:
         self.core = Core(self._engine, self.loop, self.config.subscriber_bytes)
         self.core.worker.observe = self.metrics.observe_slice
         await self.core.start()
-        self._listener = await self.loop.create_server(
-            lambda: Session(self), self.config.host, self.config.port, ssl=_tls(self.config), backlog=512
-        )
+        host, port = self.config.host, self.config.port
+        try:
+            self._listener = await self.loop.create_server(
+                lambda: Session(self), host, port, ssl=_tls(self.config), backlog=512
+            )
+        except OSError as problem:
+            await self.core.stop()
+            why = problem.strerror or problem
+            hint = "is one running already?"
+            raise UsageError("DS640", f"cannot listen on {host}:{port}: {why}", hint=hint) from None
         self.port = self._listener.sockets[0].getsockname()[1]
         self._http = None
         if self.config.http_port is not None:

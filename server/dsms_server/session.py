@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("dsms.server")
 UNKNOWN_LIMIT = 64 << 10  # bytes of a frame from a peer that has not shown its token yet
 WRITE_HIGH = 256 << 10  # bytes in the transport at which pushes wait
+HELLO_SECONDS = 10.0  # in which a token must be shown, where one is asked for
 LINGER_SECONDS = 1.0  # how long a refused peer may go on talking before the connection is cut
 TURN_SECONDS = 0.002  # how long pushes are written before other sessions get their turn
 
@@ -54,12 +56,16 @@ class Session(asyncio.BufferedProtocol):
         self._read_paused = False
         self._half_closed = False
         self._discarding = False
+        self._patience: asyncio.TimerHandle | None = None
 
     # -- asyncio callbacks --------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
         self.transport.set_write_buffer_limits(high=WRITE_HIGH)
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self.server.config.token:
+            self._patience = self.server.loop.call_later(HELLO_SECONDS, self._too_quiet)
         problem = self.server.admit(self)
         if problem is not None:
             self.refuse(None, problem)
@@ -93,6 +99,8 @@ class Session(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
+        if self._patience is not None:
+            self._patience.cancel()
         self._outbox.clear()
         self.requests.lost()
         self.server.gone(self)
@@ -111,6 +119,11 @@ class Session(asyncio.BufferedProtocol):
     def trusted(self) -> None:
         """The peer has shown its token (or none is asked): full-size frames from now on."""
         self._buffer.limit = self.server.config.max_frame
+        if self._patience is not None:
+            self._patience.cancel()
+
+    def _too_quiet(self) -> None:
+        self.dismiss(UsageError("DS605", f"no token was shown within {HELLO_SECONDS:.0f} s"))
 
     def _accept(self, body: bytes | memoryview) -> None:
         self.server.metrics.frames_in.inc()
@@ -264,7 +277,8 @@ class Session(asyncio.BufferedProtocol):
     @property
     def quiet(self) -> bool:
         """Nothing it asked is unanswered, nothing waits to be written."""
-        return not (self.unprocessed or self._outbox or self._intake or self._decoding)
+        busy = self.unprocessed or self._outbox or self._intake or self._decoding
+        return not busy and all(self.server.core.settled(feed) for feed in self.requests.feeds.values())
 
     # -- the end ------------------------------------------------------------------------------------------------
 

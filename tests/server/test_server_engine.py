@@ -1,0 +1,194 @@
+"""The server over the real engine: whole stories, from a statement to its pushes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from harness import Proxy
+
+from dsms.engine import Engine
+from dsms_client import UsageError, connect
+
+DECLARE = """
+CREATE STREAM s (k INT, v FLOAT, t TIMESTAMP) TIMESTAMP BY t;
+CREATE QUERY big AS SELECT k, v FROM s WHERE v > 0.5;
+CREATE QUERY sums AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 5 ms] GROUP BY k;
+"""
+
+
+@pytest.fixture
+def server(serve):
+    return serve(Engine())
+
+
+@pytest.fixture
+def client(server):
+    with connect(port=server.port) as db:
+        db.execute(DECLARE)
+        yield db
+
+
+def rows(count, start=0):
+    """Rows 1 ms apart."""
+    return [[i % 7, (i * 37 % 100) / 100, i * 1000] for i in range(start, start + count)]
+
+
+def collect(results, until):
+    """Result rows up to number `until`, as (seq, kind, at, row)."""
+    out = []
+    while not out or out[-1][0] < until - 1:
+        push = results.next(timeout=20)
+        for offset, (at, row) in enumerate(zip(push.instants, push.rows, strict=True)):
+            numbered = push.seq + (offset if push.kind != "snapshot" else 0)
+            out.append((numbered, push.kind, at, row))
+    return out
+
+
+def test_results_do_not_depend_on_frames(serve):
+    told = []
+    for cut in (1, 7, 1000, 5000):
+        running = serve(Engine())
+        with connect(port=running.port) as db:
+            db.execute(DECLARE)
+            results = db.subscribe("sums", start=0)
+            data = rows(5000)
+            for first in range(0, 5000, cut) if cut > 1 else range(300):
+                db.ingest("s", data[first : first + cut], wait=False)
+            if cut == 1:
+                db.ingest("s", data[300:])
+            db.end("s")
+            told.append(collect(results, 5000))
+    assert all(len(t) >= 5000 for t in told)
+    shortest = min(map(len, told))
+    assert all(t[:shortest] == told[0][:shortest] for t in told)
+    assert [row[0] for row in told[0]] == list(range(len(told[0])))
+
+
+def test_arrow_and_rows_tell_the_same(server, client):
+    with connect(port=server.port, data="arrow") as other, connect(port=server.port, data="rows") as plain:
+        readers = [c.subscribe("sums", start=0) for c in (other, plain)]
+        client.ingest("s", pa.table({"k": [1, 2, 1], "v": [0.5, None, 1.5], "t": [1000, 1000, 2000]}))
+        client.heartbeat("s", 100_000)
+        first, second = (collect(reader, 6) for reader in readers)
+    assert first == second
+    assert first[0][1:] == ("insert", 1000, (1, 1, 0.5))
+    assert {kind for _, kind, _, _ in first} == {"insert", "delete"}
+
+
+def test_a_view_begins_with_a_snapshot_and_resumes(server, client):
+    client.ingest("s", [[1, 0.25, 1000], [2, 0.5, 2000]])
+    client.heartbeat("s", 2000)
+    with client.subscribe("sums") as results:
+        snapshot = next(results)
+        assert (snapshot.kind, snapshot.seq, snapshot.at) == ("snapshot", 2, 2000)
+        assert sorted(snapshot.rows) == [(1, 1, 0.25), (2, 1, 0.5)]
+        client.ingest("s", [[1, 0.5, 3000]])
+        client.heartbeat("s", 3000)
+        pushes = [next(results), next(results)]
+        assert [(p.kind, p.seq, p.at, p.rows) for p in pushes] == [
+            ("delete", 2, 3000, [(1, 1, 0.25)]),
+            ("insert", 3, 3000, [(1, 2, 0.75)]),
+        ]
+    with client.subscribe("sums", start=3) as results:
+        assert next(results).rows == [(1, 2, 0.75)]
+    with pytest.raises(UsageError, match="DS409"):
+        client.subscribe("sums", start=99)
+
+
+def test_what_became_of_each_row_is_reported(client):
+    data = rows(40_000)
+    data[30_000][2] = None
+    data[39_999][2] = 5
+    data[20_000] = [1, "x", 20_000_000]
+    report = client.ingest("s", data)
+    assert (report.accepted, report.late, report.refused) == (39_997, 1, 2)
+    reasons = " ".join(report.reasons)
+    assert "(NULL timestamp): row 30000:" in reasons
+    assert "(wrong value): row 20000:" in reasons
+    shown = client.query("SHOW STREAMS").table().to_pylist()[0]
+    assert (shown["accepted"], shown["late"], shown["refused"]) == (39_997, 1, 2)
+
+
+def test_a_row_stamped_on_arrival_is_answered_without_another(client):
+    client.execute("CREATE STREAM now (k INT); CREATE QUERY c AS SELECT COUNT(*) AS n FROM now [RANGE 1 HOUR]")
+    with client.subscribe("c", start=0) as results:
+        client.ingest("now", [[1]])
+        counts = []
+        while 1 not in counts:
+            counts += [row[0] for row in results.next(timeout=20).rows]
+
+
+def test_dropping_a_query_ends_its_subscriptions(client):
+    results = client.subscribe("big")
+    client.execute("DROP QUERY big")
+    end = results.next(timeout=20)
+    assert end.kind == "end"
+    assert "dropped" in end.message
+    assert results.next(timeout=20) is None
+
+
+def test_rows_are_applied_once_over_a_line_that_breaks(server, client):
+    proxy = Proxy(server.port)
+    with connect(port=proxy.port) as db:
+        for first in range(0, 2000, 100):
+            db.ingest("s", rows(100, first), wait=False)
+            if first % 500 == 0:
+                proxy.cut()
+        db.flush()
+    proxy.close()
+    assert client.query("SHOW STREAMS").table().column("accepted").to_pylist() == [2000]
+
+
+def test_limits_of_the_engine_have_codes(serve):
+    from dsms.settings import Settings
+
+    running = serve(Engine(None, Settings(queries=1)))
+    with connect(port=running.port) as db:
+        with pytest.raises(UsageError) as caught:
+            db.execute(DECLARE)
+        assert caught.value.statement == 2
+        assert len(caught.value.done) == 2
+
+
+def start(*options):
+    """`dsms serve` in a process of its own: (process, port)."""
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--port", "0", *options],
+        stderr=subprocess.PIPE, text=True, env=env,
+    )  # fmt: skip
+    for line in process.stderr:
+        if found := re.search(r"listens on 127\.0\.0\.1:(\d+)", line):
+            return process, int(found[1])
+    raise AssertionError(f"the server did not start: {process.wait()}")
+
+
+def test_the_process_stops_gracefully_and_remembers(tmp_path):
+    process, port = start("--data", str(tmp_path / "data"))
+    with connect(port=port, reconnect_seconds=0) as db:
+        db.execute(DECLARE)
+        db.execute("CREATE TABLE r (k INT PRIMARY KEY, name STRING); INSERT INTO r VALUES (1, 'one'), (2, 'two')")
+        results = db.subscribe("big")
+        db.ingest("s", rows(50_000), wait=False)
+        db.ping()
+        process.send_signal(signal.SIGTERM)
+        seen = 0
+        with pytest.raises(UsageError, match="the server is stopping"):
+            while True:
+                seen += len(next(results))
+        assert seen == sum(row[1] > 0.5 for row in rows(50_000))
+    assert process.wait(20) == 0
+    process, port = start("--data", str(tmp_path / "data"), "--token", "secret")
+    with connect(port=port, token="secret") as db:
+        names = db.names()
+        assert (list(names["streams"]), sorted(names["queries"])) == (["s"], ["big", "sums"])
+        assert db.query("SELECT name FROM r ORDER BY k").rows == [("one",), ("two",)]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    process.stderr.close()
