@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from hypothesis import strategies as st
+
 from dsms.sql.types import INT
 from tests.generate.draws import Draws
+from tests.generate.inputs import given
+from tests.generate.stories import story_of
 from tests.generate.world import Source, World
+from tests.stories.model import Story
 
 WINDOWS = ("[RANGE 6 SECONDS]", "[RANGE 3 SECONDS]", "[ROWS 2]", "[NOW]", "", "[PARTITION BY k ROWS 1]",
            "[RANGE 6 SECONDS UNTIL 2 SECONDS AGO]", "[RANGE 6 SECONDS]")  # fmt: skip
@@ -112,3 +119,11 @@ class Maker:
         source = self.d.pick("stu")
         other = ", ".join(f"z.{self.d.pick('kx')}" for _ in columns.split(", "))
         return f"SELECT {columns} {flat} {op} SELECT {other} FROM {source} {self.window()} AS z"
+
+
+@st.composite
+def plan_stories(draw: Any, most_rows: int = 12) -> Story:
+    """A random query of these over `WORLD`, with random input."""
+    d = Draws(draw)
+    sql = query(d)
+    return story_of(WORLD, sql, given(d, WORLD, most_rows))

@@ -307,11 +307,15 @@ def process_cost(
 
 
 def _touched(node: lp.SemiJoin | lp.SetOp, inputs: Sequence[Estimate]) -> float:
-    """Left rows whose result changes when a right row comes or goes: those of its key value."""
+    """Results that change because a right row comes or goes: of a set operation one copy; of a semi-join all left rows
+    of that key value, but only if the row is the only one of it, exp(-C2/v2), or a further condition must be asked."""
     left, right = inputs
-    keys = node.keys if isinstance(node, lp.SemiJoin) else ()
-    share = match_share(keys, left, right.columns) if keys else 1 / _combinations(left.columns, left.size)
-    return (right.rate + right.deaths) * left.size * share
+    events = right.rate + right.deaths
+    if isinstance(node, lp.SetOp):
+        return events
+    values = math.prod(column_of(b, right.columns).distinct for _, b in node.keys)
+    alone = math.exp(-right.size / values) if node.residual is None else 1.0
+    return events * alone * left.size * match_share(node.keys, left, right.columns)
 
 
 def is_unbounded(pattern: Pattern, rows: Estimate) -> bool:

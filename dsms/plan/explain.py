@@ -7,7 +7,6 @@ what it is expected to cost.  The line of an Output that SLIDEs says at which bo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from dsms.errors import UsageError
 from dsms.plan.physical import Phys, State
@@ -16,7 +15,8 @@ from dsms.sql import logical as lp
 
 Path = tuple[int, ...]
 Live = Mapping[Path, Mapping[str, float]]
-Format = Literal["text", "graphviz", "mermaid"]
+
+WIDE = 72  # a cell that is longer pushes the rest of its line to the right, and of no other
 
 _TRIVIAL = frozenset(  # variants that say no more than the node's own line
     ["stream", "table", "values", "time", "now", "unbounded", "landmark", "rows", "partitioned", "select", "project"]
@@ -28,7 +28,7 @@ def explain(phys: Phys, format: str = "text", live: Live | None = None) -> str:
     """The plan in words.  `format`: text, graphviz or mermaid (any case).
 
     `live` maps the path of a node (child indices from the root) to its counts: `rows_in`, `rows_out`, `positive`,
-    `negative`, `state_rows`, `bytes`, `ms`; any of them may be missing.  Raises UsageError DS630 on an unknown format.
+    `negative`, `state_rows`, `bytes`, `ms`; any of them may be missing.  Raises UsageError DS408 on an unknown format.
     """
     from dsms.plan.explain_graph import graphviz, mermaid
 
@@ -40,13 +40,13 @@ def explain(phys: Phys, format: str = "text", live: Live | None = None) -> str:
         case "mermaid":
             return mermaid(phys, live)
         case _:
-            raise UsageError("DS630", f"unknown EXPLAIN format `{format}`", hint="formats: TEXT, GRAPHVIZ, MERMAID")
+            raise UsageError("DS408", f"unknown EXPLAIN format `{format}`", hint="formats: TEXT, GRAPHVIZ, MERMAID")
 
 
 def as_text(phys: Phys, live: Live | None = None) -> str:
     """The plan as an indented tree in columns, then the rewrites that made it, then notes."""
     rows = [_row(path, node, live) for path, node in nodes(phys)]
-    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    widths = [max((len(r[i]) for r in rows if len(r[i]) <= WIDE), default=0) for i in range(len(rows[0]))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     if phys.rules:
         lines.append("rewrites: " + ", ".join(phys.rules))

@@ -17,6 +17,7 @@ _INFIX = {
 }  # fmt: skip
 _POSTFIX = {"is_null": "IS NULL", "is_not_null": "IS NOT NULL"}
 _UNITS = (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
+MANY = 8  # columns of a projection that are still listed one by one
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -177,7 +178,7 @@ def describe(node: lp.Node) -> str:
         case lp.Select():
             return "Select " + expression(node.predicate, node.child.schema)
         case lp.Project():
-            return "Project " + ", ".join(expression(e, node.child.schema) for e in node.exprs)
+            return "Project " + _listed([expression(e, node.child.schema) for e in node.exprs])
         case lp.Join():
             what = {"inner": "Join", "left": "LeftJoin", "right": "RightJoin", "full": "FullJoin"}[node.kind]
             return f"{what} {condition(node.keys, node.residual, node.left.schema, node.right.schema)}"
@@ -204,6 +205,12 @@ def describe(node: lp.Node) -> str:
             return node.kind.capitalize() + ("-restore" if node.restore else "")
         case _:
             assert_never(node)
+
+
+def _listed(items: Sequence[str]) -> str:
+    """All items, or the first of many and how many there are."""
+    shown = ", ".join(items if len(items) <= MANY else items[: MANY - 2])
+    return shown if len(items) <= MANY else f"{shown}, ... ({len(items)} columns)"
 
 
 def _named(name: str, alias: str) -> str:
