@@ -1,4 +1,4 @@
-"""Where a running plan gets its rows: queues of stream rows, changes of tables, constant rows."""
+"""Where a running plan gets its rows: queues of stream rows, changes of tables."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 
-from dsms.sql.types import ALWAYS, FOREVER, Schema
+from dsms.sql.types import FOREVER, Schema
 from dsms.state.batch import Batch, concat, empty_batch
 
 
@@ -67,27 +66,3 @@ class ChangeLog(Protocol):
     def changes(self, cursor: int, upto: int) -> tuple[Batch, int]: ...
 
     def next_change(self, cursor: int) -> int: ...
-
-
-@dataclass(slots=True)
-class ValuesSource:
-    """Constant rows, born before every instant."""
-
-    cols: tuple[pa.Array, ...]
-    rows: int
-    given: bool = False
-
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        n = 0 if self.given else self.rows
-        self.given = True
-        ids = np.arange(n, dtype=np.int64)
-        return Batch(np.full(n, ALWAYS, np.int64), None, None, (ids,), tuple(c.slice(0, n) for c in self.cols))
-
-    def live(self) -> int:
-        return 0
-
-    def nbytes(self) -> int:
-        return 0
-
-    def next_due(self) -> int:
-        return FOREVER if self.given else ALWAYS

@@ -1,0 +1,47 @@
+# Needs Python 3.11 or newer and, the first time, a network: everything else goes into .venv.
+#   make demo    a control room over real flights, in a minute
+#   make test    the tests          make lint   ruff and mypy          make bench   the benchmarks, into bench-report/
+
+PYTHONS := python3.13 python3.12 python3.11 python3 python
+PYTHON  ?= $(firstword $(foreach p,$(PYTHONS),$(if $(shell $(p) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo yes),$(p))))
+VENV    ?= .venv
+BIN     := $(VENV)/bin
+JOBS    ?= 2
+TESTS   ?= tests
+
+.PHONY: help demo test bench lint venv clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: venv
+	$(BIN)/python -m examples.flights
+
+test: venv
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+
+bench: venv $(VENV)/.bench
+	$(BIN)/python -m tests.benchmarks
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+venv: $(VENV)/.ready
+
+# Made anew only when pyproject.toml changes.
+$(VENV)/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "dsms needs Python 3.11 or newer with venv and pip; none of these is: $(PYTHONS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,demo]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist bench-report .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

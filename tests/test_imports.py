@@ -1,0 +1,225 @@
+"""Imports point one way.  Read from the source with `ast`: an import inside a function counts like one at the top.
+
+    clients -> (protocol) ; server -> engine -> schedulers, storage -> synopses, operators, state -> plan -> sql
+
+Imports for type checkers alone (``if TYPE_CHECKING:``) may point up inside dsms: a room may name the type of what is
+handed to it from above, it can't call for it.  They may not cross from dsms to server or clients either way.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = (ROOT / "dsms", ROOT / "server" / "dsms_server", ROOT / "clients" / "dsms_client")
+
+LANGUAGE = {"dsms.errors", "dsms.sql", "dsms.api"}  # api: plain data with SQL's types
+BELOW_STATE = LANGUAGE | {"dsms.plan"}
+BELOW_OPERATORS = BELOW_STATE | {"dsms.state", "dsms.synopses"}
+BELOW_STORAGE = BELOW_OPERATORS | {"dsms.operators", "dsms.tables"}
+ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsms.settings"}
+
+# Who may import whom.  A room may always import from itself.
+ALLOWED: dict[str, set[str]] = {
+    "dsms.errors": set(),
+    "dsms.settings": set(),
+    "dsms.sql": {"dsms.errors"},
+    "dsms.api": {"dsms.errors", "dsms.sql"},
+    "dsms.plan": LANGUAGE,
+    "dsms.state": BELOW_STATE,
+    "dsms.synopses": BELOW_STATE | {"dsms.state"},
+    "dsms.operators": BELOW_OPERATORS,
+    "dsms.intake": BELOW_STATE | {"dsms.state"},  # outside data -> typed columns and instants: knows no operator
+    "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},  # values are shown as intake shows them
+    "dsms.schedulers": BELOW_STORAGE,
+    "dsms.storage": BELOW_STORAGE,  # writes down tables' versions and windows
+    "dsms.running": ENGINE,  # a registered query at work
+    "dsms.commands": ENGINE | {"dsms.running"},  # one statement each
+    "dsms.engine": ENGINE | {"dsms.running", "dsms.commands"},
+    "dsms.warmup": ENGINE | {"dsms.running", "dsms.commands", "dsms.engine"},
+    "dsms": {"dsms.engine", "dsms.settings"},
+    # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
+    "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.api", "dsms.errors", "dsms.settings", "dsms.intake", "dsms.sql",
+                    "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames"},
+    "dsms_client": {"dsms.errors"},
+}  # fmt: skip
+
+# The protocol is the one part of the clients that others use; so it may use nothing of theirs.
+PROTOCOL = {"dsms_client.protocol", "dsms_client.columns", "dsms_client.frames"}
+ALLOWED |= {"dsms_client.protocol": {"dsms.errors"}, "dsms_client.columns": {"dsms.errors"},
+            "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"}}  # fmt: skip
+
+# Commands where client, server and engine meet in one process.
+MEETING = {
+    "dsms_client.commands.serve": {"dsms_server"},
+    "dsms_client.commands.embedded": {"dsms_server"},
+    "dsms_client.commands.warmup": {"dsms.warmup"},
+    "dsms_client.commands.doctor": {"dsms"},
+}
+HEAVY = ("pyspark", "uvloop", "numba", "duckdb", "aiohttp", "rich")
+NO_CLOCK = {"time", "asyncio", "socket", "selectors", "random"}  # time is an argument, sockets are the server's
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Module `source` imports `target` in this line; `typing`: for type checkers only."""
+
+    source: str
+    target: str
+    line: int
+    typing: bool
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line} imports {self.target}"
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for top in SOURCES:
+        for path in sorted(top.rglob("*.py")):
+            name = ".".join(path.relative_to(top.parent).with_suffix("").parts)
+            yield name.removesuffix(".__init__"), path
+
+
+def imports(module: str, text: str, package: bool = False) -> list[Import]:
+    """All imports of a module's source, relative ones resolved, `from dsms import x` read as dsms.x."""
+    tree = ast.parse(text)
+    typing = {id(inner) for node in ast.walk(tree) if _is_typing(node) for inner in ast.walk(node)}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            targets = list(_from(module, node, package))
+        else:
+            continue
+        found += [Import(module, target, node.lineno, id(node) in typing) for target in targets]
+    return found
+
+
+def _is_typing(node: ast.AST) -> bool:
+    if not isinstance(node, ast.If):
+        return False
+    test = node.test
+    return "TYPE_CHECKING" == (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", None))
+
+
+def _from(module: str, node: ast.ImportFrom, package: bool) -> Iterator[str]:
+    base = node.module or ""
+    if node.level:
+        parts = module.split(".")
+        parts = parts[: len(parts) - node.level + package]
+        base = ".".join([*parts, base] if base else parts)
+    for alias in node.names:
+        yield f"{base}.{alias.name}"
+
+
+def room(module: str, rooms: set[str]) -> str:
+    """The longest name in `rooms` that the module lies in: dsms.sql.binder.scope -> dsms.sql."""
+    parts = module.split(".")
+    for n in range(len(parts), 1, -1):
+        if ".".join(parts[:n]) in rooms:
+            return ".".join(parts[:n])
+    # `from dsms import Engine` names no room: it is the package itself
+    return parts[0]
+
+
+def own(module: str) -> bool:
+    return module.split(".")[0] in ("dsms", "dsms_server", "dsms_client")
+
+
+def judge(found: Import) -> str | None:
+    """What is wrong with an import, or None."""
+    rooms = set(ALLOWED)
+    here, there = room(found.source, rooms), room(found.target, rooms)
+    crosses = here.split(".")[0] != there.split(".")[0]
+    if here == there or (found.typing and not crosses):
+        return None
+    if there in ALLOWED[here] or (there in PROTOCOL and here == "dsms_client"):
+        return None
+    met = MEETING.get(found.source, set())
+    if there in met:
+        return None
+    return f"{found}: {here} may import {', '.join(sorted(ALLOWED[here] | met)) or 'nothing of ours'}"
+
+
+@cache
+def everything() -> list[Import]:
+    return [
+        found
+        for name, path in modules()
+        for found in imports(name, path.read_text(encoding="utf-8"), path.name == "__init__.py")
+    ]
+
+
+def test_imports_point_one_way():
+    found = [i for i in everything() if own(i.target)]
+    assert len(found) > 500
+    assert [complaint for i in found if (complaint := judge(i))] == []
+
+
+def test_every_room_has_a_rule():
+    """A new room must say where it stands, and a rule must be about something."""
+    here = {".".join(name.split(".")[:2]) if name.startswith("dsms.") else name.split(".")[0] for name, _ in modules()}
+    assert here | PROTOCOL == set(ALLOWED)
+    assert set(MEETING) <= {name for name, _ in modules()}
+
+
+def test_the_rules_have_no_circle():
+    order: list[str] = []
+    waiting = {name: rooms & set(ALLOWED) for name, rooms in ALLOWED.items()}
+    while ready := [name for name, rooms in waiting.items() if rooms <= set(order)]:
+        order += ready
+        waiting = {name: rooms for name, rooms in waiting.items() if name not in order}
+    assert not waiting
+
+
+def test_the_engine_reads_no_clock_and_opens_no_socket():
+    found = [i for i in everything() if i.source.split(".")[0] == "dsms" and i.target.split(".")[0] in NO_CLOCK]
+    assert [str(i) for i in found] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "wrong"),
+    [
+        ("dsms.plan.cost", "import dsms.operators.join", True),
+        ("dsms.plan.cost", "def f():\n    from dsms.operators import join", True),
+        ("dsms.plan.cost", "from ..operators import join", True),
+        ("dsms.plan.cost", "from . import text\nfrom dsms.sql import ast", False),
+        ("dsms.sql.ast", "from dsms import plan", True),
+        ("dsms.state.live", "if TYPE_CHECKING:\n    from dsms.engine import Engine", False),
+        ("dsms.state.live", "if TYPE_CHECKING:\n    from dsms_client.sync import Client", True),
+        ("dsms.engine", "from dsms_server.serve import run", True),
+        ("dsms_client.sync", "from dsms.engine import Engine", True),
+        ("dsms_client.sync", "from dsms import Engine", True),
+        ("dsms_client.protocol", "from dsms_client.sync import Client", True),
+        ("dsms_client.commands.serve", "from dsms_server import serve", False),
+        ("dsms_client.commands.shell", "from dsms_server import serve", True),
+        ("dsms_server.core", "from dsms.operators.join import kernels", True),
+        ("dsms_server.core", "from dsms_client.aio import AsyncClient", True),
+    ],
+)
+def test_a_wrong_import_is_seen(module, text, wrong):
+    assert any(judge(i) for i in imports(module, text) if own(i.target)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("module", "banned"),
+    [
+        ("dsms", HEAVY),
+        ("dsms_client", (*HEAVY, "pyarrow", "numpy")),
+        ("dsms.engine", ("pyspark", "uvloop", "duckdb", "aiohttp", "rich")),
+        ("dsms_client.cli", HEAVY),
+    ],
+)
+def test_import_stays_light(module, banned):
+    code = f"import sys, {module}; print([m for m in {banned!r} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.strip() == "[]"
