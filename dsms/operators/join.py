@@ -42,14 +42,14 @@ def _bucket(key, mask):
 
 
 @njit(cache=True, nogil=True)
-def chain(head, node, ok, slots):
+def chain(head, side, node, ok, slots):
     """Put slots on top of their chains; rows whose key is NULL (not ok) stay outside.  node[slot] = (key, link)."""
     mask = np.uint64(len(head) - 1)
     for slot in slots:
         if ok[slot]:
             b = _bucket(node[slot, 0], mask)
-            node[slot, 1] = head[b]
-            head[b] = slot
+            node[slot, 1] = head[b, side]
+            head[b, side] = slot
 
 
 @njit(cache=True, nogil=True)
@@ -69,7 +69,7 @@ def _reverse(a, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def join_fifo(a_node, a_ok, a_ts, a_exp, a_head, a_first, a_old, b_node, b_ok, b_ts, b_exp, b_head, b_first, b_old):
+def join_fifo(head, a_node, a_ok, a_ts, a_exp, a_first, a_old, b_node, b_ok, b_ts, b_exp, b_first, b_old):
     """Both sides' new rows (slots from a_first/b_first on) in one order of ts: probe the other side, then chain.
 
     Rows of both sides expire in slot order; none before slot a_old/b_old is alive.  So a chain, youngest first, is
@@ -78,7 +78,7 @@ def join_fifo(a_node, a_ok, a_ts, a_exp, a_head, a_first, a_old, b_node, b_ok, b
     cap = 2 * (len(a_ts) - a_first + len(b_ts) - b_first) + 64
     out_a, out_b, out_ts = np.empty(cap, np.int64), np.empty(cap, np.int64), np.empty(cap, np.int64)
     found = 0
-    a_mask, b_mask = np.uint64(len(a_head) - 1), np.uint64(len(b_head) - 1)
+    mask = np.uint64(len(head) - 1)
     i, j = a_first, b_first
     while i < len(a_ts) or j < len(b_ts):
         if j == len(b_ts) or (i < len(a_ts) and a_ts[i] <= b_ts[j]):
@@ -88,7 +88,8 @@ def join_fifo(a_node, a_ok, a_ts, a_exp, a_head, a_first, a_old, b_node, b_ok, b
             if a_ok[i]:
                 key = a_node[i, 0]
                 start = found
-                s = b_head[_bucket(key, b_mask)]
+                at = _bucket(key, mask)
+                s = head[at, 1]
                 while s >= b_old:
                     if b_node[s, 0] == key:
                         if found == len(out_a):
@@ -98,9 +99,8 @@ def join_fifo(a_node, a_ok, a_ts, a_exp, a_head, a_first, a_old, b_node, b_ok, b
                     s = b_node[s, 1]
                 if found > start + 1:
                     _reverse(out_b, start, found)
-                at = _bucket(key, a_mask)
-                a_node[i, 1] = a_head[at]
-                a_head[at] = i
+                a_node[i, 1] = head[at, 0]
+                head[at, 0] = i
             i += 1
         else:
             now = b_ts[j]
@@ -109,7 +109,8 @@ def join_fifo(a_node, a_ok, a_ts, a_exp, a_head, a_first, a_old, b_node, b_ok, b
             if b_ok[j]:
                 key = b_node[j, 0]
                 start = found
-                s = a_head[_bucket(key, a_mask)]
+                at = _bucket(key, mask)
+                s = head[at, 0]
                 while s >= a_old:
                     if a_node[s, 0] == key:
                         if found == len(out_a):
@@ -119,16 +120,15 @@ def join_fifo(a_node, a_ok, a_ts, a_exp, a_head, a_first, a_old, b_node, b_ok, b
                     s = a_node[s, 1]
                 if found > start + 1:
                     _reverse(out_a, start, found)
-                at = _bucket(key, b_mask)
-                b_node[j, 1] = b_head[at]
-                b_head[at] = j
+                b_node[j, 1] = head[at, 1]
+                head[at, 1] = j
             j += 1
     return out_a[:found], out_b[:found], out_ts[:found]
 
 
 @njit(cache=True, nogil=True)
-def join_signed(a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_head, a_alive,
-                b_at, b_sign, b_slot, b_node, b_ok, b_exp, b_head, b_alive):  # fmt: skip
+def join_signed(head, a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_alive,
+                b_at, b_sign, b_slot, b_node, b_ok, b_exp, b_alive):  # fmt: skip
     """As `join_fifo` for inputs of any pattern; rows in order of (instant, deletions first) over both sides.
 
     A deleted row takes back its results with partners still alive.  Answers also the sign of each result."""
@@ -136,7 +136,7 @@ def join_signed(a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_head, a_alive,
     out_a, out_b, out_ts, out_sign = (np.empty(cap, np.int64), np.empty(cap, np.int64),
                                       np.empty(cap, np.int64), np.empty(cap, np.int64))  # fmt: skip
     found = 0
-    a_mask, b_mask = np.uint64(len(a_head) - 1), np.uint64(len(b_head) - 1)
+    mask = np.uint64(len(head) - 1)
     i = j = 0
     while i < len(a_at) or j < len(b_at):
         left = j == len(b_at) or (
@@ -148,14 +148,14 @@ def join_signed(a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_head, a_alive,
             if row < 0:
                 continue
             key, ok = a_node[row, 0], a_ok[row]
-            s = b_head[_bucket(key, b_mask)] if ok else np.int64(-1)
+            s = head[_bucket(key, mask), 1] if ok else np.int64(-1)
         else:
             now, sign, row = b_at[j], b_sign[j], b_slot[j]
             j += 1
             if row < 0:
                 continue
             key, ok = b_node[row, 0], b_ok[row]
-            s = a_head[_bucket(key, a_mask)] if ok else np.int64(-1)
+            s = head[_bucket(key, mask), 0] if ok else np.int64(-1)
         start = found
         while s >= 0:
             if left:
@@ -178,14 +178,13 @@ def join_signed(a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_head, a_alive,
             else:
                 b_alive[row] = False
         elif ok:
+            at = _bucket(key, mask)
             if left:
-                at = _bucket(key, a_mask)
-                a_node[row, 1] = a_head[at]
-                a_head[at] = row
+                a_node[row, 1] = head[at, 0]
+                head[at, 0] = row
             else:
-                at = _bucket(key, b_mask)
-                b_node[row, 1] = b_head[at]
-                b_head[at] = row
+                b_node[row, 1] = head[at, 1]
+                head[at, 1] = row
     return out_a[:found], out_b[:found], out_ts[:found], out_sign[:found]
 
 
@@ -203,13 +202,11 @@ class Side:
     keys: Sequence[Keys]
     intern: Intern | None
     rows: LiveInput = field(init=False)
-    head: np.ndarray = field(init=False)
     purged: int = -(2**62)
 
     def __post_init__(self) -> None:
         self.rows = LiveInput(self.schema, self.width, self.state, self.strict)
         self.rows.store.extra.update(node=Vec2(), ok=Vec(np.bool_))
-        self.head = np.full(1024, -1, np.int64)
 
     @property
     def fifo(self) -> bool:
@@ -229,8 +226,6 @@ class Side:
         words, ok = self._words(born.cols, n)
         extra["node"].extend(words)
         extra["ok"].extend(ok)
-        if len(self.rows.store) > len(self.head):
-            self._rechain(2 * len(self.rows.store), first)
         return first, spoken
 
     def _words(self, cols: Sequence[pa.Array], n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -248,29 +243,28 @@ class Side:
         assert words is not None
         return words, ok
 
-    def _rechain(self, room: int, stop: int) -> None:
-        size = 1024
-        while size < room:
-            size *= 2
-        self.head = np.full(size, -1, np.int64)
+    def rechain(self, head: np.ndarray, side: int, stop: int) -> None:
+        """Chain the live rows below slot `stop` anew, in the column of this side."""
+        head[:, side] = -1
         extra = self.rows.store.extra
         live = np.flatnonzero(self.rows.store.alive.view[:stop])
-        chain(self.head, extra["node"].data, extra["ok"].data, live)
+        chain(head, side, extra["node"].data, extra["ok"].data, live)
 
-    def settle(self, upto: int) -> None:
-        """Drop what has expired, but not more often than every twentieth of a lifetime (lazy expiry, §3.6.1)."""
+    def settle(self, upto: int) -> bool:
+        """Drop what has expired, but not more often than every twentieth of a lifetime (lazy expiry, §3.6.1).
+
+        True if slots were renumbered: the chains must be made anew."""
         store = self.rows.store
         span = int(store.exp.view[0] - max(store.ts.view[0], 0)) if len(store) and store.exp.view[0] != FOREVER else 0
         if upto - self.purged < span // 20:
-            return
+            return False
         self.purged = upto
         due = self.rows.expiry.due(np.array([upto], np.int64))
         if len(due):
             store.bury(due)
             if self.rows.index is not None:
                 self.rows.index.remove([v.view for v in store.ids], due)
-        if self.rows.settle() is not None:
-            self._rechain(2 * len(store), len(store))
+        return self.rows.settle() is not None
 
 
 @dataclass(slots=True)
@@ -280,19 +274,32 @@ class JoinOp:
     left: Side
     right: Side
     residual: Callable[[Sequence[pa.Array], int], pa.BooleanArray] | None
+    head: np.ndarray = field(default_factory=lambda: np.full((1024, 2), -1, np.int64))  # youngest slot, by side
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         a, b = inputs
         first_a, slot_a = self.left.arrive(a)
         first_b, slot_b = self.right.arrive(b)
+        self._make_room(first_a, first_b)
         if self.left.fifo and self.right.fifo and not (self.left.strict or self.right.strict):
             out = self._arrivals(first_a, first_b)
         else:
             out = self._signed(a, slot_a, b, slot_b)
-        self.left.settle(upto)
-        self.right.settle(upto)
+        for k, side in enumerate((self.left, self.right)):
+            if side.settle(upto):
+                side.rechain(self.head, k, len(side.rows.store))
         self._purge()
         return out
+
+    def _make_room(self, first_a: int, first_b: int) -> None:
+        rows = max(len(self.left.rows.store), len(self.right.rows.store))
+        if rows > len(self.head):
+            size = len(self.head)
+            while size < 2 * rows:
+                size *= 2
+            self.head = np.full((size, 2), -1, np.int64)
+            self.left.rechain(self.head, 0, first_a)
+            self.right.rechain(self.head, 1, first_b)
 
     def _purge(self) -> None:
         intern = self.left.intern
@@ -308,9 +315,9 @@ class JoinOp:
         args: list[object] = []
         for side, first in ((self.left, first_a), (self.right, first_b)):
             store = side.rows.store
-            args += [store.extra["node"].view, store.extra["ok"].view, store.ts.view, store.exp.view, side.head, first,
-                     side.oldest]  # fmt: skip
-        a, b, ts = join_fifo(*args)
+            args += [store.extra["node"].view, store.extra["ok"].view, store.ts.view, store.exp.view]
+            args += [first, side.oldest]
+        a, b, ts = join_fifo(self.head, *args)
         return self._results(a, b, ts, None)
 
     def _signed(self, a: Batch, slot_a: np.ndarray, b: Batch, slot_b: np.ndarray) -> Batch:
@@ -318,8 +325,8 @@ class JoinOp:
         for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
             store = side.rows.store
             args += [rows.ts, rows.signs(), slots, store.extra["node"].view, store.extra["ok"].view, store.exp.view,
-                     side.head, store.alive.view]  # fmt: skip
-        i, j, ts, sign = join_signed(*args)
+                     store.alive.view]  # fmt: skip
+        i, j, ts, sign = join_signed(self.head, *args)
         for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
             side.rows.store.dead += int(np.count_nonzero((rows.signs() < 0) & (slots >= 0)))
         strict = self.left.strict or self.right.strict
@@ -339,7 +346,7 @@ class JoinOp:
         return self.left.rows.store.live + self.right.rows.store.live
 
     def nbytes(self) -> int:
-        return self.left.rows.nbytes + self.right.rows.nbytes + self.left.head.nbytes + self.right.head.nbytes
+        return self.left.rows.nbytes + self.right.rows.nbytes + int(self.head.nbytes)
 
     def next_due(self) -> int:
         return FOREVER
