@@ -11,7 +11,7 @@ from dsms.errors import InternalError, QueryError
 from dsms.operators.expressions import arithmetic, casts, compare, digests, logic, maths, patterns, strings, times
 from dsms.operators.expressions.arrays import NO
 from dsms.operators.expressions.errors import ErrorCounter
-from dsms.operators.expressions.node import Builder, Built, Evaluator, Node, bind, literal, reads_of
+from dsms.operators.expressions.node import Builder, Built, Evaluator, Kernel, Node, bind, literal, reads_of
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.types import Kind
 
@@ -108,7 +108,7 @@ def _folded(node: Node) -> Node:
     return literal(value[0].as_py(), node.type)
 
 
-def _checked(built: Built, call: Call):  # type: ignore[no-untyped-def]
+def _checked(built: Built, call: Call) -> Kernel:
     """The kernel; over a bare NULL type (which has no values) it is NULL without asking."""
     if call.type.kind is Kind.NULL and call.fn not in ("greatest", "least", "nullif"):
         return lambda errors, *args: pa.nulls(len(next(a for a in args if isinstance(a, pa.Array))))

@@ -6,7 +6,7 @@ a cast), the batch is done again, each argument only where the ones before it le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from dsms.operators.expressions.node import Builder, Built, Evaluator, Node, bin
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind
 
+Kleene = Callable[[list[Value]], pa.Array]  # Arrow's three-valued AND or OR
 _PATIENCE = 30  # batches that go the careful way at once after one that failed
 
 
@@ -54,7 +55,7 @@ def _connective(name: str, decided: bool) -> Builder:
     return build
 
 
-def _all(call, args: Sequence[Node]) -> Evaluator:  # type: ignore[no-untyped-def]
+def _all(call: Kleene, args: Sequence[Node]) -> Evaluator:
     if len(args) == 2:
         return bind(lambda errors, x, y: call([x, y]), args)
 
@@ -66,7 +67,7 @@ def _all(call, args: Sequence[Node]) -> Evaluator:  # type: ignore[no-untyped-de
     return bind(kernel, args)
 
 
-def _in_turn(call, args: Sequence[Node], decided: bool) -> Evaluator:  # type: ignore[no-untyped-def]
+def _in_turn(call: Kleene, args: Sequence[Node], decided: bool) -> Evaluator:
     first, rest = args[0].run, args[1:]
     flip = pa.scalar(decided)
 

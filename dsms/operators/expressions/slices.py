@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from dsms.errors import UsageError
 from dsms.operators.expressions.arrays import buffer_of
 
 _HUGE = 2**31 - 1
@@ -63,7 +64,7 @@ def gather(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, valid: np.nda
     bounds = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=bounds[1:])
     if bounds[-1] > _HUGE:
-        raise OverflowError("a column of text in one batch holds 2 GiB at most")
+        raise UsageError("DS615", "a column of text in one batch holds 2 GiB at most", hint="send smaller batches")
     index = np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], sizes)
     buffers = [buffer_of(valid), pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data[index])]
     return pa.Array.from_buffers(pa.string(), len(sizes), buffers)

@@ -27,17 +27,14 @@ from dsms.sql.functions.times import EXTRACT_FIELDS, TIMES
 from dsms.sql.types import Kind, Type
 
 __all__ = [
-    "AGGREGATES", "EXTRACT_FIELDS", "FUNCTIONS", "Aggregate", "Function", "FunctionError", "Resolved", "ResolvedAgg",
+    "AGGREGATES", "EXTRACT_FIELDS", "FUNCTIONS", "GROUPS", "Aggregate", "Function", "FunctionError", "Resolved", "ResolvedAgg",
     "aggregate", "aggregate_names", "aggregate_params", "call", "cast", "castable", "check_constants", "common_of",
     "common_type", "function", "is_aggregate", "is_scalar", "resolve", "resolve_aggregate", "scalar_names",
 ]  # fmt: skip
 
 
-def _grouped() -> dict[str, tuple[Function, ...]]:
-    return {"operators": OPERATORS, "numbers": NUMBERS, "text": TEXT, "times": TIMES}
-
-
-FUNCTIONS: dict[str, Function] = {f.name: f for group in _grouped().values() for f in group}
+GROUPS = {"operators": OPERATORS, "numbers": NUMBERS, "text": TEXT, "times": TIMES}
+FUNCTIONS: dict[str, Function] = {f.name: f for group in GROUPS.values() for f in group}
 _BY_NAME = {n: f for f in FUNCTIONS.values() for n in (f.name, *f.aliases)}
 # operators that only their signs write: CAST and CASE have syntax of their own, `AND(a, b)` is no SQL
 SYNTAX_ONLY = frozenset((

@@ -65,7 +65,6 @@ class Function:
     aliases: tuple[str, ...] = ()
     nulls: str = "NULL if an argument is NULL"
     constants: dict[int, str] = field(default_factory=dict)
-    group: str = ""
 
     def signatures(self) -> tuple[str, ...]:
         """`name(types) -> type`, one text per overload."""
