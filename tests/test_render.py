@@ -9,6 +9,10 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 from dsms.errors import QueryError
+from dsms.plan.chooser import Chooser, with_kind
+from dsms.plan.optimize import optimize
+from dsms.plan.options import PlanOptions
+from dsms.plan.statistics import Statistics
 from dsms.sql import ast
 from dsms.sql.binder import bind_query
 from dsms.sql.catalog import Catalog
@@ -105,6 +109,21 @@ def test_any_query_comes_back(data: st.DataObject) -> None:
 
 
 # ---------------------------------------------------------------- after rewrites
+
+
+@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_optimized_plan_is_text_too(data: st.DataObject) -> None:
+    """Equal plans mostly, but a condition may find another place: the columns and their types must be the same."""
+    draws = Draws(data.draw)
+    declared_world = world(draws)
+    catalog = declared(declared_world.ddl())
+    sql = Queries(draws, declared_world).query()
+    note(sql)
+    plan, _ = optimize(with_kind(bound(sql, catalog)), Chooser(Statistics(), PlanOptions()))
+    note(to_sql(plan))
+    again = rebound(plan, catalog)
+    assert [(f.name, f.type) for f in again.schema] == [(f.name, f.type) for f in plan.schema]
 
 
 def pushed_below_window(node: Node) -> Node:

@@ -87,6 +87,7 @@ class _Block:
     where: list[ast.Expr] = field(default_factory=list)
     group_by: tuple[ast.Expr, ...] = ()
     having: ast.Expr | None = None
+    grouped: bool = False
     distinct: bool = False
     body: ast.SetOp | None = None
     append: bool = False  # say Istream: appended, though no window says INTERNAL
@@ -189,8 +190,14 @@ class _Renderer:
 
     def _upto(self, node: Node, stage: Stage) -> _Block:
         """The node's block if it has come no further than `stage`, else a block over it as a subquery."""
-        block = self.block(node)
+        block = self._opened(node)
         return block if block.stage <= stage else self._subquery(node, block)
+
+    def _opened(self, node: Node) -> _Block:
+        """The node's block, taken for a FROM with WHERE if its windows are INTERNAL and it has only these so far."""
+        block = self.block(node)
+        flat = self._internal and _has_internal(node) and block.from_ is not None and not block.grouped
+        return replace(block, stage=Stage.WHERE) if flat and block.stage <= Stage.PROJECT else block
 
     def _leaf(self, node: StreamScan | TableScan | Window) -> _Block:
         match node:
@@ -218,7 +225,8 @@ class _Renderer:
         if block.stage == Stage.GROUP:
             return replace(block, having=unbind(node.predicate, block.items), stage=Stage.HAVING)
         parts = conjuncts(node.predicate)
-        if not self._flat(node) and not all(block.leaf_of(columns(p)) for p in parts):
+        inner = self._internal and _has_internal(node)
+        if not inner and not all(block.leaf_of(columns(p)) for p in parts):
             block = self._subquery(node.child, block)  # else the binder would make it a condition of the join
         where = [*block.where, *(unbind(p, block.items) for p in parts)]
         return replace(block, where=where, stage=Stage.WHERE)
@@ -227,7 +235,7 @@ class _Renderer:
         block = self._upto(node.child, Stage.TESTS)
         keys = tuple(_not_a_position(unbind(k, block.items)) for k in node.keys)
         aggs = [unbind_aggregate(a, block.items) for a in node.aggs]
-        return replace(block, items=[*keys, *aggs], group_by=keys, stage=Stage.GROUP)
+        return replace(block, items=[*keys, *aggs], group_by=keys, grouped=True, stage=Stage.GROUP)
 
     # ------------------------------------------------------------ joins
 
@@ -250,17 +258,13 @@ class _Renderer:
 
     def _side(self, node: Node, first: bool) -> _Block:
         """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all are flattened."""
-        block = self.block(node)
-        if self._flat(node) and block.stage in (Stage.FROM, Stage.WHERE, Stage.PROJECT) and block.from_ is not None:
+        block = self._opened(node)
+        if self._internal and _has_internal(node) and block.stage <= Stage.WHERE:
             return block
         single = not isinstance(block.from_, ast.Join)
         if block.stage == Stage.FROM and block.from_ is not None and (first or single):
             return block
         return self._subquery(node, block)
-
-    def _flat(self, node: Node) -> bool:
-        """Must the node stay in this block, since its windows are INTERNAL?"""
-        return self._internal and _has_internal(node)
 
     def _semi_join(self, node: SemiJoin) -> _Block:
         left = self._upto(node.left, Stage.TESTS)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from dsms.sql import ast
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.logical import WindowSpec
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import Kind, Type, decimal
 
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _COMPARE = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -70,9 +70,16 @@ def literal(lit: Lit) -> ast.Expr:
             return ast.IntervalLit(duration(value))  # type: ignore[arg-type]
         case Kind.DECIMAL:
             assert isinstance(value, Decimal)
-            return ast.Cast(ast.DecimalLit(f"{value:f}"), type_name(type_))
+            written = ast.DecimalLit(f"{value:f}")
+            return written if digits(written.text) == type_ else ast.Cast(written, type_name(type_))
         case _:
             return _LITERALS[type_.kind](value)
+
+
+def digits(text: str) -> Type:
+    """The type of a DECIMAL constant: as many digits as are written."""
+    whole, _, fraction = text.lstrip("-").partition(".")
+    return decimal(max(len(whole.lstrip("0")) + len(fraction), 1), len(fraction))
 
 
 _LITERALS: dict[Kind, type] = {
@@ -138,7 +145,7 @@ def _special(call: Call, args: tuple[ast.Expr, ...]) -> ast.Expr:
             return ast.Case(whens, None, args[-1])
         case "concat" if len(args) == 2:
             return ast.Binary("||", *args)
-    return ast.FuncCall(ast.Ident(call.fn), args)
+    return ast.FuncCall(ast.Ident(call.fn.upper()), args)
 
 
 # ---------------------------------------------------------------- windows

@@ -14,7 +14,8 @@ from dsms.sql.binder.typenames import type_of
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.functions import FunctionError
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Type, decimal
+from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP
+from dsms.sql.unbind import digits
 
 _LATER = ("approx_", "frequent")  # aggregates over synopses
 
@@ -80,7 +81,7 @@ def literal(node: ast.Expr) -> Lit:
         case ast.FloatLit(value=value):
             return Lit(value, FLOAT)
         case ast.DecimalLit(text=text):
-            return Lit(Decimal(text), _digits(text))
+            return Lit(Decimal(text), digits(text))
         case ast.StringLit(value=value):
             return Lit(value, STRING)
         case ast.BytesLit(value=value):
@@ -94,11 +95,6 @@ def literal(node: ast.Expr) -> Lit:
         case ast.NullLit():
             return Lit(None, NULL)
     raise AssertionError(node)
-
-
-def _digits(text: str) -> Type:
-    whole, _, fraction = text.lstrip("-").partition(".")
-    return decimal(max(len(whole.lstrip("0")) + len(fraction), 1), len(fraction))
 
 
 # ---------------------------------------------------------------- conditions
