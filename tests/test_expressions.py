@@ -271,6 +271,23 @@ def test_branches_not_taken_do_not_fail(expr: Expr, want: list[object], errors: 
     assert every_way(expr, [INT], [(0,), (5,), (None,)]) == (want, errors)
 
 
+@pytest.mark.parametrize(("expr", "want", "errors"), LAZY)
+def test_one_evaluator_over_many_batches(expr: Expr, want: list[object], errors: int) -> None:
+    """A batch that failed makes the next ones careful; that must show in nothing, nor stop what should go on."""
+    run, good, bad = compile_expr(expr), pa.array([5, None]), pa.array([0, 5, None])
+    counter = ErrorCounter()
+    for _ in range(40):
+        assert run([good], 2, counter).to_pylist() == want[1:]
+        assert run([bad], 3, counter).to_pylist() == want
+    assert counter.count == 40 * errors
+    stopping = ErrorCounter("stop")
+    if errors:
+        with pytest.raises(QueryError, match="division by zero"):
+            run([bad], 3, stopping)
+    else:
+        assert run([bad], 3, stopping).to_pylist() == want
+
+
 def test_a_failing_row_counts_or_stops() -> None:
     rows = pa.array([0, 1, 0, None])
     errors = ErrorCounter()

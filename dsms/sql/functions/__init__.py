@@ -27,7 +27,8 @@ from dsms.sql.functions.times import EXTRACT_FIELDS, TIMES
 from dsms.sql.types import Kind, Type
 
 __all__ = [
-    "AGGREGATES", "EXTRACT_FIELDS", "FUNCTIONS", "GROUPS", "Aggregate", "Function", "FunctionError", "Resolved", "ResolvedAgg",
+    "AGGREGATES", "EXTRACT_FIELDS", "FUNCTIONS", "GROUPS", "Aggregate", "Function", "FunctionError", "Resolved",
+    "ResolvedAgg",
     "aggregate", "aggregate_names", "aggregate_params", "call", "cast", "castable", "check_constants", "common_of",
     "common_type", "function", "is_aggregate", "is_scalar", "resolve", "resolve_aggregate", "scalar_names",
 ]  # fmt: skip
