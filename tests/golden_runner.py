@@ -7,14 +7,24 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from tests.stories import text
+from dsms.api import Rows
+from dsms.errors import DsmsError
+from dsms.sql.types import Kind, Type, decimal
+from tests.oracle import Oracle
+from tests.oracle.values import canons
+from tests.stories import cells, text
+from tests.stories.compare import complaint, same_lines
 from tests.stories.declared import Declared
 from tests.stories.judge import expected, take_in
-from tests.stories.model import Line, Story
+from tests.stories.model import Line, Section, Story
+from tests.stories.play import Way, all_ways, play, rows_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -42,25 +52,114 @@ def judged(story: Story, declared: Declared) -> dict[str, list[Line]]:
     return {name: expected(output, given) for name, output in declared.queries.items()}
 
 
+def verify(path: Path, ways: Sequence[Way] | None = None) -> list[str]:
+    """What is wrong with the file, or with the engine: every way to run it, and the oracle, must say what it says."""
+    story, declared = load(path)
+    silent = [name for name in declared.queries if not any(s.name == name for s in story.of("pushes"))]
+    wrong = [f"no `pushes {name}` says what {name} pushes" for name in silent]
+    for name, lines in judged(story, declared).items():
+        want = told(story, name)
+        if not same_lines(want, lines):
+            wrong.append(complaint(story, declared, name, want, lines, "the oracle"))
+    for way in ways or all_ways():
+        wrong += _played(story, declared, way)
+    return wrong
+
+
+def _played(story: Story, declared: Declared, way: Way) -> list[str]:
+    played = play(story, declared, way)
+    wrong = []
+    for section, said in played.sections:
+        if section.kind == "pushes":
+            if not same_lines(section.lines, said):
+                wrong.append(complaint(story, declared, section.name, section.lines, said, f"the engine ({way})"))
+        elif (problem := unlike(section, said)) is not None:
+            wrong.append(f"{way}: {section.body}\n{problem}")
+    for name, rows in played.snapshots.items():
+        wrong += _snapshot(story, declared, name, rows, way)
+    return wrong
+
+
+def _snapshot(story: Story, declared: Declared, name: str, rows: list[tuple], way: Way) -> list[str]:
+    """A view's snapshot at the end is what was inserted and not deleted."""
+    lines = told(story, name)
+    if Oracle(declared.queries[name], {}, {}).kind != "rstream" or any(line.sign == "!" for line in lines):
+        return []
+    left = Counter(canons(line.values) for line in lines if line.sign == "+")
+    left.subtract(canons(line.values) for line in lines if line.sign == "-")
+    got = Counter(canons(row) for row in rows)
+    return [] if +left == got else [f"{way}: the snapshot of {name} is {rows}, the pushes leave {dict(+left)}"]
+
+
+def unlike(section: Section, said: Any) -> str | None:
+    """How a `rows`, `fails` or `explain` section differs from what the engine said; None if it does not."""
+    match section.kind, said:
+        case "fails", DsmsError():
+            return None if section.text and section.text in str(said) else f"the message is: {said}"
+        case _, DsmsError():
+            return f"it failed: {said}"
+        case "fails", _:
+            return "it did not fail"
+        case "rows", Rows():
+            types = [type_named(t) for t in said.types]
+            got = [cells.shown_row(row, types) for row in rows_of(said.data)]
+            ordered = "order by" in section.body.lower()
+            want = section.text.splitlines()
+            alike = got == want if ordered else sorted(got) == sorted(want)
+            return None if alike else "it answered:\n" + "\n".join(got)
+        case _:
+            got = [row[0] for row in rows_of(said.data)]
+            return None if "\n".join(got) == section.text else "it answered:\n" + "\n".join(got)
+
+
+def type_named(name: str) -> Type:
+    """The type of a printed name."""
+    digits = re.findall(r"\d+", name)
+    return decimal(int(digits[0]), int(digits[1])) if digits else Type(Kind(name))
+
+
 def write(path: Path) -> None:
-    """Fill in what is expected."""
+    """Fill in what is expected: by the oracle where it can play the story, else by the engine."""
     story, declared = load(path)
     answers = judged(story, declared)
-    for section in story.of("pushes"):
-        if section.name in answers:
-            section.lines = answers[section.name]
+    played = play(story, declared, Way())
+    for section, said in played.sections:
+        if section.kind == "pushes":
+            section.lines = said
+        elif section.kind == "fails":
+            section.text = section.text or (said.message if isinstance(said, DsmsError) else "it did not fail")
+        else:
+            section.text = "\n".join(_texts(section, said))
+    for name, lines in answers.items():
+        sections = [s for s in story.of("pushes") if s.name == name]
+        if len(sections) == 1:
+            sections[0].lines = lines
     path.write_text(text.render(story, declared), encoding="utf-8")
 
 
+def _texts(section: Section, said: Any) -> list[str]:
+    if not isinstance(said, Rows):
+        return [f"it failed: {said}"]
+    types = [type_named(t) for t in said.types]
+    rows = rows_of(said.data)
+    return [cells.shown_row(r, types) for r in rows] if section.kind == "rows" else [r[0] for r in rows]
+
+
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.golden_runner", description=__doc__)
-    parser.add_argument("files", nargs="*", type=Path)
+    parser = argparse.ArgumentParser(prog="python -m tests.golden_runner")
+    parser.add_argument("files", nargs="*", type=Path, help="golden files; all of them if none is named")
     parser.add_argument("--write", action="store_true", help="fill in what is expected")
     chosen = parser.parse_args(argv)
+    bad = 0
     for path in chosen.files or files():
         if chosen.write:
             write(path)
-    return 0
+            continue
+        problems = verify(path)
+        bad += bool(problems)
+        print(f"{'FAIL' if problems else 'ok  '} {path}")
+        print("".join(f"{problems[0]}\n") if problems else "", end="")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

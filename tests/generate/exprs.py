@@ -46,7 +46,7 @@ def leaf(d: Draws, scope: Scope, type_: Type) -> str:
 
 def scalar(d: Draws, scope: Scope, type_: Type, depth: int = 1) -> str:
     """An expression of the type; plain columns mostly."""
-    if depth <= 0 or d.chance(60):
+    if depth <= 0 or d.chance(70):
         return leaf(d, scope, type_)
     return d.pick(_FORMS[type_])(d, lambda t: scalar(d, scope, t, depth - 1))
 

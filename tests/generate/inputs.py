@@ -9,7 +9,7 @@ from tests.generate.world import SECOND, Source, World, row, value
 from tests.stories.cells import shown, sql_instant
 from tests.stories.model import Arrival, Beat, Event, Statement
 
-STEPS = (0, 1, 1, 2, 0, 4, 9)  # seconds between rows: ties, gaps
+STEPS = (0, 1, 1, 2, 0, 3, 1, 9)  # seconds between rows: ties, gaps
 LITTLE = 250_000  # instants off the full second
 
 
@@ -30,7 +30,7 @@ class Given:
     events: list[Event]
 
 
-def given(d: Draws, world: World, most: int = 14) -> Given:
+def given(d: Draws, world: World, most: int = 20) -> Given:
     """Rows of all streams in time order, heartbeats between them, and changes of tables as the clock goes."""
     now = 0
     out: list[Event] = []

@@ -146,9 +146,9 @@ class Queries:
 
     def where(self, found: From, mode: Mode, depth: int) -> str:
         parts = list(found.where)
-        if self.d.chance(35):
+        if self.d.chance(20):
             parts.append(condition(self.d, found.scope))
-        if self.d.chance(22):
+        if self.d.chance(18):
             parts.append(self.test(found.scope, mode, depth))
             found.ordered = False
         return f" WHERE {' AND '.join(parts)}" if parts else ""

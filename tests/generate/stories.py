@@ -32,7 +32,7 @@ def story_of(declared: World, sql: str, came: Given, events: list[Event] | None 
 
 
 @st.composite
-def stories(draw: Any, most_rows: int = 14) -> Story:
+def stories(draw: Any, most_rows: int = 20) -> Story:
     """A random query over a random world with random input."""
     d = Draws(draw)
     declared = world(d)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dsms.api import Push, Rows, Subscription
+from dsms.api import Push, Subscription
 from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.settings import Settings
@@ -174,7 +174,7 @@ def taken(reader: Subscription, seq: int) -> Iterator[Line]:
     for push in reader.take():
         match push:
             case Push(kind="end"):
-                yield Line(push.at, "!", (push.code or "dropped",))
+                yield Line(None, "!", (push.code or "dropped",))
             case Push(kind="insert" | "delete"):
                 assert push.seq == seq, f"gap in seq: {push.seq} after {seq} rows"
                 assert push.data is not None
@@ -191,7 +191,6 @@ def snapshot(reader: Subscription) -> list[tuple]:
 
 def _said(engine: Engine, section: Section) -> Any:
     try:
-        result = engine.execute(_expanded(section.body))[-1]
+        return engine.execute(_expanded(section.body))[-1]
     except DsmsError as error:
         return error
-    return rows_of(result.data) if isinstance(result, Rows) else result

@@ -114,9 +114,10 @@ def lines(source: Iterable[str], types: list[Type]) -> list[Line]:
     for text in source:
         words = cells.words(cells.without_comment(text))
         if words:
-            at = None if words[0] == "-" and words[1] == "!" else cells.instant(words[0])
-            sign, rest = words[1], words[2:]
-            out.append(Line(at, sign, tuple(rest) if sign == "!" else cells.row(rest, types)))
+            if words[0] == "!":
+                out.append(Line(None, "!", tuple(words[1:])))
+            else:
+                out.append(Line(cells.instant(words[0]), words[1], cells.row(words[2:], types)))
     return out
 
 
@@ -139,7 +140,7 @@ def shown_event(event: Event, declared: Declared) -> str:
 
 def shown_line(line: Line, types: list[Type]) -> str:
     if line.sign == "!":
-        return f"{cells.shown_instant(line.at)} ! {' '.join(map(str, line.values))}"
+        return f"! {' '.join(map(str, line.values))}"
     return f"{cells.shown_instant(line.at)} {line.sign} {cells.shown_row(line.values, types)}".rstrip()
 
 
