@@ -129,7 +129,7 @@ RULES = [
     ("DS212", "INSERT INTO limits (sym, ^sym) VALUES ('a', 'b')", "named twice", None),
     ("DS212", "UPDATE limits SET top = 1, ^top = 2", "set twice", None),
     ("DS214", "CREATE QUERY q AS SELECT 1 WITH (^stragety = upa)", "unknown option", "did you mean strategy?"),
-    ("DS214", "CREATE STREAM z (a INT) WITH (^strategy = upa)", "unknown option", "options of a stream"),
+    ("DS214", "CREATE STREAM z (a INT) WITH (^strategy = upa)", "unknown option", "a stream takes no options"),
     ("DS215", "CREATE QUERY q AS SELECT 1 WITH (^strategy = fast)", "upa or direct or nt", "'fast'"),
     ("DS215", "SELECT 1 WITH (^partitions = 0)", "at least 1", "0"),
     ("DS223", "CREATE STREAM z (a STRING) TIMESTAMP BY ^a", "needs a TIMESTAMP or INT column", None),

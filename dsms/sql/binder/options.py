@@ -12,7 +12,7 @@ from dsms.sql.codes import error, suggest
 
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
-    """`on`: stream, table, query.  `type`: word (one of `choices`), int (>= `least`), float, bool or duration (µs)."""
+    """`on`: stream, table, query.  `type`: word (one of `choices`), int (>= `least`) or bool."""
 
     on: tuple[str, ...]
     type: str
@@ -32,20 +32,18 @@ OPTIONS: dict[str, OptionSpec] = {
         ("query",), "word", "the form of DISTINCT", ("auto", "input-storing", "delta-star", "counting")
     ),
     "result_log": OptionSpec(("query",), "int", "result rows kept for subscribers that resume", least=0),
-    "max_groups": OptionSpec(("query",), "int", "groups or partitions kept before the query stops", least=1),
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
-    "description": OptionSpec(("stream", "table", "query"), "text", "shown by DESCRIBE"),
 }
 
 
 def check_options(options: Sequence[ast.Option], on: str) -> tuple[tuple[str, Option], ...]:
-    """The options by their known names with checked values (durations in µs); DS214, DS215.  `on`: stream, ..."""
+    """The options by their known names with checked values; DS214, DS215.  `on`: stream, ..."""
     known = [name for name, spec in OPTIONS.items() if on in spec.on]
     out: dict[str, Option] = {}
     for option in options:
         name = option.name.text.casefold()
         if name not in known:
-            hint = suggest(name, known, f"options of a {on}")
+            hint = suggest(name, known, f"options of a {on}") or f"a {on} takes no options"
             raise error("DS214", f"unknown option `{option.name.text}`", option.name, hint)
         out[name] = _value(name, OPTIONS[name], option)
     return tuple(out.items())
@@ -62,14 +60,10 @@ def _value(name: str, spec: OptionSpec, option: ast.Option) -> Option:
             if isinstance(value, int) and not isinstance(value, bool) and value >= spec.least:
                 return value
             expected = f"a whole number, at least {spec.least}"
-        case "bool":
+        case _:
             if isinstance(value, bool):
                 return value
             expected = "TRUE or FALSE"
-        case _:
-            if isinstance(value, str):
-                return value
-            expected = "a text"
     raise error("DS215", f"option {name} ({spec.meaning}) expects {expected}", option, f"got {_shown(value)}")
 
 
