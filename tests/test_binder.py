@@ -187,7 +187,7 @@ def test_create_stream() -> None:
     catalog = declared("CREATE STREAM late (a INT, ms INT)")
     statement = parse_one(
         "CREATE STREAM s (a INT NOT NULL, ms INT) TIMESTAMP BY MS UNIT ms SLACK 5 s LATE INTO late MAX FUTURE 1 h "
-        "IDLE TIMEOUT 30 s SUBWINDOW 1 s RETAIN 1 DAY ARCHIVE FOR 30 DAYS CLUSTER BY A"
+        "IDLE TIMEOUT 30 s SUBWINDOW 1 s RETAIN 1 DAY ARCHIVE FOR 30 DAYS CLUSTER BY A WITH (description = 'x y')"
     )
     assert isinstance(statement, ast.CreateStream)
     stream = bind_create_stream(statement, catalog, "text")
@@ -195,7 +195,7 @@ def test_create_stream() -> None:
     assert (stream.timestamp, stream.unit, stream.slack, stream.late_into) == (1, "ms", 5_000_000, "late")
     assert (stream.max_future, stream.idle_timeout, stream.subwindow) == (3_600_000_000, 30_000_000, 1_000_000)
     assert (stream.retain, stream.archive, stream.archive_for) == (86_400_000_000, True, 30 * 86_400_000_000)
-    assert (stream.archive_cluster, stream.options, stream.sql) == ("a", (), "text")
+    assert (stream.archive_cluster, stream.options, stream.sql) == ("a", (("description", "x y"),), "text")
 
 
 def test_create_table() -> None:

@@ -12,7 +12,7 @@ from dsms.sql.codes import error, suggest
 
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
-    """`on`: stream, table, query.  `type`: word (one of `choices`), int (>= `least`) or bool."""
+    """`on`: stream, table, query.  `type`: word (one of `choices`), int (>= `least`), bool or text."""
 
     on: tuple[str, ...]
     type: str
@@ -32,6 +32,7 @@ OPTIONS: dict[str, OptionSpec] = {
         ("query",), "word", "the form of DISTINCT", ("auto", "input-storing", "delta-star", "counting")
     ),
     "result_log": OptionSpec(("query",), "int", "result rows kept for subscribers that resume", least=0),
+    "description": OptionSpec(("stream", "query"), "text", "kept with the definition"),
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
 }
 
@@ -60,10 +61,14 @@ def _value(name: str, spec: OptionSpec, option: ast.Option) -> Option:
             if isinstance(value, int) and not isinstance(value, bool) and value >= spec.least:
                 return value
             expected = f"a whole number, at least {spec.least}"
-        case _:
+        case "bool":
             if isinstance(value, bool):
                 return value
             expected = "TRUE or FALSE"
+        case _:
+            if isinstance(value, str):
+                return value
+            expected = "a text"
     raise error("DS215", f"option {name} ({spec.meaning}) expects {expected}", option, f"got {_shown(value)}")
 
 
