@@ -20,7 +20,6 @@ from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscript
 from dsms.commands import change, define, explain, select, show
 from dsms.errors import DsmsError, QueryError, UsageError
 from dsms.intake.convert import Converted, to_batch
-from dsms.plan.statistics import Statistics
 from dsms.running.query import RunningQuery
 from dsms.running.world import World
 from dsms.settings import Settings
@@ -102,10 +101,6 @@ class Engine:
         """Write to the catalog file, if there is one."""
         if self._store is not None:
             write(self._store)
-
-    def statistics(self) -> Statistics:
-        """Measured figures for the planner."""
-        return Statistics(rows={t.definition.name: float(len(t)) for t in self.world.tables.values()})
 
     # -- rows and time ------------------------------------------------------------------------------------------------
 

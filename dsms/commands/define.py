@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from dsms.api import Done
 from dsms.commands.explain import plan_query
 from dsms.errors import QueryError, UsageError
-from dsms.intake.stream import StreamInput
 from dsms.plan.planner import notes
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -30,9 +29,7 @@ def create_stream(engine: Engine, statement: ast.CreateStream, sql: str) -> Done
     if definition.archive:
         raise QueryError("DS390", "the archive is not available yet", statement.pos.line, statement.pos.column,
                          "declare the stream without ARCHIVE")  # fmt: skip
-    world.catalog.streams[key] = definition
-    world.inputs[key] = StreamInput(definition)
-    world.clocks.add(key, world.inputs[key])
+    world.declare(definition)
     engine.store(lambda s: s.add_stream(definition))
     return Done(f"stream {definition.name} created")
 
@@ -119,9 +116,7 @@ def drop(engine: Engine, statement: ast.Drop) -> Done:
 def _remove(engine: Engine, key: str, kind: str) -> None:
     world = engine.world
     if kind == "stream":
-        del world.catalog.streams[key], world.inputs[key]
-        world.retained.pop(key, None)
-        world.clocks.remove(key)
+        world.remove(key)
     else:
         del world.catalog.tables[key], world.tables[key]
 

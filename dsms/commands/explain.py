@@ -30,7 +30,7 @@ def plan_query(engine: Engine, bound: lp.Output, options: Iterable[tuple[str, Op
     chosen = PlanOptions.of(options)
     if not engine.world.settings.optimize:
         chosen = replace(chosen, optimize=False)
-    return plan(bound, engine.statistics(), chosen)
+    return plan(bound, engine.world.statistics(), chosen)
 
 
 def explain_statement(engine: Engine, statement: ast.Explain) -> Rows:

@@ -13,13 +13,15 @@ from dsms.intake.clock import Clocks
 from dsms.intake.stream import Released, StreamInput
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.physical import Phys
+from dsms.plan.statistics import Statistics
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
+from dsms.running.measure import StreamFigures, statistics
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.sink import Sink
 from dsms.settings import Settings
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, Option, QueryDef
+from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
 from dsms.tables.versioned import VersionedTable
@@ -63,6 +65,25 @@ class World:
     queries: dict[str, RunningQuery] = field(default_factory=dict)
     retained: dict[str, deque[Batch]] = field(default_factory=dict)
     clocks: Clocks = field(default_factory=Clocks)
+    figures: dict[str, StreamFigures] = field(default_factory=dict)
+
+    def declare(self, definition: StreamDef) -> None:
+        """A new stream."""
+        key = Catalog.key(definition.name)
+        self.catalog.streams[key] = definition
+        self.inputs[key] = StreamInput(definition)
+        self.figures[key] = StreamFigures(definition)
+        self.clocks.add(key, self.inputs[key])
+
+    def remove(self, key: str) -> None:
+        """The stream is dropped; no query reads it."""
+        del self.catalog.streams[key], self.inputs[key], self.figures[key]
+        self.retained.pop(key, None)
+        self.clocks.remove(key)
+
+    def statistics(self) -> Statistics:
+        """Measured figures for the planner."""
+        return statistics(self.figures.values(), {t.definition.name: float(len(t)) for t in self.tables.values()})
 
     def prepare(self, definition: QueryDef, phys: Phys) -> RunningQuery:
         """A query over the declared streams and tables, not yet fed."""
@@ -104,6 +125,8 @@ class World:
         self.run(None, cancel)
 
     def _deliver(self, stream: str, released: Released) -> None:
+        for batch in released.complete:
+            self.figures[stream].see(batch)
         for query in self.queries.values():
             if query.failure is None:
                 for source in query.sources_of(stream):
