@@ -111,15 +111,16 @@ class Engine:
         `client` and `seq`: a frame with a `seq` not above the client's last one on this stream is a repeat and changes
         nothing.  Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole)."""
         key = self._stream(stream)
-        if client is not None and seq is not None:
-            if seq <= self._applied.get((client, key), -1):
-                return IngestReport(0, repeated=True)
-            self._applied[client, key] = seq
+        numbered = (client, key) if client is not None and seq is not None else None
+        if numbered is not None and seq <= self._applied.get(numbered, -1):  # type: ignore[operator]
+            return IngestReport(0, repeated=True)
         entry = self.world.inputs[key]
         stream_def = entry.definition
         converted = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, stream_def.name)
         entry.count_refused(converted.refusals)
         taken = entry.accept(converted.columns, self.now, converted.kept)
+        if numbered is not None and seq is not None:
+            self._applied[numbered] = seq
         if taken.accepted:
             self.world.clocks.active(key)
         if taken.late_columns is not None and entry.definition.late_into is not None:

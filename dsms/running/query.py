@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dsms.api import Cancel, Chunk, Column, Push, Subscription, shown_instant
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.operators.base import Stateless
 from dsms.operators.build import Through
 from dsms.operators.expressions import ErrorCounter
@@ -74,6 +75,10 @@ class RunningQuery:
                 self._check_state()
         except DsmsError as error:
             self.fail(error)
+        except Exception as bug:
+            where = traceback.extract_tb(bug.__traceback__)[-1]
+            message = f"query {self.name} met a bug of ours at instant {upto}: {bug!r} in {where.name}, {where.lineno}"
+            self.fail(InternalError("DS900", message, hint="please report this with the query and its input"))
 
     def _check_state(self) -> None:
         used = self.nbytes()

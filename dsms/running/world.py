@@ -159,10 +159,11 @@ class World:
         return clock
 
     def forget(self) -> None:
-        """Let tables drop versions that every clock has passed."""
+        """Let tables drop versions that no clock can ask for again, not even that of a query still to come."""
+        streams = [s.completed for s in self.inputs.values() if not s.ended]
         for key, table in self.tables.items():
-            clocks = [q.clock for q in self.queries.values() if key in q.tables and q.streams]
-            table.forget(min(clocks, default=max(self.clocks.newest() - 1, ALWAYS)))
+            readers = [q.clock for q in self.queries.values() if key in q.tables and q.streams]
+            table.forget(min([*streams, *readers], default=ALWAYS))
 
 
 def nodes_of(node: lp.Node) -> Iterator[lp.Node]:
