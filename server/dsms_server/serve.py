@@ -50,7 +50,7 @@ def warm_kernels(say: Say) -> None:
     """Compile, or load from the cache, what registrations need, before anybody waits for it."""
     from dsms import warmup
 
-    warmup.warm(say)
+    warmup.warm(lambda what, done, total: say(f"kernels {done}/{total}: {what}"))
 
 
 async def _serve(engine: Any, config: Config, say: Say) -> None:
