@@ -322,6 +322,13 @@ def test_a_table_does_not_meet_a_strict_input() -> None:
     assert "t.a = r.a" in shown
 
 
+def test_negation_is_pulled_above_a_table() -> None:
+    """Whatever it costs: the input of ⋈R may not be strict if that can be helped (§3.5.3)."""
+    selective = Statistics({"s": 100.0, "t": 100.0}, distinct={("s", 0): 5.0, ("t", 0): 5.0})
+    shown = shape(plan(p.output(p.join(NEGATION, R, "a"), "rstream"), selective).node)
+    assert shown.startswith("Rstream (Negation s.a = t.a (Join s.a = r.a")
+
+
 # ---------------------------------------------------------------- the driver
 
 

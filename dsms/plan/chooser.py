@@ -42,14 +42,19 @@ class Chooser:
 
     stats: Statistics
     options: PlanOptions
-    _seen: dict[tuple[lp.Node, Demand], Built] = field(default_factory=dict)
+    _seen: dict[tuple[int, Demand], tuple[lp.Node, Built]] = field(default_factory=dict)  # by id: hashing trees is slow
 
     def build(self, node: lp.Node, asked: Demand = Demand.PLACE) -> Built:
         """The node's physical plan and estimate; `asked`: what those above ask of its rows."""
-        key = (node, asked)
+        key = (id(node), asked)
         if key not in self._seen:
-            self._seen[key] = self._build(node, asked)
-        return self._seen[key]
+            self._seen[key] = node, self._build(node, asked)
+        return self._seen[key][1]
+
+    @property
+    def effort(self) -> int:
+        """How many nodes have been built so far."""
+        return len(self._seen)
 
     def _build(self, node: lp.Node, asked: Demand) -> Built:
         built = [self.build(c, demand(node, i, asked)) for i, c in enumerate(lp.children(node))]

@@ -20,7 +20,8 @@ from dsms.plan.rules.reorder_joins import Score, score
 from dsms.sql import logical as lp
 
 ROUNDS = 100  # a fixpoint that takes more rounds is a bug
-EXPANSIONS = 24  # plans looked into during the search
+EXPANSIONS = 24  # plans looked into during the search,
+EFFORT = 2000  # unless the search has costed so many nodes before (about a second)
 BETTER = 1 - 1e-9
 
 Names = tuple[str, ...]
@@ -91,14 +92,14 @@ class _Optimizer:
     # ------------------------------------------------------------ search
 
     def search(self, tree: lp.Node) -> tuple[lp.Node, Names]:
-        """Best-first: look into the cheapest plan not looked into yet, at most `EXPANSIONS` of them."""
+        """Best-first: look into the cheapest plan not looked into yet, within bounds."""
         best = self.score(tree)
         start = tree, ()
         winner: tuple[lp.Node, Names] = start
         open_: list[tuple[Score, int, tuple[lp.Node, Names]]] = [(best, 0, start)]
         seen = {tree}
         for _ in range(EXPANSIONS):
-            if not open_:
+            if not open_ or self.chooser.effort > EFFORT:
                 break
             _, _, (current, names) = heapq.heappop(open_)
             for new, name in self._offers(current):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -68,6 +69,7 @@ class _Cluster:
     equal: list[tuple[Expr, Expr]] = field(default_factory=list)
     others: list[Expr] = field(default_factory=list)
     shown: Columns = ()
+    known: dict[Expr, int] = field(default_factory=dict)
 
     def movable(self) -> bool:
         """Whether no condition can fail, and every one reads columns: a constant belongs to no input."""
@@ -76,10 +78,11 @@ class _Cluster:
 
     def inputs_of(self, expr: Expr) -> int:
         """The inputs whose columns the expression reads, as a bit set."""
-        bits = 0
-        for column in reads([expr]):
-            bits |= 1 << max(i for i, start in enumerate(self.starts) if start <= column)
-        return bits
+        if expr not in self.known:
+            self.known[expr] = 0
+            for column in reads([expr]):
+                self.known[expr] |= 1 << (bisect_right(self.starts, column) - 1)
+        return self.known[expr]
 
     def columns(self, i: int) -> Columns:
         return tuple(range(self.starts[i], self.starts[i] + len(self.inputs[i].schema)))
