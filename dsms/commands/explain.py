@@ -40,7 +40,7 @@ def explain_statement(engine: Engine, statement: ast.Explain) -> Rows:
     match statement.target:
         case ast.Ident() as name:
             running = registered(engine, name)
-            phys, live = running.phys, running.pipeline.live() if statement.analyze else None
+            phys, live = running.phys, running.live() if statement.analyze else None
         case ast.CreateQuery() as create:
             definition, bound = bind_create_query(create, engine.world.catalog)
             phys = plan_query(engine, bound, definition.options) if bound else registered(engine, create.name).phys

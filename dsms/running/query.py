@@ -12,7 +12,7 @@ from dsms.operators.base import Stateless
 from dsms.operators.build import Through
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.physical import Phys
-from dsms.running.pipeline import Pipeline
+from dsms.running.pipeline import Path, Pipeline
 from dsms.running.results import ResultLog
 from dsms.running.sink import Sink
 from dsms.running.sources import StreamSource
@@ -126,6 +126,12 @@ class RunningQuery:
             reader.finish(self.failure.code, f"query {self.name} stopped: {self.failure.message}")
         else:
             self.readers.append(reader)
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        """Live counts per place in the plan; the root's are those of the answer that is kept."""
+        counts = self.pipeline.live()
+        counts[()].update(state_rows=self.sink.live(), bytes=self.sink.nbytes())
+        return counts
 
     def nbytes(self) -> int:
         """Bytes of state and waiting rows, about."""
