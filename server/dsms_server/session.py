@@ -56,6 +56,7 @@ class Session(asyncio.BufferedProtocol):
         self._read_paused = False
         self._half_closed = False
         self._discarding = False
+        self._said_all = False
         self._patience: asyncio.TimerHandle | None = None
 
     # -- asyncio callbacks --------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ class Session(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """The peer has said all; what it asked is still answered."""
         self._half_closed = True
-        if self._discarding:
+        if self._said_all:
             self.transport.close()
         self.close_if_done()
         return True
@@ -159,6 +160,7 @@ class Session(asyncio.BufferedProtocol):
             self.requests.handle(message, len(body))
         self._decoding = False
         self._take_in()
+        self.close_if_done()
 
     def _shape_of(self) -> Any:
         # a statement on its way in this session may create or change the stream: then the engine thread converts
@@ -228,7 +230,7 @@ class Session(asyncio.BufferedProtocol):
     # -- out ----------------------------------------------------------------------------------------------------
 
     def write(self, frame: bytes) -> None:
-        if not self.closed and not self.transport.is_closing():
+        if not (self.closed or self._said_all or self.transport.is_closing()):
             self.server.metrics.bytes_out.inc(len(frame))
             self.transport.write(frame)
 
@@ -260,7 +262,7 @@ class Session(asyncio.BufferedProtocol):
     def _pump(self) -> None:
         self._pumping = None
         until = clock.elapsed() + TURN_SECONDS
-        while self._outbox and not self._write_paused and not self.closed:
+        while self._outbox and not self._write_paused and not self.closed and not self._discarding:
             feed, frames, ended = self._outbox[0]
             frame = next(frames, None)
             if frame is not None:
@@ -283,16 +285,25 @@ class Session(asyncio.BufferedProtocol):
     # -- the end ------------------------------------------------------------------------------------------------
 
     def close_if_done(self) -> None:
-        if self._half_closed and self.quiet and not self.requests.feeds and not self.closed:
+        if self._discarding:
+            self._last_word()
+        elif self._half_closed and self.quiet and not self.requests.feeds and not self.closed:
             self.transport.close()
 
     def linger(self) -> None:
-        """Say no more, let the peer read what was said: an immediate close would wipe it out on the way."""
+        """Listen no more, answer what was asked before, and let the peer read it: an immediate close would wipe the
+        answers out on their way."""
         self._discarding = True
+        for body in self._intake:
+            self.hold(-len(body))
         self._intake.clear()
         self.regulate()
-        if self.transport.is_closing():
+        self._last_word()
+
+    def _last_word(self) -> None:
+        if self._said_all or self.unprocessed or self._decoding or self.closed or self.transport.is_closing():
             return
+        self._said_all = True
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.server.loop.call_later(LINGER_SECONDS, self.transport.close)

@@ -94,6 +94,18 @@ def test_an_oversized_length_is_answered_then_the_session_ends(serve):
         assert other.ask("ping")["ok"]
 
 
+def test_what_was_asked_before_an_oversized_frame_is_still_answered(serve):
+    running = serve(max_frame=1000)
+    with running.peer() as other, running.peer() as peer:
+        running.engine.gate.clear()
+        other.send("execute", sql="GATE")
+        peer.raw(pack({"op": "execute", "id": 1, "sql": "SELECT 1"}) + HEADER.pack(1001))
+        assert peer.read()["error"]["code"] == "DS601"
+        running.engine.gate.set()
+        assert peer.read()["results"][0]["rows"] == [[1]]
+        assert peer.rest() == b""
+
+
 @pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /x HTTP/1.1\r\n\r\n"])
 def test_a_browser_gets_a_sentence(server, first):
     with server.peer() as peer:

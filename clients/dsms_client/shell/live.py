@@ -6,7 +6,9 @@ shows the newest rows.  Ctrl-C leaves the view, not the shell.
 
 from __future__ import annotations
 
+import shutil
 import sys
+import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
@@ -99,20 +101,18 @@ class View:
 def _draw(runner: Runner, results: Subscription) -> None:
     from rich.live import Live
 
-    view = View()
-    with Live(_table(view, results), auto_refresh=False, vertical_overflow="crop") as screen:
-        over = False
-        while not over:
-            over = _take(view, results)
-            screen.update(_table(view, results), refresh=True)
-    if over:
-        runner.say("the query has ended")
+    view, seen = View(), -1
+    with Live(_picture(view, results), auto_refresh=False, vertical_overflow="crop") as screen:
+        while not _take(view, results):
+            if view.total != seen:
+                screen.update(_picture(view, results), refresh=True)
+                seen = view.total
+        screen.update(_picture(view, results), refresh=True)
+    runner.say("the query has ended")
 
 
 def _take(view: View, results: Subscription) -> bool:
     """Take what comes within a short while; True if the query has ended."""
-    import time
-
     until = time.monotonic() + REFRESH
     while (left := until - time.monotonic()) > 0:
         try:
@@ -125,14 +125,14 @@ def _take(view: View, results: Subscription) -> bool:
     return False
 
 
-def _table(view: View, results: Subscription) -> Any:
-    import shutil
-
+def _picture(view: View, results: Subscription) -> Any:
+    from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
-    out = Table(title=view.title(results.query), title_justify="left")
+    out = Table()
     for column, sql in zip(results.columns, results.types, strict=True):
         out.add_column(column, justify="right" if sql.partition("(")[0] in show._RIGHT else "left", no_wrap=True)
     for row in view.rows(max(3, shutil.get_terminal_size().lines - 7)):
         out.add_row(*(show.cell(v, t) for v, t in zip(row, results.types, strict=True)))
-    return out
+    return Group(Text(view.title(results.query), style="italic", no_wrap=True), out)
