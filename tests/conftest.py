@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 NO_CHECKS = tuple(HealthCheck)
-settings.register_profile("quick", deadline=None, derandomize="CI" in os.environ, suppress_health_check=NO_CHECKS)
+QUICKLY = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.explain))  # shrinking takes minutes
+CI = "CI" in os.environ
+settings.register_profile("quick", deadline=None, derandomize=CI, suppress_health_check=NO_CHECKS, phases=QUICKLY)
 settings.register_profile("fuzz", deadline=None, derandomize=False, suppress_health_check=NO_CHECKS)
 settings.load_profile("quick")
 

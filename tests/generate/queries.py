@@ -43,8 +43,9 @@ class From:
 class Queries:
     """Makes the text of one query."""
 
-    def __init__(self, d: Draws, world: World) -> None:
-        self.d, self.world = d, world
+    def __init__(self, d: Draws, world: World, only_time: bool = False) -> None:
+        """`only_time`: no windows but RANGE and NOW, and none over results (what a one-time query can be asked)."""
+        self.d, self.world, self.only_time = d, world, only_time
 
     # ------------------------------------------------------------ windows
 
@@ -59,6 +60,8 @@ class Queries:
 
     def _window(self, mode: Mode) -> str:
         d, n = self.d, self.d.number(1, 12)
+        if self.only_time:
+            return d.pick((f"RANGE {n} SECONDS", f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO", "NOW"))
         if mode.kind == "mixed" or d.chance(50):
             return f"RANGE {n} SECONDS"
         rows = d.number(1, 4)
@@ -93,7 +96,7 @@ class Queries:
     def nested(self, depth: int) -> tuple[str, Scope, bool]:
         d, alias = self.d, self.d.name()
         types = [INT, *(d.pick(TYPES) for _ in range(d.number(0, 2)))]
-        if d.chance(40):  # an append-only result with a window of its own
+        if d.chance(40) and not self.only_time:  # an append-only result with a window of its own
             inner = self.block(types, 0, Mode("internal"), may_lose=False)
             text = f"({inner}) {self.window(Mode()).replace('PARTITION BY k', 'PARTITION BY c0')}"
         else:

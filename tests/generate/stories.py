@@ -7,11 +7,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from dsms.sql.types import FLOAT, INT, STRING
 from tests.generate.draws import Draws
-from tests.generate.inputs import Given, given
+from tests.generate.inputs import Given, given, shuffled
 from tests.generate.queries import Queries
-from tests.generate.world import World, world
-from tests.stories.model import Event, Section, Story
+from tests.generate.world import SECOND, World, world
+from tests.stories.model import Arrival, Event, Section, Story
 
 
 def examples(count: int) -> int:
@@ -29,6 +30,30 @@ def story_of(declared: World, sql: str, came: Given, events: list[Event] | None 
             Section("pushes", "q"),
         ],
     )
+
+
+@st.composite
+def slack_stories(draw: Any) -> tuple[Story, Story]:
+    """The same rows twice: in order, and shuffled within the slack of their streams."""
+    d = Draws(draw)
+    declared = World(tuple(s for s in world(d, slack=6).sources if s.kind == "stream"))
+    sql = Queries(d, declared).query()
+    came = given(d, declared)
+    rows = [e for e in came.events if isinstance(e, Arrival)] + came.events[-1:]
+    return story_of(declared, sql, came, rows), story_of(declared, sql, came, shuffled(d, rows, 6 * SECOND))
+
+
+@st.composite
+def one_time(draw: Any) -> tuple[Story, str]:
+    """A story without a query, and a SELECT to ask at its end, over windows that the streams retain."""
+    d = Draws(draw)
+    declared = world(d)
+    sql = Queries(d, declared, only_time=True).body([INT, d.pick((STRING, FLOAT, INT))], d.pick((0, 1)))
+    story = story_of(declared, sql, given(d, declared))
+    ddl = story.sections[0]
+    ddl.body = ddl.body.replace("TIMESTAMP BY ts;", "TIMESTAMP BY ts RETAIN 1 HOUR;")
+    story.sections = [ddl, story.sections[2]]
+    return story, sql
 
 
 @st.composite

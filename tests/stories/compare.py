@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from dsms.sql.types import Type
 from tests.stories import cells, text
@@ -34,3 +35,26 @@ def _marked(want: Sequence[Line], got: Sequence[Line], types: list[Type]) -> lis
         right = place < len(want) and same_line(want[place], line)
         out.append(f"# {text.shown_line(line, types)}{'' if right else '   <--'}")
     return [*out, f"# ... and {len(want) - len(got)} rows less"] if len(want) > len(got) else out
+
+
+def smaller(story: Story, wrong: Callable[[Story], str | None], tries: int = 150) -> Story:
+    """The story without events that it goes wrong without, too."""
+    found = True
+    while found and tries > 0:
+        found = False
+        for place in range(len(list(story.events())) - 2, -1, -1):  # the last one completes what came before
+            tries -= 1
+            less = _without(story, place)
+            if tries > 0 and wrong(less) is not None:
+                story, found = less, True
+    return story
+
+
+def _without(story: Story, place: int) -> Story:
+    sections = []
+    for section in story.sections:
+        if section.kind == "input":
+            events = section.events[:place] + section.events[place + 1 :]
+            section = replace(section, events=events)
+        sections.append(section)
+    return replace(story, sections=sections)

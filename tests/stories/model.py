@@ -82,7 +82,7 @@ class Section:
     source: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Story:
     """`title` is the comment at the top; `flags` are words after `# only:` and the like, see golden/README.md."""
 
@@ -92,6 +92,9 @@ class Story:
 
     def of(self, kind: str) -> Iterator[Section]:
         return (s for s in self.sections if s.kind == kind)
+
+    def __repr__(self) -> str:
+        return f"<story of {len(list(self.events()))} events: {' '.join(s.body for s in self.of('query'))}>"
 
     def events(self) -> Iterator[Event]:
         for section in self.of("input"):

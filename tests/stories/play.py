@@ -44,13 +44,20 @@ def all_ways(seed: int = 0) -> list[Way]:
 
 
 def some_ways(seed: int = 0) -> list[Way]:
-    """Every strategy, cut and setting of the rules at least once."""
+    """Every strategy, cut and setting of the rules at least once, and forced choices of the planner by the seed."""
+    random = Random(seed)
+    forced = {
+        '"distinct"': random.choice(("auto", "input-storing", "delta-star", "counting")),
+        "negation": random.choice(("auto", "up", "down")),
+        "partitions": str(random.choice((1, 3, 50))),
+    }
     return [
         Way("upa", "all"),
-        Way("upa", "random", False, seed),
-        Way("direct", "rows", True),
-        Way("nt", "random", True, seed + 1),
-        Way("nt", "rows", False),
+        Way("upa", "random", True, seed, tuple((k, f"'{v}'" if "-" in v else v) for k, v in forced.items())),
+        Way("upa", "rows", False),
+        Way("direct", "random", True, seed + 1),
+        Way("nt", "rows"),
+        Way("nt", "random", False, seed + 2),
     ]
 
 

@@ -71,6 +71,12 @@ def expand(sql: str) -> str:
     return re.sub(r"(?<!\S)@([^\s;,)]+)", lambda found: cells.sql_instant(cells.instant(found[1])), sql)
 
 
+def inexact(story: Story) -> bool:
+    """Does a query compute FLOATs that may differ in their last digits, so that rows must be compared with care?"""
+    found = re.compile(r"AVG|VAR|STDDEV|MEDIAN|QUANTILE_CONT|SUM", re.IGNORECASE)
+    return any(found.search(section.body) for section in story.of("query"))
+
+
 # ---------------------------------------------------------------- cells need the columns' types
 
 
