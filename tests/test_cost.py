@@ -8,8 +8,8 @@ from itertools import permutations
 import pytest
 
 from dsms.plan.chooser import Chooser
-from dsms.plan.cost import Estimate
 from dsms.plan.demand import Demand, demand
+from dsms.plan.estimate import Estimate
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes, plan

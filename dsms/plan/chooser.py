@@ -18,8 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from dsms.plan.cost import Estimate, estimate, is_unbounded, keep_cost, process_cost
+from dsms.plan.cost import is_unbounded, keep_cost, process_cost
 from dsms.plan.demand import Demand, demand
+from dsms.plan.estimate import Estimate, estimate
 from dsms.plan.identity import by_value, width
 from dsms.plan.options import PlanOptions
 from dsms.plan.patterns import pattern, pattern_of
@@ -194,7 +195,7 @@ class Chooser:
     ) -> float:
         strategy = self.options.strategy
         arrivals = sum(e.rate for e in sizes)
-        work = process_cost(node, variant, sizes, self.stats, strategy)
+        work = process_cost(node, variant, sizes, strategy)
         for state in states:
             rows = size if state.of in OF_RESULT else sizes[int(state.of == "right")]
             work += keep_cost(state, rows, strategy, arrivals)

@@ -1,4 +1,4 @@
-"""Estimates and costs per unit of time (one second of event time).
+"""Costs per unit of time (one second of event time).
 
 The model is that of Golab 2006, §3.5.3 and §5.3.1 (after Kang, Naughton and Viglas 2003): what an operator does per
 second is
@@ -13,252 +13,21 @@ second is
                  hash      i + n                  but every death is a negative tuple, processed above as well
                  grow      i
                s = 1/16: to look at a row in passing costs that share of what it costs to process one
-
-Sizes follow from rates by Little's law, C = λ·T; joins by containment of value sets, φ = C1·C2 / max(v1, v2).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import assert_never
 
+from dsms.plan.estimate import Estimate, match_share
 from dsms.plan.physical import Pattern, State, Strategy
-from dsms.plan.statistics import (
-    HORIZON,
-    Column,
-    Statistics,
-    column_of,
-    selectivity,
-)
+from dsms.plan.statistics import column_of
 from dsms.sql import logical as lp
-from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
 
-SECOND = 1_000_000.0
 LOOK = 1 / 16
 LAZY_LOOKS = 20.0  # a lazy operator looks for expired rows every twentieth of a window
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What is expected of an edge.
-
-    rate  rows born per second;  size  rows alive;  span  longest lifetime (s; inf: for ever)
-    premature  share of deaths that their `exp` did not foretell;  columns  one per column of the schema
-    """
-
-    rate: float
-    size: float
-    span: float
-    premature: float
-    columns: tuple[Column, ...]
-
-    @property
-    def deaths(self) -> float:
-        """Rows that die per second, however: all that are born, once windows are full, unless they live for ever."""
-        return 0.0 if math.isinf(self.span) and not self.premature else self.rate
-
-    def announced(self, strategy: Strategy) -> float:
-        """Negative tuples per second on this edge."""
-        return self.deaths * (1.0 if strategy == "nt" else self.premature)
-
-    @property
-    def life(self) -> float:
-        """Mean lifetime in seconds."""
-        return self.size / self.rate if self.rate else HORIZON
-
-
-def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, variant: str = "") -> Estimate:
-    """What to expect of the node's output, given that of its inputs."""
-    match node:
-        case lp.StreamScan():
-            rate = stats.rate(node.stream)
-            return Estimate(rate, rate * HORIZON, math.inf, 0.0, stats.columns(node.stream))
-        case lp.TableScan():
-            rows, changes = stats.table(node.table)
-            return Estimate(changes, rows, math.inf, 1.0, stats.columns(node.table))
-        case lp.Values():
-            rows = float(len(node.rows))
-            return Estimate(0.0, rows, math.inf, 0.0, tuple(Column(max(1.0, rows)) for _ in node.schema))
-        case lp.Window():
-            return _window(node, inputs[0])
-        case lp.Select():
-            return _selected(node.predicate, inputs[0])
-        case lp.Project():
-            return replace(inputs[0], columns=tuple(column_of(e, inputs[0].columns) for e in node.exprs))
-        case lp.Join():
-            return _join(node, inputs[0], inputs[1])
-        case lp.JoinNRR():
-            return _join_nrr(node, inputs[0], stats)
-        case lp.SemiJoin():
-            return _semi_join(node, inputs[0], inputs[1], stats)
-        case lp.Union():
-            return _union(inputs)
-        case lp.SetOp():
-            return _set_op(node, inputs[0], inputs[1], stats)
-        case lp.Distinct():
-            return _distinct(inputs[0], variant)
-        case lp.GroupBy():
-            return _group(node, inputs[0])
-        case lp.Append():
-            child = inputs[0]
-            return child if node.mixed else replace(child, size=child.rate * HORIZON, span=math.inf, premature=0.0)
-        case lp.Sort():
-            size = inputs[0].size if node.limit is None else min(inputs[0].size, float(node.limit))
-            return replace(inputs[0], size=size)
-        case lp.Output():
-            return inputs[0]
-        case _:
-            assert_never(node)
-
-
-def _thinned(rows: Estimate, share: float, premature: float | None = None) -> Estimate:
-    """The estimate when only a share of the rows passes."""
-    kept = rows.premature if premature is None else premature
-    return replace(rows, rate=rows.rate * share, size=rows.size * share, premature=kept)
-
-
-def _selected(predicate: Expr, rows: Estimate) -> Estimate:
-    """What passes; a column compared with a constant has that value only."""
-    columns = list(rows.columns)
-    for part in conjuncts(predicate):
-        match part:
-            case Call("eq", (Col() as column, Lit())) | Call("eq", (Lit(), Col() as column)):
-                columns[column.index] = replace(columns[column.index], distinct=1.0, common=())
-    return replace(_thinned(rows, selectivity(predicate, rows.columns)), columns=tuple(columns))
-
-
-def _window(node: lp.Window, child: Estimate) -> Estimate:
-    spec = node.spec
-    match spec.kind:
-        case "time":
-            span = (spec.length - spec.until) / SECOND
-            return replace(child, size=child.rate * span, span=span)
-        case "now":
-            return replace(child, size=1.0, span=1 / SECOND)
-        case "rows" | "partitioned":
-            parts = _combinations([child.columns[i] for i in spec.partition], HORIZON * child.rate)
-            return replace(child, size=float(max(1, spec.length - spec.until)) * parts, premature=1.0)
-        case _:
-            return child
-
-
-def _combinations(columns: Sequence[Column], size: float) -> float:
-    """Different combinations of values in a set of `size` rows: the product, but no more than rows."""
-    return max(1.0, min(size, math.prod(c.distinct for c in columns)))
-
-
-def match_share(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Sequence[Column]) -> float:
-    """Share of the cross product that meets the key equalities: 1 / max(v1, v2) each (§5.3.1)."""
-    share = 1.0
-    for a, b in keys:
-        share /= max(column_of(a, left.columns).distinct, column_of(b, right).distinct)
-    return share
-
-
-def _join(node: lp.Join, left: Estimate, right: Estimate) -> Estimate:
-    both = left.columns + right.columns
-    share = match_share(node.keys, left, right.columns) * selectivity(node.residual, both)
-    rate = (left.rate * right.size + right.rate * left.size) * share
-    size = left.size * right.size * share
-    premature = 1 - (1 - left.premature) * (1 - right.premature)
-    if node.kind != "inner":
-        padded = (left, right, left)[("left", "right", "full").index(node.kind)]
-        rate, size = max(rate, padded.rate), max(size, padded.size)
-        premature = max(premature, min(1.0, share * right.size))
-    return Estimate(rate, size, min(left.span, right.span), premature, _after_keys(node.keys, left, right))
-
-
-def _after_keys(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate) -> tuple[Column, ...]:
-    """Columns of both sides; a joined pair of columns has min(v1, v2) values left."""
-    columns = [*left.columns, *right.columns]
-    for a, b in keys:
-        fewer = min(column_of(a, left.columns).distinct, column_of(b, right.columns).distinct)
-        for expr, at in ((a, 0), (b, len(left.columns))):
-            index = getattr(expr, "index", None)
-            if index is not None:
-                columns[at + index] = replace(columns[at + index], distinct=fewer)
-    return tuple(columns)
-
-
-def _join_nrr(node: lp.JoinNRR, child: Estimate, stats: Statistics) -> Estimate:
-    rows, _ = stats.table(node.table.table)
-    columns = stats.columns(node.table.table)
-    share = match_share(node.keys, child, columns) * selectivity(node.residual, child.columns + columns)
-    each = max(rows * share, 1.0 if node.kind == "left" else 0.0)
-    both = replace(child, columns=child.columns + columns)
-    return _thinned(both, each)
-
-
-def partners(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics) -> float:
-    """Share of left rows that find a partner on the right, kept off 0 and 1 because estimates are rough.
-
-    Its value must be among those that come on the right, and one of the C2 rows there must have it: 1 - exp(-C2/v2).
-    """
-    share, values = 1.0, 1.0
-    for a, b in keys:
-        share = min(share, stats.overlap(column_of(a, left.columns), column_of(b, right.columns)))
-        values *= column_of(b, right.columns).distinct
-    return min(0.95, max(0.05, share * -math.expm1(-right.size / values)))
-
-
-def interrupted(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics) -> float:
-    """Share of results without a partner to whom one comes before they die (premature expirations, §3.5.2).
-
-    Partners of one key value come at rate λ2/v2, for the share of values that both sides have.
-    """
-    share, per_value = 1.0, right.rate
-    for a, b in keys:
-        share = min(share, stats.overlap(column_of(a, left.columns), column_of(b, right.columns)))
-        per_value /= column_of(b, right.columns).distinct
-    return share * -math.expm1(-per_value * min(left.life, HORIZON))
-
-
-def _semi_join(node: lp.SemiJoin, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
-    met = partners(node.keys, left, right, stats) * selectivity(node.residual, left.columns + right.columns)
-    cut = interrupted(node.keys, left, right, stats) if node.anti or not math.isinf(right.span) else 0.0
-    return _thinned(left, 1 - met if node.anti else met, 1 - (1 - left.premature) * (1 - cut))
-
-
-def _union(inputs: Sequence[Estimate]) -> Estimate:
-    rate, size = sum(e.rate for e in inputs), sum(e.size for e in inputs)
-    premature = sum(e.premature * e.rate for e in inputs) / rate if rate else 0.0
-    columns = [replace(max(same, key=lambda c: c.distinct), origin=None, common=())
-               for same in zip(*(e.columns for e in inputs), strict=True)]  # fmt: skip
-    return Estimate(rate, size, max(e.span for e in inputs), premature, tuple(columns))
-
-
-def _set_op(node: lp.SetOp, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
-    mine = _combinations(left.columns, left.size)
-    met = min(0.9, max(0.1, _combinations(right.columns, right.size) / mine))
-    share = (1 - met if node.op == "except" else met) * (1.0 if node.all else mine / max(left.size, 1.0))
-    return _thinned(left, min(1.0, share), 1 - (1 - left.premature) * (1 - met))
-
-
-def _distinct(child: Estimate, variant: str) -> Estimate:
-    """d values; each comes anew about once a lifetime, under counting only if it was away for a while."""
-    values = _combinations(child.columns, child.size)
-    rate = min(child.rate, values / child.life) if child.life else child.rate
-    premature = child.premature
-    if variant == "counting":
-        rate, premature = rate * math.exp(-child.size / values), 1.0 if child.deaths else 0.0
-    return Estimate(rate, values, child.span, premature, child.columns)
-
-
-def _group(node: lp.GroupBy, child: Estimate) -> Estimate:
-    """Every arrival and every death replaces the row of its group."""
-    keys = [column_of(k, child.columns) for k in node.keys]
-    groups = _combinations(keys, child.size)
-    columns = (*keys, *(_aggregate(a, groups) for a in node.aggs))
-    return Estimate(child.rate + child.deaths, groups, math.inf, 1.0, columns)
-
-
-def _aggregate(call: AggCall, groups: float) -> Column:
-    return Column(groups, nulls=0.0 if call.fn in ("count", "count_star") else 0.05)
-
-
-# ---------------------------------------------------------------- work
 
 
 def keep_cost(state: State, rows: Estimate, strategy: Strategy, arrivals: float) -> float:
@@ -283,9 +52,7 @@ def keep_cost(state: State, rows: Estimate, strategy: Strategy, arrivals: float)
             assert_never(state.kind)
 
 
-def process_cost(
-    node: lp.Node, variant: str, inputs: Sequence[Estimate], stats: Statistics, strategy: Strategy
-) -> float:
+def process_cost(node: lp.Node, variant: str, inputs: Sequence[Estimate], strategy: Strategy) -> float:
     """Operations per second to process what comes in, apart from keeping state."""
     flow = [e.rate + e.announced(strategy) for e in inputs]
     match node:
