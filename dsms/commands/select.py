@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from dsms.api import Cancel, Rows
 from dsms.commands.explain import plan_query
-from dsms.errors import UsageError
+from dsms.errors import QueryError, UsageError
 from dsms.operators.expressions import ErrorCounter, compile_expr
 from dsms.running.world import leaves_of
 from dsms.sql import ast
@@ -38,15 +38,14 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     core = sort.child if sort is not None else bound.child
     plain = lp.Output(core, "rstream", True, False, None, core.schema)
-    running = world.prepare(QueryDef("", ""), plan_query(engine, plain, (("on_error", "stop"),)))
-    running.errors.mode = "stop"
+    running = world.prepare(QueryDef("", ""), plan_query(engine, plain, ()))
     streams = sorted(set(running.streams.values()))
     _check_retained(engine, core)
-    for key in streams:
-        for source in running.sources_of(key):
-            for rows in world.retained.get(key, ()):
-                source.push(rows)
     clock = world.clock_of(streams) if streams else ALWAYS
+    for leaf, since in _reach(core, clock).items():
+        for rows in world.retained.get(running.streams[leaf], ()):
+            first = int(np.searchsorted(rows.ts, since, side="right"))
+            running.pipeline.sources[leaf].push(rows.slice(first, len(rows)))
     running.start()
     if not streams:
         running.advance(max((world.tables[t].last_change for t in running.tables), default=ALWAYS), cancel)
@@ -54,6 +53,9 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[
         running.advance(clock, cancel)
     if running.failure is not None:
         raise running.failure
+    if running.errors.count:
+        code, _, message = (running.errors.first or "").partition(": ")
+        raise QueryError(code, message, hint="a one-time query fails where a persistent one gives NULL")
     answer = running.sink.snapshot()
     assert answer is not None
     return (answer if sort is None else sorted_rows(answer, sort, bound)), clock
@@ -76,6 +78,14 @@ def _check_retained(engine: Engine, node: lp.Node) -> None:
                     hint="declare the stream with RETAIN d and ask for a [RANGE t] within it, "
                     "or register the query: CREATE QUERY q AS ...",
                 )
+
+
+def _reach(node: lp.Node, clock: int) -> dict[int, int]:
+    """Per stream leaf the instant after which its window's rows lie at `clock`."""
+    if isinstance(node, lp.Window):
+        length = 1 if node.spec.kind == "now" else node.spec.length
+        return {n.leaf: clock - length for n in leaves_of(node) if isinstance(n, lp.StreamScan)}
+    return {leaf: since for child in lp.children(node) for leaf, since in _reach(child, clock).items()}
 
 
 def _windows(node: lp.Node) -> list[lp.Node]:

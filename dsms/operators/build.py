@@ -42,7 +42,7 @@ class Builder:
             case lp.Window():
                 return self._window(phys, node)
             case lp.Select() | lp.Project() | lp.Union() | lp.Append() | lp.Output():
-                return self._simple(node)
+                return self._simple(phys, node)
             case lp.Join():
                 return self._join(phys, node)
             case lp.JoinNRR():
@@ -105,8 +105,8 @@ class Builder:
             return made
         return Piped(made, window.NegativeOp(node.schema, width(node)))
 
-    def _simple(self, node: lp.Select | lp.Project | lp.Union | lp.Append | lp.Output) -> Operator:
-        from dsms.operators import basic
+    def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Append | lp.Output) -> Operator:
+        from dsms.operators import basic, window
 
         match node:
             case lp.Select():
@@ -116,7 +116,10 @@ class Builder:
             case lp.Union():
                 return basic.MergeOp(width(node))
             case lp.Append():
-                return basic.AppendOp(order(node.child), node.mixed)
+                append = basic.AppendOp(order(node.child), node.mixed)
+                if not node.mixed or phys.strategy != "nt":
+                    return append
+                return Piped(append, window.NegativeOp(node.schema, 1, State("calendar")))
             case lp.Output():
                 return Through()
 

@@ -96,10 +96,11 @@ class NegativeOp:
 
     schema: Schema
     width: int
+    state: State = State("fifo")
     kept: LiveInput = field(init=False)
 
     def __post_init__(self) -> None:
-        self.kept = LiveInput(self.schema, self.width, State("fifo"), strict=False)
+        self.kept = LiveInput(self.schema, self.width, self.state, strict=False)
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         (rows,) = inputs

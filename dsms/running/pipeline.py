@@ -70,6 +70,10 @@ class Pipeline:
         """An instant <= `upto` that is not too many rows away."""
         return min((s.cut(upto, SLICE) for s in self.sources.values()), default=upto)
 
+    def next_instant(self, after: int, upto: int) -> int:
+        """The first instant in (after, upto] at which something may happen; `upto` if none is known."""
+        return min(upto, max(self.next_due(), after + 1))
+
     def next_due(self) -> int:
         """The earliest instant at which something would happen (not later than that)."""
         return min(s.operator.next_due() for s in self.stages)

@@ -60,9 +60,16 @@ class RunningQuery:
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all instants <= `upto`.  An error stops the query and is kept; `cancel` raises between slices."""
         while self.failure is None and (upto > self.clock or self._early_rows(upto)):
-            self._step(self.pipeline.next_cut(upto))
+            self._step(self._next_cut(upto))
             if cancel is not None and self.clock < upto:
                 cancel.check()
+
+    def _next_cut(self, upto: int) -> int:
+        """How far the next step goes.  Where a failing row stops the query, instant by instant, so that what was
+        answered before that row's instant stands."""
+        if self.errors.mode == "stop":
+            return self.pipeline.next_instant(self.clock, upto)
+        return self.pipeline.next_cut(upto)
 
     def _early_rows(self, upto: int) -> bool:
         return upto == self.clock and any(s.next_due() <= upto for s in self.pipeline.sources.values())

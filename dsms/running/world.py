@@ -163,7 +163,9 @@ class World:
         streams = [s.completed for s in self.inputs.values() if not s.ended]
         for key, table in self.tables.items():
             readers = [q.clock for q in self.queries.values() if key in q.tables and q.streams]
-            table.forget(min([*streams, *readers], default=ALWAYS))
+            limit = min([*streams, *readers], default=ALWAYS)
+            if limit != ALWAYS:  # changes before every instant may still come
+                table.forget(limit)
 
 
 def nodes_of(node: lp.Node) -> Iterator[lp.Node]:
