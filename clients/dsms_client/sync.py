@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dsms.errors import UsageError
 from dsms_client.aio import AsyncClient
@@ -85,17 +85,38 @@ class Client:
         if not self._thread.is_alive():
             work.close()
             raise UsageError("DS611", "the client is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        call = _Call(work)
         try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
+            return asyncio.run_coroutine_threadsafe(call.run(), self._loop).result()
+        except KeyboardInterrupt:  # it may come at any point, even before there is a future to cancel
+            self._loop.call_soon_threadsafe(call.cancel)
             raise
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+class _Call(Generic[T]):
+    """Work on its way to the loop, to be cancelled there wherever it is."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
+
+    async def run(self) -> T:
+        if self._cancelled:
+            self._work.close()
+            raise asyncio.CancelledError
+        self._task = asyncio.current_task()
+        return await self._work
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 async def _make(host: str, port: int, options: dict[str, Any]) -> AsyncClient:
