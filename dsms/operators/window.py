@@ -90,13 +90,16 @@ class LandmarkWindowOp(Stateless):
         return rows.slice(int(np.searchsorted(rows.ts, self.since, side="left")), len(rows))
 
 
+FIFO = State("fifo")
+
+
 @dataclass(slots=True)
 class NegativeOp:
     """The window state of the negative tuple approach: every death that `exp` foretells is announced instead."""
 
     schema: Schema
     width: int
-    state: State = State("fifo")
+    state: State = FIFO
     kept: LiveInput = field(init=False)
 
     def __post_init__(self) -> None:
