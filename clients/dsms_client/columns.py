@@ -18,8 +18,14 @@ import pyarrow.compute as pc
 from dsms.errors import UsageError
 
 _SIMPLE = {
-    "BOOL": pa.bool_(), "INT": pa.int64(), "FLOAT": pa.float64(), "STRING": pa.string(), "BYTES": pa.binary(),
-    "TIMESTAMP": pa.int64(), "INTERVAL": pa.int64(), "NULL": pa.null(),
+    "BOOL": pa.bool_(),
+    "INT": pa.int64(),
+    "FLOAT": pa.float64(),
+    "STRING": pa.string(),
+    "BYTES": pa.binary(),
+    "TIMESTAMP": pa.int64(),
+    "INTERVAL": pa.int64(),
+    "NULL": pa.null(),
 }
 _EDGE = {"TIMESTAMP": pa.timestamp("us"), "INTERVAL": pa.duration("us")}
 _DECIMAL = re.compile(r"DECIMAL\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?$", re.IGNORECASE)

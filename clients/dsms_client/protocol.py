@@ -97,8 +97,11 @@ def check_request(message: Mapping[str, Any]) -> str:
     """The name of a well-formed request.  Raises DS602, DS603 or DS604 that says what was expected."""
     name = message.get("op")
     if not isinstance(name, str) or name not in OPS:
-        raise UsageError("DS602", f"unknown request {name!r}" if "op" in message else "the frame has no `op`",
-                         hint=nearest(name, OPS) or "requests are " + ", ".join(OPS))
+        raise UsageError(
+            "DS602",
+            f"unknown request {name!r}" if "op" in message else "the frame has no `op`",
+            hint=nearest(name, OPS) or "requests are " + ", ".join(OPS),
+        )
     op = OPS[name]
     for key in op.required:
         if key not in message:
@@ -109,8 +112,11 @@ def check_request(message: Mapping[str, Any]) -> str:
         types = op.types(key)
         if types is None:
             known = [*op.required, *op.optional]
-            raise UsageError("DS603", f"`{name}` has no field `{key}`",
-                             hint=nearest(key, known) or f"its fields are {', '.join(known) or 'none'}")
+            raise UsageError(
+                "DS603",
+                f"`{name}` has no field `{key}`",
+                hint=nearest(key, known) or f"its fields are {', '.join(known) or 'none'}",
+            )
         if type(value) not in types:
             expected = _NAMES.get(types, " or ".join(t.__name__ for t in types))
             raise UsageError("DS604", f"`{key}` of `{name}` must be {expected}, not {type(value).__name__}")
@@ -124,7 +130,12 @@ def nearest(word: object, known: Any) -> str | None:
 
 
 _FAMILIES: dict[str, type[DsmsError]] = {
-    "1": QueryError, "2": QueryError, "3": QueryError, "4": UsageError, "5": UsageError, "6": UsageError,
+    "1": QueryError,
+    "2": QueryError,
+    "3": QueryError,
+    "4": UsageError,
+    "5": UsageError,
+    "6": UsageError,
 }
 
 
@@ -132,5 +143,11 @@ def error_from_map(fields: Mapping[str, Any]) -> DsmsError:
     """The exception that an error map stands for; its family follows from its code."""
     code = str(fields.get("code", "DS999"))
     family = _FAMILIES.get(code[2:3], InternalError)
-    return family(code, str(fields.get("message", "")), fields.get("line"), fields.get("column"),
-                  fields.get("hint"), fields.get("statement"))
+    return family(
+        code,
+        str(fields.get("message", "")),
+        fields.get("line"),
+        fields.get("column"),
+        fields.get("hint"),
+        fields.get("statement"),
+    )

@@ -98,9 +98,7 @@ class RowSet(Data):
     __slots__ = ("as_of",)
 
     def __init__(self, message: Mapping[str, Any]) -> None:
-        super().__init__(
-            tuple(message["columns"]), tuple(message["types"]), message.get("rows"), message.get("arrow")
-        )
+        super().__init__(tuple(message["columns"]), tuple(message["types"]), message.get("rows"), message.get("arrow"))
         self.as_of: int | None = message.get("as_of")
 
     def __repr__(self) -> str:

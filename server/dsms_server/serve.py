@@ -15,14 +15,20 @@ from dsms_server.config import Config
 from dsms_server.server import Server
 
 Say = Callable[[str], None]
+Progress = Callable[[str, int, int], None]  # what comes next, steps done, steps in all
 
 
-def run(config: Config, say: Say, warm: bool = True) -> int:
-    """Serve until told to stop; returns the exit code.  `say` prints a line for the person who started it."""
+def run(config: Config, say: Say, warm: Progress | None = None) -> int:
+    """Serve until told to stop; returns the exit code.
+
+    `say` prints a line for the person who started it; `warm` is told how far the kernels are (None: not warmed).
+    """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     sys.setswitchinterval(0.0005)  # the event loop must get the interpreter from the engine thread in time
-    if warm:
-        warm_kernels(say)
+    if warm is not None:
+        from dsms import warmup
+
+        warmup.warm(warm)
     engine = make_engine(config)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(engine, config, say))
@@ -34,8 +40,12 @@ def make_engine(config: Config) -> Any:
     from dsms.engine import Engine
     from dsms.settings import Settings
 
-    limits: dict[str, Any] = {"queries": config.max_queries, "state_bytes": config.state_bytes,
-              "result_log_rows": config.result_log_rows, "subscriber_bytes": config.subscriber_bytes}  # fmt: skip
+    limits: dict[str, Any] = {
+        "queries": config.max_queries,
+        "state_bytes": config.state_bytes,
+        "result_log_rows": config.result_log_rows,
+        "subscriber_bytes": config.subscriber_bytes,
+    }
     known = {name: value for name, value in limits.items() if value is not None}
     catalog = None
     if config.data is not None:
@@ -44,13 +54,6 @@ def make_engine(config: Config) -> Any:
     engine = Engine(catalog, Settings(**known))
     engine.execute("SELECT 1")  # load the grammar and the planner now: the first statement of a user need not wait
     return engine
-
-
-def warm_kernels(say: Say) -> None:
-    """Compile, or load from the cache, what registrations need, before anybody waits for it."""
-    from dsms import warmup
-
-    warmup.warm(lambda what, done, total: say(f"kernels {done}/{total}: {what}"))
 
 
 async def _serve(engine: Any, config: Config, say: Say) -> None:

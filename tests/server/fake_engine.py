@@ -160,12 +160,18 @@ class FakeEngine:
         return SimpleNamespace(catalog=SimpleNamespace(streams=streams), queries=queries)
 
     def names(self) -> dict:
-        return {"streams": dict(self.streams), "tables": {},
-                "queries": {q: self.streams[s] for q, s in self.queries.items()}}
+        return {
+            "streams": dict(self.streams),
+            "tables": {},
+            "queries": {q: self.streams[s] for q, s in self.queries.items()},
+        }
 
     def stats(self) -> dict:
-        return {"rows": sum(b.num_rows for bs in self.rows.values() for b in bs),
-                "streams": {s: {"accepted": sum(b.num_rows for b in bs)} for s, bs in self.rows.items()}, "queries": {}}
+        return {
+            "rows": sum(b.num_rows for bs in self.rows.values() for b in bs),
+            "streams": {s: {"accepted": sum(b.num_rows for b in bs)} for s, bs in self.rows.items()},
+            "queries": {},
+        }
 
     def close(self) -> None:
         self.closed = True

@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from dsms_client.commands.warmup import progress_line
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -34,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
     options = {k: v for k, v in vars(args).items() if k not in ("command", "version", "config", "no_warmup")}
     layers = [config.from_file(args.config)] if args.config else []
-    return serve.run(config.build(*layers, options), _say, warm=not args.no_warmup)
+    return serve.run(config.build(*layers, options), _say, None if args.no_warmup else progress_line)
 
 
 def _say(line: str) -> None:

@@ -17,12 +17,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from dsms import warmup
 
-    warmup.warm(None if args.quiet else _say)
+    warmup.warm(None if args.quiet else progress_line)
     return 0
 
 
-def _say(what: str, done: int, total: int) -> None:
-    """One line that is written over on a terminal; elsewhere one line in ten steps."""
+def progress_line(what: str, done: int, total: int) -> None:
+    """How far it is: one line that is written over on a terminal; elsewhere one line in ten steps."""
     if sys.stderr.isatty():
         print(f"\r\x1b[Kkernels {done}/{total}: {what}", end="\n" if done == total else "", file=sys.stderr, flush=True)
     elif done % 10 == 0 or done == total:
