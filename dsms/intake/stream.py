@@ -221,6 +221,8 @@ class StreamInput:
             cols, ts, kept = _take(cols, usable), ts[usable], usable if kept is None else kept[usable]
         if not len(ts):
             return Accepted(0, refusals=refusals)
+        if not ts.flags.writeable:  # Arrow's memory; kernels are compiled anew for arrays that may not be written to
+            ts = ts.copy()
         known = max(self.newest, self.promised)
         verdict, newest = judge(ts, self.newest, self.promised, self._slack, self.definition.max_future)
         self.newest = newest

@@ -1,0 +1,212 @@
+"""Compile every kernel, or load it from the cache, before anybody waits for it.
+
+Numba compiles a kernel for the argument types it first meets.  So each kernel is made to meet what the engine gives it:
+small queries of every kind run over a few hundred rows in an engine of their own.  The types depend on the operator,
+the strategy and the number of streams joined below (a row's identity is one number for each), not on the data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from dsms.engine import Engine
+
+Progress = Callable[[str, int, int], None]
+
+STREAMS = ("a", "b", "c", "d")
+DECLARATIONS = "".join(
+    f"CREATE STREAM {name} (k STRING, i INT, f FLOAT, d DECIMAL(38,2), o BOOL, t TIMESTAMP)"
+    " TIMESTAMP BY t SLACK 1 s MAX FUTURE 1 h;"
+    for name in STREAMS
+) + (
+    "CREATE TABLE plain (k STRING PRIMARY KEY, v INT);"
+    "CREATE TABLE fixed (k STRING PRIMARY KEY, v INT) NON RETROACTIVE;"
+    "INSERT INTO plain VALUES ('k1', 1), ('k2', 2) AT '1970-01-01';"
+    "INSERT INTO fixed VALUES ('k1', 1), ('k2', 2) AT '1970-01-01'"
+)
+CHANGES = "UPDATE plain SET v = v + 1; DELETE FROM plain WHERE k = 'k2'; UPDATE fixed SET v = v + 1"
+STRATEGIES = ("upa", "direct", "nt")
+USUAL = {
+    "selection, upa", "count windows, upa", "counts over a time window", "sums over a time window",
+    "extremes over a time window", "quantiles over a time window", "spreads over a time window",
+    "ends over a time window", *(f"{what}, time windows, upa" for what in (
+        "joins of 2", "DISTINCT over 1", "negation over 1", "left joins", "EXCEPT ALL",
+        "joins with a plain table", "joins with a fixed table")),
+}  # fmt: skip
+WIDTH = "[RANGE 2 s]"
+ROWS = 400  # of each stream and round; all rounds fill what state begins with
+STEP = 50_000  # µs between them
+ROUNDS = 3
+
+
+def warm(progress: Progress | None = None) -> None:
+    """Make every kernel ready; `progress(what, done, total)` is called before each step and after the last one.
+
+    The first time all are compiled, which takes about a minute; they are kept beside the source, or in NUMBA_CACHE_DIR.
+    From then on those that most queries use are loaded, in a second or two; the others load when asked for.
+    """
+    mark = _mark()
+    steps = list(_steps())
+    if mark is not None and mark.exists():
+        steps = [(what, query) for what, query in steps if what in USUAL]
+    tell = progress or (lambda what, done, total: None)
+    for n, (what, query) in enumerate(steps):
+        tell(what, n, len(steps))
+        _run(query)
+    if mark is not None:
+        _leave(mark)
+    tell("ready", len(steps), len(steps))
+
+
+def _mark() -> Path | None:
+    """The file that says that all kernels of this very source are in the cache; None: there is no cache.
+
+    Numba, too, goes by size and time of a source file to judge what it has kept."""
+    from llvmlite import binding
+    from numba import __version__, config
+
+    if config.DISABLE_JIT:
+        return None
+    home = Path(__file__).parent
+    told = [__version__, sys.version, config.CPU_NAME or binding.get_host_cpu_name()]
+    for path in sorted(home.rglob("*.py")):
+        stat = path.stat()
+        told.append(f"{path.relative_to(home)} {stat.st_size} {stat.st_mtime_ns}")
+    place = Path(config.CACHE_DIR) if config.CACHE_DIR else home / "__pycache__"
+    return place / f"warm-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}"
+
+
+def _leave(mark: Path) -> None:
+    """Put the mark in the place of older ones."""
+    with contextlib.suppress(OSError):  # a cache that may only be read: nothing is lost but time
+        for old in mark.parent.glob("warm-*"):
+            old.unlink(missing_ok=True)
+        mark.touch()
+
+
+def _run(query: str) -> None:
+    """Run one query over made-up rows, so that rows come, match, leave, and time passes."""
+    engine = Engine()
+    engine.execute(DECLARATIONS)
+    engine.execute(f"CREATE QUERY q AS {query}")
+    results = engine.subscribe("q")
+    used = [name for name in STREAMS if f" {name} " in f"{query} "]
+    for part in range(ROUNDS):
+        for name in used:
+            engine.ingest(name, _rows(part))
+        if part == 1 and ("plain" in query or "fixed" in query):
+            engine.execute(CHANGES)
+        results.take()
+    for name in used:
+        engine.ingest(name, {**_rows(ROUNDS), "t": [10**15] * ROWS})  # refused: too far ahead
+        engine.heartbeat(name, 10 * ROUNDS * ROWS * STEP)
+    results.take()
+    engine.close()
+
+
+def _rows(part: int) -> dict[str, list[object]]:
+    """Keys that come back after a while, some NULLs, times a little out of order that grow by ROWS * STEP a part."""
+    n = range(part * ROWS, (part + 1) * ROWS)
+    return {
+        "k": [None if j % 37 == 0 else f"k{j % 19}" for j in n],
+        "i": [None if j % 41 == 0 else j % 23 for j in n],
+        "f": [None if j % 43 == 0 else float(j % 17) for j in n],
+        "d": [str(j % 13) for j in n],
+        "o": [j % 3 == 0 for j in n],
+        "t": [(j ^ 1) * STEP for j in n],
+    }
+
+
+def _steps() -> Iterator[tuple[str, str]]:
+    """(what is made ready, query) of every step."""
+    for strategy in STRATEGIES:
+        for what, query in _plain():
+            yield f"{what}, {strategy}", f"{query} WITH (strategy = {strategy})"
+    for what, query in _grouped():
+        yield what, query
+
+
+def _plain() -> Iterator[tuple[str, str]]:
+    yield "selection", "SELECT k, i * 2 FROM a WHERE f > 1"
+    yield "time windows", f"SELECT * FROM a {WIDTH}"
+    yield "count windows", "SELECT * FROM a [ROWS 50]"
+    yield "partitioned windows", "SELECT * FROM a [PARTITION BY k ROWS 3]"
+    yield "past windows", "SELECT * FROM a [RANGE 3 s UNTIL 1 s AGO]"
+    yield "past rows", "SELECT * FROM a [ROWS 40 UNTIL 20 AGO]"
+    yield "unions", f"SELECT k FROM a {WIDTH} UNION ALL SELECT k FROM b [RANGE 1 s]"
+    for window in (WIDTH, "[ROWS 50]"):
+        kind = "time" if window == WIDTH else "count"
+        for what, query in (*_wide(window), *_of_two(window)):
+            yield f"{what}, {kind} windows", query
+    yield "DISTINCT without a window", "SELECT DISTINCT k, i FROM a"
+    yield "joins over long windows", "SELECT a.i FROM a [RANGE 1 h] , b [RANGE 1 h] WHERE a.t = b.t"
+    yield "what leaves", f"SELECT Dstream(k) FROM a {WIDTH}"
+    yield "windows over results", f"SELECT Wstream(a.k)[ROWS 10] FROM a {WIDTH} , b {WIDTH} WHERE a.k = b.k"
+
+
+def _wide(w: str) -> Iterator[tuple[str, str]]:
+    """What differs with the number of streams below."""
+    for n in range(1, len(STREAMS) + 1):
+        yield f"DISTINCT over {n}", f"SELECT DISTINCT a.i FROM {_joined(n, w)}"
+    for n in range(1, len(STREAMS)):
+        yield f"joins of {n + 1}", f"SELECT a.k FROM {_joined(n + 1, w)}"
+        yield f"negation over {n}", f"SELECT a.i FROM {_joined(n, w)} {_not_in(n, w)}"
+        yield f"outer theta joins of {n + 1}", f"SELECT a.i FROM {_padded(n, w)}"
+
+
+def _of_two(w: str) -> Iterator[tuple[str, str]]:
+    yield "theta joins", f"SELECT a.i FROM a {w} , b {w} WHERE a.i + 20 < b.i"
+    yield "left joins", f"SELECT a.i, b.i FROM a {w} LEFT JOIN b {w} ON a.k = b.k"
+    yield "full joins", f"SELECT a.i, b.i FROM a {w} FULL JOIN b {w} ON a.k = b.k"
+    yield "IN", f"SELECT i FROM a {w} WHERE k IN (SELECT k FROM b {w} )"
+    for operation in ("EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL", "UNION"):
+        yield operation, f"SELECT i FROM a {w} {operation} SELECT i FROM b [RANGE 1 s]"
+    for table in ("plain", "fixed"):
+        yield f"joins with a {table} table", f"SELECT a.i, v FROM a {w} JOIN {table} p ON a.k = p.k"
+        yield f"left joins with a {table} table", f"SELECT a.i, v FROM a {w} LEFT JOIN {table} p ON a.k = p.k"
+
+
+def _joined(n: int, window: str) -> str:
+    """The FROM and WHERE of a join of n streams."""
+    names = STREAMS[:n]
+    conditions = " AND ".join(f"{x}.k = {y}.k AND {x}.i = {y}.i" for x, y in pairwise(names))
+    return ", ".join(f"{name} {window} " for name in names) + f"WHERE {conditions or 'a.i >= 0'}"
+
+
+def _padded(n: int, window: str) -> str:
+    """A join of n streams, then a left join with one more on a condition that is no equation."""
+    joins = " ".join(f"JOIN {x} {window} ON a.k = {x}.k AND a.i = {x}.i" for x in STREAMS[1:n])
+    return f"a {window} {joins} LEFT JOIN {STREAMS[n]} {window} ON a.k = {STREAMS[n]}.k AND a.i + 5 < {STREAMS[n]}.i"
+
+
+def _not_in(n: int, window: str) -> str:
+    other = STREAMS[n]
+    return f"AND NOT EXISTS (SELECT * FROM {other} {window} WHERE {other}.k = a.k AND {other}.f = a.f)"
+
+
+AGGREGATES = (
+    ("counts", "COUNT(*), COUNT(k), COUNT(DISTINCT k), BOOL_OR(o)"),
+    ("sums", "SUM(i), SUM(f), SUM(d), AVG(i), AVG(f), AVG(d), SUM(DISTINCT i)"),
+    ("extremes", "MIN(i), MAX(f), MAX(k), MIN(d), ARGMAX(k, f), ARGMIN(i, t)"),
+    ("spreads", "VAR(i), STDDEV(f), VAR_POP(f), STDDEV_POP(i)"),
+    ("quantiles", "MEDIAN(f), MEDIAN(i), QUANTILE(i, 0.9), QUANTILE_CONT(f, 0.25)"),
+    ("ends", "FIRST(k), LAST(i)"),
+)
+
+
+def _grouped() -> Iterator[tuple[str, str]]:
+    sources = {
+        "a time window": f"a {WIDTH}",
+        "a count window": "a [ROWS 50]",
+        "no window": "a",
+        "a join": f"(SELECT a.* FROM a {WIDTH} , b {WIDTH} WHERE a.k = b.k AND a.i = b.i) a",
+    }
+    for where, source in sources.items():
+        for what, calls in AGGREGATES:
+            yield f"{what} over {where}", f"SELECT k, {calls} FROM {source} GROUP BY k"
+            yield f"{what} of everything over {where}", f"SELECT {calls} FROM {source}"
