@@ -223,7 +223,7 @@ class Engine:
         queries = {
             q.name: {
                 "result_rows": q.sink.seq,
-                "live_rows": q.sink.live(),
+                "live_rows": q.answer_rows(),
                 "state_bytes": q.nbytes(),
                 "errors": q.errors.count,
                 "readers": len(q.readers),

@@ -56,7 +56,7 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[
     if running.errors.count:
         code, _, message = (running.errors.first or "").partition(": ")
         raise QueryError(code, message, hint="a one-time query fails where a persistent one gives NULL")
-    answer = running.sink.snapshot()
+    answer = running.answer()
     assert answer is not None
     return (answer if sort is None else sorted_rows(answer, sort, bound)), clock
 

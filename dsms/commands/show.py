@@ -93,7 +93,7 @@ def _queries(engine: Engine) -> Rows:
             ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
             ("clock", TIMESTAMP, [shown_instant(q.clock) if q.clock < FOREVER - 1 else None for q in queries]),
             ("result_rows", INT, [q.sink.seq for q in queries]),
-            ("live_rows", INT, [q.sink.live() for q in queries]),
+            ("live_rows", INT, [q.answer_rows() for q in queries]),
             ("state_bytes", INT, [q.nbytes() for q in queries]),
             ("errors", INT, [q.errors.count for q in queries]),
             ("first_error", STRING, [q.errors.first for q in queries]),

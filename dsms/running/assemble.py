@@ -63,7 +63,7 @@ def sink_spec(phys: Phys, eager_instants: bool = False) -> SinkSpec:
     root = phys.children[0]
     value, cancels = by_value(node.child), may_cancel(node.child)
     mortal = root.pattern is not Pattern.MON
-    view = node.kind != "istream" or (cancels and mortal)
+    view = (cancels and mortal) or (node.kind != "istream" and not announces(node.child))
     kept = phys.states[0] if phys.states and phys.states[0].kind != "none" else _fitting(root)
     return SinkSpec(node.kind, node.schema, width(node.child), order(node.child), value, cancels and mortal, view,
                     kept, strict(root), eager_instants)  # fmt: skip
@@ -85,6 +85,13 @@ def may_cancel(node: lp.Node) -> bool:
     away.  Not where GROUP BY's columns all come through: a group's new row differs from its old one, and from others'.
     """
     return _restless(node) and not _keeps_groups(node)
+
+
+def announces(node: lp.Node) -> bool:
+    """Whether the node tells of every change by rows of its own, and what it has reported can be read from GROUP BY."""
+    while isinstance(node, lp.Select | lp.Project):
+        node = node.child
+    return isinstance(node, lp.GroupBy)
 
 
 def _restless(node: lp.Node) -> bool:

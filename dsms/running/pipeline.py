@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from dsms.operators.base import Operator
 from dsms.running.sources import StreamSource
@@ -11,6 +12,15 @@ from dsms.state.batch import Batch
 
 Path = tuple[int, ...]
 SLICE = 1 << 17  # rows of one source taken in one step
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """An operator that remembers the rows it has reported and not taken back."""
+
+    def current(self) -> Batch:
+        """Those rows, each once, in any order (`ts` is of no meaning)."""
+        ...
 
 
 @dataclass(slots=True)
@@ -77,6 +87,21 @@ class Pipeline:
     def next_due(self) -> int:
         """The earliest instant at which something would happen (not later than that)."""
         return min(s.operator.next_due() for s in self.stages)
+
+    def answer(self) -> Batch | None:
+        """What GROUP BY stands by, through the selections and projections above it; None if there is no such root."""
+        k, above = len(self.stages) - 1, []
+        while not isinstance(self.stages[k].operator, Reporting):
+            if len(self.stages[k].inputs) != 1:
+                return None
+            above.append(self.stages[k].operator)
+            (k,) = self.stages[k].inputs
+        source = self.stages[k].operator
+        assert isinstance(source, Reporting)
+        batch = source.current()
+        for operator in reversed(above):
+            batch = operator.step((batch,), 0 if self.upto is None else self.upto)
+        return batch
 
     def live(self) -> dict[Path, dict[str, float]]:
         """Live counts per stage, for EXPLAIN ANALYZE."""

@@ -6,9 +6,13 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+import pyarrow as pa
+
 from dsms.api import Cancel, Chunk, Column, Push, Subscription, shown_instant
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.operators.base import Stateless
+from dsms.operators.basic import by_parts
 from dsms.operators.build import Through
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.physical import Phys
@@ -17,7 +21,8 @@ from dsms.running.results import ResultLog
 from dsms.running.sink import Sink
 from dsms.running.sources import StreamSource
 from dsms.sql.catalog import QueryDef
-from dsms.sql.types import ALWAYS
+from dsms.sql.types import ALWAYS, arrow_schema
+from dsms.state.batch import Batch
 
 
 @dataclass(slots=True)
@@ -126,7 +131,7 @@ class RunningQuery:
             for chunk in self.log.since(start):
                 reader.give(chunk)
         else:
-            rows = self.sink.snapshot() if self.sink.spec.kind == "rstream" else None
+            rows = self.answer() if self.sink.spec.kind == "rstream" else None
             if rows is not None:
                 reader.give(Push(self.name, self.sink.seq, "snapshot", shown_instant(self.clock), rows))
         if self.failure is not None:
@@ -134,10 +139,27 @@ class RunningQuery:
         else:
             self.readers.append(reader)
 
+    def answer(self) -> pa.RecordBatch | None:
+        """The answer as of the query's clock; None for a query that only streams."""
+        if self.sink.kept is not None:
+            return self.sink.snapshot()
+        rows = self.pipeline.answer()
+        if rows is None:
+            return None
+        cols = by_parts(Batch(np.zeros_like(rows.ts), None, None, rows.ids, rows.cols), self.sink.spec.order).cols
+        return pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.sink.spec.schema))
+
+    def answer_rows(self) -> int:
+        """Rows of the answer."""
+        if self.sink.kept is not None:
+            return self.sink.live()
+        rows = self.answer() if self.sink.spec.kind == "rstream" else None
+        return 0 if rows is None else rows.num_rows
+
     def live(self) -> dict[Path, dict[str, float]]:
         """Live counts per place in the plan; the root's are those of the answer that is kept."""
         counts = self.pipeline.live()
-        counts[()].update(state_rows=self.sink.live(), bytes=self.sink.nbytes())
+        counts[()].update(state_rows=self.answer_rows(), bytes=self.sink.nbytes())
         return counts
 
     def nbytes(self) -> int:

@@ -1,6 +1,7 @@
 """The sink: deltas of the plan's root become numbered result rows, and the answer is kept where it must be.
 
 Istream  what enters Q(τ);  Dstream  what leaves it;  Rstream  both: a materialized view.
+View     Where the root announces every change itself (GROUP BY keeps what it has reported) its deltas pass as they are.
 Order    instant, deletions first, then arrival numbers of the parts in FROM order (rows without parts: of the oldest
          live arrival of their group when the row entered).  So `seq` is a function of the input alone.
 Netting  A row that leaves and an equal one that enters at one instant cancel: by identity (and values) for rows with
@@ -16,7 +17,7 @@ import pyarrow as pa
 from numba import njit
 
 from dsms.api import Chunk
-from dsms.operators.basic import sorted_by
+from dsms.operators.basic import by_parts, sorted_by
 from dsms.plan.physical import State
 from dsms.sql.types import FOREVER, Schema, arrow_schema
 from dsms.state.batch import Batch
@@ -33,7 +34,7 @@ class SinkSpec:
     order    permutation of the id columns into FROM order
     by_value rows are told apart by value
     cancels  a departure and an equal arrival may meet in one instant
-    view     the live answer must be kept (else only arrivals are reported)
+    view     the live answer must be kept here: to know what leaves when, or what cancels
     """
 
     kind: str
@@ -68,14 +69,13 @@ class Sink:
 
     def step(self, rows: Batch, upto: int) -> Chunk:
         """Result rows of all instants <= upto not answered before."""
-        if self.kept is None:
-            born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
-            keys = [born.ts, *(born.ids[k] for k in self.spec.order)]
-            if not sorted_by(keys):
-                order = np.lexsort(keys[::-1])
-                born, keys = born.take(order), [k[order] for k in keys]
-            return self._chunk(born.ts, np.ones(len(born), np.int8), born.cols)
-        return self._view_step(self.kept, rows, upto)
+        if self.kept is not None:
+            return self._view_step(self.kept, rows, upto)
+        if self.spec.kind != "rstream" and rows.sign is not None:
+            rows = rows.take(np.flatnonzero(rows.sign == (1 if self.spec.kind == "istream" else -1)))
+        rows = by_parts(rows, self.spec.order)
+        sign = rows.signs() if self.spec.kind == "rstream" else np.ones(len(rows), np.int8)
+        return self._chunk(rows.ts, sign, rows.cols)
 
     def _view_step(self, kept: LiveInput, rows: Batch, upto: int) -> Chunk:
         slots, spoken = kept.arrive(rows)
@@ -146,7 +146,7 @@ class Sink:
         return chunk
 
     def snapshot(self) -> pa.RecordBatch | None:
-        """The live answer in order of entering, or None where no view is kept."""
+        """The live answer in order of entering, or None where no view is kept here."""
         if self.kept is None:
             return None
         store = self.kept.store
