@@ -361,6 +361,14 @@ def test_a_bad_rule_is_blamed_by_name(bad: object, what: str, monkeypatch: pytes
     assert caught.value.code == "DS910"
 
 
+def test_what_follows_from_what_is_known_is_said_once() -> None:
+    """A condition that ends up inside of ⋈NRR follows again from the other side: that must come to an end."""
+    nrr = p.join_nrr(WS, N, "a")
+    asked = replace(p.join(nrr, WT), keys=((at(nrr, 3), at(WT, 0)),))
+    shown = shape(plan(p.output(where(asked, is_(asked, 5, 1)), "rstream")).node)
+    assert shown.count("n.a = 1") == 1
+
+
 def test_rules_can_be_left_out() -> None:
     query = p.output(where(JOIN, is_(JOIN, 1, 1)), "rstream")
     assert "select_through_join" in plan(query).rules
@@ -427,3 +435,19 @@ def test_rewrites_change_no_answer_of_any_query(story: Story) -> None:
         check(story)
     except QueryError as error:
         assert error.code.startswith("DS3"), error
+
+
+@settings(max_examples=examples(40))
+@given(plan_stories(1), stories(1))
+def test_every_query_gets_a_plan(one: Story, other: Story) -> None:
+    """The rules come to an end and the driver finds no fault, under every strategy and place of negation."""
+    for story in (one, other):
+        try:
+            declared = text.resolve(story)
+        except QueryError:
+            continue
+        for output in declared.queries.values():
+            for options in (PlanOptions(), PlanOptions("nt", negation="down"), PlanOptions("direct", negation="up")):
+                phys = plan(output, FAST, options)
+                assert [f.type for f in phys.node.schema] == [f.type for f in output.schema]
+                assert sorted(leaves(phys.node)) == sorted(leaves(output))

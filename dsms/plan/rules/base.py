@@ -11,7 +11,7 @@ from dsms.plan.exprs import identity_exprs, remap
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
-from dsms.sql.expr import Col, Expr, conjunction
+from dsms.sql.expr import Col, Expr, conjunction, conjuncts
 from dsms.sql.types import Schema
 
 
@@ -55,6 +55,11 @@ def select(child: lp.Node, parts: Sequence[Expr]) -> lp.Node:
     """The rows of `child` that meet all parts; itself if there are none."""
     predicate = conjunction(list(parts))
     return child if predicate is None else lp.Select(child, predicate, child.schema)
+
+
+def both_hold(residual: Expr | None, parts: Sequence[Expr]) -> Expr | None:
+    """A join condition and more parts, each said once: a rule that says again what is known must come to an end."""
+    return conjunction(list(dict.fromkeys([*conjuncts(residual), *parts])))
 
 
 def pick(child: lp.Node, columns: Sequence[int], schema: Schema | None = None) -> lp.Node:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dsms.plan.exprs import split
-from dsms.plan.rules.base import Context, select
+from dsms.plan.rules.base import Context, both_hold, select
 from dsms.sql import logical as lp
 from dsms.sql.expr import conjunction, conjuncts, shift
 
@@ -28,6 +28,6 @@ def select_through_join(node: lp.Node, ctx: Context) -> lp.Node:
         join,
         left=select(join.left, left),
         right=select(join.right, [shift(p, -width) for p in right]),
-        residual=conjunction(conjuncts(join.residual) + inside),
+        residual=both_hold(join.residual, inside),
     )
     return select(moved, above)

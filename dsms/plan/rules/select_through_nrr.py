@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from dsms.plan.exprs import split
-from dsms.plan.rules.base import Context, select
+from dsms.plan.rules.base import Context, both_hold, select
 from dsms.sql import logical as lp
-from dsms.sql.expr import conjunction, conjuncts
 
 
 def select_through_nrr(node: lp.Node, ctx: Context) -> lp.Node:
@@ -19,8 +18,7 @@ def select_through_nrr(node: lp.Node, ctx: Context) -> lp.Node:
             inside = rest if join.kind == "inner" else []
             if not (early or inside):
                 return node
-            residual = conjunction(conjuncts(join.residual) + inside)
-            moved = replace(join, child=select(join.child, early), residual=residual)
+            moved = replace(join, child=select(join.child, early), residual=both_hold(join.residual, inside))
             return select(moved, [] if join.kind == "inner" else rest)
         case _:
             return node

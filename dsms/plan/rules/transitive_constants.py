@@ -44,10 +44,11 @@ def facts(node: lp.Node) -> list[Expr]:
     """Comparisons `column op constant` that every row of the node is known to meet; columns named as in its schema."""
     match node:
         case lp.Select():
-            own = [c for part in conjuncts(node.predicate) if (c := _comparison(part)) is not None]
-            found = own + facts(node.child)
-        case lp.Window() | lp.Distinct() | lp.Sort() | lp.Append() | lp.JoinNRR():
+            found = _comparisons(node.predicate) + facts(node.child)
+        case lp.Window() | lp.Distinct() | lp.Sort() | lp.Append():
             found = facts(node.child)
+        case lp.JoinNRR():
+            found = facts(node.child) + (_comparisons(node.residual) if node.kind == "inner" else [])
         case lp.SemiJoin() | lp.SetOp():
             found = facts(node.left)
         case lp.Project():
@@ -60,7 +61,8 @@ def facts(node: lp.Node) -> list[Expr]:
         case lp.Join():
             left = facts(node.left) if node.kind in ("inner", "left") else []
             right = facts(node.right) if node.kind in ("inner", "right") else []
-            found = left + [shift(f, len(node.left.schema)) for f in right]
+            own = _comparisons(node.residual) if node.kind == "inner" else []
+            found = own + left + [shift(f, len(node.left.schema)) for f in right]
         case _:
             found = []
     return list(dict.fromkeys(_about(f, node) for f in found))
@@ -79,6 +81,10 @@ def _about(fact: Expr, node: lp.Node, index: int | None = None) -> Expr:
     at = next(iter(columns(fact))) if index is None else index
     column = Col(at, node.schema[at].type, node.schema[at].name)
     return Call(fact.fn, tuple(column if isinstance(x, Col) else x for x in fact.args), fact.type)
+
+
+def _comparisons(predicate: Expr | None) -> list[Expr]:
+    return [c for part in conjuncts(predicate) if (c := _comparison(part)) is not None]
 
 
 def _comparison(part: Expr) -> Call | None:
