@@ -12,14 +12,15 @@ A retroactive table (⋈R) is a side whose rows are inserted and deleted by tabl
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from dsms.operators.basic import filter_batch
+from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
 from dsms.plan.physical import State
 from dsms.sql.types import FOREVER, Schema
 from dsms.state.batch import Batch
@@ -30,162 +31,8 @@ from dsms.state.live import LiveInput
 from dsms.state.vec import Vec, Vec2
 
 Keys = Callable[[Sequence[pa.Array], int], pa.Array]
-
-
-@njit(cache=True, nogil=True)
-def _bucket(key, mask):
-    h = np.uint64(key)
-    h ^= h >> np.uint64(32)
-    h *= np.uint64(0x9E3779B97F4A7C15)
-    h ^= h >> np.uint64(29)
-    return np.int64(h & mask)
-
-
-@njit(cache=True, nogil=True)
-def chain(head, side, node, ok, slots):
-    """Put slots on top of their chains; rows whose key is NULL (not ok) stay outside.  node[slot] = (key, link)."""
-    mask = np.uint64(len(head) - 1)
-    for slot in slots:
-        if ok[slot]:
-            b = _bucket(node[slot, 0], mask)
-            node[slot, 1] = head[b, side]
-            head[b, side] = slot
-
-
-@njit(cache=True, nogil=True)
-def _grow(a):
-    out = np.empty(2 * len(a), np.int64)
-    out[: len(a)] = a
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _reverse(a, start, stop):
-    stop -= 1
-    while start < stop:
-        a[start], a[stop] = a[stop], a[start]
-        start += 1
-        stop -= 1
-
-
-@njit(cache=True, nogil=True)
-def join_fifo(head, a_node, a_ok, a_ts, a_exp, a_first, a_old, b_node, b_ok, b_ts, b_exp, b_first, b_old):
-    """Both sides' new rows (slots from a_first/b_first on) in one order of ts: probe the other side, then chain.
-
-    Rows of both sides expire in slot order; none before slot a_old/b_old is alive.  So a chain, youngest first, is
-    followed only while its slots are alive, and no expired row is touched.  Answers the slots of both parts of each
-    result and its instant: in order of instant, and for one new row in order of its partners' arrival."""
-    cap = 2 * (len(a_ts) - a_first + len(b_ts) - b_first) + 64
-    out_a, out_b, out_ts = np.empty(cap, np.int64), np.empty(cap, np.int64), np.empty(cap, np.int64)
-    found = 0
-    mask = np.uint64(len(head) - 1)
-    i, j = a_first, b_first
-    while i < len(a_ts) or j < len(b_ts):
-        if j == len(b_ts) or (i < len(a_ts) and a_ts[i] <= b_ts[j]):
-            now = a_ts[i]
-            while b_old < j and b_exp[b_old] <= now:
-                b_old += 1
-            if a_ok[i]:
-                key = a_node[i, 0]
-                start = found
-                at = _bucket(key, mask)
-                s = head[at, 1]
-                while s >= b_old:
-                    if b_node[s, 0] == key:
-                        if found == len(out_a):
-                            out_a, out_b, out_ts = _grow(out_a), _grow(out_b), _grow(out_ts)
-                        out_a[found], out_b[found], out_ts[found] = i, s, now
-                        found += 1
-                    s = b_node[s, 1]
-                if found > start + 1:
-                    _reverse(out_b, start, found)
-                a_node[i, 1] = head[at, 0]
-                head[at, 0] = i
-            i += 1
-        else:
-            now = b_ts[j]
-            while a_old < i and a_exp[a_old] <= now:
-                a_old += 1
-            if b_ok[j]:
-                key = b_node[j, 0]
-                start = found
-                at = _bucket(key, mask)
-                s = head[at, 0]
-                while s >= a_old:
-                    if a_node[s, 0] == key:
-                        if found == len(out_a):
-                            out_a, out_b, out_ts = _grow(out_a), _grow(out_b), _grow(out_ts)
-                        out_a[found], out_b[found], out_ts[found] = s, j, now
-                        found += 1
-                    s = a_node[s, 1]
-                if found > start + 1:
-                    _reverse(out_a, start, found)
-                b_node[j, 1] = head[at, 1]
-                head[at, 1] = j
-            j += 1
-    return out_a[:found], out_b[:found], out_ts[:found]
-
-
-@njit(cache=True, nogil=True)
-def join_signed(head, a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_alive,
-                b_at, b_sign, b_slot, b_node, b_ok, b_exp, b_alive):  # fmt: skip
-    """As `join_fifo` for inputs of any pattern; rows in order of (instant, deletions first) over both sides.
-
-    A deleted row takes back its results with partners still alive.  Answers also the sign of each result."""
-    cap = 2 * (len(a_at) + len(b_at)) + 64
-    out_a, out_b, out_ts, out_sign = (np.empty(cap, np.int64), np.empty(cap, np.int64),
-                                      np.empty(cap, np.int64), np.empty(cap, np.int64))  # fmt: skip
-    found = 0
-    mask = np.uint64(len(head) - 1)
-    i = j = 0
-    while i < len(a_at) or j < len(b_at):
-        left = j == len(b_at) or (
-            i < len(a_at) and (a_at[i] < b_at[j] or (a_at[i] == b_at[j] and a_sign[i] <= b_sign[j]))
-        )
-        if left:
-            now, sign, row = a_at[i], a_sign[i], a_slot[i]
-            i += 1
-            if row < 0:
-                continue
-            key, ok = a_node[row, 0], a_ok[row]
-            s = head[_bucket(key, mask), 1] if ok else np.int64(-1)
-        else:
-            now, sign, row = b_at[j], b_sign[j], b_slot[j]
-            j += 1
-            if row < 0:
-                continue
-            key, ok = b_node[row, 0], b_ok[row]
-            s = head[_bucket(key, mask), 0] if ok else np.int64(-1)
-        start = found
-        while s >= 0:
-            if left:
-                match, after = b_alive[s] and b_exp[s] > now and b_node[s, 0] == key, b_node[s, 1]
-            else:
-                match, after = a_alive[s] and a_exp[s] > now and a_node[s, 0] == key, a_node[s, 1]
-            if match:
-                if found == len(out_a):
-                    out_a, out_b, out_ts, out_sign = _grow(out_a), _grow(out_b), _grow(out_ts), _grow(out_sign)
-                out_a[found], out_b[found] = (row, s) if left else (s, row)
-                out_ts[found], out_sign[found] = now, sign
-                found += 1
-            s = after
-        if found > start + 1:
-            _reverse(out_a, start, found)
-            _reverse(out_b, start, found)
-        if sign < 0:
-            if left:
-                a_alive[row] = False
-            else:
-                b_alive[row] = False
-        elif ok:
-            at = _bucket(key, mask)
-            if left:
-                a_node[row, 1] = head[at, 0]
-                head[at, 0] = row
-            else:
-                b_node[row, 1] = head[at, 1]
-                head[at, 1] = row
-    return out_a[:found], out_b[:found], out_ts[:found], out_sign[:found]
+HALVES_FROM = 16_384  # new rows from which two threads pay
+SPARE_CORE = (os.cpu_count() or 1) > 1
 
 
 @dataclass(slots=True)
@@ -317,7 +164,12 @@ class JoinOp:
             store = side.rows.store
             args += [store.extra["node"].view, store.extra["ok"].view, store.ts.view, store.exp.view]
             args += [first, side.oldest]
-        a, b, ts = join_fifo(self.head, *args)
+        new = len(self.left.rows.store) - first_a + len(self.right.rows.store) - first_b
+        if new >= HALVES_FROM and SPARE_CORE:
+            a, b = in_halves(self.head, args)
+        else:
+            a, b, _ = join_fifo(self.head, 0, 1, *args)
+        ts = np.maximum(self.left.rows.store.ts.view[a], self.right.rows.store.ts.view[b])
         return self._results(a, b, ts, None)
 
     def _signed(self, a: Batch, slot_a: np.ndarray, b: Batch, slot_b: np.ndarray) -> Batch:
