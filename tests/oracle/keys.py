@@ -38,10 +38,15 @@ def first_leaf(node: lp.Node) -> int:
 
 
 def by_value(node: lp.Node) -> bool:
-    """Are rows of this node told apart by value: is anything in them without parts (aggregate, DISTINCT, EXCEPT...)?"""
+    """Are rows of this node told apart by value: is anything in them without parts (aggregate, DISTINCT, EXCEPT...)?
+
+    What INTERNAL windows append is a stream: its rows are arrivals, whatever they were made of.
+    """
     match node:
         case lp.GroupBy() | lp.Distinct() | lp.SetOp() | lp.Values():
             return True
+        case lp.Append():
+            return False
         case lp.SemiJoin():
             return by_value(node.left)
         case _:

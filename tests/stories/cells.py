@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from dsms.sql.types import ALWAYS, Kind, Type
+from dsms.sql.types import ALWAYS, MAX_INSTANT, MIN_INSTANT, Kind, Type
 
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 SHORT = re.compile(r"(-?\d+(?:\.\d+)?)(us|ms|s|min|h|d)")
@@ -36,6 +36,8 @@ def shown_instant(at: int | None) -> str:
         return "always"
     if abs(at) < 10**12:
         return f"{Decimal(at) / 1_000_000:f}".removesuffix(".0") + "s"
+    if not MIN_INSTANT <= at <= MAX_INSTANT:
+        return f"{at}us"
     return (EPOCH + dt.timedelta(microseconds=at)).replace(tzinfo=None).isoformat()
 
 
