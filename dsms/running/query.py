@@ -45,18 +45,18 @@ class RunningQuery:
     readers: list[Subscription] = field(default_factory=list)
     failure: DsmsError | None = None
     notes: tuple[str, ...] = ()
+    early: bool = field(init=False)
 
-    @property
-    def name(self) -> str:
-        return self.definition.name
-
-    @property
-    def early(self) -> bool:
+    def __post_init__(self) -> None:
         plain = all(
             isinstance(s.operator, StreamSource | Stateless | Through) and len(s.inputs) <= 1
             for s in self.pipeline.stages
         )
-        return plain and len(self.streams) == 1 and not self.tables and self.sink.kept is None
+        self.early = plain and len(self.streams) == 1 and not self.tables and self.sink.kept is None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
 
     def start(self) -> None:
         """Report what is there before every instant: the empty answer of a global aggregate, rows of tables."""
