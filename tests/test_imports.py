@@ -108,7 +108,7 @@ def _is_typing(node: ast.AST) -> bool:
     if not isinstance(node, ast.If):
         return False
     test = node.test
-    return "TYPE_CHECKING" == (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", None))
+    return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", None)) == "TYPE_CHECKING"
 
 
 def _from(module: str, node: ast.ImportFrom, package: bool) -> Iterator[str]:

@@ -1,0 +1,106 @@
+"""A morning in the control room: three weeks of real flights through a real server, and what it answered meanwhile.
+
+    python -m examples.flights [--pace SECONDS]
+
+Exit code 0 only if every query answered, and answers that are easy to recompute came out the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import date
+
+from dsms_client import Client, connect
+from examples.flights import data, recompute, show, story
+from examples.flights.replay import Replay, fill_tables, hours
+from examples.flights.script import blocks
+from examples.flights.server import server
+from examples.flights.view import catch_up, watch
+
+STORM = date(2013, 2, 8)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__.splitlines()[0])
+    parser.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="pause between lines (default 0)")
+    pace = parser.parse_args().pace
+    began = time.monotonic()
+    winter = data.load()
+    print(story.opening(winter))
+    with server(_progress) as port, connect(port=port) as client:
+        print(f"dsms listens on port {port}; everything from here on goes over TCP.")
+        problems = run(client, winter, pace)
+    print("The server took its leave with exit code 0.")
+    for problem in problems:
+        print(f"MISSING: {problem}", file=sys.stderr)
+    verdict = "all answers came" if not problems else f"{len(problems)} answers are missing or wrong"
+    print(f"\nDone in {time.monotonic() - began:.0f} s: {verdict}.")
+    return 1 if problems else 0
+
+
+def run(client: Client, winter: data.Winter, pace: float) -> list[str]:
+    """The whole story; returns what was missing or wrong."""
+    print(show.title("The streams, the tables, the questions"))
+    for block in blocks("declare"):
+        print(story.told(block))
+        client.execute(block.sql)
+    fill_tables(client, winter)
+    questions = blocks("queries")
+    for block in questions:
+        print(story.told(block))
+        client.execute(block.sql)
+    views = watch(client, [block.name for block in questions])
+
+    print(show.title("Three weeks go by: the last hour's departures and their mean delay in minutes, and more"))
+    replay, problems, pushes = Replay(client, winter), [], ""
+    print(story.LEGEND)
+    for instant in hours(data.FIRST_DAY, data.DAYS, STORM):
+        replay.send_until(instant)
+        catch_up(client, views)
+        if story.worth_a_line(instant, STORM):
+            print(story.line(instant, views), flush=True)
+            if instant == data.midnight(STORM, 20):
+                pushes = story.pushes(views["delays"])
+            problems += _check(winter, instant, views)
+            time.sleep(pace)
+
+    print(pushes)
+    print(story.news(views))
+    print(show.title("What the server says of its queries"))
+    print(story.status(client))
+    print(show.title("Query 4, two ways (Golab 2006, Figure 3.5): see where STR begins"))
+    print(story.plans(client, questions[-1].select))
+    print(show.title("Mistakes are answered, too"))
+    print(story.mistakes(client))
+    problems += [f"{name} never answered" for name, view in views.items() if not view.seen]
+    print(show.title("The end"))
+    print(f"{replay.rows} rows went in, {sum(v.seen for v in views.values())} result rows came out.")
+    return problems
+
+
+def _check(winter: data.Winter, instant: int, views: dict[str, story.View]) -> list[str]:
+    """What differs from the recomputation at this instant."""
+    wrong = []
+    told = {airport: rest for airport, *rest in views["delays"].rows}
+    true = recompute.delays(winter, instant)
+    if told.keys() != true.keys() or any(not _same(told[a], true[a]) for a in true):
+        wrong.append(f"delays at {show.moment(instant)}: {told}, but recomputed {true}")
+    if (cities := {row[0] for row in views["query2"].rows}) != recompute.reached(winter, instant):
+        wrong.append(f"query2 at {show.moment(instant)}: {sorted(cities)}")
+    return wrong
+
+
+def _same(told: list[object], true: tuple[int, float, int]) -> bool:
+    count, mean, worst = told
+    return (count, worst) == (true[0], true[2]) and abs(float(str(mean)) - true[1]) < 1e-9
+
+
+def _progress(text: str) -> None:
+    if sys.stdout.isatty():
+        print(f"\r\x1b[K{text}", end="\r", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
