@@ -16,15 +16,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 
 from dsms.operators.aggregates.base import Aggregate
 from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, form
 from dsms.operators.aggregates.words import Codes
 from dsms.operators.basic import by_parts
 from dsms.operators.group_args import ArgColumn
-from dsms.operators.group_feed import GrowFeed, LiveFeed, Touches
+from dsms.operators.group_feed import GrowFeed, Input, LiveFeed
+from dsms.operators.group_fifo import FifoFeed
 from dsms.operators.group_keys import GroupKeys
 from dsms.operators.group_rows import Reported
+from dsms.operators.group_touch import Touches
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall, columns
 from dsms.sql.logical import GroupBy
@@ -64,7 +67,7 @@ class GroupByOp:
     columns: list[ArgColumn] = field(init=False)  # distinct arguments of all aggregates
     uses: list[tuple[int, ...]] = field(init=False)  # per aggregate: its arguments in `columns`
     aggregates: list[Aggregate] = field(init=False)
-    feed: LiveFeed | GrowFeed = field(init=False)
+    feed: Input = field(init=False)
     reported: Reported = field(init=False)
     read: frozenset[int] = field(init=False)  # columns of the input that any expression reads
 
@@ -78,10 +81,13 @@ class GroupByOp:
             for call, used in zip(self.node.aggs, self.uses, strict=True)
         ]
         self.reported = Reported(self.child_width, codings, always=not self.node.keys)
-        if how == "never":
-            self.feed = GrowFeed(self.child_width, self.columns)
-        else:
-            self.feed = LiveFeed(self.child_width, self.state, self.strict, self.columns, self.eager_instants)
+        match how:
+            case "never":
+                self.feed = GrowFeed(self.child_width)
+            case "in order":
+                self.feed = FifoFeed(self.child_width, self.columns, keyed=bool(self.node.keys))
+            case _:
+                self.feed = LiveFeed(self.child_width, self.state, self.strict, self.columns, self.eager_instants)
         exprs = [*self.node.keys, *(a for c in self.node.aggs for a in c.args)]
         exprs += [c.filter for c in self.node.aggs if c.filter is not None]
         self.read = frozenset(i for e in exprs for i in columns(e))
@@ -106,7 +112,8 @@ class GroupByOp:
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         (rows,) = inputs
-        rows = by_parts(rows, self.order)
+        if not in_order_already(rows, self.order):
+            rows = by_parts(rows, self.order)
         out = [b for part, until in slices(rows, upto) if len(b := self._step(part, until))]
         self._purge()
         return concat(out) if out else empty_batch(self.node.schema, self.child_width)
@@ -167,6 +174,10 @@ class GroupByOp:
                 out.append(self.reported.held(i))
         return out
 
+    def current(self) -> Batch:
+        """The rows reported and not taken back, one per group; `ts` has no meaning."""
+        return self.reported.current(self.groups)
+
     def live(self) -> int:
         return self.feed.live
 
@@ -176,6 +187,19 @@ class GroupByOp:
 
     def next_due(self) -> int:
         return self.feed.next_due()
+
+
+@njit(cache=True, nogil=True)
+def _climbs(ts, ids):
+    for i in range(1, len(ts)):  # noqa: SIM110
+        if ts[i] == ts[i - 1] and ids[i] <= ids[i - 1]:
+            return False
+    return True
+
+
+def in_order_already(rows: Batch, order: Sequence[int]) -> bool:
+    """Quick and surely right when true: rows of one instant ascend by their first arrival number alone."""
+    return rows.sign is None and bool(order) and bool(_climbs(rows.ts, rows.ids[order[0]]))
 
 
 def slices(rows: Batch, upto: int) -> Iterator[tuple[Batch, int]]:

@@ -11,10 +11,11 @@ from numba import njit
 
 from dsms.operators.aggregates.base import Answers, grown
 from dsms.operators.aggregates.words import NONE, Coding
-from dsms.operators.basic import sorted_by
-from dsms.operators.group_feed import Touches
 from dsms.operators.group_keys import GroupKeys
+from dsms.operators.group_touch import Scratch, Touches
 from dsms.state.batch import Batch
+
+LONG = 64  # places that a row may be moved by insertion; beyond that, rows are sorted
 
 
 @njit(cache=True, nogil=True)
@@ -66,11 +67,51 @@ def _pick(row, oldest, ids, reported, groups, out):
             out[i] = ids[oldest[r]] if oldest[r] >= 0 else -1
 
 
+@njit(cache=True, nogil=True)
+def _codes(row, code, groups, out):
+    """Groups of rows."""
+    t = len(code)
+    for i in range(len(row)):
+        out[i] = groups[row[i] - t] if row[i] >= t else code[row[i]]
+
+
+@njit(cache=True, nogil=True)
+def _before(ranks, a, b):
+    for rank in ranks:
+        if rank[a] != rank[b]:
+            return rank[a] < rank[b]
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _arrange(when, sign, ranks, index):
+    """Order rows of one instant and sign by `ranks`: `index` becomes the permutation.
+
+    0: nothing to do, 1: done, 2: too many in one instant for insertion."""
+    moved = 0
+    start = 0
+    for i in range(len(when)):
+        index[i] = i
+        if i > 0 and (when[i] != when[i - 1] or sign[i] != sign[i - 1]):
+            start = i
+        j = i
+        while j > start and _before(ranks, i, index[j - 1]):
+            index[j] = index[j - 1]
+            j -= 1
+            moved = 1
+        index[j] = i
+        if i - j > LONG:
+            return 2
+    return moved
+
+
 @dataclass(slots=True)
 class Slate:
     """Answers of one aggregate as they stand reported, by group code."""
 
     coding: Coding
+    scratch: Scratch = field(default_factory=Scratch)
+    flags: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
     words: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     high: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     valid: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
@@ -78,15 +119,17 @@ class Slate:
     def rows(self, touches: int, groups: np.ndarray, capacity: int) -> Answers:
         """Answers by row: touches still NULL, then what the groups had reported."""
         self.words, self.valid = grown(self.words, capacity), grown(self.valid, capacity)
-        words = np.zeros(touches + len(groups), np.int64)
-        words[touches:] = self.words[groups]
-        valid = np.zeros(touches + len(groups), np.bool_)
-        valid[touches:] = self.valid[groups]
+        n = touches + len(groups)
+        words, high = self.scratch.ints(n, 2)
+        if n > len(self.flags):
+            self.flags = np.zeros(n + n // 2, np.bool_)
+        valid = self.flags[:n]
+        words[:touches], valid[:touches] = 0, False
+        words[touches:], valid[touches:] = self.words[groups], self.valid[groups]
         if not self.coding.wide:
             return Answers(words, NONE, valid)
         self.high = grown(self.high, capacity)
-        high = np.zeros(touches + len(groups), np.int64)
-        high[touches:] = self.high[groups]
+        high[:touches], high[touches:] = 0, self.high[groups]
         return Answers(words, high, valid)
 
     def note(self, groups: np.ndarray, rows: np.ndarray, answers: Answers) -> None:
@@ -98,7 +141,7 @@ class Slate:
 
     @property
     def nbytes(self) -> int:
-        return int(self.words.nbytes + self.high.nbytes + self.valid.nbytes)
+        return int(self.words.nbytes + self.high.nbytes + self.valid.nbytes + self.scratch.nbytes + self.flags.nbytes)
 
 
 @dataclass(slots=True)
@@ -111,6 +154,7 @@ class Reported:
     slates: list[Slate] = field(init=False)
     there: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
     ids: list[np.ndarray] = field(init=False)
+    scratch: Scratch = field(default_factory=Scratch)
 
     def __post_init__(self) -> None:
         self.slates = [Slate(c) for c in self.codings]
@@ -135,10 +179,10 @@ class Reported:
             _differ(a.words, a.valid, touches.prev, changed)
             if len(a.high):
                 _differ(a.high, a.valid, touches.prev, changed)
-        rep, row, when = (np.empty(k, np.int64) for k in (t + len(groups), 2 * t, 2 * t))
-        sign = np.empty(2 * t, np.int8)
+        rep, row, when = self.scratch.ints(2 * t + len(groups), 3)
+        rep, sign = rep[: t + len(groups)], self.scratch.signs8(2 * t)
         n = _resolve(touches.at, touches.prev, exists, changed, rep, row, when, sign)
-        row, when, sign = row[:n], when[:n], sign[:n]
+        row, when, sign = row[:n], when[:n].copy(), sign[:n].copy()
         ids = self._ids(row, touches)
         out = self._batch(row, when, sign, ids, touches, answers, keys, order)
         stands = rep[touches.final]
@@ -159,16 +203,25 @@ class Reported:
         self, row: np.ndarray, when: np.ndarray, sign: np.ndarray, ids: tuple[np.ndarray, ...],
         touches: Touches, answers: Sequence[Answers], keys: GroupKeys, order: Sequence[int],
     ) -> Batch:  # fmt: skip
-        ranks = [when, sign, *(ids[k] for k in order)]
-        if not sorted_by(ranks):
-            index = np.lexsort(ranks[::-1])
-            row, when, sign, ids = row[index], when[index], sign[index], tuple(i[index] for i in ids)
-        code = np.concatenate([touches.code, touches.groups])[row]
-        cols: list[pa.Array] = keys.gather(code)
+        row, ids = arranged(row, when, sign, ids, order)
+        cols: list[pa.Array] = []
+        if keys.types:
+            code = np.empty(len(row), np.int64)
+            _codes(row, touches.code, touches.groups, code)
+            cols = keys.gather(code)
         for slate, a in zip(self.slates, answers, strict=True):
             high = a.high[row] if len(a.high) else NONE
             cols.append(slate.coding.decode(a.words[row], high, a.valid[row]))
         return Batch(when, None, sign, ids, tuple(cols))
+
+    def current(self, keys: GroupKeys) -> Batch:
+        """The rows that stand reported, one per group; `ts` has no meaning."""
+        groups = np.flatnonzero(self.there)
+        cols: list[pa.Array] = keys.gather(groups)
+        for slate in self.slates:
+            high = slate.high[groups] if slate.coding.wide else NONE
+            cols.append(slate.coding.decode(slate.words[groups], high, slate.valid[groups]))
+        return Batch(np.zeros(len(groups), np.int64), None, None, tuple(i[groups] for i in self.ids), tuple(cols))
 
     def held(self, arg: int) -> np.ndarray:
         """Words that stand reported by aggregate `arg`."""
@@ -176,5 +229,19 @@ class Reported:
 
     @property
     def nbytes(self) -> int:
-        own = self.there.nbytes + sum(i.nbytes for i in self.ids)
+        own = self.there.nbytes + self.scratch.nbytes + sum(i.nbytes for i in self.ids)
         return int(own + sum(s.nbytes for s in self.slates))
+
+
+def arranged(
+    row: np.ndarray, when: np.ndarray, sign: np.ndarray, ids: tuple[np.ndarray, ...], order: Sequence[int]
+) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    """(row, ids) with the rows of one instant and sign in order of their arrival numbers."""
+    index = np.empty(len(row), np.int64)
+    ranks = tuple(ids[k] for k in order)
+    match _arrange(when, sign, ranks, index):
+        case 0:
+            return row, ids
+        case 2:
+            index = np.lexsort((*ranks[::-1], sign, when))
+    return row[index], tuple(i[index] for i in ids)

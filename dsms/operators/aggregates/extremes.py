@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from dsms.operators.aggregates.base import Answers, Arg, Feed, grown
-from dsms.operators.aggregates.links import NIL, renamed
+from dsms.operators.aggregates.links import NIL, moved_links, renamed
 
 
 @njit(cache=True, nogil=True)
@@ -181,7 +181,7 @@ class Linked:
 
     def moved(self, where: np.ndarray) -> None:
         kept = np.flatnonzero(where >= 0)
-        self.links = [renamed(k[kept], where) if len(k) else k for k in self.links]
+        self.links = [moved_links(k, where, kept) for k in self.links]
         self.roots = [renamed(r, where) for r in self.roots]
 
     def held(self) -> tuple[np.ndarray, ...]:

@@ -164,7 +164,7 @@ def rounded(q, e, sticky):
         return math.inf
     drop = max(length - 53, -1074 - e)
     if drop <= 0:
-        return math.ldexp(float(q), e)
+        return math.ldexp(float(q), int(e))
     if drop > length + 1:
         return 0.0
     m = q >> drop
@@ -174,7 +174,7 @@ def rounded(q, e, sticky):
         m += 1
     if bit_length(m) + e + drop > 1024:
         return math.inf
-    return math.ldexp(float(m), e + drop)
+    return math.ldexp(float(m), int(e + drop))
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from dsms.operators.aggregates.base import Answers, Arg, Feed, grown
-from dsms.operators.aggregates.links import NIL, append, remove, renamed
+from dsms.operators.aggregates.links import NIL, moved_links, renamed
 
 
 @njit(cache=True, nogil=True)
@@ -20,10 +20,23 @@ def _ends(code, sign, slot, emit, words, valid, youngest, head, tail, before, af
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if len(valid) == 0 or valid[s]:
-            if sign[i] > 0:
-                append(s, g, head, tail, before, after)
-            else:
-                remove(s, g, head, tail, before, after)
+            if sign[i] > 0:  # to the end of the list
+                before[s], after[s] = tail[g], NIL
+                if tail[g] >= 0:
+                    after[tail[g]] = s
+                else:
+                    head[g] = s
+                tail[g] = s
+            else:  # out of it
+                a, b = before[s], after[s]
+                if a >= 0:
+                    after[a] = b
+                else:
+                    head[g] = b
+                if b >= 0:
+                    before[b] = a
+                else:
+                    tail[g] = a
         t = emit[i]
         if t >= 0 and head[g] >= 0:
             out[t] = words[tail[g] if youngest else head[g]]
@@ -59,7 +72,7 @@ class EndOfList:
 
     def moved(self, where: np.ndarray) -> None:
         kept = np.flatnonzero(where >= 0)
-        self.links = [renamed(k[kept], where) if len(k) else k for k in self.links]
+        self.links = [moved_links(k, where, kept) for k in self.links]
         self.ends = [renamed(e, where) for e in self.ends]
 
     def held(self) -> tuple[np.ndarray, ...]:

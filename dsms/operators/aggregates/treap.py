@@ -66,8 +66,8 @@ def put(nodes, root, g, w, rank, state):
     known = _seek(nodes, root[g], w, rank) >= 0
     luck = np.int64(0)
     if not known:
-        state[2] = (state[2] * 1103515245 + 12345) & 0x3FFFFFFFFFFF
-        luck = state[2] >> 8
+        luck = (state[2] * 1103515245 + 12345) & 0x7FFFFFFF
+        state[2] = luck
     x, above, side = root[g], np.int64(NIL), LEFT
     while x >= 0 and (nodes[x, LUCK] >= luck or known):
         nodes[x, SIZE] += 1

@@ -23,14 +23,12 @@ from dsms.state.columns import arrow_values, numpy_valid, numpy_values
 from dsms.state.vec import Vec
 
 NONE = np.empty(0, np.int64)
-ABS = np.int64(2**63 - 1)
-NAN_BITS = 0x7FF8000000000000
 NARROW = 18  # digits of a DECIMAL that surely fit one word
 
 
 @njit(cache=True, nogil=True)
 def ordered_bits(bits, out):
-    """Bits of doubles -> words in order (and the way back, since NaN and -0.0 were made canonical)."""
+    """Bits of doubles -> words in order, with one NaN and one zero."""
     for i in range(len(bits)):
         b = bits[i]
         if b == -9223372036854775808:
@@ -38,6 +36,14 @@ def ordered_bits(bits, out):
         elif (b & 0x7FFFFFFFFFFFFFFF) > 0x7FF0000000000000:
             b = np.int64(0x7FF8000000000000)
         out[i] = b ^ 0x7FFFFFFFFFFFFFFF if b < 0 else b
+
+
+@njit(cache=True, nogil=True)
+def plain_bits(words, out):
+    """The way back."""
+    for i in range(len(words)):
+        w = words[i]
+        out[i] = w ^ 0x7FFFFFFFFFFFFFFF if w < 0 else w
 
 
 def float_words(values: np.ndarray) -> np.ndarray:
@@ -49,7 +55,9 @@ def float_words(values: np.ndarray) -> np.ndarray:
 
 def words_float(words: np.ndarray) -> np.ndarray:
     """The way back."""
-    return np.where(words < 0, words ^ ABS, words).view(np.float64)
+    out = np.empty(len(words), np.int64)
+    plain_bits(words, out)
+    return out.view(np.float64)
 
 
 def decimal_halves(col: pa.Array) -> tuple[np.ndarray, np.ndarray]:
