@@ -40,6 +40,11 @@ class Expiry(Protocol):
         """Not later than the earliest expiry (µs); FOREVER if none."""
         ...
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes beside the store."""
+        ...
+
 
 @dataclass(slots=True)
 class Never:
@@ -58,6 +63,10 @@ class Never:
 
     def next_due(self) -> int:
         return FOREVER
+
+    @property
+    def nbytes(self) -> int:
+        return 0
 
 
 @dataclass(slots=True)
@@ -82,6 +91,10 @@ class Fifo:
 
     def next_due(self) -> int:
         return int(self.store.exp.view[self.head]) if self.head < self.store.exp.n else FOREVER
+
+    @property
+    def nbytes(self) -> int:
+        return 0
 
 
 @njit(cache=True, nogil=True)
@@ -122,6 +135,10 @@ class Searched:
         exp = self.store.exp.view[self.store.alive.view]
         return int(exp.min()) if len(exp) else FOREVER
 
+    @property
+    def nbytes(self) -> int:
+        return 0
+
 
 def by_expiry(slots: np.ndarray, exp: np.ndarray) -> np.ndarray:
     """Slots ordered by (exp, slot)."""
@@ -139,40 +156,75 @@ def _file(head, link, exp, slots, width):
 
 
 @njit(cache=True, nogil=True)
-def _visit(head, link, exp, alive, checks, start, width, out):
-    """Empty the days from `start` on of what is due at each of `checks`; dead slots are unlinked on the way."""
+def _push(heap, n, exp, slot):
+    """Into a binary heap of n slots, the earliest expiry on top."""
+    while n > 0 and exp[heap[(n - 1) // 2]] > exp[slot]:
+        heap[n] = heap[(n - 1) // 2]
+        n = (n - 1) // 2
+    heap[n] = slot
+
+
+@njit(cache=True, nogil=True)
+def _pop(heap, n, exp):
+    """Take the top out of a heap of n slots."""
+    last = heap[n - 1]
+    at = 0
+    while 2 * at + 1 < n - 1:
+        child = 2 * at + 1
+        if child + 1 < n - 1 and exp[heap[child + 1]] < exp[heap[child]]:
+            child += 1
+        if exp[last] <= exp[heap[child]]:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = last
+
+
+@njit(cache=True, nogil=True)
+def _visit(head, link, exp, alive, checks, start, width, heap, n, out):
+    """Empty the days from `start` on of what is due at each of `checks`; dead slots are unlinked on the way.
+
+    What is due later on the last day goes to the heap of n slots, so no day is read twice.  Answers how many slots
+    were written to `out`, and the new n."""
     days = len(head)
     found = 0
     for now in checks:
         today = now // width
-        first = max(start, today - days + 1)
-        for day in range(first, today + 1):
+        for day in range(max(start, today - days + 1), today + 1):
             before = -1
             slot = head[day % days]
             while slot >= 0:
                 after = link[slot]
-                due = exp[slot] <= now
-                if due or not alive[slot]:
-                    if due and alive[slot]:
-                        out[found] = slot
-                        found += 1
+                if alive[slot] and exp[slot] // width > today:  # a later turn of the circle
+                    before = slot
+                else:
                     if before < 0:
                         head[day % days] = after
                     else:
                         link[before] = after
-                else:
-                    before = slot
+                    if alive[slot] and exp[slot] <= now:
+                        out[found] = slot
+                        found += 1
+                    elif alive[slot]:
+                        _push(heap, n, exp, slot)
+                        n += 1
                 slot = after
         start = today
-    return found
+        while n > 0 and exp[heap[0]] <= now:
+            if alive[heap[0]]:
+                out[found] = heap[0]
+                found += 1
+            _pop(heap, n, exp)
+            n -= 1
+    return found, n
 
 
 @dataclass(slots=True)
 class Calendar:
-    """Calendar queue: a circular array of buckets ("days") by expiry instant.
+    """Calendar queue: a circular array of buckets ("days") by expiry instant; the present day sorted (in a heap).
 
     partitions  number of days; with `adjust` it doubles as rows crowd in.  The width of a day is the longest lifetime
-    seen divided by the number of days, so one turn of the circle is about one window.
+    seen divided by the number of days, so one turn of the circle (that many days and the present one) is one window.
     """
 
     store: RowStore
@@ -185,6 +237,8 @@ class Calendar:
     day: int = 0  # days before this one are empty
     span: int = 0
     held: int = 0
+    heap: np.ndarray = field(default_factory=lambda: NONE)
+    heaped: int = 0
 
     def insert(self, slots: np.ndarray) -> None:
         self.link.extend_fill(self.store.exp.n - self.link.n, -1)
@@ -209,8 +263,9 @@ class Calendar:
             self.partitions *= 2
         assert self.now is not None
         self.span, self.width = span, max(1, -(-span // self.partitions))
-        self.head = np.full(self.partitions, -1, np.int64)
+        self.head = np.full(self.partitions + 1, -1, np.int64)
         self.day = self.now // self.width
+        self.heaped = 0
         self.held = len(alive)
         _file(self.head, self.link.data, self.store.exp.view, alive, self.width)
 
@@ -219,11 +274,20 @@ class Calendar:
             return NONE
         self.now = int(checks[-1])
         out = np.empty(self.held, np.int64)
-        exp = self.store.exp.view
-        found = _visit(self.head, self.link.data, exp, self.store.alive.view, checks, self.day, self.width, out)
+        exp, alive = self.store.exp.view, self.store.alive.view
+        self._make_room()
+        circle = (self.head, self.link.data, exp, alive, checks, self.day, self.width)
+        found, self.heaped = _visit(*circle, self.heap, self.heaped, out)
         self.day = self.now // self.width
         self.held -= found
         return by_expiry(out[:found], exp)
+
+    def _make_room(self) -> None:
+        """Heap room for everything held, which is at most what one look can put there."""
+        if len(self.heap) < self.held:
+            grown = np.empty(2 * self.held, np.int64)
+            grown[: self.heaped] = self.heap[: self.heaped]
+            self.heap = grown
 
     def moved(self) -> None:
         self.link.n = 0
@@ -234,9 +298,14 @@ class Calendar:
     def next_due(self) -> int:
         if not self.held:
             return FOREVER
-        days = np.arange(self.day, self.day + self.partitions)
-        full = np.flatnonzero(self.head[days % self.partitions] >= 0)
-        return int(days[full[0]]) * self.width if len(full) else FOREVER
+        days = np.arange(self.day, self.day + len(self.head))
+        full = np.flatnonzero(self.head[days % len(self.head)] >= 0)
+        day = int(days[full[0]]) * self.width if len(full) else FOREVER
+        return min(day, int(self.store.exp.view[self.heap[0]])) if self.heaped else day
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.head.nbytes + self.link.nbytes + self.heap.nbytes)
 
 
 def expiry_of(state: State, store: RowStore) -> Expiry:

@@ -82,10 +82,11 @@ class RowStore:
         life = None if self.life is None else self.life.view[slots]
         return Batch(ts, self.exp.view[slots] if exp is None else exp, sign, ids, self.columns(slots), life)
 
-    def compact(self) -> np.ndarray | None:
-        """Close the gaps if more than half of the slots are dead: new slot of each old one (-1: dead), or None."""
+    def compact(self, tight: bool = False) -> np.ndarray | None:
+        """Close the gaps if more than half of the slots are dead (`tight`: a sixteenth): new slot of each old one
+        (-1: dead), or None."""
         n = self.ts.n
-        if n < COMPACT_FROM or 2 * self.dead < n:
+        if n < COMPACT_FROM or (16 if tight else 2) * self.dead < n:
             return None
         kept = np.flatnonzero(self.alive.view)
         where = np.full(n, -1, np.int64)

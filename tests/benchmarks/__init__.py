@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m tests.benchmarks [names] [--quick] [--trace FILE] [--report DIR]`."""
