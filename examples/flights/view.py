@@ -13,7 +13,7 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class View:
-    """A query's answer as a bag of rows; what came last, as (instant, + or -, row); all that ever entered, in `news`."""
+    """A query's answer as a bag of rows; what came last, as (instant, + or -, row); all that ever entered: `news`."""
 
     subscription: Subscription
     rows: Counter[Row] = field(default_factory=Counter)
