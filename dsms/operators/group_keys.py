@@ -7,13 +7,57 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 
-from dsms.sql.types import Type
+from dsms.sql.types import Kind, Type
 from dsms.state.columns import Column, arrow_values, column_store, numpy_valid, numpy_values
 from dsms.state.intern import Intern
 from dsms.state.vec import Vec
 
 NAN = np.float64("nan")
+DENSE = 1 << 16  # so many key values apart are always looked up in an array
+
+
+@njit(cache=True, nogil=True)
+def _look_up(values, low, table, out):
+    """Codes of integers by table[value - low]; True if all are known."""
+    for i in range(len(values)):
+        d = values[i] - low
+        if d < 0 or d >= len(table) or table[d] < 0:
+            return False
+        out[i] = table[d]
+    return True
+
+
+@dataclass(slots=True)
+class Dense:
+    """Codes of one INT key whose values lie close together: an array instead of a hash table."""
+
+    low: int = 0
+    table: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def codes(self, values: np.ndarray) -> np.ndarray | None:
+        """Codes, if all are known."""
+        out = np.empty(len(values), np.int64)
+        return out if _look_up(values, self.low, self.table, out) else None
+
+    def learn(self, values: np.ndarray, codes: np.ndarray, groups: int) -> None:
+        """Note the codes, if values lie close enough together."""
+        if not len(values):
+            return
+        low, high = int(values.min()), int(values.max()) + 1
+        if len(self.table):
+            low, high = min(low, self.low), max(high, self.low + len(self.table))
+        if high - low > max(DENSE, 8 * groups):
+            return
+        if high - low > len(self.table):
+            grown = np.full(min(high - low + high - low, max(DENSE, 8 * groups)), -1, np.int64)
+            grown[self.low - low : self.low - low + len(self.table)] = self.table
+            self.table, self.low = grown, low
+        self.table[values - self.low] = codes
+
+    def forget(self) -> None:
+        self.table = np.empty(0, np.int64)
 
 
 def canonical(col: pa.Array) -> pa.Array:
@@ -34,10 +78,13 @@ class GroupKeys:
     place: Vec = field(default_factory=Vec)  # by code: row in `values`, -1 if the code is spare
     values: list[Column] = field(init=False)
     rows: int = 0  # of `values`
+    dense: Dense | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.intern = Intern(len(self.types)) if self.types else None
         self.values = [column_store(t.arrow) for t in self.types]
+        whole = (Kind.INT, Kind.TIMESTAMP, Kind.INTERVAL)
+        self.dense = Dense() if len(self.types) == 1 and self.types[0].kind in whole else None
 
     @property
     def capacity(self) -> int:
@@ -48,6 +95,17 @@ class GroupKeys:
         """Codes of n rows; new keys are learnt."""
         if self.intern is None:
             return np.zeros(n, np.int64)
+        if self.dense is None or cols[0].null_count:
+            return self._intern(cols, n)
+        values = numpy_values(cols[0])
+        codes = self.dense.codes(values)
+        if codes is None:
+            codes = self._intern(cols, n)
+            self.dense.learn(values, codes, self.intern.size)
+        return codes
+
+    def _intern(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
+        assert self.intern is not None
         before = self.intern.size
         codes = self.intern.codes(cols, n)
         if self.intern.size > before:
@@ -86,8 +144,11 @@ class GroupKeys:
         self.place.view[:] = -1
         self.place.view[kept] = np.arange(len(kept))
         self.rows = len(kept)
+        if self.dense is not None:
+            self.dense.forget()
 
     @property
     def nbytes(self) -> int:
         own = 0 if self.intern is None else self.intern.nbytes
+        own += 0 if self.dense is None else int(self.dense.table.nbytes)
         return own + self.place.nbytes + sum(c.nbytes for c in self.values)

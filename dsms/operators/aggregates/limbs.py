@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 M32 = 0xFFFFFFFF
+POWERS = np.ldexp(1.0, np.arange(-1000, 900))
 CARRY_EVERY = 1 << 28  # additions after which all limbs must be settled
 
 
@@ -178,9 +179,48 @@ def rounded(q, e, sticky):
 
 
 @njit(cache=True, nogil=True)
-def quotient(limbs, n, base, d):
-    """The double nearest to limbs[:n] * 2^base / d; limbs[:3] must be zero (room for digits after the point)."""
-    return to_double(limbs, n, base, divide(limbs, n, d))
+def nearest(acc, g, base, d):
+    """The double nearest to acc[g] * 2^base / d for 0 < d < 2^31: long division from the top, as far as 62 bits need.
+
+    Digits below the last limb are zero: five of them are enough for 55 bits of any quotient."""
+    last = acc.shape[1] - 1
+    settle(acc, g)
+    q = acc[g, last]
+    negative = q < 0
+    z = 0  # the lowest limb that is not zero: below it nothing is borrowed
+    if negative:
+        while z < last and acc[g, z] == 0:
+            z += 1
+        q = -q if z == last else -q - 1
+    rest = q % d if d > 1 else q * 0
+    q = q // d if d > 1 else q
+    e = base + 32 * last
+    j = last - 1
+    sticky = False
+    length = bit_length(q)
+    while length < 55 and j >= -5:
+        digit = acc[g, j] if j >= 0 else q * 0
+        if negative and j >= z:
+            digit = (0x100000000 if j == z else M32) - digit
+        if d > 1:
+            v = (rest << 32) | digit
+            digit = v // d
+            rest = v - digit * d
+        take = min(32, 62 - length)
+        q = (q << take) | (digit >> (32 - take))
+        sticky = (digit & ((1 << (32 - take)) - 1)) != 0
+        e -= take
+        length = bit_length(q)
+        j -= 1
+    sticky = sticky or rest != 0
+    while j >= 0 and not sticky:
+        sticky = acc[g, j] != 0
+        j -= 1
+    if e > -1000 and e < 900:  # q has 55 bits or is exact: the conversion rounds as it must
+        value = float(q | sticky) * POWERS[e + 1000]
+    else:
+        value = rounded(q, e, sticky)
+    return -value if negative else value
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,7 @@ from numba import njit
 from dsms.errors import QueryError
 from dsms.operators.aggregates import limbs
 from dsms.operators.aggregates.base import Answers, Arg, ByGroup, Feed, grown
-from dsms.operators.aggregates.limbs import M32, add, divide, exponents, magnitude, parts, quotient, to_double
+from dsms.operators.aggregates.limbs import M32, divide, exponents, magnitude, nearest, parts, to_double
 from dsms.operators.aggregates.words import ordered_bits
 from dsms.sql.types import Kind, Type
 
@@ -127,7 +127,8 @@ def _mean_words(code, sign, slot, emit, words, high, valid, acc, n, tens, whole,
             if whole:
                 out[t] = _whole_mean(acc, g, n[g], scratch)
             else:
-                answer[t] = mean(acc, g, 0, n[g], tens, scratch)
+                long = len(tens) > 0 or n[g] >= 0x7FFFFFFF
+                answer[t] = mean(acc, g, 0, n[g], tens, scratch) if long else nearest(acc, g, 0, n[g])
 
 
 @njit(cache=True, nogil=True)
@@ -141,7 +142,7 @@ def special(odd, g):
 @njit(cache=True, nogil=True)
 def _sum_doubles(code, sign, slot, emit, words, valid, acc, base, odd, n, divided, out, out_valid):
     """SUM, or AVG if `divided`, of doubles."""
-    scratch = np.zeros(acc.shape[1] + 1 + SPACE, np.int64)
+    none = np.zeros(0, np.int64)
     answer = out.view(np.float64)
     for i in range(len(code)):
         g, s = code[i], slot[i]
@@ -149,21 +150,23 @@ def _sum_doubles(code, sign, slot, emit, words, valid, acc, base, odd, n, divide
             m, e, minus = parts(words[s])
             if m < 0:
                 odd[g, e] += sign[i]
-            elif m > 0:
-                add(acc, g, e - base, m, minus * sign[i])
+            elif m > 0:  # limbs.add, spelled out
+                j, r = (e - base) >> 5, (e - base) & 31
+                low, high = (m & M32) << r, (m >> 32) << r
+                minus *= sign[i]
+                acc[g, j] += minus * (low & M32)
+                acc[g, j + 1] += minus * ((low >> 32) + (high & M32))
+                acc[g, j + 2] += minus * (high >> 32)
             n[g] += sign[i]
         t = emit[i]
         if t >= 0 and n[g] > 0:
             out_valid[t] = True
             value = special(odd, g)
             if value == 0:
-                negative = magnitude(acc, g, scratch, SPACE)
-                if divided:
-                    scratch[:SPACE] = 0
-                    value = quotient(scratch, len(scratch), base - 32 * SPACE, n[g])
+                if divided and n[g] >= 0x7FFFFFFF:
+                    value = mean(acc, g, base, n[g], none, np.zeros(acc.shape[1] + 1 + SPACE, np.int64))
                 else:
-                    value = to_double(scratch[SPACE:], len(scratch) - SPACE, base, False)
-                value = -value if negative else value
+                    value = nearest(acc, g, base, n[g] if divided else 1)
             answer[t] = value
 
 
