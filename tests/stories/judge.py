@@ -30,10 +30,18 @@ class _Inlet:
     newest: int = ALWAYS
     promised: int = ALWAYS
     now: int = ALWAYS
+    ended: bool = False
+
+    @property
+    def front(self) -> int:
+        """The furthest instant that it got to."""
+        return max(self.newest, self.promised, self.now)
 
     @property
     def completed(self) -> int:
         """Nothing at or before this instant can follow."""
+        if self.ended:
+            return FOREVER - 1
         if self.stream.timestamp is None:
             return max(self.now - 1, self.promised) if self.now > ALWAYS else self.promised
         seen = self.newest - self.stream.slack - 1 if self.newest > ALWAYS else ALWAYS
@@ -59,11 +67,12 @@ class _Inlet:
 
 @dataclass(slots=True)
 class Input:
-    """Everything that came: rows by stream, changes by table, and how far each stream is complete."""
+    """Everything that came: rows by stream, changes by table; how far each stream is complete, and how far it got."""
 
     streams: dict[str, list[Row]]
     tables: dict[str, list[Change]]
     completed: dict[str, int]
+    fronts: dict[str, int]
 
 
 def take_in(declared: Declared, story: Story) -> Input:
@@ -75,17 +84,22 @@ def take_in(declared: Declared, story: Story) -> Input:
             case Arrival():
                 inlets[event.stream].take(event)
             case Beat() | End():
-                upto = event.upto if isinstance(event, Beat) else FOREVER - 1
                 named = [inlets[declared.stream(event.stream).name]] if event.stream else list(inlets.values())
                 for inlet in named:
-                    inlet.promised = max(inlet.promised, upto)
+                    inlet.ended = inlet.ended or isinstance(event, End)
+                    inlet.promised = max(inlet.promised, event.upto if isinstance(event, Beat) else ALWAYS)
             case Clock():
                 for inlet in inlets.values():
                     inlet.now = max(inlet.now, event.now)
             case Statement():
                 newest = max((i.newest for i in inlets.values()), default=ALWAYS)
                 change_table(declared, event.sql, newest, tables)
-    return Input({n: i.numbered() for n, i in inlets.items()}, tables, {n: i.completed for n, i in inlets.items()})
+    return Input(
+        {n: i.numbered() for n, i in inlets.items()},
+        tables,
+        {n: i.completed for n, i in inlets.items()},
+        {n: i.front for n, i in inlets.items()},
+    )
 
 
 def _all_events(story: Story) -> Iterator[Event]:
@@ -135,8 +149,11 @@ def expected(output: lp.Output, given: Input) -> list[Line]:
 
 
 def clock(output: lp.Output, given: Input) -> int:
-    """The instant up to which a query is answered: the minimum over the streams it reads."""
-    return min((given.completed[s] for s in streams_of(output)), default=FOREVER - 1)
+    """The instant up to which a query is answered: the minimum over the streams it reads, as far as any of them got
+    once all have ended; tables alone are followed at once."""
+    names = streams_of(output)
+    least = min((given.completed[s] for s in names), default=FOREVER - 1)
+    return least if least < FOREVER - 1 or not names else max(given.fronts[s] for s in names)
 
 
 def streams_of(node: lp.Node) -> set[str]:
