@@ -45,24 +45,31 @@ class Server:
         self.core = Core(self._engine, self.loop, self.config.subscriber_bytes)
         self.core.worker.observe = self.metrics.observe_slice
         await self.core.start()
-        host, port = self.config.host, self.config.port
         try:
-            self._listener = await self.loop.create_server(
-                lambda: Session(self), host, port, ssl=_tls(self.config), backlog=512
-            )
-        except OSError as problem:
+            await self._listen()
+        except BaseException:
             await self.core.stop()
-            why = problem.strerror or problem
-            hint = "is one running already?"
-            raise UsageError("DS640", f"cannot listen on {host}:{port}: {why}", hint=hint) from None
-        self.port = self._listener.sockets[0].getsockname()[1]
-        self._http = None
-        if self.config.http_port is not None:
-            from dsms_server.http import start_http
-
-            self._http, self.http_port = await start_http(self)
+            raise
         self._lag_due = self.loop.time() + LAG_PERIOD
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
+
+    async def _listen(self) -> None:
+        config = self.config
+        where = f"{config.host}:{config.port}"
+        self._http = None
+        try:
+            self._listener = await self.loop.create_server(
+                lambda: Session(self), config.host, config.port, ssl=_tls(config), backlog=512
+            )
+            self.port = self._listener.sockets[0].getsockname()[1]
+            if config.http_port is not None:
+                from dsms_server.http import start_http
+
+                where = f"{config.host}:{config.http_port}"
+                self._http, self.http_port = await start_http(self)
+        except OSError as problem:
+            why = problem.strerror or problem
+            raise UsageError("DS640", f"cannot listen on {where}: {why}", hint="is one running already?") from None
 
     async def stop(self) -> None:
         """Accept nothing more, finish what was accepted, end the subscriptions, close the engine."""

@@ -60,6 +60,8 @@ def test_a_port_that_is_taken(serve):
     running = serve()
     with pytest.raises(UsageError, match=r"DS640.*cannot listen"):
         serve(port=running.port)
+    with pytest.raises(UsageError, match=r"DS640.*cannot listen"):
+        serve(http_port=running.port)
 
 
 def test_an_engine_inside_the_shell(tmp_path, capsys):
