@@ -14,10 +14,10 @@ STOP_SECONDS = 20
 
 
 @contextmanager
-def server(say: Callable[[str], None]) -> Iterator[int]:
+def server(say: Callable[[str], None], *options: str) -> Iterator[int]:
     """Start `dsms serve`, give its port, and stop it gracefully at the end.  `say` hears what it prints meanwhile."""
     with tempfile.TemporaryDirectory(prefix="dsms-demo-") as data:
-        command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", "--data", data]
+        command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", "--data", data, *options]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             yield _port(process, say)

@@ -1,0 +1,158 @@
+"""The pieces of the demo, and that README's session is what the engine really says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import dsms
+from dsms.api import Push as EnginePush
+from dsms.errors import DsmsError, QueryError
+from dsms_client.results import Data, Push
+from examples.flights import data, recompute, show, story
+from examples.flights.replay import CLOCKS, Replay, fill_tables, hours
+from examples.flights.script import blocks
+from examples.flights.view import View
+from tests import readme
+
+STORM = date(2013, 2, 8)
+
+
+@pytest.fixture(scope="module")
+def winter() -> data.Winter:
+    """A day and a half around the storm, from the excerpt whether or not the package is there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "_home", lambda: (data.EXCERPT, "the excerpt"))
+        return data.load(STORM, 1)
+
+
+class Local:
+    """An engine in this process with what the demo uses of a client."""
+
+    def __init__(self) -> None:
+        self.engine = dsms.Engine()
+        self.execute, self.ingest, self.heartbeat = self.engine.execute, self.engine.ingest, self.engine.heartbeat
+
+
+@pytest.fixture(scope="module")
+def room(winter: data.Winter) -> Local:
+    client = Local()
+    for block in (*blocks("declare"), *blocks("queries")):
+        client.execute(block.sql)
+    fill_tables(client, winter)  # type: ignore[arg-type]
+    return client
+
+
+def test_instants_show_the_local_time_that_was_published():
+    """`dep_time` (local, HHMM) is independent of how the instant is made; delays cross midnight."""
+    flights = data.read(data.EXCERPT, "flights")
+    made = data.departures(flights)
+    left = flights.filter(pc.is_valid(flights["dep_time"]))
+    published = Counter(
+        (flight, dest, int(hhmm) % 2400)
+        for flight, dest, hhmm in zip(*(left[c].to_pylist() for c in ("flight", "dest", "dep_time")), strict=True)
+    )
+    clocks = [data.local(us) for us in made["departed"].cast(pa.int64()).to_pylist()]
+    names = zip(made["flight"].to_pylist(), made["dest"].to_pylist(), strict=True)
+    assert published == Counter((*name, at.hour * 100 + at.minute) for name, at in zip(names, clocks, strict=True))
+    assert len(made) > 18_000
+    assert made["departed"].to_pylist() == sorted(made["departed"].to_pylist())
+
+
+def test_daylight_saving_is_settled():
+    assert data.midnight(date(2013, 3, 11)) - data.midnight(date(2013, 3, 10)) == 23 * recompute.HOUR
+    flights = pa.table(
+        {
+            "dep_time": [5.0, 2359.0], "dep_delay": [70.0, -1.0], "minute": [55, 0], "origin": ["JFK"] * 2,
+            "carrier": ["B6"] * 2, "flight": [1, 2], "tailnum": ["N1", None], "dest": ["BQN"] * 2,
+            "time_hour": pa.array([1362977700 // 3600 * 3600, 1362974400], pa.timestamp("s", "UTC")),
+        }
+    )  # fmt: skip
+    clocks = [f"{data.local(us):%d %H:%M}" for us in data.departures(flights)["departed"].cast(pa.int64()).to_pylist()]
+    assert clocks == ["10 23:59", "11 02:05"]
+
+
+def test_the_days_asked_for(winter: data.Winter):
+    assert winter.last - winter.first == 24 * recompute.HOUR
+    assert set(winter.streams) == set(CLOCKS)
+    for name, clock in CLOCKS.items():
+        instants = winter.streams[name][clock].cast(pa.int64()).to_pylist()
+        assert instants == sorted(instants)
+        assert winter.first <= instants[0] <= instants[-1] < winter.last
+    assert [data.local(t).hour for t in hours(STORM, 1, STORM)] == [*range(1, 24), 0]
+    assert [data.local(t).hour for t in hours(STORM, 1, date(2013, 1, 1))] == [3, 6, 9, 12, 15, 18, 21, 0]
+
+
+def test_a_day_of_answers(room: Local, winter: data.Winter):
+    """Every query answers; what is easy to recompute comes out the same hour by hour."""
+    views = {block.name: View(None) for block in blocks("queries")}  # type: ignore[arg-type]
+    pushes = {name: room.engine.subscribe(name) for name in views}
+    replay = Replay(room, winter)  # type: ignore[arg-type]
+    for instant in hours(STORM, 1, STORM):
+        replay.send_until(instant)
+        for name, view in views.items():
+            for push in pushes[name].take():
+                view.apply(_as_client(push))
+        told = {airport: (n, round(mean, 9), worst) for airport, n, mean, worst in views["delays"].rows}
+        true = {a: (n, round(mean, 9), worst) for a, (n, mean, worst) in recompute.delays(winter, instant).items()}
+        assert told == true, show.moment(instant)
+        assert {row[0] for row in views["query2"].rows} == recompute.reached(winter, instant)
+    assert replay.rows == winter.rows
+    silent = {name for name, view in views.items() if not view.seen}
+    assert silent <= {"blind"}  # there was no fog that day
+    assert show.moment(winter.first) in story.opening(winter)
+    assert "Fri  8 Feb" in story.line(winter.last - 1, views)
+
+
+def _as_client(push: EnginePush) -> Push:
+    """The push as the client library gives it."""
+    rows = None if push.data is None else [tuple(row.values()) for row in push.data.to_pylist()]
+    told = None if rows is None else Data(tuple(push.data.schema.names), (), rows)
+    return Push(push.query, push.seq, push.kind, push.at, told, push.message, push.code)
+
+
+def test_a_view_refuses_to_lose_what_it_never_had():
+    view = View(None)  # type: ignore[arg-type]
+    view.apply(Push("q", 0, "insert", 1, Data(("a",), ("INT",), [(1,), (1,), (2,)])))
+    view.apply(Push("q", 3, "delete", 2, Data(("a",), ("INT",), [(1,)])))
+    assert (view.answer(), view.seen, view.next_seq) == ([(1,), (2,)], 4, 4)
+    assert list(view.latest)[-1] == (2, "-", (1,))
+    with pytest.raises(ValueError, match="took back"):
+        view.apply(Push("q", 4, "delete", 3, Data(("a",), ("INT",), [(7,)])))
+
+
+def test_the_mistakes_are_mistakes(room: Local):
+    for sql in story.MISTAKES:
+        with pytest.raises(QueryError) as found:
+            room.execute(sql)
+        text = show.complaint(sql, found.value)
+        assert "^" in text
+        assert "HINT" in text
+
+
+def test_both_plans_of_query_4(room: Local):
+    select = blocks("queries")[-1].select
+    for place, upper, lower in (("up", "Negation", "Join"), ("down", "Join", "Negation")):
+        plan = room.execute(f"EXPLAIN {select} WITH (negation = {place})")[0].data["plan"].to_pylist()  # type: ignore[union-attr]
+        depth = {name: min(len(x) - len(x.lstrip()) for x in plan if name in x) for name in ("Join", "Negation")}
+        assert depth[upper] < depth[lower], plan
+
+
+def test_table_layout():
+    assert show.table(("city", "n"), [("Ulm", 5), ("Bonn", -12)]) == "city    n\n----  ---\nUlm     5\nBonn  -12"
+    assert show.complaint("SELECT\n  x", DsmsError("DS201", "no x", 2, 3)).splitlines()[:3] == ["SELECT", "  x", "  ^"]
+
+
+def test_readme_shows_what_really_comes():
+    """Its sessions, typed again.  `python -m tests.readme` writes down what comes back."""
+    text = readme.README.read_text(encoding="utf-8")
+    with readme.running() as port:
+        assert readme.rewritten(text, port) == text
+    first_screen = text[: text.index("## Installation")]
+    assert "make demo" in first_screen
+    assert re.search(r"^\+ 2013-", first_screen, re.M)
