@@ -14,7 +14,7 @@ import numpy as np
 
 from dsms.operators.base import Stateless
 from dsms.plan.physical import State
-from dsms.sql.types import FOREVER, Schema
+from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch, concat
 from dsms.state.live import LiveInput
 
@@ -22,6 +22,13 @@ from dsms.state.live import LiveInput
 def later(ts: np.ndarray, by: int) -> np.ndarray:
     """ts + by, never beyond FOREVER."""
     return np.where(ts > FOREVER - by, FOREVER, ts + by)
+
+
+def dated(rows: Batch) -> Batch:
+    """Rows born at an instant: what was there before every instant (an empty answer) is in no time window."""
+    if not len(rows) or rows.ts[0] > ALWAYS:
+        return rows
+    return rows.slice(int(np.searchsorted(rows.ts, ALWAYS, side="right")), len(rows))
 
 
 @dataclass(slots=True)
@@ -36,7 +43,7 @@ class TimeWindowOp(Stateless):
     life: str | None = None
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        (rows,) = inputs
+        rows = dated(inputs[0])
         exp = later(rows.ts, self.length)
         life = None
         if self.life is not None:
@@ -54,7 +61,7 @@ class HistoricalWindowOp:
     waiting: list[Batch] = field(default_factory=list)
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        (rows,) = inputs
+        rows = dated(inputs[0])
         exp = later(rows.ts, self.length)
         life = None
         if self.life is not None:
