@@ -28,7 +28,7 @@ from tests.benchmarks.trace import SCHEMA, Trace
 @dataclass(frozen=True, slots=True)
 class Effort:
     """Steps of `step` tuples until a window's worth has passed or `seconds` of CPU are spent; who takes less than
-    `quick` seconds for a step gets bigger ones (up to a twentieth of a window), so that Python around it weighs less."""
+    `quick` seconds for a step gets bigger ones, up to a twentieth of a window: Python around them weighs less."""
 
     step: int = 2000
     seconds: float = 1.5
