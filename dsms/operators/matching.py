@@ -22,7 +22,7 @@ from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
-from dsms.state.ids import FREE, TOMB, _put, _same, _take, hash_ids, put_all
+from dsms.state.ids import FREE, TOMB, _put, _remove, _same, hash_ids, put_all
 from dsms.state.live import LiveInput
 from dsms.state.vec import Vec
 
@@ -54,7 +54,7 @@ def _judge(when_zero, strict, r_at, r_sign, r_slot, p_at, p_sign, p_slot, table,
         while i < len(r_at) and r_at[i] == now:
             s = r_slot[i]
             if r_sign[i] < 0:
-                _take(table, row_ids, row_ids, s)
+                _remove(table, row_ids, s)
                 alive[s] = False
                 if inside[s] and strict and exp[s] > now:
                     o_at[found], o_sign[found], o_slot[found] = now, -1, s

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
+from dsms.state.batch import Batch
+
 FREE, TOMB = -1, -2
 
 
@@ -49,13 +51,15 @@ def put_all(table, store, slots):
 
 
 @njit(cache=True, nogil=True)
-def _take(table, store, ids, i):
-    """Find and remove the slot whose ids equal ids[i]; -1 if there is none."""
+def _take(table, store, exp, ids, i, now):
+    """Find and remove the slot whose ids equal ids[i] and which is not dead of age at `now`; -1 if there is none.
+
+    A row may come back under the same ids at the instant at which it died, in the same batch."""
     mask = np.uint64(len(table) - 1)
     at = hash_ids(ids, i) & mask
     while table[at] != FREE:
         slot = table[at]
-        if slot >= 0 and _same(store, slot, ids, i):
+        if slot >= 0 and exp[slot] > now and _same(store, slot, ids, i):
             table[at] = TOMB
             return slot
         at = (at + np.uint64(1)) & mask
@@ -63,17 +67,28 @@ def _take(table, store, ids, i):
 
 
 @njit(cache=True, nogil=True)
-def take_slots(table, store, slots):
-    for slot in slots:
-        _take(table, store, store, slot)
+def _remove(table, store, slot):
+    """Remove this very slot, if it is there."""
+    mask = np.uint64(len(table) - 1)
+    at = hash_ids(store, slot) & mask
+    while table[at] != FREE:
+        if table[at] == slot:
+            table[at] = TOMB
+            return
+        at = (at + np.uint64(1)) & mask
 
 
 @njit(cache=True, nogil=True)
-def follow(table, store, sign, ids, first):
+def take_slots(table, store, slots):
+    for slot in slots:
+        _remove(table, store, slot)
+
+
+@njit(cache=True, nogil=True)
+def follow(table, store, exp, ts, sign, ids, first):
     """Insertions and deletions in batch order: the slot each row speaks of (-1: unknown deletion).
 
-    The insertions have been stored at slots first, first + 1, ... in their order.
-    """
+    The insertions have been stored at slots first, first + 1, ... in their order; `exp` is by slot."""
     out = np.empty(len(sign), np.int64)
     slot = first
     for i in range(len(sign)):
@@ -82,7 +97,7 @@ def follow(table, store, sign, ids, first):
             out[i] = slot
             slot += 1
         else:
-            out[i] = _take(table, store, ids, i)
+            out[i] = _take(table, store, exp, ids, i, ts[i])
     return out
 
 
@@ -93,13 +108,14 @@ class IdIndex:
     table: np.ndarray = field(default_factory=lambda: np.full(256, FREE, np.int64))
     used: int = 0  # places that are not FREE, at most
 
-    def follow(self, store: Sequence[np.ndarray], sign: np.ndarray, ids: Sequence[np.ndarray], first: int,
+    def follow(self, store: Sequence[np.ndarray], exp: np.ndarray, batch: Batch, first: int,
                live: np.ndarray) -> np.ndarray:  # fmt: skip
         """See `follow`; `live` are the slots alive before this batch, used if the table must grow."""
+        sign = batch.signs()
         if 2 * (self.used + len(sign)) > len(self.table):
             self.rebuild(store, live, room=len(sign))
         self.used += len(sign)
-        return follow(self.table, tuple(store), sign, tuple(ids), first)
+        return follow(self.table, tuple(store), exp, batch.ts, sign, tuple(batch.ids), first)
 
     def remove(self, store: Sequence[np.ndarray], slots: np.ndarray) -> None:
         """Forget slots (rows that died by themselves)."""

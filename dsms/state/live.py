@@ -88,12 +88,12 @@ class LiveInput:
             slots = self.store.append(batch)
             if self.index is not None and len(slots):
                 live = np.flatnonzero(self.store.alive.view[: slots[0]])
-                self.index.follow(self._ids(), batch.signs(), batch.ids, int(slots[0]), live)
+                self.index.follow(self._ids(), self.store.exp.view, batch, int(slots[0]), live)
             self.expiry.insert(slots)
             return slots, slots
         live = np.flatnonzero(self.store.alive.view) if self._must_grow(len(batch)) else np.empty(0, np.int64)
         slots = self.store.append(batch.take(np.flatnonzero(batch.sign > 0)))
-        spoken = self.index.follow(self._ids(), batch.sign, batch.ids, len(self.store) - len(slots), live)
+        spoken = self.index.follow(self._ids(), self.store.exp.view, batch, len(self.store) - len(slots), live)
         self.expiry.insert(slots)
         return slots, spoken
 
