@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from dsms.operators import group, group_fifo, group_rows
+from dsms.operators.aggregates import limbs
+from dsms.operators.aggregates.quantiles import scaled
+from dsms.operators.aggregates.sums import mean
+from dsms.operators.aggregates.words import Codes, float_words
+from dsms.sql.types import STRING, decimal
+from dsms.state import rows
+from dsms.state.intern import Intern
 from tests.grouping import COL, STATES, call, check, histories, node_of
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # shrinking would take minutes
@@ -39,12 +53,88 @@ def columns(calls):
     return {n for n, c in COL.items() if c.index in used}
 
 
+@pytest.fixture(scope="module", params=["roomy", "tight"])
+def limits(request):
+    """Tight: everything that is otherwise done now and then, for many rows, is done all the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "tight":
+            patch.setattr(group, "SLICE", 3)
+            patch.setattr(group_fifo, "DROP_FROM", 1)
+            patch.setattr(group_rows, "LONG", 1)
+            patch.setattr(rows, "COMPACT_FROM", 1)
+            patch.setattr(limbs, "CARRY_EVERY", 1)
+            patch.setattr(Intern, "wants_purge", lambda self, alive: self.size > alive)
+            patch.setattr(Codes, "crowded", lambda self, live: True)
+        yield
+
+
 @pytest.mark.parametrize("pattern", STATES)
 @pytest.mark.parametrize("family", FAMILIES)
 @given(data=st.data())
 @settings(max_examples=12, deadline=None, phases=PHASES)
-def test_aggregates_answer_what_they_mean(family, pattern, data):
+def test_aggregates_answer_what_they_mean(limits, family, pattern, data):
     calls = FAMILIES[family]
-    keys = data.draw(st.sampled_from([[], [COL["k"]]]))
-    log = data.draw(histories(pattern, {"k", *columns(calls)}, 16))
+    keys = data.draw(st.sampled_from([[], [COL["k"]], [COL["s"]]]))
+    log = data.draw(histories(pattern, {"k", "s", *columns(calls)}, 16))
     check(node_of(keys, calls), pattern, log, data.draw(st.lists(st.integers(-8, 150), max_size=6)))
+
+
+def _nearest(exact):
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([5e-324, -5e-324, 1e308, 2.0**-1022, 1.0])
+
+
+@given(st.lists(DOUBLES, min_size=1, max_size=9), st.sampled_from([1, 3, 7, 10**9, 2**31 - 1, 2**40 + 1]))
+@settings(max_examples=300, deadline=None)
+def test_limbs_hold_sums_exactly_and_round_quotients_once(values, divisor):
+    words = float_words(np.array(values))
+    slots = np.arange(len(words))
+    low, high = limbs.exponents(words, np.zeros(0, np.bool_), np.ones(len(words), np.int8), slots)
+    base = int(low) >> 5 << 5
+    acc = np.zeros((1, (int(high) - base >> 5) + 3 if low <= high else 3), np.int64)
+    for w in words:
+        m, e, sign = limbs.parts(w)
+        if m:
+            limbs.add(acc, 0, e - base, m, sign)
+    exact = sum(map(Fraction, values))
+    wider = limbs.relaid(acc, 2, acc.shape[1] + 4)
+    for numbers, start in ((acc, base), (wider, base - 64)):
+        held = sum(Fraction(int(limb)) * Fraction(2) ** (start + 32 * j) for j, limb in enumerate(numbers[0]))
+        assert held == exact
+        if divisor < 2**31:
+            assert limbs.nearest(numbers, 0, start, divisor) == _nearest(exact / divisor)
+        else:
+            scratch = np.zeros(numbers.shape[1] + 4, np.int64)
+            assert mean(numbers, 0, start, divisor, np.zeros(0, np.int64), scratch) == _nearest(exact / divisor)
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 10**18), st.data())
+@settings(max_examples=200, deadline=None)
+def test_ranks_are_scaled_exactly(m, q, data):
+    p = data.draw(st.integers(0, q))
+    whole, rest = scaled(np.uint64(m).astype(np.int64), np.int64(p), np.int64(q))
+    assert (int(whole) % 2**64, int(rest)) == divmod(m * p, q)
+
+
+@pytest.mark.parametrize(
+    "type_,values", [(STRING, list("bdfhjl")), (decimal(30, 2), [Decimal(n) for n in range(0, 60, 10)])]
+)
+def test_ranks_of_codes_follow_the_values(type_, values):
+    codes = Codes(type_)
+    rng = np.random.default_rng(3)
+    for _ in range(400):
+        new = [v + v if isinstance(v, str) else v + 1 for v in values] if len(values) < 40 else []
+        values = list(dict.fromkeys([*values, *new]))
+        some = [values[k] for k in rng.integers(0, len(values), 3)]
+        words, _ = codes.encode(pa.array(some, type_.arrow))
+        assert codes.decode(words, words[:0], np.ones(3, np.bool_)).to_pylist() == some
+        if rng.random() < 0.1:
+            codes.purge([words])
+        known = sorted(codes.code)
+        ranks = codes.rank[[codes.code[v] for v in known]]
+        assert (np.diff(ranks) > 0).all()

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from dsms.operators.aggregates.base import Aggregate
-from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, form
-from dsms.operators.aggregates.words import Codes
+from dsms.operators.aggregates.base import Aggregate, Answers
+from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, extreme, form
+from dsms.operators.aggregates.words import NONE, Codes
 from dsms.operators.basic import by_parts
-from dsms.operators.group_args import ArgColumn
+from dsms.operators.group_args import ArgColumn, lives_column, lives_of
 from dsms.operators.group_feed import GrowFeed, Input, LiveFeed
 from dsms.operators.group_fifo import FifoFeed
 from dsms.operators.group_keys import GroupKeys
@@ -31,6 +31,7 @@ from dsms.operators.group_touch import Touches
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall, columns
 from dsms.sql.logical import GroupBy
+from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch, concat, empty_batch
 
 Evaluate = Callable[[Sequence[pa.Array], int], pa.Array]
@@ -70,6 +71,7 @@ class GroupByOp:
     feed: Input = field(init=False)
     reported: Reported = field(init=False)
     read: frozenset[int] = field(init=False)  # columns of the input that any expression reads
+    soonest: Aggregate | None = None  # where INTERNAL and external windows mix: when a group's first member dies
 
     def __post_init__(self) -> None:
         how = leaving(self.state, self.strict)
@@ -119,9 +121,13 @@ class GroupByOp:
         return concat(out) if out else empty_batch(self.node.schema, self.child_width)
 
     def _step(self, rows: Batch, upto: int) -> Batch:
-        cols, n = self._inserted(rows)
+        cols, n, life = self._inserted(rows)
         codes = self.groups.codes([k(cols, n) for k in self.keys], n)
-        lifted = [c.lift(cols, n) for c in self.columns]
+        lifted = [c.lift(cols, n) for c in self.columns[: len(self.columns) - (self.soonest is not None)]]
+        if rows.life is not None and self.soonest is None:
+            self._watch_lives()
+        if self.soonest is not None:
+            lifted.append(lives_of(life, n))
         seed = not self.started and not self.node.keys
         self.started = True
         bare = Batch(rows.ts, rows.exp, rows.sign, rows.ids, ())
@@ -129,21 +135,35 @@ class GroupByOp:
         if not touches.feed.touches:
             self._settle()
             return empty_batch(self.node.schema, self.child_width)
-        out = self.reported.report(touches, self._answers(touches), self.groups, self.order)
+        answers = self._answers(touches)
+        out = self.reported.report(touches, answers, self._lives(touches), self.groups, self.order)
         self._settle()
         return out
 
-    def _inserted(self, rows: Batch) -> tuple[Sequence[pa.Array], int]:
-        """The columns of the insertions (only those that are read are of that length), and their number."""
-        if rows.sign is None:
-            return rows.cols, len(rows)
-        index = np.flatnonzero(rows.sign > 0)
-        if len(index) == len(rows):
-            return rows.cols, len(rows)
-        where = pa.array(index)
-        return [c.take(where) if i in self.read else c for i, c in enumerate(rows.cols)], len(index)
+    def _watch_lives(self) -> None:
+        """From now on find when the first member of each group dies: its row rests on all of them."""
+        self.columns.append(lives_column(self.feed.slots))
+        self.soonest = extreme(down=False, leaving=leaving(self.state, self.strict))
 
-    def _answers(self, touches: Touches):
+    def _lives(self, touches: Touches) -> np.ndarray | None:
+        """int64 by touch, or None where it does not matter."""
+        if self.soonest is None:
+            return None
+        t = touches.feed.touches
+        out = Answers(np.zeros(t, np.int64), NONE, np.zeros(t, np.bool_))
+        self.soonest.run(touches.feed, (touches.args[-1],), out)
+        return np.where(out.valid, out.words, FOREVER)
+
+    def _inserted(self, rows: Batch) -> tuple[Sequence[pa.Array], int, np.ndarray | None]:
+        """Of the insertions: the columns (only those that are read are of that length), their number, their lives."""
+        index = None if rows.sign is None else np.flatnonzero(rows.sign > 0)
+        if index is None or len(index) == len(rows):
+            return rows.cols, len(rows), rows.life
+        where = pa.array(index)
+        cols = [c.take(where) if i in self.read else c for i, c in enumerate(rows.cols)]
+        return cols, len(index), None if rows.life is None else rows.life[index]
+
+    def _answers(self, touches: Touches) -> list[Answers]:
         answers = self.reported.before(touches)
         t = touches.feed.touches
         for aggregate_, used, a in zip(self.aggregates, self.uses, answers, strict=True):
@@ -153,7 +173,7 @@ class GroupByOp:
     def _settle(self) -> None:
         where = self.feed.settle()
         if where is not None:
-            for a in self.aggregates:
+            for a in (*self.aggregates, *([] if self.soonest is None else [self.soonest])):
                 a.moved(where)
 
     def _purge(self) -> None:

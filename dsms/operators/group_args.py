@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dsms.operators.aggregates.base import NO_BOOLS, Arg
 from dsms.operators.aggregates.words import NONE, Coding, validity
+from dsms.sql.types import INT
 from dsms.state.vec import Vec
 
 Columns = Sequence[pa.Array]
@@ -83,6 +84,11 @@ class ArgColumn:
         """The argument of all slots."""
         return Arg(self.words.view, self.high.view, NO_BOOLS if self.valid is None else self.valid.view, self.coding)
 
+    def held(self, live: np.ndarray) -> np.ndarray:
+        """Words of the slots `live` (bool by slot) that are not NULL."""
+        words = self.words.view[live]
+        return words if self.valid is None else words[self.valid.view[live]]
+
     def moved(self, kept: np.ndarray) -> None:
         """Only the slots `kept` remain."""
         for vec in (self.words, self.high, self.valid):
@@ -93,6 +99,22 @@ class ArgColumn:
     @property
     def nbytes(self) -> int:
         return self.words.nbytes + self.high.nbytes + (0 if self.valid is None else self.valid.nbytes)
+
+
+def lives_column(slots: int) -> ArgColumn:
+    """The column of `Batch.life`, begun when `slots` rows had come that outlive everything."""
+    out = ArgColumn(None, None, Coding(INT), worded=True, valid=Vec(np.bool_), slots=slots)
+    out.words.extend_fill(slots, 0)
+    assert out.valid is not None
+    out.valid.extend_fill(slots, False)
+    return out
+
+
+def lives_of(life: np.ndarray | None, n: int) -> Arg:
+    """`Batch.life` of n rows as an argument; NULL: nothing that the row rests on dies."""
+    if life is None:
+        return Arg(np.zeros(n, np.int64), NONE, np.zeros(n, np.bool_), Coding(INT))
+    return Arg(life, NONE, NO_BOOLS, Coding(INT))
 
 
 def _spread(values: np.ndarray, where: np.ndarray, n: int) -> np.ndarray:

@@ -49,6 +49,11 @@ class Input(Protocol):
     @property
     def live(self) -> int: ...
 
+    @property
+    def slots(self) -> int:
+        """Slots in use, dead ones included."""
+        ...
+
     def next_due(self) -> int: ...
 
     @property
@@ -148,11 +153,15 @@ class LiveFeed:
         return where
 
     def held(self, arg: int) -> np.ndarray:
-        return self.args[arg].words.view[self.rows.store.alive.view]
+        return self.args[arg].held(self.rows.store.alive.view)
 
     @property
     def live(self) -> int:
         return self.rows.store.live
+
+    @property
+    def slots(self) -> int:
+        return self.code.n
 
     def next_due(self) -> int:
         return self.rows.expiry.next_due()
@@ -201,6 +210,10 @@ class GrowFeed:
     @property
     def live(self) -> int:
         return self.groups.alive
+
+    @property
+    def slots(self) -> int:
+        return 0
 
     def next_due(self) -> int:
         return FOREVER

@@ -131,11 +131,15 @@ class FifoFeed:
         return where
 
     def held(self, arg: int) -> np.ndarray:
-        return self.args[arg].words.view[self.oldest :]
+        return self.args[arg].held(np.arange(self.exp.n) >= self.oldest)
 
     @property
     def live(self) -> int:
         return self.exp.n - self.oldest
+
+    @property
+    def slots(self) -> int:
+        return self.exp.n
 
     def next_due(self) -> int:
         return int(self.exp.view[self.oldest]) if self.live else FOREVER

@@ -13,6 +13,7 @@ from dsms.operators.aggregates.base import Answers, grown
 from dsms.operators.aggregates.words import NONE, Coding
 from dsms.operators.group_keys import GroupKeys
 from dsms.operators.group_touch import Scratch, Touches
+from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch
 
 LONG = 64  # places that a row may be moved by insertion; beyond that, rows are sorted
@@ -167,8 +168,11 @@ class Reported:
         self.ids = [grown(i, capacity, -1) for i in self.ids]
         return [s.rows(touches.feed.touches, touches.groups, capacity) for s in self.slates]
 
-    def report(self, touches: Touches, answers: Sequence[Answers], keys: GroupKeys, order: Sequence[int]) -> Batch:
-        """Deletions and insertions of the step; they then stand reported."""
+    def report(
+        self, touches: Touches, answers: Sequence[Answers], lives: np.ndarray | None, keys: GroupKeys,
+        order: Sequence[int],
+    ) -> Batch:  # fmt: skip
+        """Deletions and insertions of the step; they then stand reported.  `lives`: `Batch.life` by touch."""
         t, groups = touches.feed.touches, touches.groups
         exists = np.ones(t + len(groups), np.bool_)
         if not self.always:
@@ -184,7 +188,7 @@ class Reported:
         n = _resolve(touches.at, touches.prev, exists, changed, rep, row, when, sign)
         row, when, sign = row[:n], when[:n].copy(), sign[:n].copy()
         ids = self._ids(row, touches)
-        out = self._batch(row, when, sign, ids, touches, answers, keys, order)
+        out = self._batch(row, when, sign, ids, touches, answers, lives, keys, order)
         stands = rep[touches.final]
         for slate, a in zip(self.slates, answers, strict=True):
             slate.note(groups, stands, a)
@@ -201,7 +205,7 @@ class Reported:
 
     def _batch(
         self, row: np.ndarray, when: np.ndarray, sign: np.ndarray, ids: tuple[np.ndarray, ...],
-        touches: Touches, answers: Sequence[Answers], keys: GroupKeys, order: Sequence[int],
+        touches: Touches, answers: Sequence[Answers], lives: np.ndarray | None, keys: GroupKeys, order: Sequence[int],
     ) -> Batch:  # fmt: skip
         row, ids = arranged(row, when, sign, ids, order)
         cols: list[pa.Array] = []
@@ -212,7 +216,10 @@ class Reported:
         for slate, a in zip(self.slates, answers, strict=True):
             high = a.high[row] if len(a.high) else NONE
             cols.append(slate.coding.decode(a.words[row], high, a.valid[row]))
-        return Batch(when, None, sign, ids, tuple(cols))
+        life = None
+        if lives is not None:
+            life = np.where(sign > 0, np.append(lives, FOREVER)[np.minimum(row, len(lives))], FOREVER)
+        return Batch(when, None, sign, ids, tuple(cols), life)
 
     def current(self, keys: GroupKeys) -> Batch:
         """The rows that stand reported, one per group; `ts` has no meaning."""

@@ -77,8 +77,7 @@ def _plain(call: AggCall, leaving: Leaving) -> Aggregate:
         case "var" | "var_pop" | "stddev" | "stddev_pop":
             return Spread(sample=not call.fn.endswith("pop"), root=call.fn.startswith("stddev"))
         case "min" | "max" | "argmin" | "argmax":
-            kinds = {"never": BestKept, "in order": BestDeque, "anyhow": BestHeap}
-            return kinds[leaving](_EXTREMES[call.fn])
+            return extreme(_EXTREMES[call.fn], leaving)
         case "first" | "last":
             return (EndKept if leaving == "never" else EndOfList)(call.fn == "last")
         case "median":
@@ -86,6 +85,12 @@ def _plain(call: AggCall, leaving: Leaving) -> Aggregate:
         case "quantile" | "quantile_cont":
             return Ranked(share(call.params[0]), call.fn == "quantile_cont", call.type)
     raise QueryError("DS390", f"the aggregate {call.fn} can't be computed continuously yet")
+
+
+def extreme(down: bool, leaving: Leaving) -> Aggregate:
+    """The least (`down`: the greatest) of a group."""
+    kinds = {"never": BestKept, "in order": BestDeque, "anyhow": BestHeap}
+    return kinds[leaving](down)
 
 
 def answer_coding(call: AggCall, args: tuple[Coding, ...]) -> Coding:
