@@ -12,6 +12,7 @@ from dsms.errors import InternalError
 from dsms.operators.base import Operator
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.plan.identity import order, width
+from dsms.plan.netting import may_cancel
 from dsms.plan.physical import Pattern, Phys, State
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
@@ -107,6 +108,7 @@ class Builder:
 
     def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Append | lp.Output) -> Operator:
         from dsms.operators import basic, window
+        from dsms.operators.append import NettedAppendOp
 
         match node:
             case lp.Select():
@@ -116,6 +118,8 @@ class Builder:
             case lp.Union():
                 return basic.MergeOp(width(node))
             case lp.Append():
+                if may_cancel(node.child) and not node.mixed:
+                    return NettedAppendOp(phys.children[0], self.eager_instants)
                 append = basic.AppendOp(order(node.child), node.mixed)
                 if not node.mixed or phys.strategy != "nt":
                     return append

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from dsms.operators.base import Operator
 from dsms.operators.build import Builder, inside, strict
 from dsms.operators.expressions import ErrorCounter
+from dsms.operators.sink import SinkSpec, fitting_state
 from dsms.plan.identity import by_value, order, width
-from dsms.plan.physical import Pattern, Phys, State
+from dsms.plan.netting import announces, may_cancel
+from dsms.plan.physical import Pattern, Phys
 from dsms.running.pipeline import Path, Pipeline, Stage
-from dsms.running.sink import SinkSpec
 from dsms.running.sources import StreamSource
 from dsms.sql import logical as lp
-from dsms.sql.expr import Col
 
 
 @dataclass(slots=True)
@@ -64,51 +64,6 @@ def sink_spec(phys: Phys, eager_instants: bool = False) -> SinkSpec:
     value, cancels = by_value(node.child), may_cancel(node.child)
     mortal = root.pattern is not Pattern.MON
     view = (cancels and mortal) or (node.kind != "istream" and not announces(node.child))
-    kept = phys.states[0] if phys.states and phys.states[0].kind != "none" else _fitting(root)
+    kept = phys.states[0] if phys.states and phys.states[0].kind != "none" else fitting_state(root)
     return SinkSpec(node.kind, node.schema, width(node.child), order(node.child), value, cancels and mortal, view,
                     kept, strict(root), eager_instants)  # fmt: skip
-
-
-def _fitting(root: Phys) -> State:
-    if root.strategy == "nt":
-        return State("hash")
-    if root.strategy == "direct":
-        return State("list")
-    kinds = {Pattern.MON: State("grow"), Pattern.WKS: State("fifo"), Pattern.WK: State("calendar")}
-    return kinds.get(root.pattern, State("calendar"))
-
-
-def may_cancel(node: lp.Node) -> bool:
-    """Whether a departure and an equal arrival can meet at one instant in the output of this node.
-
-    Only where rows without parts are below: a value handed on, a group's row replaced, and the difference projected
-    away.  Not where GROUP BY's columns all come through: a group's new row differs from its old one, and from others'.
-    """
-    return _restless(node) and not _keeps_groups(node)
-
-
-def announces(node: lp.Node) -> bool:
-    """Whether the node tells of every change by rows of its own, and what it has reported can be read from GROUP BY."""
-    while isinstance(node, lp.Select | lp.Project):
-        node = node.child
-    return isinstance(node, lp.GroupBy)
-
-
-def _restless(node: lp.Node) -> bool:
-    match node:
-        case lp.GroupBy() | lp.Distinct() | lp.SetOp():
-            return True
-        case lp.Append():
-            return False
-        case _:
-            return any(_restless(c) for c in lp.children(node))
-
-
-def _keeps_groups(node: lp.Node) -> bool:
-    columns = None
-    if isinstance(node, lp.Project):
-        columns = {e.index for e in node.exprs if isinstance(e, Col)}
-        node = node.child
-    while isinstance(node, lp.Select):
-        node = node.child
-    return isinstance(node, lp.GroupBy) and (columns is None or set(range(len(node.schema))) <= columns)

@@ -15,10 +15,10 @@ from dsms.operators.base import Stateless
 from dsms.operators.basic import by_parts
 from dsms.operators.build import Through
 from dsms.operators.expressions import ErrorCounter
+from dsms.operators.sink import Sink
 from dsms.plan.physical import Phys
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.results import ResultLog
-from dsms.running.sink import Sink
 from dsms.running.sources import StreamSource
 from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS, arrow_schema

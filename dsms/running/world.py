@@ -12,13 +12,13 @@ from dsms.api import Cancel
 from dsms.intake.clock import Clocks
 from dsms.intake.stream import Released, StreamInput
 from dsms.operators.expressions import ErrorCounter
+from dsms.operators.sink import Sink
 from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
-from dsms.running.sink import Sink
 from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef

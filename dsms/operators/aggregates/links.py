@@ -24,4 +24,5 @@ def moved_links(links: np.ndarray, where: np.ndarray, kept: np.ndarray) -> np.nd
     if 4 * len(some) < len(links):
         return some
     links[: len(some)] = some
+    links[len(some) : len(where)] = NIL  # a later row that is in no chain must not have links from before
     return links

@@ -18,7 +18,7 @@ from numba import njit
 
 from dsms.api import Chunk
 from dsms.operators.basic import by_parts, sorted_by
-from dsms.plan.physical import State
+from dsms.plan.physical import Pattern, Phys, State
 from dsms.sql.types import FOREVER, Schema, arrow_schema
 from dsms.state.batch import Batch
 from dsms.state.intern import Intern
@@ -47,6 +47,16 @@ class SinkSpec:
     state: State
     strict: bool
     eager_instants: bool = False
+
+
+def fitting_state(root: Phys) -> State:
+    """How to keep the answer of a plan edge: by the way its rows leave."""
+    if root.strategy == "nt":
+        return State("hash")
+    if root.strategy == "direct":
+        return State("list")
+    kinds = {Pattern.MON: State("grow"), Pattern.WKS: State("fifo")}
+    return kinds.get(root.pattern, State("calendar"))
 
 
 @dataclass(slots=True)
