@@ -1,12 +1,11 @@
-"""Whether memory stays flat: an hour of event time through windows of one minute, with a thousand keys and with keys that
-never come again.
+"""Whether memory stays flat: an hour of event time through windows of one minute, with a thousand keys and with keys
+that never come again.
 
 State is what the query keeps, by its own count; RSS is the whole process, which also holds what other benchmarks left,
 so only its growth means something.  Both are read once a minute of event time."""
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,7 +88,6 @@ def run(name: str, fresh: bool, rate: int, minutes: int) -> Iterator[Sample]:
         for stream in streams:
             engine.ingest(stream, _minute(minute - 1, rate, fresh, rng))
         reader.take_chunks()
-        gc.collect()
         yield Sample(minute, engine.world.queries["q"].nbytes(), _rss())
     engine.close()
 

@@ -172,11 +172,13 @@ def over_tcp(options: Options) -> Table:
     rows = []
     with tcp.server() as server:
         for query in ("grouped", "grouped, unbounded", "W1"):
+            _arrow(server, query, _part(data, 10), size)
             spent = median(_arrow(server, query, data, size) for _ in range(options.repeats))
             rows.append(_row(f"Arrow frames, {LABELS[query]}", Rate.of(data.rows, spent), "Arrow's grouped aggregation",
                              arrow, "0.25 ×" if query != "W1" else ""))  # fmt: skip
         few = _part(data, 4)
         decode = decoding(few, options)
+        _rows(server, _part(few, 10))
         spent = median(_rows(server, few) for _ in range(options.repeats))
         rows.append(_row("msgpack rows, grouped", Rate.of(few.rows, spent), "bare msgpack decoding", decode, "0.5 ×"))
     header = ("W7: over TCP", "rows/s", "limit", "its rows/s", "asked", "ratio, wall", "ratio, CPU")

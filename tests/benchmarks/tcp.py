@@ -28,8 +28,8 @@ SMALL = 1 << 14  # rows of a msgpack frame
 
 @contextlib.contextmanager
 def server() -> Iterator[Server]:
-    """A server on a free port, stopped when done."""
-    command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", "--subscriber-bytes", "1G"]
+    """A server on a free port, stopped when done; its kernels are loaded when they are first needed."""
+    command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", "--no-warmup"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

@@ -1,0 +1,121 @@
+"""Every benchmark at toy size: it runs, its answers are right, it writes its part of the report.  Nothing is timed."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from tests.benchmarks import __main__ as command
+from tests.benchmarks import limits, memory, ours, peers, thesis, trace, trace_file, workloads
+from tests.benchmarks.harness import Options, Table, WrongAnswer
+from tests.benchmarks.thesis_cases import CASES, DIRECT, NT, UPA, UPA10
+from tests.benchmarks.thesis_run import Effort, run
+
+DATA = workloads.make(20_000)
+
+
+def test_the_trace_is_what_it_claims_to_be() -> None:
+    made = trace.synthetic(20_000)
+    for link in made.links:
+        ts, protocol = link.column("ts").to_numpy(), link.column("protocol").to_numpy()
+        assert abs(len(ts) / 20_000 - 1) < 0.05
+        assert (np.diff(ts) >= 0).all()
+        assert 7 < (protocol == made.popular).sum() / (protocol == made.selective).sum() < 14
+        counts = np.sort(np.bincount(link.column("src").to_numpy(), minlength=trace.SOURCES))[::-1]
+        assert len(counts) == trace.SOURCES
+        assert counts[:16].sum() > counts[100:200].sum()
+    destinations = [set(link.column("dst").to_pylist()) for link in made.links]
+    assert not destinations[0] & destinations[1]
+    assert "synthetic" in made.about
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_strategies_agree_on_the_queries_of_the_thesis(case) -> None:
+    made = trace.synthetic(3_000)
+    results = {c: run(case, c, 1_200, made, Effort(step=150, seconds=0.2, quick=0.0)) for c in case.contenders}
+    thesis.agree(case, 1_200, results)
+    assert sum(m.digests[max(m.digests)][0] for m in results.values()) > 0
+
+
+def test_a_wrong_answer_stops_a_benchmark() -> None:
+    made, case = trace.synthetic(900), CASES[2]
+    right = run(case, UPA, 200, made, Effort(step=150, seconds=0.2, quick=0.0))
+    wrong = run(case, NT, 150, made, Effort(step=150, seconds=0.2, quick=0.0))
+    shifted = dict(zip(right.digests, wrong.digests.values(), strict=False))
+    with pytest.raises(WrongAnswer):
+        thesis.agree(case, 200, {UPA: right, NT: type(wrong)(1.0, 1, 1, shifted, 0.0)})
+
+
+def test_delta_star_takes_a_tenth_of_the_space() -> None:
+    """Golab 2006, Fig 3.12, at a window that is quick to fill."""
+    made, case = trace.synthetic(44_000), next(c for c in CASES if c.name == "query2-src")
+    space = {c: run(case, c, 30_000, made, Effort(seconds=0.0)).state_bytes for c in (NT, DIRECT, UPA10)}
+    assert space[NT] > 10 * space[UPA10]
+    assert space[DIRECT] > 5 * space[UPA10]
+
+
+def test_a_trace_file_becomes_links(tmp_path: Path) -> None:
+    lines = [f"{1000 + i // 3},h{i % 7},/p{i % 11}.{'html' if i % 12 else 'gif'},{i}" for i in range(600)]
+    file = tmp_path / "log.csv.gz"
+    file.write_bytes(gzip.compress("\n".join(["ts,host,path,bytes", *lines]).encode()))
+    made = trace_file.load(str(file))
+    assert sum(link.num_rows for link in made.links) == 600
+    assert made.unit == pytest.approx(1e6, rel=0.05)
+    assert made.popular != made.selective
+    query = thesis.section(Options("toy", trace=str(file)))
+    assert "log.csv.gz" in query.about
+    file.write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    with pytest.raises(SystemExit, match="which column is the time"):
+        trace_file.load(str(file))
+
+
+@pytest.mark.parametrize("name", ours.QUERIES)
+def test_workloads_answer_as_numpy_does(name: str) -> None:
+    for batch in (20_000, 1_024):
+        ours.check(name, DATA, ours.run(name, DATA, batch)[1])
+
+
+@pytest.mark.parametrize("name", ours.QUERIES)
+def test_checks_notice_what_is_missing(name: str) -> None:
+    out = ours.run(name, DATA)[1]
+    half = len(out.at) // 2
+    with pytest.raises(WrongAnswer):
+        ours.check(name, DATA, ours.Output(out.sign[:half], out.at[:half], out.data.slice(0, half)))
+
+
+@pytest.mark.parametrize("name", memory.QUERIES)
+def test_state_stays_bounded_with_ever_new_keys(name: str) -> None:
+    samples = list(memory.run(name, fresh=True, rate=20, minutes=24))
+    early, late = (max(s.state for s in samples[k : k + 8]) for k in (8, 16))
+    assert late <= 1.5 * early + 65_536
+
+
+@pytest.mark.parametrize("name", ["limits", "latency"])
+def test_benchmarks_over_tcp_write_their_report(name: str, tmp_path: Path) -> None:
+    assert command.main([name, "--toy", "--report", str(tmp_path)]) == 0
+    text = (tmp_path / "report.md").read_text()
+    assert "| " in text and "Python " in text
+
+
+def test_w7_is_answered_right() -> None:
+    table = peers.over_tcp(Options("toy"))
+    assert isinstance(table, Table) and len(table.rows) == 4
+    assert limits.IN_PROCESS
+
+
+def test_peers_agree_with_numpy(tmp_path: Path) -> None:
+    for package in ("duckdb", "polars", "csp"):
+        pytest.importorskip(package)
+    section = peers.section(Options("toy"))
+    assert next(p.title for p in section.parts if isinstance(p, Table)) == "Ratios asked for"
+
+
+def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["thsis"])
+    assert "there are thesis" in capsys.readouterr().err
