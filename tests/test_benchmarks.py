@@ -36,9 +36,9 @@ def test_the_trace_is_what_it_claims_to_be() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_strategies_agree_on_the_queries_of_the_thesis(case) -> None:
-    made = trace.synthetic(3_000)
-    results = {c: run(case, c, 1_200, made, Effort(step=150, seconds=0.2, quick=0.0)) for c in case.contenders}
-    thesis.agree(case, 1_200, results)
+    made = trace.synthetic(7_000)
+    results = {c: run(case, c, 3_000, made, Effort(step=150, seconds=0.2, quick=0.0)) for c in case.contenders}
+    thesis.agree(case, 3_000, results)
     assert sum(m.digests[max(m.digests)][0] for m in results.values()) > 0
 
 
