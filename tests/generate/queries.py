@@ -7,6 +7,7 @@ over a result that loses rows, ...), so that nearly every query binds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
 from tests.generate.aggregates import aggregate
@@ -43,9 +44,10 @@ class From:
 class Queries:
     """Makes the text of one query."""
 
-    def __init__(self, d: Draws, world: World, only_time: bool = False) -> None:
-        """`only_time`: no windows but RANGE and NOW, and none over results (what a one-time query can be asked)."""
-        self.d, self.world, self.only_time = d, world, only_time
+    def __init__(self, d: Draws, world: World, windows: Literal["any", "time", "small"] = "any") -> None:
+        """`windows`: of any kind; RANGE and NOW alone, and none over results (what one-time queries can be asked); or
+        such that few rows live at a time."""
+        self.d, self.world, self.windows = d, world, windows
 
     # ------------------------------------------------------------ windows
 
@@ -60,8 +62,12 @@ class Queries:
 
     def _window(self, mode: Mode) -> str:
         d, n = self.d, self.d.number(1, 12)
-        if self.only_time:
+        if self.windows == "time":
             return d.pick((f"RANGE {n} SECONDS", f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO", "NOW"))
+        if self.windows == "small":
+            ago = ("RANGE 2 SECONDS UNTIL 1 SECONDS AGO", "ROWS 4 UNTIL 1 AGO")
+            short = ("ROWS 3", "PARTITION BY k ROWS 2", "NOW", *ago)
+            return d.pick((f"RANGE {n % 4 + 1} SECONDS", *(short if mode.kind != "mixed" else ())))
         if mode.kind == "mixed" or d.chance(50):
             return f"RANGE {n} SECONDS"
         rows = d.number(1, 4)
@@ -96,7 +102,7 @@ class Queries:
     def nested(self, depth: int) -> tuple[str, Scope, bool]:
         d, alias = self.d, self.d.name()
         types = [INT, *(d.pick(TYPES) for _ in range(d.number(0, 2)))]
-        if d.chance(40) and not self.only_time:  # an append-only result with a window of its own
+        if d.chance(40) and self.windows == "any":  # an append-only result with a window of its own
             inner = self.block(types, 0, Mode("internal"), may_lose=False)
             text = f"({inner}) {self.window(Mode()).replace('PARTITION BY k', 'PARTITION BY c0')}"
         else:
@@ -158,24 +164,37 @@ class Queries:
 
     def test(self, scope: Scope, mode: Mode, depth: int) -> str:
         """EXISTS, IN and their negations."""
-        d = self.d
-        outer = columns(scope, INT)
-        if d.chance(25):
-            inner = self.body([INT], 0)
-            negated = " NOT" if mode.plain and d.chance(50) else ""
-            return f"{d.pick(outer)}{negated} IN ({inner})" if mode.plain else "TRUE"
-        text, names = self.stream(mode, False)
+        d, outer = self.d, columns(scope, INT)
+        negated = "NOT " if mode.plain and d.chance(55) else ""
+        tables = [t for t in self.world.sources if t.kind == "nrr" or (t.kind == "table" and mode.plain)]
+        if tables and d.chance(25):
+            return self._table_test(d.pick(tables), outer, negated)
+        if mode.plain and d.chance(25):
+            return f"{d.pick(outer)} {negated}IN ({self.body([INT], 0)})"
+        text, names = self._tested(mode)
         mine = columns(names, INT)
         conditions = [condition(d, names)] if d.chance(25) else []
         if d.chance(50):
             conditions.insert(0, f"{d.pick(mine)} = {d.pick(outer)}")
             if d.chance(15):
                 conditions.append(f"{d.pick(mine)} < {d.pick(outer)}")
-            where = " WHERE " + " AND ".join(conditions)
-            return f"{'NOT ' if mode.plain and d.chance(60) else ''}EXISTS (SELECT * FROM {text}{where})"
-        where = " WHERE " + " AND ".join(conditions) if conditions else ""
-        negated = "NOT " if mode.plain and d.chance(60) else ""
-        return f"{d.pick(outer)} {negated}IN (SELECT {d.pick(mine)} FROM {text}{where})"
+            return f"{negated}EXISTS (SELECT * FROM {text}{_where(conditions)})"
+        return f"{d.pick(outer)} {negated}IN (SELECT {d.pick(mine)} FROM {text}{_where(conditions)})"
+
+    def _tested(self, mode: Mode) -> tuple[str, Scope]:
+        """What EXISTS or IN looks at: a stream, at times a join of two."""
+        text, names = self.stream(mode, False)
+        if self.d.chance(80):
+            return text, names
+        more, others = self.stream(mode, False)
+        on = f"{self.d.pick(columns(names, INT))} = {self.d.pick(columns(others, INT))}"
+        return f"{text} JOIN {more} ON {on}", names + others
+
+    def _table_test(self, table: Source, outer: list[str], negated: str) -> str:
+        d, alias = self.d, self.d.name()
+        column = "k" if table.kind == "nrr" else d.pick(("k", "y"))
+        more = f" AND {alias}.y <> {d.pick(outer)}" if d.chance(25) else ""
+        return f"{negated}EXISTS (SELECT * FROM {table.name} AS {alias} WHERE {alias}.{column} = {d.pick(outer)}{more})"
 
     # ------------------------------------------------------------ blocks
 
@@ -217,8 +236,11 @@ class Queries:
         if not d.chance(25):
             return self.block(types, depth, output=output)
         op = d.pick(("UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL"))
-        left = self.block(types, depth - 1, output=output)
-        return f"{left} {op} {self.block(types, depth - 1)}"
+        left, right = self.block(types, depth - 1, output=output), self.block(types, depth - 1)
+        if d.chance(15):
+            third = f"{d.pick(('UNION ALL', 'EXCEPT', 'INTERSECT'))} {self.block(types, 0)}"
+            return f"{left} {op} ({right} {third})" if d.chance(50) else f"{left} {op} {right} {third}"
+        return f"{left} {op} {right}"
 
     def query(self) -> str:
         """A whole query."""
@@ -226,6 +248,8 @@ class Queries:
         types = [d.pick(TYPES) for _ in range(d.number(1, 3))]
         kind = d.pick(("Rstream", "Istream", "", "Dstream", "Rstream"))
         style = d.number(0, 99)
+        if style < 5:
+            return self._starred(kind)
         if style < 78:
             return self.body(types, d.pick((1, 0, 1, 2)), kind)
         if style < 88:
@@ -234,6 +258,20 @@ class Queries:
         if style < 95:
             return self.block(types, 0, Mode("wstream"), may_lose=False, output="Wstream")
         return self._wstream_sum()
+
+    def _starred(self, kind: str) -> str:
+        """SELECT * over JOIN USING, or over a FROM list under a final WINDOW."""
+        d = self.d
+        a, b = d.pick(self.world.of("stream")), d.pick(self.world.of("stream"))
+        x, y = d.name(), d.name()
+        if d.chance(50):
+            side = d.pick(("", "LEFT ", "FULL "))
+            left, right = (f"[{self._window(Mode()) or 'RANGE UNBOUNDED'}]" for _ in range(2))
+            text = f"{a.name} {left} AS {x} {side}JOIN {b.name} {right} AS {y} USING (k)"
+            return f"SELECT {_wrapped(kind, '*')} FROM {text}"
+        span = d.number(1, 9)
+        text = f"{a.name} {x}, {b.name} {y} WHERE {x}.k = {y}.x WINDOW {span} SECONDS"
+        return f"SELECT {_wrapped(kind, f'{x}.*')} FROM {text}"
 
     def _wstream_sum(self) -> str:
         d = self.d
@@ -250,6 +288,10 @@ def _scope(source: Source, alias: str) -> Scope:
 
 def _reads(text: str, scope: Scope) -> bool:
     return any(c.text in text for c in scope)
+
+
+def _where(conditions: list[str]) -> str:
+    return " WHERE " + " AND ".join(conditions) if conditions else ""
 
 
 def _wrapped(output: str, items: str) -> str:

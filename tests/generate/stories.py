@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,8 +12,8 @@ from dsms.sql.types import FLOAT, INT, STRING
 from tests.generate.draws import Draws
 from tests.generate.inputs import Given, given, shuffled
 from tests.generate.queries import Queries
-from tests.generate.world import SECOND, World, world
-from tests.stories.model import Arrival, Event, Section, Story
+from tests.generate.world import DOMAIN, KEYS, SECOND, World, world
+from tests.stories.model import Arrival, Beat, Event, Section, Story
 
 
 def examples(count: int) -> int:
@@ -48,12 +49,28 @@ def one_time(draw: Any) -> tuple[Story, str]:
     """A story without a query, and a SELECT to ask at its end, over windows that the streams retain."""
     d = Draws(draw)
     declared = world(d)
-    sql = Queries(d, declared, only_time=True).body([INT, d.pick((STRING, FLOAT, INT))], d.pick((0, 1)))
+    sql = Queries(d, declared, "time").body([INT, d.pick((STRING, FLOAT, INT))], d.pick((0, 1)))
     story = story_of(declared, sql, given(d, declared))
     ddl = story.sections[0]
     ddl.body = ddl.body.replace("TIMESTAMP BY ts;", "TIMESTAMP BY ts RETAIN 1 HOUR;")
     story.sections = [ddl, story.sections[2]]
     return story, sql
+
+
+@st.composite
+def long_stories(draw: Any, rows: int = 220) -> Story:
+    """Enough rows for state to grow, be compacted and start over, through windows that keep few of them."""
+    d = Draws(draw)
+    declared = World(tuple(s for s in world(d).sources if s.kind == "stream"))
+    sql = Queries(d, declared, "small").query()
+    random = Random(d.number(0, 9999))
+    now, out = 0, list[Event]()
+    for _ in range(rows):
+        now += random.choice((0, 0, 1, 1, 1, 2, 30)) * SECOND // 2
+        source = random.choice(declared.sources)
+        values = [random.choice(KEYS), *(random.choice(DOMAIN[t]) for _, t in source.columns[1:])]
+        out.append(Arrival(source.name, now, (*values, now)))
+    return story_of(declared, sql, Given((), [*out, Beat(None, now + 40 * SECOND)]))
 
 
 @st.composite

@@ -96,6 +96,9 @@ class Story:
     def __repr__(self) -> str:
         return f"<story of {len(list(self.events()))} events: {' '.join(s.body for s in self.of('query'))}>"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))  # hypothesis would spell everything out
+
     def events(self) -> Iterator[Event]:
         for section in self.of("input"):
             yield from section.events
