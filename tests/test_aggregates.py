@@ -138,3 +138,13 @@ def test_ranks_of_codes_follow_the_values(type_, values):
         known = sorted(codes.code)
         ranks = codes.rank[[codes.code[v] for v in known]]
         assert (np.diff(ranks) > 0).all()
+
+
+def test_ranks_are_dealt_anew_when_there_is_no_room_between_neighbours():
+    codes = Codes(STRING)
+    codes.encode(pa.array([f"{n:03}" for n in range(100)]))
+    for n in range(100):
+        codes.encode(pa.array(["0" * n + "1"]))  # always between the smallest two
+        codes.encode(pa.array(["9" * (n + 4)]))  # always the greatest
+    ranks = codes.rank[[codes.code[v] for v in sorted(codes.code)]]
+    assert len(ranks) > 250 and (np.diff(ranks) > 0).all()

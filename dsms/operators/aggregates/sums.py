@@ -26,8 +26,8 @@ TEN_38 = tuple((10**38 >> (32 * j)) & M32 for j in range(4))
 
 @njit(cache=True, nogil=True)
 def _sum_words(code, sign, slot, emit, words, valid, acc, n, out, out_high, out_valid):
-    """Sums of 64-bit words in two limbs; True if an answer left 64 bits and 64 were wanted."""
-    over = False
+    """Sums of 64-bit words in two limbs; the first touch whose answer left 64 bits where 64 were wanted, or -1."""
+    over = -1
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if len(valid) == 0 or valid[s]:
@@ -44,14 +44,14 @@ def _sum_words(code, sign, slot, emit, words, valid, acc, n, out, out_high, out_
             if len(out_high):
                 out_high[t] = top >> 32
             elif top >= 0x80000000 or top < -0x80000000:
-                over = True
+                over = t if over < 0 else min(over, t)
     return over
 
 
 @njit(cache=True, nogil=True)
 def _sum_wide(code, sign, slot, emit, words, high, valid, acc, n, out, out_high, out_valid, most):
-    """Sums of 128-bit numbers in four limbs; True if the magnitude of an answer reaches `most` (limbs)."""
-    over = False
+    """Sums of 128-bit numbers in four limbs; the first touch whose magnitude reaches `most` (limbs), or -1."""
+    over = -1
     scratch = np.zeros(5, np.int64)
     for i in range(len(code)):
         g, s = code[i], slot[i]
@@ -72,7 +72,7 @@ def _sum_wide(code, sign, slot, emit, words, high, valid, acc, n, out, out_high,
             while j > 0 and scratch[j] == most[j]:
                 j -= 1
             if scratch[4] != 0 or scratch[j] >= most[j]:
-                over = True
+                over = t if over < 0 else min(over, t)
     return over
 
 
@@ -186,6 +186,7 @@ class Whole(ByGroup):
     acc: np.ndarray = field(init=False)
     n: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     added: int = 0
+    over: int = -1  # the first touch of the last run whose sum did not fit, or -1
 
     def __post_init__(self) -> None:
         self.acc = np.zeros((0, 4 if self.wide else 2), np.int64)
@@ -206,10 +207,9 @@ class Whole(ByGroup):
                 ordered_bits(out.words, out.words)
         elif self.wide:
             most = np.array(TEN_38, np.int64)
-            if _sum_wide(*events, a.high, a.valid, self.acc, self.n, out.words, out.high, out.valid, most):
-                raise overflow(self.result)
-        elif _sum_words(*events, a.valid, self.acc, self.n, out.words, out.high, out.valid):
-            raise overflow(self.result)
+            self.over = _sum_wide(*events, a.high, a.valid, self.acc, self.n, out.words, out.high, out.valid, most)
+        else:
+            self.over = _sum_words(*events, a.valid, self.acc, self.n, out.words, out.high, out.valid)
 
     @property
     def nbytes(self) -> int:
@@ -220,7 +220,7 @@ def overflow(type_: Type) -> QueryError:
     """The error that stops a query whose SUM does not fit."""
     hint = "SUM(CAST(x AS FLOAT)) and AVG(x) do not overflow" if type_.kind is Kind.DECIMAL else (
         "SUM(CAST(x AS DECIMAL(38,0))) has room, AVG(x) never overflows")  # fmt: skip
-    return QueryError("DS701", f"a SUM left the range of {type_}", hint=hint)
+    return QueryError("DS706", f"a SUM left the range of {type_}", hint=hint)
 
 
 @dataclass(slots=True)
