@@ -210,3 +210,4 @@ def _grouped() -> Iterator[tuple[str, str]]:
         for what, calls in AGGREGATES:
             yield f"{what} over {where}", f"SELECT k, {calls} FROM {source} GROUP BY k"
             yield f"{what} of everything over {where}", f"SELECT {calls} FROM {source}"
+    yield "groups by a number", f"SELECT i, COUNT(*) FROM a {WIDTH} GROUP BY i"

@@ -78,6 +78,22 @@ def int_values(array: pa.Array) -> np.ndarray:
     return (array.fill_null(0) if array.null_count else array).to_numpy()
 
 
+class _Unlocked:
+    """The memory of an array that may not be written to, offered as if it might; keeps the array alive."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        told = array.__array_interface__
+        self.__array_interface__ = {**told, "data": (told["data"][0], False)}
+
+
+def unlocked(array: np.ndarray) -> np.ndarray:
+    """The same array, no copy, writable as far as Numba can see: it compiles every kernel anew for arrays that are not.
+
+    Arrow's memory is shared: nobody writes to it."""
+    return array if array.flags.writeable else np.asarray(_Unlocked(array))
+
+
 def with_nulls_of(values: np.ndarray, like: pa.Array) -> pa.Array:
     """An int64 column of `values` that is NULL where `like` is."""
     mask = like.is_null().to_numpy(zero_copy_only=False) if like.null_count else None

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from dsms.api import IngestReport
 from dsms.errors import UsageError
-from dsms.intake.columns import TICKS, int_values, to_micros
+from dsms.intake.columns import TICKS, int_values, to_micros, unlocked
 from dsms.intake.convert import Converted, Refusal
 from dsms.intake.judge import LATE, TOO_FAR, judge
 from dsms.intake.reorder import ReorderBuffer
@@ -221,8 +221,6 @@ class StreamInput:
             cols, ts, kept = _take(cols, usable), ts[usable], usable if kept is None else kept[usable]
         if not len(ts):
             return Accepted(0, refusals=refusals)
-        if not ts.flags.writeable:  # Arrow's memory; kernels are compiled anew for arrays that may not be written to
-            ts = ts.copy()
         known = max(self.newest, self.promised)
         verdict, newest = judge(ts, self.newest, self.promised, self._slack, self.definition.max_future)
         self.newest = newest
@@ -243,7 +241,7 @@ class StreamInput:
         self, column: pa.Array, kept: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None, tuple[Refusal, ...]]:
         """Timestamps (µs), the positions that have a usable one (None: all), and what is wrong with the others."""
-        ts = int_values(column)
+        ts = unlocked(int_values(column))
         if self.definition.schema[self.definition.timestamp or 0].type.kind is Kind.INT:
             ts = to_micros(ts, TICKS[self.definition.unit or "us"])
         refusals: list[Refusal] = []
