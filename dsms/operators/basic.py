@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 
 from dsms.operators.base import Stateless
 from dsms.state.batch import Batch, concat, in_order
@@ -103,18 +104,24 @@ def by_parts(rows: Batch, order: Sequence[int]) -> Batch:
 
 def sorted_by(keys: Sequence[np.ndarray]) -> bool:
     """Whether rows are in lexicographic order of the key arrays, most significant first."""
-    tied = None
+    tied = np.ones(max(0, len(keys[0]) - 1), np.bool_) if keys else np.ones(0, np.bool_)
     for key in keys:
-        before, after = key[:-1], key[1:]
-        if tied is not None:
-            before, after = before[tied], after[tied]
-        if bool((before > after).any()):
+        ties = _rises(key, tied)
+        if ties < 0:
             return False
-        equal = before == after
-        if tied is None:
-            tied = np.flatnonzero(equal)
-        else:
-            tied = tied[equal]
-        if not len(tied):
+        if ties == 0:
             return True
     return True
+
+
+@njit(cache=True, nogil=True)
+def _rises(key, tied):
+    """-1 if a row is smaller than its predecessor, with which it was tied until now; else how many still are."""
+    ties = 0
+    for i in range(len(tied)):
+        if tied[i]:
+            if key[i + 1] < key[i]:
+                return -1
+            tied[i] = key[i + 1] == key[i]
+            ties += tied[i]
+    return ties

@@ -17,6 +17,7 @@ from numba import njit
 from dsms.state.columns import numpy_valid, numpy_values
 
 FREE = -1
+SLICE = 4096  # rows looked up before the table may grow
 _NAN_BITS = np.float64("nan").view(np.int64)
 
 
@@ -170,9 +171,14 @@ class Intern:
     def codes(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
         """Codes of n rows, int64[n]; unknown keys become known."""
         keys = self._keys(cols, n, add=True)
-        self._make_room(n)
         out = np.empty(n, np.int64)
-        self.spares, self.fresh = _intern(self.table, self.known, keys, self.spare, self.spares, self.fresh, out)
+        start = 0
+        while start < n:  # in slices, so that room is made for the keys that come and not for the rows
+            stop = min(n, start + max(SLICE, self.fresh))
+            self._make_room(stop - start)
+            kept = (self.table, self.known, keys[start:stop], self.spare)
+            self.spares, self.fresh = _intern(*kept, self.spares, self.fresh, out[start:stop])
+            start = stop
         return out
 
     def reserve(self) -> int:
