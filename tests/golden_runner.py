@@ -1,7 +1,7 @@
 """Runs golden files (tests/golden/README.md), and fills in what they expect.
 
-    python -m tests.golden_runner [FILE ...]             verify these files (all of them if none is named)
-    python -m tests.golden_runner --write FILE ...       fill in what they expect; then read it!
+python -m tests.golden_runner [FILE ...]             verify these files (all of them if none is named)
+python -m tests.golden_runner --write FILE ...       fill in what they expect; then read it!
 """
 
 from __future__ import annotations

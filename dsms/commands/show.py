@@ -105,9 +105,7 @@ def _queries(engine: Engine) -> Rows:
 def _settings(engine: Engine) -> Rows:
     s = engine.world.settings
     shown = ("queries", "state_bytes", "result_log_rows", "subscriber_bytes", "optimize")
-    return as_rows(
-        [("setting", STRING, list(shown)), ("value", STRING, [str(getattr(s, n)).lower() for n in shown])]
-    )
+    return as_rows([("setting", STRING, list(shown)), ("value", STRING, [str(getattr(s, n)).lower() for n in shown])])
 
 
 def describe(engine: Engine, statement: ast.Describe) -> Rows:

@@ -155,4 +155,3 @@ class StoredJoinNRROp:
 
     def next_due(self) -> int:
         return self.rows.expiry.next_due()
-

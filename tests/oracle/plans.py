@@ -87,6 +87,3 @@ def append(child: lp.Node, mixed: bool = False) -> lp.Append:
 
 def output(child: lp.Node, kind: Any = None) -> lp.Output:
     return lp.Output(child, kind or "istream", kind is not None, False, None, child.schema)
-
-
-
