@@ -10,6 +10,7 @@ from dataclasses import dataclass
 class Settings:
     """queries           registered queries at most
     state_bytes       state and waiting rows of one query at most; past it the query stops with DS630
+    step_rows         results of one join at one instant at most; past it the query or statement stops with DS631
     result_log_rows   result rows of a query kept for readers who resume
     subscriber_bytes  results that may wait for one reader
     timer             seconds, to measure operators with for EXPLAIN ANALYZE; None: not measured
@@ -19,6 +20,7 @@ class Settings:
 
     queries: int = 1000
     state_bytes: int = 4 << 30
+    step_rows: int = 1 << 22
     result_log_rows: int = 100_000
     subscriber_bytes: int = 64 << 20
     timer: Callable[[], float] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.state.batch import Batch
 
+if TYPE_CHECKING:
+    from dsms.operators.join import JoinOp
+
 Sources = Callable[[lp.StreamScan | lp.TableScan], Operator]
 Relation = Callable[[lp.TableScan], Any]
 
@@ -30,6 +33,7 @@ class Builder:
     relation: Relation
     errors: ErrorCounter = field(default_factory=ErrorCounter)
     eager_instants: bool = False
+    step_rows: int = 1 << 22  # results of a join at one instant, at most
     mixed: bool = False  # inside a block whose windows are partly INTERNAL
 
     def operator(self, phys: Phys) -> Operator:
@@ -173,7 +177,7 @@ class Builder:
         )  # fmt: skip
 
 
-def inner_join(builder: Builder, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None) -> Operator:
+def inner_join(builder: Builder, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None) -> JoinOp:
     """The symmetric join of a node's two inputs on equality keys and a residual condition."""
     from dsms.operators import join
     from dsms.state.intern import Intern, word
@@ -185,7 +189,8 @@ def inner_join(builder: Builder, phys: Phys, keys: tuple[tuple[Expr, Expr], ...]
                   [builder.expr(pair[k]) for pair in keys], shared)
         for k, child in enumerate(phys.children)
     ]  # fmt: skip
-    return join.JoinOp(sides[0], sides[1], None if residual is None else builder.predicate(residual))
+    matches = None if residual is None else builder.predicate(residual)
+    return join.JoinOp(sides[0], sides[1], matches, builder.step_rows)
 
 
 def state(phys: Phys, k: int) -> State:

@@ -6,6 +6,7 @@ Lifetime A result is born at the later ts of its parts and dies at the earlier e
          are skipped by their exp and dropped at leisure.  A deletion probes like an insertion and takes results back.
 State    Rows by side, chained per key hash, youngest first.  Over a FIFO side a probe stops at the first expired row.
 Cost     O(1 + matches) a row.
+Output   In pieces of about PART results.  More than `most` at one instant are refused (DS631): an instant can't be cut.
 Twin     tests/oracle (nested loops over the windows' contents).
 A retroactive table (⋈R) is a side whose rows are inserted and deleted by table changes and never expire.
 """
@@ -13,17 +14,19 @@ A retroactive table (⋈R) is a side whose rows are inserted and deleted by tabl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from dsms.errors import UsageError
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
+from dsms.operators.pieces import InPieces, Look, Piece
 from dsms.plan.physical import State
 from dsms.sql.types import FOREVER, Schema
-from dsms.state.batch import Batch
+from dsms.state.batch import Batch, concat
 from dsms.state.columns import numpy_valid
 from dsms.state.expiry import Fifo
 from dsms.state.intern import Intern, word
@@ -31,7 +34,9 @@ from dsms.state.live import LiveInput
 from dsms.state.vec import Vec, Vec2
 
 Keys = Callable[[Sequence[pa.Array], int], pa.Array]
+PART = 1 << 18  # results handed on at once
 HALVES_FROM = 16_384  # new rows from which two threads pay
+HALVES_UNTIL = 1 << 20  # results of a half from which they do not: it is too late to hand them on in parts
 SPARE_CORE = (os.cpu_count() or 1) > 1
 
 
@@ -115,28 +120,31 @@ class Side:
 
 
 @dataclass(slots=True)
-class JoinOp:
-    """Inner join of two inputs.  `residual(cols, n)` answers which candidate pairs match (None: all)."""
+class JoinOp(InPieces):
+    """Inner join of two inputs.  `residual(cols, n)` answers which candidate pairs match (None: all).
+
+    most  results at one instant, and candidate pairs of one row, at most"""
 
     left: Side
     right: Side
     residual: Callable[[Sequence[pa.Array], int], pa.BooleanArray] | None
+    most: int = 1 << 22
     head: np.ndarray = field(default_factory=lambda: np.full((1024, 2), -1, np.int64))  # youngest slot, by side
+    crowded: int = 0  # steps for which halves are not tried
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         a, b = inputs
         first_a, slot_a = self.left.arrive(a)
         first_b, slot_b = self.right.arrive(b)
         self._make_room(first_a, first_b)
         if self.left.fifo and self.right.fifo and not (self.left.strict or self.right.strict):
-            out = self._arrivals(first_a, first_b)
+            yield from self._arrivals(first_a, first_b, upto, look)
         else:
-            out = self._signed(a, slot_a, b, slot_b)
+            yield from self._signed(a, slot_a, b, slot_b, upto, look)
         for k, side in enumerate((self.left, self.right)):
             if side.settle(upto):
                 side.rechain(self.head, k, len(side.rows.store))
         self._purge()
-        return out
 
     def _make_room(self, first_a: int, first_b: int) -> None:
         rows = max(len(self.left.rows.store), len(self.right.rows.store))
@@ -145,8 +153,11 @@ class JoinOp:
             while size < 2 * rows:
                 size *= 2
             self.head = np.full((size, 2), -1, np.int64)
-            self.left.rechain(self.head, 0, first_a)
-            self.right.rechain(self.head, 1, first_b)
+            self._rechain(first_a, first_b)
+
+    def _rechain(self, first_a: int, first_b: int) -> None:
+        self.left.rechain(self.head, 0, first_a)
+        self.right.rechain(self.head, 1, first_b)
 
     def _purge(self) -> None:
         intern = self.left.intern
@@ -158,31 +169,95 @@ class JoinOp:
             used[store.extra["node"].view[store.alive.view, 0]] = True
         intern.purge(used)
 
-    def _arrivals(self, first_a: int, first_b: int) -> Batch:
-        args: list[object] = []
-        for side, first in ((self.left, first_a), (self.right, first_b)):
+    def _arrivals(self, first_a: int, first_b: int, upto: int, look: Look) -> Iterator[Piece]:
+        args: list[np.ndarray] = []
+        for side in (self.left, self.right):
             store = side.rows.store
             args += [store.extra["node"].view, store.extra["ok"].view, store.ts.view, store.exp.view]
-            args += [first, side.oldest]
-        new = len(self.left.rows.store) - first_a + len(self.right.rows.store) - first_b
-        if new >= HALVES_FROM and SPARE_CORE:
-            a, b = in_halves(self.head, args)
-        else:
-            a, b, _ = join_fifo(self.head, 0, 1, *args)
-        ts = np.maximum(self.left.rows.store.ts.view[a], self.right.rows.store.ts.view[b])
-        return self._results(a, b, ts, None)
+        times = (self.left.rows.store.ts.view, self.right.rows.store.ts.view)
+        begin = (first_a, first_b, self.left.oldest, self.right.oldest, 0, 0)
+        pairs = self._in_halves(begin, args)
+        if pairs is not None:
+            yield from self._checked([self._born(*pairs)], upto)
+            return
+        at = np.array(begin, np.int64)
+        yield from self._parts(
+            lambda: self._born(*join_fifo(self.head, 0, 1, at, PART, self.most, *args)[:2]), at, times, upto, look
+        )
 
-    def _signed(self, a: Batch, slot_a: np.ndarray, b: Batch, slot_b: np.ndarray) -> Batch:
-        args: list[object] = []
+    def _in_halves(self, begin: tuple[int, ...], args: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+        """All results at once, by two threads; None if too few rows have come or too many results."""
+        new = len(args[0]) - begin[0] + len(args[4]) - begin[1]
+        self.crowded = max(0, self.crowded - 1)
+        if new < HALVES_FROM or self.crowded or not SPARE_CORE:
+            return None
+        pairs = in_halves(self.head, np.array(begin, np.int64), min(HALVES_UNTIL, self.most), args)
+        if pairs is None:  # begin anew
+            self.crowded = 32
+            self._rechain(begin[0], begin[1])
+        return pairs
+
+    def _signed(
+        self, a: Batch, slot_a: np.ndarray, b: Batch, slot_b: np.ndarray, upto: int, look: Look
+    ) -> Iterator[Piece]:
+        args: list[np.ndarray] = []
         for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
-            store = side.rows.store
-            args += [rows.ts, rows.signs(), slots, store.extra["node"].view, store.extra["ok"].view, store.exp.view,
+            store, signs = side.rows.store, rows.signs()
+            args += [rows.ts, signs, slots, store.extra["node"].view, store.extra["ok"].view, store.exp.view,
                      store.alive.view]  # fmt: skip
-        i, j, ts, sign = join_signed(self.head, *args)
-        for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
-            side.rows.store.dead += int(np.count_nonzero((rows.signs() < 0) & (slots >= 0)))
-        strict = self.left.strict or self.right.strict
-        return self._results(i, j, ts, sign.astype(np.int8) if strict else None)
+            store.dead += int(np.count_nonzero((signs < 0) & (slots >= 0)))
+        at, strict = np.zeros(6, np.int64), self.left.strict or self.right.strict
+
+        def run() -> Batch:
+            i, j, ts, sign = join_signed(self.head, at, PART, self.most, *args)
+            return self._results(i, j, ts, sign.astype(np.int8) if strict else None)
+
+        yield from self._parts(run, at, (a.ts, b.ts), upto, look)
+
+    def _parts(
+        self, run: Callable[[], Batch], at: np.ndarray, times: tuple[np.ndarray, np.ndarray], upto: int, look: Look
+    ) -> Iterator[Piece]:
+        """The results of one `run` after the other, cut between instants.  `times` of the rows that `at` counts."""
+        held: list[Batch] = []  # of the instant that goes on
+        while True:
+            look()
+            out = run()
+            places = [(ts, int(k)) for ts, k in zip(times, at, strict=False)]
+            if not at[5] and all(k == len(ts) for ts, k in places):
+                yield from self._checked([*held, out], upto)
+                return
+            last = max(int(ts[k - 1]) for ts, k in places if k)
+            if not at[5] and all(k == len(ts) or ts[k] > last for ts, k in places):
+                yield from self._checked([*held, out], last)
+                held = []
+                continue
+            whole = int(np.searchsorted(out.ts, last, side="left"))
+            if whole or (held and held[0].ts[0] < last):
+                yield from self._checked([*held, out.slice(0, whole)], last - 1)
+                held = []
+            held += [out.slice(whole, len(out))] if whole < len(out) else []
+            if at[5] or sum(len(b) for b in held) > self.most:
+                raise self._too_many()
+
+    def _checked(self, parts: list[Batch], upto: int) -> Iterator[Piece]:
+        """These results as one piece, if none of their instants has too many."""
+        out = concat(parts)
+        if len(out) > self.most:
+            begin = np.flatnonzero(np.append(True, out.ts[1:] != out.ts[:-1]))
+            large = np.flatnonzero(np.diff(np.append(begin, len(out))) > self.most)
+            if len(large):
+                stop = int(begin[large[0]])
+                yield out.slice(0, stop), int(out.ts[stop]) - 1
+                raise self._too_many()
+        yield out, upto
+
+    def _too_many(self) -> UsageError:
+        hint = "join on a key, filter what is joined, or take narrower windows; the limit is the setting step_rows"
+        return UsageError("DS631", f"a join has more than {self.most} results at one instant", hint=hint)
+
+    def _born(self, a: np.ndarray, b: np.ndarray) -> Batch:
+        """Results of arrivals alone: each is born with the later of its parts."""
+        return self._results(a, b, np.maximum(self.left.rows.store.ts.view[a], self.right.rows.store.ts.view[b]), None)
 
     def _results(self, a: np.ndarray, b: np.ndarray, ts: np.ndarray, sign: np.ndarray | None) -> Batch:
         left, right = self.left.rows.store, self.right.rows.store

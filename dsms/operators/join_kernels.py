@@ -12,6 +12,8 @@ from functools import cache
 import numpy as np
 from numba import njit
 
+Pairs = tuple[np.ndarray, np.ndarray]
+
 
 @njit(cache=True, nogil=True)
 def _bucket(key, mask):
@@ -50,31 +52,34 @@ def _reverse(a, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def join_fifo(head, part, parts, a_node, a_ok, a_ts, a_exp, a_first, a_old, b_node, b_ok, b_ts, b_exp, b_first, b_old):
-    """Both sides' new rows (slots from a_first/b_first on) in one order of ts: probe the other side, then chain.
+def join_fifo(head, part, parts, at, enough, most, a_node, a_ok, a_ts, a_exp, b_node, b_ok, b_ts, b_exp):
+    """Both sides' new rows in one order of ts: probe the other side, then chain.
 
-    Rows of both sides expire in slot order; none before slot a_old/b_old is alive.  So a chain, youngest first, is
-    followed only while its slots are alive, and no expired row is touched.  Only rows whose bucket falls to `part` of
-    `parts` (a power of two) are worked on, so parts may run side by side: they share no bucket and no row.
+    `at` = (next new slot of a, of b, slots before which no row of a, of b is alive, turn, overflow) is where to begin
+    and, afterwards, where to go on: the work ends behind the row with which the results are `enough`.  A row with more
+    than `most` results sets the overflow; nothing can go on from there.
+    Rows of both sides expire in slot order.  So a chain, youngest first, is followed only while its slots are alive,
+    and no expired row is touched.  Only rows whose bucket falls to `part` of `parts` (a power of two) are worked on, so
+    parts may run side by side: they share no bucket and no row.
     Answers the slots of both parts of each result and the turn (place in the order of all new rows) that made it: in
     order of turn, and within one turn in order of the partners' arrival."""
-    cap = 2 * (len(a_ts) - a_first + len(b_ts) - b_first) // parts + 64
+    i, j, a_old, b_old, turn = at[0], at[1], at[2], at[3], at[4]
+    cap = min(2 * (len(a_ts) - i + len(b_ts) - j) // parts, enough) + 64
     out_a, out_b, out_turn = np.empty(cap, np.int64), np.empty(cap, np.int64), np.empty(cap, np.int64)
-    found = turn = 0
+    found = 0
     mask, mine = np.uint64(len(head) - 1), parts - 1
-    i, j = a_first, b_first
-    while i < len(a_ts) or j < len(b_ts):
+    while found < enough and (i < len(a_ts) or j < len(b_ts)):
         turn += 1
+        start = found
         if j == len(b_ts) or (i < len(a_ts) and a_ts[i] <= b_ts[j]):
             key = a_node[i, 0]
-            at = _bucket(key, mask)
-            if at & mine == part and a_ok[i]:
+            bucket = _bucket(key, mask)
+            if bucket & mine == part and a_ok[i]:
                 now = a_ts[i]
                 while b_old < j and b_exp[b_old] <= now:
                     b_old += 1
-                start = found
-                s = head[at, 1]
-                while s >= b_old:
+                s = head[bucket, 1]
+                while s >= b_old and found - start <= most:
                     if b_node[s, 0] == key:
                         if found == len(out_a):
                             out_a, out_b, out_turn = _grow(out_a), _grow(out_b), _grow(out_turn)
@@ -83,19 +88,18 @@ def join_fifo(head, part, parts, a_node, a_ok, a_ts, a_exp, a_first, a_old, b_no
                     s = b_node[s, 1]
                 if found > start + 1:
                     _reverse(out_b, start, found)
-                a_node[i, 1] = head[at, 0]
-                head[at, 0] = i
+                a_node[i, 1] = head[bucket, 0]
+                head[bucket, 0] = i
             i += 1
         else:
             key = b_node[j, 0]
-            at = _bucket(key, mask)
-            if at & mine == part and b_ok[j]:
+            bucket = _bucket(key, mask)
+            if bucket & mine == part and b_ok[j]:
                 now = b_ts[j]
                 while a_old < i and a_exp[a_old] <= now:
                     a_old += 1
-                start = found
-                s = head[at, 0]
-                while s >= a_old:
+                s = head[bucket, 0]
+                while s >= a_old and found - start <= most:
                     if a_node[s, 0] == key:
                         if found == len(out_a):
                             out_a, out_b, out_turn = _grow(out_a), _grow(out_b), _grow(out_turn)
@@ -104,9 +108,13 @@ def join_fifo(head, part, parts, a_node, a_ok, a_ts, a_exp, a_first, a_old, b_no
                     s = a_node[s, 1]
                 if found > start + 1:
                     _reverse(out_a, start, found)
-                b_node[j, 1] = head[at, 1]
-                head[at, 1] = j
+                b_node[j, 1] = head[bucket, 1]
+                head[bucket, 1] = j
             j += 1
+        if found - start > most:
+            at[5] = 1
+            break
+    at[0], at[1], at[2], at[3], at[4] = i, j, a_old, b_old, turn
     return out_a[:found], out_b[:found], out_turn[:found]
 
 
@@ -126,11 +134,21 @@ def _merge_turns(a0, b0, turn0, a1, b1, turn1):
     return a, b
 
 
-def in_halves(head: np.ndarray, args: Sequence[object]) -> tuple[np.ndarray, np.ndarray]:
-    """`join_fifo` in two threads, each with half of the buckets (the kernel lets go of the interpreter's lock)."""
-    other = _helper().submit(join_fifo, head, 1, 2, *args)
-    here = join_fifo(head, 0, 2, *args)
-    return _merge_turns(*here, *other.result())
+def in_halves(head: np.ndarray, at: np.ndarray, enough: int, sides: Sequence[np.ndarray]) -> Pairs | None:
+    """`join_fifo` in two threads, each with half of the buckets (the kernel lets go of the interpreter's lock).
+
+    None if a half found `enough` and stopped: the chains then hold rows up to different places in the order."""
+    there = at.copy()
+    other = _helper().submit(join_fifo, head, 1, 2, there, enough, enough, *sides)
+    here = join_fifo(head, 0, 2, at, enough, enough, *sides)
+    beside = other.result()
+    return _merge_turns(*here, *beside) if max(len(here[0]), len(beside[0])) < enough else None
+
+
+def halves_ready() -> None:
+    """Compile or load what only `in_halves` calls."""
+    none = np.empty(0, np.int64)
+    _merge_turns(none, none, none, none, none, none)
 
 
 @cache
@@ -139,18 +157,19 @@ def _helper() -> ThreadPoolExecutor:
 
 
 @njit(cache=True, nogil=True)
-def join_signed(head, a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_alive,
+def join_signed(head, at, enough, most, a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_alive,
                 b_at, b_sign, b_slot, b_node, b_ok, b_exp, b_alive):  # fmt: skip
     """As `join_fifo` for inputs of any pattern; rows in order of (instant, deletions first) over both sides.
 
-    A deleted row takes back its results with partners still alive.  Answers also the sign of each result."""
-    cap = 2 * (len(a_at) + len(b_at)) + 64
+    `at` = (next row of a, of b, -, -, -, overflow).  A deleted row takes back its results with partners still alive.
+    Answers also the instant and the sign of each result."""
+    i, j = at[0], at[1]
+    cap = min(2 * (len(a_at) - i + len(b_at) - j), enough) + 64
     out_a, out_b, out_ts, out_sign = (np.empty(cap, np.int64), np.empty(cap, np.int64),
                                       np.empty(cap, np.int64), np.empty(cap, np.int64))  # fmt: skip
     found = 0
     mask = np.uint64(len(head) - 1)
-    i = j = 0
-    while i < len(a_at) or j < len(b_at):
+    while found < enough and (i < len(a_at) or j < len(b_at)):
         left = j == len(b_at) or (
             i < len(a_at) and (a_at[i] < b_at[j] or (a_at[i] == b_at[j] and a_sign[i] <= b_sign[j]))
         )
@@ -169,7 +188,7 @@ def join_signed(head, a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_alive,
             key, ok = b_node[row, 0], b_ok[row]
             s = head[_bucket(key, mask), 0] if ok else np.int64(-1)
         start = found
-        while s >= 0:
+        while s >= 0 and found - start <= most:
             if left:
                 match, after = b_alive[s] and b_exp[s] > now and b_node[s, 0] == key, b_node[s, 1]
             else:
@@ -181,6 +200,9 @@ def join_signed(head, a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_alive,
                 out_ts[found], out_sign[found] = now, sign
                 found += 1
             s = after
+        if found - start > most:
+            at[5] = 1
+            break
         if found > start + 1:
             _reverse(out_a, start, found)
             _reverse(out_b, start, found)
@@ -190,11 +212,12 @@ def join_signed(head, a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_alive,
             else:
                 b_alive[row] = False
         elif ok:
-            at = _bucket(key, mask)
+            bucket = _bucket(key, mask)
             if left:
-                a_node[row, 1] = head[at, 0]
-                head[at, 0] = row
+                a_node[row, 1] = head[bucket, 0]
+                head[bucket, 0] = row
             else:
-                b_node[row, 1] = head[at, 1]
-                head[at, 1] = row
+                b_node[row, 1] = head[bucket, 1]
+                head[bucket, 1] = row
+    at[0], at[1] = i, j
     return out_a[:found], out_b[:found], out_ts[:found], out_sign[:found]

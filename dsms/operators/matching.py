@@ -8,15 +8,16 @@ Cost     O(1) per pair that comes or goes.  State: the rows of the side and all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from dsms.operators.base import Operator
 from dsms.operators.basic import by_parts
+from dsms.operators.join import JoinOp
+from dsms.operators.pieces import InPieces, Look, Piece, parted
 from dsms.plan.identity import width
 from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
@@ -175,16 +176,18 @@ class MatchCounter:
 
 
 @dataclass(slots=True)
-class MatchingSemiJoinOp:
+class MatchingSemiJoinOp(InPieces):
     """EXISTS / NOT EXISTS under any condition."""
 
-    inner: Operator
+    inner: JoinOp
     counter: MatchCounter
     order: tuple[int, ...]
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        pairs = self.inner.step(inputs, upto)
-        return by_parts(self.counter.step(inputs[0], pairs, upto), self.order)
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        later = inputs
+        for pairs, until in self.inner.pieces(inputs, upto, look):
+            rows, later = parted(later, until)
+            yield by_parts(self.counter.step(rows[0], pairs, until), self.order), until
 
     def live(self) -> int:
         return self.inner.live() + self.counter.live()
@@ -206,7 +209,7 @@ def pair_state(phys: Phys) -> tuple[State, bool]:
     return State("list") if phys.strategy == "direct" else State("calendar"), announced
 
 
-def matching_semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> Operator:
+def matching_semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> MatchingSemiJoinOp:
     """A SemiJoin whose condition is not equality alone."""
     from dsms.operators.build import inner_join, state, strict
     from dsms.operators.semijoin import null_aware_residual

@@ -6,14 +6,15 @@ never matches, and its row is still padded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from dsms.operators.base import Operator
+from dsms.operators.join import JoinOp
 from dsms.operators.matching import MatchCounter, pair_state
+from dsms.operators.pieces import InPieces, Look, Piece, parted
 from dsms.plan.identity import width
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
@@ -41,15 +42,17 @@ class Padding:
 
 
 @dataclass(slots=True)
-class OuterJoinOp:
+class OuterJoinOp(InPieces):
     """Inner results and padded rows, merged by instant."""
 
-    inner: Operator
+    inner: JoinOp
     paddings: list[Padding]
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        pairs = self.inner.step(inputs, upto)
-        return in_order(concat([pairs, *(p.step(inputs, pairs, upto) for p in self.paddings)]))
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        later = inputs
+        for pairs, until in self.inner.pieces(inputs, upto, look):
+            rows, later = parted(later, until)
+            yield in_order(concat([pairs, *(p.step(rows, pairs, until) for p in self.paddings)])), until
 
     def live(self) -> int:
         return self.inner.live() + sum(p.counter.live() for p in self.paddings)
@@ -61,7 +64,7 @@ class OuterJoinOp:
         return min(p.counter.next_due() for p in self.paddings)
 
 
-def outer_join(node: lp.Join, inner: Operator, phys: Phys, eager_instants: bool) -> OuterJoinOp:
+def outer_join(node: lp.Join, inner: JoinOp, phys: Phys, eager_instants: bool) -> OuterJoinOp:
     """The operator for a LEFT, RIGHT or FULL join over its inner join."""
     from dsms.operators.build import state, strict
 

@@ -1,0 +1,64 @@
+"""Operators that hand on their output in pieces, so that no step holds more rows at once than it must.
+
+A piece is (deltas, instant): all deltas of the step up to that instant that were not in an earlier piece.  Instants are
+never divided, and the last piece of a step reaches to its end.  To whoever takes them pieces are steps, shorter ones.
+An error that concerns one instant is raised behind the piece that reaches to the instant before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from dsms.state.batch import Batch, concat
+
+Piece = tuple[Batch, int]
+Look = Callable[[], None]
+
+
+@runtime_checkable
+class Pieces(Protocol):
+    """An operator whose steps may come in pieces.  All of them must be taken before the next step."""
+
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        """`Operator.step` in pieces.  `look` is called between stretches of work; it may raise to end it for good."""
+        ...
+
+
+class InPieces:
+    """`step` of such an operator: all pieces at once."""
+
+    def step(self: Pieces, inputs: Sequence[Batch], upto: int) -> Batch:
+        return concat([rows for rows, _ in self.pieces(inputs, upto, go_on)])
+
+
+def go_on() -> None:
+    """A `look` that lets all work go on."""
+
+
+def parted(batches: Sequence[Batch], upto: int) -> tuple[list[Batch], list[Batch]]:
+    """The rows of instants <= `upto`, and the others."""
+    stops = [len(b) if not len(b) or b.ts[-1] <= upto else int(np.searchsorted(b.ts, upto, "right")) for b in batches]
+    both = list(zip(batches, stops, strict=True))
+    return [b if stop == len(b) else b.slice(0, stop) for b, stop in both], [b.slice(stop, len(b)) for b, stop in both]
+
+
+def aligned(flows: Sequence[Iterator[Piece]], upto: int) -> Iterator[tuple[list[Batch], int]]:
+    """Pieces of several inputs, cut at common instants; each flow reaches to `upto`."""
+    heads = [next(flow) for flow in flows]
+    while True:
+        cut = min(reach for _, reach in heads)
+        if all(reach == cut for _, reach in heads):
+            yield [rows for rows, _ in heads], cut
+        else:
+            now, later = parted([rows for rows, _ in heads], cut)
+            yield now, cut
+            heads = [(rows, reach) for rows, (_, reach) in zip(later, heads, strict=True)]
+        if cut == upto:
+            break
+        heads = [next(flow) if head[1] == cut else head for flow, head in zip(flows, heads, strict=True)]
+    for flow in flows:  # what they do behind their last piece
+        for _ in flow:
+            raise AssertionError("a piece behind the end of a step")
