@@ -15,11 +15,12 @@ from datetime import date
 from dsms_client import Client, connect
 from examples.flights import data, recompute, show, story
 from examples.flights.replay import Replay, fill_tables, hours
-from examples.flights.script import blocks
+from examples.flights.script import Block, blocks
 from examples.flights.server import server
 from examples.flights.view import catch_up, watch
 
 STORM = date(2013, 2, 8)
+EXTRAS = [(data.midnight(STORM, 20), story.pushes), (data.midnight(date(2013, 2, 9), 18), story.way_out)]
 
 
 def main() -> int:
@@ -42,42 +43,46 @@ def main() -> int:
 
 def run(client: Client, winter: data.Winter, pace: float) -> list[str]:
     """The whole story; returns what was missing or wrong."""
-    print(show.title("The streams, the tables, the questions"))
-    for block in blocks("declare"):
-        print(story.told(block))
-        client.execute(block.sql)
-    fill_tables(client, winter)
-    questions = blocks("queries")
-    for block in questions:
-        print(story.told(block))
-        client.execute(block.sql)
+    questions = _declare(client, winter)
     views = watch(client, [block.name for block in questions])
-
     print(show.title("Three weeks go by: the last hour's departures and their mean delay in minutes, and more"))
-    replay, problems, pushes = Replay(client, winter), [], ""
     print(story.LEGEND)
+    replay, problems, extras = Replay(client, winter), [], []
     for instant in hours(data.FIRST_DAY, data.DAYS, STORM):
         replay.send_until(instant)
         catch_up(client, views)
         if story.worth_a_line(instant, STORM):
             print(story.line(instant, views), flush=True)
-            if instant == data.midnight(STORM, 20):
-                pushes = story.pushes(views["delays"])
+            extras += [tell(views) for at, tell in EXTRAS if at == instant]
             problems += _check(winter, instant, views)
             time.sleep(pace)
-
-    print(pushes)
-    print(story.news(views))
-    print(show.title("What the server says of its queries"))
-    print(story.status(client))
-    print(show.title("Query 4, two ways (Golab 2006, Figure 3.5): see where STR begins"))
-    print(story.plans(client, questions[-1].select))
-    print(show.title("Mistakes are answered, too"))
-    print(story.mistakes(client))
+    print(*extras, story.news(views), sep="\n")
+    _ask(client, questions[-1])
     problems += [f"{name} never answered" for name, view in views.items() if not view.seen]
     print(show.title("The end"))
     print(f"{replay.rows} rows went in, {sum(v.seen for v in views.values())} result rows came out.")
     return problems
+
+
+def _declare(client: Client, winter: data.Winter) -> list[Block]:
+    """Everything is declared; returns the queries."""
+    print(show.title("The streams, the tables, the questions"))
+    questions = blocks("queries")
+    for block in (*blocks("declare"), *questions):
+        print(story.told(block))
+        client.execute(block.sql)
+    fill_tables(client, winter)
+    return questions
+
+
+def _ask(client: Client, query4: Block) -> None:
+    """What the server tells about itself, plans and mistakes."""
+    print(show.title("What the server says of its queries"))
+    print(story.status(client))
+    print(show.title("Query 4, two ways (Golab 2006, Figure 3.5): see where STR begins"))
+    print(story.plans(client, query4.select))
+    print(show.title("Mistakes are answered, too"))
+    print(story.mistakes(client))
 
 
 def _check(winter: data.Winter, instant: int, views: dict[str, story.View]) -> list[str]:
@@ -98,8 +103,11 @@ def _same(told: list[object], true: tuple[int, float, int]) -> bool:
 
 
 def _progress(text: str) -> None:
+    """What the server prints while it makes its kernels ready, in one line."""
     if sys.stdout.isatty():
         print(f"\r\x1b[K{text}", end="\r", flush=True)
+    elif text.startswith("kernels 0/"):
+        print("The server makes its kernels ready; the first time that takes a minute.", flush=True)
 
 
 if __name__ == "__main__":

@@ -55,18 +55,21 @@ def line(instant: int, views: dict[str, View]) -> str:
     )
 
 
-def pushes(delays: View) -> str:
-    """The last result rows of a query as its subscribers got them."""
+def pushes(views: dict[str, View]) -> str:
+    """The last result rows of `delays` as its subscribers got them."""
     rows = [
         (show.moment(at or 0), sign, airport, flights, f"{mean:.1f}", worst)
-        for at, sign, (airport, flights, mean, worst) in delays.latest
+        for at, sign, (airport, flights, mean, worst) in views["delays"].latest
     ]
-    head = ("instant", "", "airport", "flights", "mean", "worst")
-    return (
-        show.title("The storm grounds them: what subscribers of `delays` were sent last on 8 February")
-        + "\n"
-        + show.table(head, rows)
-    )
+    head = show.title("The storm grounds them: what subscribers of `delays` were sent last on 8 February")
+    return f"{head}\n{show.table(('instant', '', 'airport', 'flights', 'mean', 'worst'), rows)}"
+
+
+def way_out(views: dict[str, View]) -> str:
+    """The first rows of Query 4's answer."""
+    rows = views["query4"].answer()
+    head = show.title(f"Query 4 on the evening after: the first 5 of {len(rows)} answers")
+    return f"{head}\n{show.table(('from Kennedy', 'to', 'United from Newark'), rows[:5])}"
 
 
 def news(views: dict[str, View]) -> str:
