@@ -15,11 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CHECK = """
 import sys
 from dsms import warmup
-for what, query in warmup._steps():
-    try:
-        warmup._run(query)
-    except Exception as problem:
-        print(f"{what}: {query}: {problem}")
+warmup._mark = lambda: None
+warmup.warm()
 from numba.core.dispatcher import Dispatcher
 modules = [m for name, m in list(sys.modules.items()) if name.startswith("dsms.")]
 found = [k for module in modules for k in vars(module).values() if isinstance(k, Dispatcher)]
