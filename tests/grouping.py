@@ -172,6 +172,9 @@ def run(op: GroupByOp, told: list[tuple[int, int, Logged]], cuts: list[int], unt
         out += rows_of(batch)
         types = [f.type.arrow for f in op.node.schema]
         assert [c.type for c in batch.cols] == types, (batch.cols, types)
+        if op.failure is not None:
+            assert all(at < op.failure[1] for at in batch.ts.tolist())
+            raise op.failure[0]
     return out
 
 

@@ -128,7 +128,7 @@ def test_a_sum_that_overflows_stops_the_query_but_not_its_running_total():
     assert answer[-1][3] == (2**63 - 2,)
     with pytest.raises(QueryError, match="SUM left the range of INT") as error:
         run(operator(node, State("grow"), False), events(log, "mon", 9), [], 9, False)
-    assert error.value.code == "DS701" and "DECIMAL" in (error.value.hint or "")
+    assert error.value.code == "DS706" and "DECIMAL" in (error.value.hint or "")
 
 
 def test_the_empty_answer_of_a_global_aggregate_is_there_before_any_instant():

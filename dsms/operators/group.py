@@ -18,8 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from dsms.errors import QueryError
 from dsms.operators.aggregates.base import Aggregate, Answers
 from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, extreme, form
+from dsms.operators.aggregates.sums import Whole, overflow
 from dsms.operators.aggregates.words import NONE, Codes
 from dsms.operators.basic import by_parts
 from dsms.operators.group_args import ArgColumn, lives_column, lives_of
@@ -64,6 +66,7 @@ class GroupByOp:
     order: tuple[int, ...]
     eager_instants: bool = False
     started: bool = False
+    failure: tuple[QueryError, int] | None = None  # why the query must stop, and at which instant
     groups: GroupKeys = field(init=False)
     columns: list[ArgColumn] = field(init=False)  # distinct arguments of all aggregates
     uses: list[tuple[int, ...]] = field(init=False)  # per aggregate: its arguments in `columns`
@@ -116,9 +119,13 @@ class GroupByOp:
         (rows,) = inputs
         if not in_order_already(rows, self.order):
             rows = by_parts(rows, self.order)
-        out = [b for part, until in slices(rows, upto) if len(b := self._step(part, until))]
+        out: list[Batch] = []
+        for part, until in slices(rows, upto):
+            if self.failure is None:
+                out.append(self._step(part, until))
         self._purge()
-        return concat(out) if out else empty_batch(self.node.schema, self.child_width)
+        full = [b for b in out if len(b)]
+        return concat(full) if full else empty_batch(self.node.schema, self.child_width)
 
     def _step(self, rows: Batch, upto: int) -> Batch:
         cols, n, life = self._inserted(rows)
@@ -138,7 +145,17 @@ class GroupByOp:
         answers = self._answers(touches)
         out = self.reported.report(touches, answers, self._lives(touches), self.groups, self.order)
         self._settle()
-        return out
+        return self._up_to_overflow(out, touches)
+
+    def _up_to_overflow(self, out: Batch, touches: Touches) -> Batch:
+        """What is answered before the first instant at which a SUM does not fit; that stops the query."""
+        over = [(a.over, a) for a in self.aggregates if isinstance(a, Whole) and a.over >= 0]
+        if not over:
+            return out
+        touch, aggregate_ = min(over, key=lambda o: o[0])
+        at = int(touches.at[touch])
+        self.failure = (overflow(aggregate_.result), at)
+        return out.slice(0, int(np.searchsorted(out.ts, at, side="left")))
 
     def _watch_lives(self) -> None:
         """From now on find when the first member of each group dies: its row rests on all of them."""
