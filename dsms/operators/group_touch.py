@@ -77,14 +77,14 @@ class Scratch:
     """Arrays that are used anew in every step, so that large ones are not mapped and faulted in each time."""
 
     arrays: list[np.ndarray] = field(default_factory=list)
+    room: int = 0
     signs: np.ndarray = field(default_factory=lambda: np.empty(0, np.int8))
 
     def ints(self, n: int, count: int) -> list[np.ndarray]:
         """`count` int64 arrays of length n with any content; the same ones each time."""
-        while len(self.arrays) < count:
-            self.arrays.append(np.empty(n, np.int64))
-        if any(len(a) < n for a in self.arrays[:count]):
-            self.arrays = [np.empty(n + n // 2, np.int64) for _ in self.arrays]
+        if n > self.room or count > len(self.arrays):
+            self.room = max(n + n // 2, self.room)
+            self.arrays = [np.empty(self.room, np.int64) for _ in range(max(count, len(self.arrays)))]
         return [a[:n] for a in self.arrays[:count]]
 
     def signs8(self, n: int) -> np.ndarray:

@@ -33,8 +33,11 @@ def better(a, b, words, rank, down):
 # ---------------------------------------------------------------- heap
 
 
+CHILD, AFTER, BEFORE = range(3)  # columns of a node: first child, next sibling, previous sibling (or parent)
+
+
 @njit(cache=True, nogil=True)
-def _meld(a, b, child, after, before, words, rank, down):
+def _meld(a, b, nodes, words, rank, down):
     """The root of two heaps put together; roots have no siblings."""
     if a < 0:
         return b
@@ -42,67 +45,65 @@ def _meld(a, b, child, after, before, words, rank, down):
         return a
     if better(b, a, words, rank, down):
         a, b = b, a
-    first = child[a]
-    after[b] = first
+    first = nodes[a, CHILD]
+    nodes[b, AFTER] = first
     if first >= 0:
-        before[first] = b
-    before[b] = a
-    child[a] = b
+        nodes[first, BEFORE] = b
+    nodes[b, BEFORE] = a
+    nodes[a, CHILD] = b
     return a
 
 
 @njit(cache=True, nogil=True)
-def _meld_children(node, child, after, before, words, rank, down):
+def _meld_children(node, nodes, words, rank, down):
     """The children of a node, paired left to right and then gathered right to left, as one heap."""
-    pairs = np.int64(NIL)  # a stack linked by `after`
-    here = child[node]
+    pairs = np.int64(NIL)  # a stack linked by AFTER
+    here = nodes[node, CHILD]
     while here >= 0:
-        mate = after[here]
-        rest = after[mate] if mate >= 0 else np.int64(NIL)
-        after[here] = NIL
+        mate = nodes[here, AFTER]
+        rest = np.int64(NIL)
+        nodes[here, AFTER] = NIL
         if mate >= 0:
-            after[mate] = NIL
-        here = _meld(here, mate, child, after, before, words, rank, down)
-        after[here] = pairs
+            rest = nodes[mate, AFTER]
+            nodes[mate, AFTER] = NIL
+            here = _meld(here, mate, nodes, words, rank, down)
+        nodes[here, AFTER] = pairs
         pairs = here
         here = rest
     root = np.int64(NIL)
     while pairs >= 0:
-        rest = after[pairs]
-        after[pairs] = NIL
-        root = _meld(root, pairs, child, after, before, words, rank, down)
+        rest = nodes[pairs, AFTER]
+        nodes[pairs, AFTER] = NIL
+        root = _meld(root, pairs, nodes, words, rank, down)
         pairs = rest
     if root >= 0:
-        before[root] = NIL
+        nodes[root, BEFORE] = NIL
     return root
 
 
 @njit(cache=True, nogil=True)
-def _cut(root, node, child, after, before, words, rank, down):
-    """The heap without `node`."""
-    kids = _meld_children(node, child, after, before, words, rank, down)
-    if node == root:
-        return kids
-    left, right = before[node], after[node]
-    if child[left] == node:
-        child[left] = right
-    else:
-        after[left] = right
-    if right >= 0:
-        before[right] = left
-    return _meld(root, kids, child, after, before, words, rank, down)
-
-
-@njit(cache=True, nogil=True)
-def _heap(code, sign, slot, emit, words, valid, also, rank, payload, down, root, child, after, before, out, out_valid):
+def _heap(code, sign, slot, emit, words, valid, also, rank, payload, down, root, nodes, out, out_valid):
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
+            top = root[g]
             if sign[i] > 0:
-                child[s] = after[s] = before[s] = NIL
-                root[g] = _meld(root[g], s, child, after, before, words, rank, down)
-            else:
-                root[g] = _cut(root[g], s, child, after, before, words, rank, down)
+                nodes[s, CHILD] = nodes[s, AFTER] = nodes[s, BEFORE] = NIL
+                root[g] = _meld(top, s, nodes, words, rank, down)
+            else:  # cut the row out, and put what was below it back
+                left, right, low = nodes[s, BEFORE], nodes[s, AFTER], nodes[s, CHILD]
+                if s == top:
+                    top = np.int64(NIL)
+                elif nodes[left, CHILD] == s:
+                    nodes[left, CHILD] = right
+                else:
+                    nodes[left, AFTER] = right
+                if right >= 0:
+                    nodes[right, BEFORE] = left
+                if low >= 0:
+                    low = _meld_children(s, nodes, words, rank, down)
+                    top = _meld(top, low, nodes, words, rank, down)
+                root[g] = top
         t = emit[i]
         if t >= 0 and root[g] >= 0:
             out[t] = payload[root[g]]
@@ -167,13 +168,12 @@ def sides(args: tuple[Arg, ...]) -> tuple[Arg, Arg]:
     return args[0], args[-1]
 
 
-@dataclass(slots=True)
 class Linked:
-    """What deque and heap share: links by slot and two roots by group."""
+    """What deque and heap share: rows chained through their slots."""
 
-    down: bool  # the greatest is wanted
-    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
-    links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(3)])
+    __slots__ = ()
+    roots: list[np.ndarray]
+    links: list[np.ndarray]
 
     def _grow(self, feed: Feed, slots: int) -> None:
         self.roots = [grown(r, feed.groups, NIL) for r in self.roots]
@@ -194,24 +194,33 @@ class Linked:
 
 @dataclass(slots=True)
 class BestHeap(Linked):
-    """Rows leave in any order."""
+    """Rows leave in any order.  down: the greatest is wanted;  roots: one by group;  links: nodes by slot."""
+
+    down: bool
+    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)])
+    links: list[np.ndarray] = field(default_factory=lambda: [np.empty((0, 3), np.int64)])
 
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         told, by = sides(args)
         self._grow(feed, len(by.words))
         _heap(feed.code, feed.sign, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words,
-              self.down, self.roots[0], *self.links, out.words, out.valid)  # fmt: skip
+              self.down, *self.roots, *self.links, out.words, out.valid)  # fmt: skip
 
 
 @dataclass(slots=True)
 class BestDeque(Linked):
-    """Rows leave in the order they came."""
+    """Rows leave in the order they came.  down: the greatest is wanted;  roots: front, back by group;  links: next,
+    previous by slot."""
+
+    down: bool
+    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
+    links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
 
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         told, by = sides(args)
         self._grow(feed, len(by.words))
         _deque(feed.code, feed.sign, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words,
-               self.down, *self.roots, *self.links[:2], out.words, out.valid)  # fmt: skip
+               self.down, *self.roots, *self.links, out.words, out.valid)  # fmt: skip
 
 
 @dataclass(slots=True)

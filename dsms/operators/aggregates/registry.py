@@ -84,7 +84,8 @@ def _plain(call: AggCall, leaving: Leaving) -> Aggregate:
             return Ranked(Fraction(1, 2), True, call.type)
         case "quantile" | "quantile_cont":
             return Ranked(share(call.params[0]), call.fn == "quantile_cont", call.type)
-    raise QueryError("DS390", f"the aggregate {call.fn} can't be computed continuously yet")
+    hint = "GROUP BY the value with COUNT(*) and take the largest counts" if call.fn == "topk" else None
+    raise QueryError("DS391", f"the aggregate {call.fn} can't be kept up to date continuously yet", hint=hint)
 
 
 def extreme(down: bool, leaving: Leaving) -> Aggregate:
