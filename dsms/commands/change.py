@@ -44,8 +44,8 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
 
 
 def _answered(engine: Engine, key: str) -> int:
-    """The furthest clock of a query that reads the table."""
-    clocks = [q.clock for q in engine.world.queries.values() if key in q.tables and q.streams]
+    """The furthest instant to which a query that reads the table has gone."""
+    clocks = [q.begun for q in engine.world.queries.values() if key in q.tables and q.streams]
     return max(clocks, default=ALWAYS)
 
 

@@ -46,11 +46,13 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[
         for rows in world.retained.get(running.streams[leaf], ()):
             first = int(np.searchsorted(rows.ts, since, side="right"))
             running.pipeline.sources[leaf].push(rows.slice(first, len(rows)))
+    if cancel is not None:
+        running.pipeline.look = cancel.check  # it may be left anywhere: nobody goes on with it
     running.start()
     if not streams:
-        running.advance(max((world.tables[t].last_change for t in running.tables), default=ALWAYS), cancel)
+        running.advance(max((world.tables[t].last_change for t in running.tables), default=ALWAYS))
     elif clock != ALWAYS:
-        running.advance(clock, cancel)
+        running.advance(clock)
     if running.failure is not None:
         raise running.failure
     if running.errors.count:

@@ -1,17 +1,26 @@
-"""The pipeline: the operators of one plan, stepped bottom-up whenever the query's clock moves."""
+"""The pipeline: the operators of one plan, stepped bottom-up whenever the query's clock moves.
+
+A step goes to an instant that is not too many waiting rows away, and its deltas come in pieces where an operator makes
+too many of them (`dsms.operators.pieces`).  Neither changes an answer: every operator takes instants as wholes, and
+whatever comes out is in the order of instants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from dsms.errors import DsmsError
 from dsms.operators.base import Operator
+from dsms.operators.pieces import Look, Piece, Pieces, aligned, go_on
 from dsms.running.sources import StreamSource
 from dsms.state.batch import Batch
 
 Path = tuple[int, ...]
-SLICE = 1 << 17  # rows of one source taken in one step
+SLICE = 1 << 17  # rows of one source taken in one step, at most
+CAREFUL = 1 << 13  # ... in the first one
+MANY = 1 << 21  # rows out of all operators from which steps get smaller
 
 
 @runtime_checkable
@@ -21,6 +30,13 @@ class Reporting(Protocol):
     def current(self) -> Batch:
         """Those rows, each once, in any order (`ts` is of no meaning)."""
         ...
+
+
+@runtime_checkable
+class Fallible(Protocol):
+    """An operator that may find, at some instant, that the query must stop; its output then ends before that."""
+
+    failure: tuple[DsmsError, int] | None
 
 
 @dataclass(slots=True)
@@ -34,51 +50,87 @@ class Stage:
     positive: int = 0
     negative: int = 0
     seconds: float = 0.0
+    in_pieces: Pieces | None = field(init=False)
+    fallible: Fallible | None = field(init=False)
 
-    def run(self, batches: list[Batch | None], upto: int) -> Batch:
-        given = []
-        for k in self.inputs:
-            batch = batches[k]
-            assert batch is not None
-            given.append(batch)
-            batches[k] = None
-        self.rows_in += sum(len(b) for b in given)
+    def __post_init__(self) -> None:
+        self.in_pieces = self.operator if isinstance(self.operator, Pieces) else None
+        self.fallible = self.operator if isinstance(self.operator, Fallible) else None
+
+    def run(self, given: Sequence[Batch], upto: int, pipeline: Pipeline) -> Iterator[Piece]:
+        """The operator's deltas, counted and timed."""
+        pipeline.look()
+        timer = pipeline.timer
+        began = timer() if timer else 0.0
+        for batch in given:
+            self.rows_in += len(batch)
+        for out, until in self._deltas(given, upto, pipeline.look):
+            deaths = 0 if out.sign is None else int((out.sign < 0).sum())
+            self.negative += deaths
+            self.positive += len(out) - deaths
+            pipeline.made += len(out)
+            if timer:
+                self.seconds += timer() - began
+            yield out, until
+            began = timer() if timer else 0.0
+
+    def _deltas(self, given: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        if self.in_pieces is not None:
+            yield from self.in_pieces.pieces(given, upto, look)
+            return
         out = self.operator.step(given, upto)
-        deaths = 0 if out.sign is None else int((out.sign < 0).sum())
-        self.negative += deaths
-        self.positive += len(out) - deaths
-        return out
+        if self.fallible is not None and self.fallible.failure is not None:
+            error, at = self.fallible.failure
+            yield out, at - 1
+            raise error
+        yield out, upto
 
 
 @dataclass(slots=True)
 class Pipeline:
     """Stages in post-order: every stage stands behind its inputs; the last is the root.
 
-    `timer`: seconds, to measure stages with (the engine itself reads no clock); None leaves times at 0."""
+    timer  seconds, to measure stages with (the engine itself reads no clock); None leaves times at 0
+    look   called between stretches of work.  What it raises ends a step midway, so this pipeline can't go on
+    rows   rows of one source for the next step, by what the last ones made of theirs
+    """
 
     stages: list[Stage]
     sources: dict[int, StreamSource]  # by the plan's stream leaf number
     timer: Callable[[], float] | None = None
+    look: Look = go_on
     upto: int | None = None
-    steps: int = field(default=0)
+    steps: int = 0
+    rows: int = field(default_factory=lambda: min(CAREFUL, SLICE))
+    made: int = 0  # rows out of all operators in this step
 
-    def step(self, upto: int) -> Batch:
-        """All deltas of the root in (previous upto, upto]."""
-        batches: list[Batch | None] = []
+    def pieces(self, upto: int) -> Iterator[Piece]:
+        """A step: all deltas of the root in (previous upto, upto], piece by piece."""
         self.steps += 1
-        for stage in self.stages:
-            began = self.timer() if self.timer else 0.0
-            batches.append(stage.run(batches, upto))
-            if self.timer:
-                stage.seconds += self.timer() - began
-        self.upto = upto
-        root = batches[-1]
-        assert root is not None
-        return root
+        self.made = 0
+        for piece in self._flow(len(self.stages) - 1, upto):
+            self.upto = piece[1]
+            yield piece
+        if self.made > MANY:
+            self.rows = max(self.rows // 2, 1)
+        elif self.rows // 2 <= self.made < MANY // 8:
+            self.rows = min(2 * self.rows, SLICE)
+
+    def _flow(self, k: int, upto: int) -> Iterator[Piece]:
+        """What comes out of the k-th stage in this step."""
+        stage = self.stages[k]
+        if len(stage.inputs) == 1:
+            for rows, until in self._flow(stage.inputs[0], upto):
+                yield from stage.run((rows,), until, self)
+        elif stage.inputs:
+            for given, until in aligned([self._flow(child, upto) for child in stage.inputs], upto):
+                yield from stage.run(given, until, self)
+        else:
+            yield from stage.run((), upto, self)
 
     def next_cut(self, upto: int) -> int:
         """An instant <= `upto` that is not too many rows away."""
-        return min((s.cut(upto, SLICE) for s in self.sources.values()), default=upto)
+        return min((s.cut(upto, self.rows) for s in self.sources.values()), default=upto)
 
     def next_instant(self, after: int, upto: int) -> int:
         """The first instant in (after, upto] at which something may happen; `upto` if none is known."""

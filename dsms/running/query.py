@@ -15,6 +15,7 @@ from dsms.operators.base import Stateless
 from dsms.operators.basic import by_parts
 from dsms.operators.build import Through
 from dsms.operators.expressions import ErrorCounter
+from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
 from dsms.plan.physical import Phys
 from dsms.running.pipeline import Path, Pipeline
@@ -23,6 +24,8 @@ from dsms.running.sources import StreamSource
 from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS, arrow_schema
 from dsms.state.batch import Batch
+
+LARGE = 1 << 16  # rows of a piece after which state is looked at
 
 
 @dataclass(slots=True)
@@ -42,7 +45,10 @@ class RunningQuery:
     tables: tuple[str, ...]
     state_limit: int
     clock: int = ALWAYS
+    begun: int = ALWAYS  # the instant to which the step under way, or the last one, goes
+    flow: Iterator[Piece] | None = None  # what remains of the step under way
     readers: list[Subscription] = field(default_factory=list)
+    pieces: int = 0
     failure: DsmsError | None = None
     notes: tuple[str, ...] = ()
     early: bool = field(init=False)
@@ -60,12 +66,17 @@ class RunningQuery:
 
     def start(self) -> None:
         """Report what is there before every instant: the empty answer of a global aggregate, rows of tables."""
-        self._step(ALWAYS)
+        self._begin(ALWAYS)
+        self.advance(ALWAYS)
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
-        """Answer all instants <= `upto`.  An error stops the query and is kept; `cancel` raises between slices."""
-        while self.failure is None and (upto > self.clock or self._early_rows(upto)):
-            self._step(self._next_cut(upto))
+        """Answer all instants <= `upto`.  An error stops the query and is kept.
+
+        `cancel` raises between two pieces of work; the next call goes on where this one stopped."""
+        while self.failure is None and (self.flow is not None or upto > self.clock or self._early_rows(upto)):
+            if self.flow is None:
+                self._begin(self._next_cut(upto))
+            self._go_on()
             if cancel is not None and self.clock < upto:
                 cancel.check()
 
@@ -79,17 +90,30 @@ class RunningQuery:
     def _early_rows(self, upto: int) -> bool:
         return upto == self.clock and any(s.next_due() <= upto for s in self.pipeline.sources.values())
 
-    def _step(self, upto: int) -> None:
+    def _begin(self, upto: int) -> None:
+        self.begun = upto
+        self.flow = self.pipeline.pieces(upto)
+
+    def _go_on(self) -> None:
+        """Publish the next piece of the step under way, or find that it is done."""
+        assert self.flow is not None
         try:
-            self._publish(self.sink.step(self.pipeline.step(upto), upto))
+            piece = next(self.flow, None)
+            if piece is None:
+                self.flow = None
+                return
+            rows, upto = piece
+            self._publish(self.sink.step(rows, upto))
             self.clock = upto
-            if self.pipeline.steps % 16 == 0:
+            self.pieces += 1
+            if self.pieces % 16 == 0 or len(rows) > LARGE:
                 self._check_state()
         except DsmsError as error:
             self.fail(error)
         except Exception as bug:
             where = traceback.extract_tb(bug.__traceback__)[-1]
-            message = f"query {self.name} met a bug of ours at instant {upto}: {bug!r} in {where.name}, {where.lineno}"
+            place = f"in {where.name}, {where.lineno}, on the way to instant {self.begun}"
+            message = f"query {self.name} met a bug of ours: {bug!r} {place}"
             self.fail(InternalError("DS900", message, hint="please report this with the query and its input"))
 
     def _check_state(self) -> None:
@@ -111,7 +135,7 @@ class RunningQuery:
 
     def fail(self, error: DsmsError) -> None:
         """The query stops; its readers are told why, its last answers stay readable."""
-        self.failure = error
+        self.failure, self.flow = error, None
         for reader in self.readers:
             reader.finish(error.code, f"query {self.name} stopped: {error.message}")
         self.readers.clear()

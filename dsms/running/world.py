@@ -94,6 +94,7 @@ class World:
         since = self.clock_of(reads) if reads else FOREVER
         leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
         builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
+        builder.step_rows = self.settings.step_rows
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
         log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)))
         limit = int(options.get("max_state", self.settings.state_bytes))
