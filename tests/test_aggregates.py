@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.operators import group, group_fifo, group_rows
@@ -20,9 +20,9 @@ from dsms.operators.aggregates.words import Codes, float_words
 from dsms.sql.types import STRING, decimal
 from dsms.state import rows
 from dsms.state.intern import Intern
+from tests.generate.stories import examples
 from tests.grouping import COL, STATES, call, check, histories, node_of
 
-PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # shrinking would take minutes
 ORDERED = ("s", "i", "f", "d", "w", "t", "p", "b")
 
 FAMILIES = {
@@ -71,7 +71,7 @@ def limits(request):
 @pytest.mark.parametrize("pattern", STATES)
 @pytest.mark.parametrize("family", FAMILIES)
 @given(data=st.data())
-@settings(max_examples=12, deadline=None, phases=PHASES)
+@settings(max_examples=examples(5))
 def test_aggregates_answer_what_they_mean(limits, family, pattern, data):
     calls = FAMILIES[family]
     keys = data.draw(st.sampled_from([[], [COL["k"]], [COL["s"]]]))
@@ -90,7 +90,7 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([5e
 
 
 @given(st.lists(DOUBLES, min_size=1, max_size=9), st.sampled_from([1, 3, 7, 10**9, 2**31 - 1, 2**40 + 1]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(200))
 def test_limbs_hold_sums_exactly_and_round_quotients_once(values, divisor):
     words = float_words(np.array(values))
     slots = np.arange(len(words))
@@ -114,7 +114,7 @@ def test_limbs_hold_sums_exactly_and_round_quotients_once(values, divisor):
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 10**18), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_ranks_are_scaled_exactly(m, q, data):
     p = data.draw(st.integers(0, q))
     whole, rest = scaled(np.uint64(m).astype(np.int64), np.int64(p), np.int64(q))

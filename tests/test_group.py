@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.errors import QueryError
 from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch, concat
+from tests.generate.stories import examples
 from tests.grouping import (
     COL,
     SCHEMA,
@@ -29,7 +30,6 @@ from tests.grouping import (
     run,
 )  # fmt: skip
 
-PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # shrinking would take minutes
 BASIC = [call("count_star"), call("count", "i"), call("sum", "d"), call("min", "f"), call("max", "s")]
 KEYS = {"none": (), "int": ("k",), "text": ("s",), "two": ("kf", "s")}
 
@@ -37,7 +37,7 @@ KEYS = {"none": (), "int": ("k",), "text": ("s",), "two": ("kf", "s")}
 @pytest.mark.parametrize("pattern", STATES)
 @pytest.mark.parametrize("keys", KEYS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None, phases=PHASES)
+@settings(max_examples=examples(10))
 def test_answers_are_those_of_recomputation(pattern, keys, data):
     node = node_of([COL[k] for k in KEYS[keys]], BASIC)
     log = data.draw(histories(pattern, ("k", "s", "i", "d", "f", "kf")))
