@@ -58,7 +58,8 @@ class Fact:
 def since(previous: list[Fact], fresh: list[Fact], now: int) -> list[Fact]:
     """`fresh`, each with the instant at which it entered: `now` unless it was there already."""
     born = {f.ident: f.birth for f in previous}
-    return [replace(f, birth=born.get(f.ident, now)) for f in fresh]
+    dated = ((f, born.get(f.ident, now)) for f in fresh)
+    return [f if f.birth == birth else replace(f, birth=birth) for f, birth in dated]
 
 
 def settle(previous: list[Fact], fresh: list[Fact], now: int) -> list[Fact]:

@@ -64,17 +64,41 @@ def blank(node: lp.Node) -> Key:
             return merged(blank(node.child), blank(node.table))
         case lp.Union():
             return branch(node, 0, ())
-        case lp.SemiJoin() | lp.SetOp():
+        case lp.SetOp():
+            return (*blank(node.left), (True, first_leaf(node), PAD))
+        case lp.SemiJoin():
             return blank(node.left)
         case _:
             return blank(node.child)
 
 
 def branch(node: lp.Union, number: int, key: Key) -> Key:
-    """The key of a row of one branch: its arrivals, padded to the widest branch, and the number of the branch."""
-    leaf, wide = first_leaf(node), max(len(blank(child)) for child in node.inputs)
-    numbers = [place[2] for place in key] + [PAD] * (wide - len(key))
-    return tuple((False, leaf, n) for n in numbers) + ((True, leaf, number),)
+    """The key of a row of one branch: its arrivals, padded to the widest branch, the number of the branch, and what
+    numbers it had inside."""
+    leaf = first_leaf(node)
+    blanks = [blank(child) for child in node.inputs]
+    own, inner = (_padded(key, blanks, number=flag) for flag in (False, True))
+    return (
+        *((False, leaf, n) for n in own),
+        (True, leaf, number),
+        *((True, leaf, n) for n in inner),
+    )
+
+
+def _padded(key: Key, blanks: list[Key], number: bool) -> list[int]:
+    found = [place[2] for place in key if place[0] is number]
+    wide = max(sum(place[0] is number for place in b) for b in blanks)
+    return found + [PAD] * (wide - len(found))
+
+
+def ambiguous(node: lp.Node) -> bool:
+    """Is there a UNION ALL of a branch with numbers of its own (a union in a union, copies of EXCEPT ALL)?
+
+    Its rows of one instant compare by arrivals, but where these tie no order is better than another.
+    """
+    if isinstance(node, lp.Union) and any(place[0] for child in node.inputs for place in blank(child)):
+        return True
+    return any(ambiguous(child) for child in lp.children(node))
 
 
 def arrivals(key: Key) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ class Evaluator:
     instants: Sequence[int]
     streams: Mapping[str, Sequence[Row]]
     tables: Mapping[str, Sequence[Change]]
+    known: dict[int, int] = field(default_factory=dict)  # instants already answered, by node
     appended: dict[tuple[int, int], int] = field(default_factory=dict)  # how many results an Append has had
     memo: dict[tuple[int, int], list[Fact]] = field(default_factory=dict)
     nodes: dict[int, lp.Node] = field(default_factory=dict)
@@ -37,9 +38,9 @@ class Evaluator:
             return []
         key = (id(node), step)
         if key not in self.memo:
-            for earlier in range(step):  # ascending, so that the recursion below stays shallow
-                if (id(node), earlier) not in self.memo:
-                    self.at(node, earlier)
+            for earlier in range(self.known.get(id(node), 0), step):  # ascending, so that recursion stays shallow
+                self.at(node, earlier)
+            self.known[id(node)] = step + 1
             self.nodes[id(node)] = node
             self.memo[key] = self._with_history(node, step)
         return self.memo[key]
@@ -57,8 +58,7 @@ class Evaluator:
         now = self.instants[step]
         match node:
             case lp.StreamScan():
-                rows = self.streams.get(node.stream.name, ())
-                return [_row(r.values, r.ts, node.leaf, r.arrival) for r in rows if r.ts <= now]
+                return [f for f in self._scan(node) if f.ts <= now]
             case lp.TableScan():
                 return self.table(node, now)
             case lp.Values():
@@ -79,6 +79,14 @@ class Evaluator:
                 return _BINARY[type(node)](node, self.at(node.left, step), self.at(node.right, step))
             case _:
                 return _UNARY[type(node)](node, self.at(node.child, step))
+
+    def _scan(self, node: lp.StreamScan) -> list[Fact]:
+        """All rows of a stream, each born at its timestamp."""
+        key = (id(node), -1)
+        if key not in self.memo:
+            rows = self.streams.get(node.stream.name, ())
+            self.memo[key] = [replace(_row(r.values, r.ts, node.leaf, r.arrival), birth=r.ts) for r in rows]
+        return self.memo[key]
 
     def table(self, node: lp.TableScan, now: int) -> list[Fact]:
         """The rows of a table as of an instant, that instant's changes included."""

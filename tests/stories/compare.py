@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dsms.sql.types import Type
+from tests.oracle.values import canons
 from tests.stories import cells, text
 from tests.stories.declared import Declared
 from tests.stories.model import Line, Story
@@ -15,8 +16,15 @@ def same_line(a: Line, b: Line) -> bool:
     return a.at == b.at and a.sign == b.sign and cells.same(a.values, b.values)
 
 
-def same_lines(a: Sequence[Line], b: Sequence[Line]) -> bool:
+def same_lines(a: Sequence[Line], b: Sequence[Line], loose: bool = False) -> bool:
+    """Equal rows in equal order; `loose`: the order among inserts (or deletes) of one instant does not matter."""
+    if loose:
+        a, b = sorted(a, key=_any_order), sorted(b, key=_any_order)
     return len(a) == len(b) and all(map(same_line, a, b))
+
+
+def _any_order(line: Line) -> tuple:
+    return (line.at, line.sign == "+", repr(canons(line.values)))
 
 
 def complaint(story: Story, declared: Declared, name: str, want: Sequence[Line], got: Sequence[Line], who: str) -> str:
