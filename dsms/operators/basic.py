@@ -16,6 +16,7 @@ from numba import njit
 
 from dsms.operators.base import Stateless
 from dsms.state.batch import Batch, concat, in_order
+from dsms.state.columns import numpy_true
 
 Columns = Sequence[pa.Array]
 
@@ -35,7 +36,7 @@ class SelectOp(Stateless):
 
 def filter_batch(rows: Batch, mask: pa.BooleanArray) -> Batch:
     """The rows where `mask` is true; NULL counts as false."""
-    passed = np.asarray(mask.fill_null(False) if mask.null_count else mask)
+    passed = numpy_true(mask)
     kept = np.count_nonzero(passed)
     if kept == len(rows):
         return rows

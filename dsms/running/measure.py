@@ -18,7 +18,7 @@ from dsms.sql.types import Kind
 from dsms.state.batch import Batch
 
 SAMPLE = 4096  # rows
-EVERY = 1 << 16  # rows between two samples
+EVERY = 1 << 20  # rows between two samples, once so many have come; before, as many as have come
 COMMON = 8  # most common values remembered of a column
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.sql.types import FOREVER, Schema
+from dsms.state.columns import taken
 
 Ints = np.ndarray  # int64
 Bools = np.ndarray
@@ -48,13 +49,12 @@ class Batch:
 
     def take(self, index: Ints) -> Batch:
         """The rows at `index` (int64 positions), in that order."""
-        where = pa.array(index)
         return Batch(
             self.ts[index],
             None if self.exp is None else self.exp[index],
             None if self.sign is None else self.sign[index],
             tuple(i[index] for i in self.ids),
-            tuple(c.take(where) for c in self.cols),
+            tuple(taken(c, index) for c in self.cols),
             None if self.life is None else self.life[index],
         )
 

@@ -14,20 +14,46 @@ import pyarrow as pa
 from dsms.state.vec import Vec
 
 _FIXED = {pa.int64(): np.int64, pa.float64(): np.float64, pa.bool_(): np.bool_}
+_EIGHT_BYTES = (pa.int64(), pa.float64())
 
 
 def numpy_values(col: pa.Array) -> np.ndarray:
     """The values of an int64/float64/bool array as NumPy, arbitrary where NULL; no copy for 8-byte types."""
     if pa.types.is_boolean(col.type):
-        return np.asarray(col.fill_null(False) if col.null_count else col).astype(np.bool_, copy=False)
+        return _bits(col.buffers()[1], col.offset, len(col))
     dtype = _FIXED[col.type]
     raw: np.ndarray = np.frombuffer(col.buffers()[1], dtype) if len(col) else np.empty(0, dtype)
     return raw[col.offset : col.offset + len(col)]
 
 
+def _bits(buffer: pa.Buffer | None, offset: int, n: int) -> np.ndarray:
+    """n bits of an Arrow bitmap as bool[n]."""
+    if not n:
+        return np.empty(0, np.bool_)
+    octets = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + n + 7) // 8]
+    return np.unpackbits(octets, count=offset % 8 + n, bitorder="little")[offset % 8 :].view(np.bool_)
+
+
 def numpy_valid(col: pa.Array) -> np.ndarray | None:
     """Validity as bool[n], or None when nothing is NULL."""
-    return np.asarray(col.is_valid()) if col.null_count else None
+    if not col.null_count:
+        return None
+    if pa.types.is_null(col.type):
+        return np.zeros(len(col), np.bool_)
+    return _bits(col.buffers()[0], col.offset, len(col))
+
+
+def numpy_true(mask: pa.BooleanArray) -> np.ndarray:
+    """Where a boolean array is true, bool[n]; NULL counts as false."""
+    valid = numpy_valid(mask)
+    return numpy_values(mask) if valid is None else numpy_values(mask) & valid
+
+
+def taken(col: pa.Array, index: np.ndarray) -> pa.Array:
+    """The values at those positions."""
+    if col.type in _EIGHT_BYTES and not col.null_count:
+        return pa.array(numpy_values(col)[index])
+    return col.take(pa.array(index))
 
 
 def arrow_values(values: np.ndarray, valid: np.ndarray | None) -> pa.Array:
