@@ -454,3 +454,6 @@ def test_the_reply_adds_up_over_conversion_and_intake() -> None:
     report = stream.accept(converted.columns, kept=converted.kept).report(converted)
     assert (report.accepted, report.late, report.refused) == (1, 1, 2)
     assert "row 2: column t is NULL" in report.reasons[1]
+    converted = to_batch([["x", 2]], EVENTS)  # nothing is left, and the reply says why
+    report = stream.accept(converted.columns, kept=converted.kept).report(converted)
+    assert (report.accepted, report.refused) == (0, 1) and "str 'x'" in report.reasons[0]

@@ -46,7 +46,7 @@ class Accepted:
 
     def report(self, converted: Converted | None = None) -> IngestReport:
         """The reply to the writer, with what was refused before, on conversion."""
-        refusals = (converted.refusals if converted else ()) + self.refusals
+        refusals = (() if converted is None else converted.refusals) + self.refusals
         return IngestReport(self.accepted, self.late, sum(r.count for r in refusals), reasons=tuple(map(str, refusals)))
 
 

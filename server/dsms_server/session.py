@@ -91,7 +91,8 @@ class Session(asyncio.BufferedProtocol):
         self.regulate()
 
     def eof_received(self) -> bool:
-        """The peer has said all; what it asked is still answered."""
+        """The peer has said all; what it asked is still answered.  Its subscriptions get what is due and are over: a
+        peer that is gone looks no different, and would hold its session while its queries have nothing to say."""
         self._half_closed = True
         if self._said_all:
             self.transport.close()
@@ -287,7 +288,7 @@ class Session(asyncio.BufferedProtocol):
     def close_if_done(self) -> None:
         if self._discarding:
             self._last_word()
-        elif self._half_closed and self.quiet and not self.requests.feeds and not self.closed:
+        elif self._half_closed and self.quiet and not self.closed:
             self.transport.close()
 
     def linger(self) -> None:

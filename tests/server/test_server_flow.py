@@ -196,6 +196,9 @@ def test_rows_that_are_wrong_alone_are_refused_and_the_others_stand(server):
         assert any("2 rows refused (wrong value): row 8191: column v" in r for r in reply["reasons"])
         reply = peer.ask("ingest", stream="s", rows=[[1.5, 0.5], [1, 2.5], 7])
         assert (reply["accepted"], reply["refused"]) == (1, 2)
+        reply = peer.ask("ingest", stream="s", rows=[["x", 0.5]])  # nothing is left of the frame
+        assert (reply["accepted"], reply["refused"]) == (0, 1)
+        assert "expected INT, got str 'x'" in reply["reasons"][0]
         assert peer.ask("execute", sql="SELECT COUNT(*) FROM s")["results"][0]["rows"] == [[8998]]
 
 

@@ -147,6 +147,20 @@ def test_half_closed_peers_get_all_their_answers(server):
         assert peer.rest() == b""
 
 
+def test_subscribers_that_hang_up_leave_no_session_behind(server):
+    with server.peer() as writer:
+        for _ in range(3):
+            with server.peer() as peer:
+                assert peer.ask("subscribe", query="q")["ok"]
+        with server.peer() as peer:
+            assert peer.ask("subscribe", query="q")["ok"]
+            writer.ask("ingest", stream="s", rows=[[1, 0.5]])
+            peer.socket.shutdown(socket.SHUT_WR)
+            assert b"insert" in peer.rest()  # what was due is told, then the server closes too
+        while server.on_loop(lambda: len(server.server.sessions)) > 1:
+            assert writer.ask("ping")["ok"]
+
+
 def test_a_peer_that_vanishes_in_a_frame_harms_nobody(server):
     with server.peer() as other:
         for cut in (1, 4, 10):
