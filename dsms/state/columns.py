@@ -7,6 +7,7 @@ chunks merged like a binary counter, so that there are at most log(n) of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +27,9 @@ def numpy_values(col: pa.Array) -> np.ndarray:
     return raw[col.offset : col.offset + len(col)]
 
 
-def _bits(buffer: pa.Buffer | None, offset: int, n: int) -> np.ndarray:
+def _bits(buffer: Any, offset: int, n: int) -> np.ndarray:
     """n bits of an Arrow bitmap as bool[n]."""
-    if not n:
+    if not n or buffer is None:
         return np.empty(0, np.bool_)
     octets = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + n + 7) // 8]
     return np.unpackbits(octets, count=offset % 8 + n, bitorder="little")[offset % 8 :].view(np.bool_)

@@ -171,7 +171,6 @@ def sides(args: tuple[Arg, ...]) -> tuple[Arg, Arg]:
 class Linked:
     """What deque and heap share: rows chained through their slots."""
 
-    __slots__ = ()
     roots: list[np.ndarray]
     links: list[np.ndarray]
 
