@@ -12,12 +12,15 @@ from dsms.api import Cancel, Rows
 from dsms.commands.explain import plan_query
 from dsms.errors import QueryError, UsageError
 from dsms.operators.expressions import ErrorCounter, compile_expr
+from dsms.operators.pieces import Look, go_on
 from dsms.running.world import leaves_of
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_query
 from dsms.sql.catalog import QueryDef
+from dsms.sql.expr import Col
 from dsms.sql.types import ALWAYS, arrow_schema
+from dsms.state.columns import numpy_values
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -58,9 +61,12 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[
     if running.errors.count:
         code, _, message = (running.errors.first or "").partition(": ")
         raise QueryError(code, message, hint="a one-time query fails where a persistent one gives NULL")
+    look = running.pipeline.look
+    look()
     answer = running.answer()
+    look()
     assert answer is not None
-    return (answer if sort is None else sorted_rows(answer, sort, bound)), clock
+    return (answer if sort is None else sorted_rows(answer, sort, bound, look)), clock
 
 
 def _check_retained(engine: Engine, node: lp.Node) -> None:
@@ -97,29 +103,52 @@ def _windows(node: lp.Node) -> list[lp.Node]:
     return [w for child in lp.children(node) for w in _windows(child)]
 
 
-def sorted_rows(rows: pa.RecordBatch, sort: lp.Sort, bound: lp.Output) -> pa.RecordBatch:
-    """ORDER BY with ties by the other output columns, then LIMIT / OFFSET, then the output's columns."""
+def sorted_rows(rows: pa.RecordBatch, sort: lp.Sort, bound: lp.Output, look: Look = go_on) -> pa.RecordBatch:
+    """ORDER BY with ties by the other output columns, then LIMIT / OFFSET, then the output's columns.
+
+    `look` is called between two passes over the rows; it may raise."""
     keys: list[tuple[pa.Array, bool, bool]] = []
     for expr, descending, nulls_first in sort.keys:
         values = compile_expr(expr)(rows.columns, rows.num_rows, ErrorCounter(mode="stop"))
         keys.append((values, descending, nulls_first))
-    keys += [(c, False, False) for c in rows.columns]
-    ranks = [k for key in reversed(keys) for k in reversed(_ranks(*key))]
-    order: np.ndarray = np.lexsort(ranks) if rows.num_rows else np.empty(0, np.int64)
+    named = {expr.index for expr, _, _ in sort.keys if isinstance(expr, Col)}
+    keys += [(c, False, False) for i, c in enumerate(rows.columns) if i not in named]
+    order = np.arange(rows.num_rows, dtype=np.int64)
+    for key in reversed(keys):
+        for ranks in reversed(_ranks(*key)):
+            look()
+            order = order[np.argsort(ranks[order], kind="stable")]
+    look()
     stop = None if sort.limit is None else sort.offset + sort.limit
-    picked = order[sort.offset : stop]
-    out = rows.take(pa.array(picked))
+    out = rows.take(pa.array(order[sort.offset : stop]))
     width = len(bound.schema)
     return pa.RecordBatch.from_arrays(out.columns[:width], schema=arrow_schema(bound.schema))
 
 
 def _ranks(values: pa.Array, descending: bool, nulls_first: bool) -> list[np.ndarray]:
-    """Sort keys of a column, most significant first: NULLs, NaN, then the rank of the value."""
-    null = np.asarray(values.is_null())
-    rank = np.zeros(len(values), np.int64)
-    if len(values) and not null.all():
-        rank = np.asarray(pc.rank(values, tiebreaker="dense")).astype(np.int64)
-    if pa.types.is_floating(values.type):
-        rank[np.asarray(pc.fill_null(pc.is_nan(values), False))] = len(values) + 1
-    rank[null] = 0
-    return [~null if nulls_first else null, -rank if descending else rank]
+    """Sort keys of a column, most significant first: NULL or not, NaN or not, then what orders like the value."""
+    keys: list[np.ndarray] = []
+    null = np.asarray(values.is_null()) if values.null_count else None
+    if null is not None:
+        keys.append(~null if nulls_first else null)
+    order = _ordering(values)
+    if null is not None:
+        order[null] = 0
+    if order.dtype == np.float64:
+        nan = np.isnan(order)
+        if nan.any():
+            keys.append(~nan if descending else nan)
+            order[nan] = 0.0
+    elif descending:
+        order = ~order
+    return [*keys, -order if descending and order.dtype == np.float64 else order]
+
+
+def _ordering(values: pa.Array) -> np.ndarray:
+    """A new array of numbers in the order of the values (any where NULL): themselves, or ranks of different ones."""
+    if values.type in (pa.int64(), pa.float64(), pa.bool_()):
+        plain = numpy_values(values)
+        return plain.astype(np.float64 if plain.dtype == np.float64 else np.int64)
+    coded = values.dictionary_encode()
+    ranks = np.asarray(pc.rank(coded.dictionary, tiebreaker="dense")).astype(np.int64)
+    return np.append(ranks, 0)[np.asarray(coded.indices.fill_null(len(ranks)))]

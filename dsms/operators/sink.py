@@ -109,7 +109,7 @@ class Sink:
         kept.settle()
         return out
 
-    def _key(self, kept: LiveInput, k: int, slots: np.ndarray) -> np.ndarray:
+    def _key(self, kept: LiveInput, k: int, slots: np.ndarray | slice) -> np.ndarray:
         vec = kept.store.extra[f"key{k}"] if self.spec.by_value else kept.store.ids[k]
         return vec.view[slots]
 
@@ -160,9 +160,11 @@ class Sink:
         if self.kept is None:
             return None
         store = self.kept.store
-        slots = np.flatnonzero(store.alive.view)
-        keys = [store.ts.view[slots], *(self._key(self.kept, k, slots) for k in self.spec.order)]
-        slots = slots[np.lexsort(keys[::-1])]
+        slots = np.flatnonzero(store.alive.view) if store.dead else np.arange(len(store))
+        some = slots if store.dead else slice(None)  # no copies of what is all wanted
+        keys = [store.ts.view[some], *(self._key(self.kept, k, some) for k in self.spec.order)]
+        if not sorted_by(keys):
+            slots = slots[np.lexsort(keys[::-1])]
         return pa.RecordBatch.from_arrays(list(store.columns(slots)), schema=arrow_schema(self.spec.schema))
 
     def live(self) -> int:
