@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dsms_client.protocol import HEADER
 from tests.benchmarks import bare, ours, peers, tcp, workloads
-from tests.benchmarks.harness import Options, Section, Table, Took, median, ratio, same, shown, took
+from tests.benchmarks.harness import Options, Section, Table, Took, clean_heap, median, same, shown, took
 from tests.benchmarks.peers import Rate
 
 IN_PROCESS = (
@@ -131,7 +131,8 @@ def loopback(frames: list[bytes], decode: Callable[[bytes], int], expected: int)
             seen.append(decode(bytes(view[HEADER.size :])))
         sender.join()
 
-    spent = took(receive)
+    with clean_heap():
+        spent = took(receive)
     near.close()
     far.close()
     same("rows through the socket", sum(seen), expected)
@@ -149,6 +150,3 @@ def _msgpack(body: bytes) -> int:
 def _row(label: str, here: Rate, limit: str, there: Rate) -> tuple[str, ...]:
     wall, cpu = here.wall / there.wall, here.cpu / there.cpu
     return (label, shown(here.wall), limit, shown(there.wall), f"{wall:.3f}", f"{cpu:.3f}")
-
-
-__all__ = ["ratio", "section"]

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.benchmarks import bare, competitors, ours, tcp, workloads
-from tests.benchmarks.harness import Options, Section, Table, Took, median, ratio, same, shown, took
+from tests.benchmarks.harness import Options, Section, Table, Took, clean_heap, median, ratio, same, shown, took
 
 NAMES = ("W1", "W3", "W4", "W5")
 SLOW = {("duckdb", "W3"): 4}  # on that share of the input: it takes seconds
@@ -238,4 +238,5 @@ def decoding(data: workloads.Data, options: Options) -> Rate:
     columns = [c.to_pylist() for c in data.s.columns]
     rows = list(zip(*columns, strict=True))
     frames = [msgpack.packb(rows[k : k + tcp.SMALL]) for k in range(0, len(rows), tcp.SMALL)]
-    return repeat(data.rows, options, lambda: [msgpack.unpackb(f) for f in frames])
+    with clean_heap():
+        return repeat(data.rows, options, lambda: [len(msgpack.unpackb(f)) for f in frames])
