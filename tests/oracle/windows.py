@@ -16,7 +16,7 @@ def content(spec: WindowSpec, rows: Sequence[Fact], now: int) -> list[Fact]:
         case "time":
             return [r for r in rows if now - spec.length < _when(r) <= now - spec.until]
         case "now":
-            return [r for r in rows if r.birth == now]
+            return [r for r in rows if _when(r) == now]
         case "landmark":
             return [r for r in rows if r.birth >= spec.since]
         case "rows":
