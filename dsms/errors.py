@@ -36,7 +36,8 @@ class DsmsError(Exception):
 
 
 class QueryError(DsmsError):
-    """The statement is wrong: syntax (DS1xx), names and types (DS2xx), a rule of the language (DS3xx)."""
+    """The statement is wrong: syntax (DS1xx), names and types (DS2xx), a rule of the language (DS3xx), a value that
+    can't be worked out (DS7xx)."""
 
 
 class UsageError(DsmsError):

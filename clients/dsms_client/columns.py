@@ -57,7 +57,9 @@ def to_values(array: pa.Array) -> list[Any]:
     if pa.types.is_dictionary(kind):
         return to_values(array.cast(kind.value_type))
     if pa.types.is_decimal(kind):
-        return to_values(array.cast(pa.string()))
+        if kind.scale <= 6:
+            return to_values(array.cast(pa.string()))
+        return [None if v is None else f"{v:f}" for v in array.to_pylist()]  # Arrow's text would be 1E-10
     if pa.types.is_temporal(kind):
         return to_values(array.cast(pa.int64()))
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):

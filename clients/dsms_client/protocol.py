@@ -136,6 +136,7 @@ _FAMILIES: dict[str, type[DsmsError]] = {
     "4": UsageError,
     "5": UsageError,
     "6": UsageError,
+    "7": QueryError,  # values: a zero divisor, an overflow, a failing cast
 }
 
 

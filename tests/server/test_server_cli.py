@@ -224,6 +224,13 @@ def test_doctor(dsms):
     assert "FAIL" in out or "the port is free" in out
 
 
+def test_ports_that_cannot_be_are_wrong_usage(dsms):
+    for port in ("99999", "0", "x"):
+        code, _, err = dsms("shell", "--port", port, "-c", "SELECT 1")
+        assert code == 2
+        assert f"'{port}' is no port from 1 to 65535" in err
+
+
 def test_serve_refuses_options_that_make_no_sense(dsms, tmp_path):
     file = tmp_path / "dsms.toml"
     for text, says in (

@@ -13,7 +13,7 @@ import pytest
 from harness import Proxy
 
 from dsms.engine import Engine
-from dsms_client import UsageError, connect
+from dsms_client import QueryError, UsageError, connect
 
 DECLARE = """
 CREATE STREAM s (k INT, v FLOAT, t TIMESTAMP) TIMESTAMP BY t;
@@ -167,6 +167,16 @@ def start(*options):
         if found := re.search(r"listens on 127\.0\.0\.1:(\d+)", line):
             return process, int(found[1])
     raise AssertionError(f"the server did not start: {process.wait()}")
+
+
+def test_values_that_cannot_be_are_the_querys_fault(client):
+    with pytest.raises(QueryError, match="DS701: division by zero"):
+        client.execute("SELECT 1 / 0")
+
+
+def test_decimals_are_written_out_on_the_wire(client):
+    row = client.query("SELECT DECIMAL '-0.0000000001' AS a, DECIMAL '0.0000000' AS b, DECIMAL '0.000001' AS c").rows[0]
+    assert row == ("-0.0000000001", "0.0000000", "0.000001")
 
 
 def test_the_process_stops_gracefully_and_remembers(tmp_path):

@@ -16,11 +16,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """--host, --port, --token, --tls, --tls-ca."""
     group = parser.add_argument_group("connection")
     group.add_argument("--host", default=os.environ.get("DSMS_HOST", "127.0.0.1"), help="default %(default)s")
-    group.add_argument("--port", type=int, default=int(os.environ.get("DSMS_PORT", DEFAULT_PORT)),
+    group.add_argument("--port", type=_port, default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)),
                        help="default %(default)s")  # fmt: skip
     group.add_argument("--token", default=os.environ.get("DSMS_TOKEN"), help="default: the variable DSMS_TOKEN")
     group.add_argument("--tls", action="store_true", help="encrypt; the server's certificate is checked")
     group.add_argument("--tls-ca", metavar="FILE", help="trust certificates signed by this one (implies --tls)")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port from 1 to 65535")
+    return int(text)
 
 
 def open_client(args: argparse.Namespace, **options: Any) -> Client:
