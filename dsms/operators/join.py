@@ -25,7 +25,7 @@ from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
 from dsms.operators.pieces import InPieces, Look, Piece
 from dsms.plan.physical import State
-from dsms.sql.types import FOREVER, Schema
+from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch, concat
 from dsms.state.columns import numpy_valid
 from dsms.state.expiry import Fifo
@@ -237,7 +237,7 @@ class JoinOp(InPieces):
                 held = []
             held += [out.slice(whole, len(out))] if whole < len(out) else []
             if at[5] or sum(len(b) for b in held) > self.most:
-                raise self._too_many()
+                yield from self._refused(out.slice(0, 0), last)
 
     def _checked(self, parts: list[Batch], upto: int) -> Iterator[Piece]:
         """These results as one piece, if none of their instants has too many."""
@@ -247,13 +247,15 @@ class JoinOp(InPieces):
             large = np.flatnonzero(np.diff(np.append(begin, len(out))) > self.most)
             if len(large):
                 stop = int(begin[large[0]])
-                yield out.slice(0, stop), int(out.ts[stop]) - 1
-                raise self._too_many()
+                yield from self._refused(out.slice(0, stop), int(out.ts[stop]))
         yield out, upto
 
-    def _too_many(self) -> UsageError:
+    def _refused(self, before: Batch, at: int) -> Iterator[Piece]:
+        """What there is before an instant that has too many results."""
+        if at > ALWAYS:
+            yield before, at - 1
         hint = "join on a key, filter what is joined, or take narrower windows; the limit is the setting step_rows"
-        return UsageError("DS631", f"a join has more than {self.most} results at one instant", hint=hint)
+        raise UsageError("DS631", f"a join has more than {self.most} results at one instant", hint=hint)
 
     def _born(self, a: np.ndarray, b: np.ndarray) -> Batch:
         """Results of arrivals alone: each is born with the later of its parts."""

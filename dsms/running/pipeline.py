@@ -15,6 +15,7 @@ from dsms.errors import DsmsError
 from dsms.operators.base import Operator
 from dsms.operators.pieces import Look, Piece, Pieces, aligned, go_on
 from dsms.running.sources import StreamSource
+from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 
 Path = tuple[int, ...]
@@ -81,7 +82,8 @@ class Stage:
         out = self.operator.step(given, upto)
         if self.fallible is not None and self.fallible.failure is not None:
             error, at = self.fallible.failure
-            yield out, at - 1
+            if at > ALWAYS:
+                yield out, at - 1
             raise error
         yield out, upto
 
