@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dsms.errors import UsageError
 from dsms_server.config import Config
 from dsms_server.server import Server
 
@@ -49,7 +50,11 @@ def make_engine(config: Config) -> Any:
     known = {name: value for name, value in limits.items() if value is not None}
     catalog = None
     if config.data is not None:
-        Path(config.data).mkdir(parents=True, exist_ok=True)
+        try:
+            Path(config.data).mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise UsageError("DS543", f"cannot make the data directory {config.data}: {problem.strerror}",
+                             hint="--data names a directory that may be written to") from None  # fmt: skip
         catalog = str(Path(config.data) / "catalog.sqlite")
     engine = Engine(catalog, Settings(**known))
     engine.execute("SELECT 1")  # load the grammar and the planner now: the first statement of a user need not wait

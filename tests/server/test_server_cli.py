@@ -246,3 +246,6 @@ def test_serve_refuses_options_that_make_no_sense(dsms, tmp_path):
         assert code == 2
         assert says in err
     assert dsms("serve", "--max-frame", "x")[0] == 2
+    code, _, err = dsms("serve", "--no-warmup", "--data", str(file))
+    assert code == 2
+    assert f"UsageError DS543: cannot make the data directory {file}: File exists" in err
