@@ -29,7 +29,8 @@ FAMILIES = {
     "counts": [call("count", c) for c in "sfb"] + [call("count_star", filter_="b"), call("count", "f", filter_="b")],
     "distinct": [call("count", c, distinct=True) for c in ("s", "f", "w", "b")]
     + [call("sum", "f", distinct=True), call("avg", "w", distinct=True), call("var", "f", distinct=True)],
-    "sum int": [call("sum", "i"), call("sum", "p", filter_="b")],
+    "sum int": [call("sum", "i"), call("sum", "p", filter_="b"), call("sum", "i", distinct=True)],
+    "sum distinct": [call("sum", "i", distinct=True)],
     "sums": [call("sum", "f"), call("sum", "d"), call("sum", "w"), call("sum", "f", filter_="b")],
     "means": [call("avg", c) for c in ("i", "f", "d", "w")] + [call("avg", "f", filter_="b")],
     "spread": [call(fn, "f") for fn in ("var", "var_pop", "stddev", "stddev_pop")],
@@ -132,7 +133,7 @@ def test_ranks_of_codes_follow_the_values(type_, values):
         values = list(dict.fromkeys([*values, *new]))
         some = [values[k] for k in rng.integers(0, len(values), 3)]
         words, _ = codes.encode(pa.array(some, type_.arrow))
-        assert codes.decode(words, words[:0], np.ones(3, np.bool_)).to_pylist() == some
+        assert codes.decode(words, words[:0], np.ones(3, np.bool_), np.arange(3)).to_pylist() == some
         if rng.random() < 0.1:
             codes.purge([words])
         known = sorted(codes.code)

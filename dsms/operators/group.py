@@ -20,6 +20,7 @@ from numba import njit
 
 from dsms.errors import QueryError
 from dsms.operators.aggregates.base import Aggregate, Answers
+from dsms.operators.aggregates.distinct import Distinct
 from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, extreme, form
 from dsms.operators.aggregates.sums import Whole, overflow
 from dsms.operators.aggregates.words import NONE, Codes
@@ -149,7 +150,8 @@ class GroupByOp:
 
     def _up_to_overflow(self, out: Batch, touches: Touches) -> Batch:
         """What is answered before the first instant at which a SUM does not fit; that stops the query."""
-        over = [(a.over, a) for a in self.aggregates if isinstance(a, Whole) and a.over >= 0]
+        sums = [a.inside if isinstance(a, Distinct) else a for a in self.aggregates]
+        over = [(a.over, a) for a in sums if isinstance(a, Whole) and a.over >= 0]
         if not over:
             return out
         touch, aggregate_ = min(over, key=lambda o: o[0])

@@ -214,8 +214,7 @@ class Reported:
             _codes(row, touches.code, touches.groups, code)
             cols = keys.gather(code)
         for slate, a in zip(self.slates, answers, strict=True):
-            high = a.high[row] if len(a.high) else NONE
-            cols.append(slate.coding.decode(a.words[row], high, a.valid[row]))
+            cols.append(slate.coding.decode(a.words, a.high, a.valid, row))
         life = None
         if lives is not None:
             life = np.where(sign > 0, np.append(lives, FOREVER)[np.minimum(row, len(lives))], FOREVER)
@@ -226,8 +225,7 @@ class Reported:
         groups = np.flatnonzero(self.there)
         cols: list[pa.Array] = keys.gather(groups)
         for slate in self.slates:
-            high = slate.high[groups] if slate.coding.wide else NONE
-            cols.append(slate.coding.decode(slate.words[groups], high, slate.valid[groups]))
+            cols.append(slate.coding.decode(slate.words, slate.high, slate.valid, groups))
         return Batch(np.zeros(len(groups), np.int64), None, None, tuple(i[groups] for i in self.ids), tuple(cols))
 
     def held(self, arg: int) -> np.ndarray:

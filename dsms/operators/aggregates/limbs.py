@@ -184,7 +184,12 @@ def nearest(acc, g, base, d):
 
     Digits below the last limb are zero: five of them are enough for 55 bits of any quotient."""
     last = acc.shape[1] - 1
-    settle(acc, g)
+    carry = acc[g, 0] * 0  # `settle`, spelled out: this is called for every answer
+    for j in range(last):
+        v = acc[g, j] + carry
+        acc[g, j] = v & M32
+        carry = v >> 32
+    acc[g, last] += carry
     q = acc[g, last]
     negative = q < 0
     z = 0  # the lowest limb that is not zero: below it nothing is borrowed
@@ -197,8 +202,7 @@ def nearest(acc, g, base, d):
     e = base + 32 * last
     j = last - 1
     sticky = False
-    length = bit_length(q)
-    while length < 55 and j >= -5:
+    while q < 0x40000000000000 and j >= -5:  # until it has 55 bits; it never has more than 62 from here
         digit = acc[g, j] if j >= 0 else q * 0
         if negative and j >= z:
             digit = (0x100000000 if j == z else M32) - digit
@@ -206,11 +210,10 @@ def nearest(acc, g, base, d):
             v = (rest << 32) | digit
             digit = v // d
             rest = v - digit * d
-        take = min(32, 62 - length)
+        take = 32 if q < 0x40000000 else (24 if q < 0x4000000000 else (16 if q < 0x400000000000 else 8))
         q = (q << take) | (digit >> (32 - take))
         sticky = (digit & ((1 << (32 - take)) - 1)) != 0
         e -= take
-        length = bit_length(q)
         j -= 1
     sticky = sticky or rest != 0
     while j >= 0 and not sticky:

@@ -39,10 +39,10 @@ def ordered_bits(bits, out):
 
 
 @njit(cache=True, nogil=True)
-def plain_bits(words, out):
-    """The way back."""
-    for i in range(len(words)):
-        w = words[i]
+def plain_bits_at(words, rows, out):
+    """The way back, of the words at `rows`."""
+    for i in range(len(rows)):
+        w = words[rows[i]]
         out[i] = w ^ 0x7FFFFFFFFFFFFFFF if w < 0 else w
 
 
@@ -53,10 +53,10 @@ def float_words(values: np.ndarray) -> np.ndarray:
     return out
 
 
-def words_float(words: np.ndarray) -> np.ndarray:
-    """The way back."""
-    out = np.empty(len(words), np.int64)
-    plain_bits(words, out)
+def floats_at(words: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The way back, of the words at `rows`."""
+    out = np.empty(len(rows), np.int64)
+    plain_bits_at(words, rows, out)
     return out.view(np.float64)
 
 
@@ -100,11 +100,15 @@ class Coding:
             case _:
                 return numpy_values(col).astype(np.int64, copy=False), NONE
 
-    def decode(self, words: np.ndarray, high: np.ndarray, valid: np.ndarray) -> pa.Array:
-        """The column of `type` that the words stand for."""
+    def decode(self, words: np.ndarray, high: np.ndarray, valid: np.ndarray, rows: np.ndarray) -> pa.Array:
+        """The column of `type` that the words at `rows` stand for."""
+        valid = valid[rows]
+        if self.type.kind is Kind.FLOAT:
+            return arrow_values(floats_at(words, rows), valid)
+        return self._decode(words[rows], high[rows] if self.wide else NONE, valid)
+
+    def _decode(self, words: np.ndarray, high: np.ndarray, valid: np.ndarray) -> pa.Array:
         match self.type.kind:
-            case Kind.FLOAT:
-                return arrow_values(words_float(words), valid)
             case Kind.BOOL:
                 return arrow_values(words.astype(np.bool_), valid)
             case Kind.DECIMAL:
@@ -195,7 +199,7 @@ class Codes(Coding):
         else:
             ranks[self.code[v]] = (low + high) // 2
 
-    def decode(self, words: np.ndarray, high: np.ndarray, valid: np.ndarray) -> pa.Array:
+    def _decode(self, words: np.ndarray, high: np.ndarray, valid: np.ndarray) -> pa.Array:
         distinct, index = np.unique(words[valid], return_inverse=True)
         values = pa.array([self.value[c] for c in distinct.tolist()], self.type.arrow)
         where = np.zeros(len(words), np.int64)
