@@ -25,6 +25,8 @@ from dsms.state.intern import Intern
 from dsms.state.live import Events, LiveInput
 from dsms.state.vec import Vec
 
+FORGET_FROM = 65_536  # codes of cancelled rows
+
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec:
@@ -67,6 +69,7 @@ class Sink:
     seq: int = 0
     kept: LiveInput | None = field(init=False)
     codes: Intern = field(init=False)
+    values: Intern = field(init=False)
 
     def __post_init__(self) -> None:
         s = self.spec
@@ -75,7 +78,7 @@ class Sink:
             self.kept = LiveInput(s.schema, s.width, s.state, s.strict, None, s.eager_instants)
             if s.by_value:
                 self.kept.store.extra = {f"key{k}": Vec() for k in range(s.width)}
-        self.codes = Intern(len(s.schema) + (0 if s.by_value else s.width))
+        self.codes, self.values = Intern(len(s.schema) + s.width), Intern(max(1, len(s.schema)))
 
     def step(self, rows: Batch, upto: int) -> Chunk:
         """Result rows of all instants <= upto not answered before."""
@@ -120,32 +123,32 @@ class Sink:
             return events
         where = np.flatnonzero(mixed)
         slot = events.slot[where]
-        cols = list(kept.store.columns(slot))
-        if not self.spec.by_value:
-            cols += [pa.array(v.view[slot]) for v in kept.store.ids]
-        code = self.codes.codes(cols, len(slot)) if cols else np.zeros(len(slot), np.int64)
-        keys = [self._key(kept, k, slot) for k in self.spec.order]
-        order = np.lexsort((*keys[::-1], events.sign[where], code, events.at[where]))
-        partner = _partners(events.at[where][order], code[order], events.sign[where][order])
-        if self.codes.size > 65536:
-            self.codes = Intern(self.codes.columns)
-        gone = partner >= 0
-        if not gone.any():
+        same, equal = self._codes(kept, slot)
+        keep = np.ones(len(where), np.bool_)
+        keys = tuple(self._keys(kept))
+        net(events.at[where], events.sign[where], slot, same, equal, keys, self.spec.by_value, keep)
+        if keep.all():
             return events
-        self._inherit(kept, slot[order], events.sign[where][order], partner)
-        keep = np.ones(len(events), np.bool_)
-        keep[where[order[gone]]] = False
-        return Events(events.at[keep], events.sign[keep], events.slot[keep])
+        rest = np.ones(len(events), np.bool_)
+        rest[where[~keep]] = False
+        return Events(events.at[rest], events.sign[rest], events.slot[rest])
 
-    def _inherit(self, kept: LiveInput, slot: np.ndarray, sign: np.ndarray, partner: np.ndarray) -> None:
-        """A cancelled arrival takes the place in the order of the row whose departure it cancels.
-
-        Chains (a place handed on at several instants of one step) are followed in instant order, which `slot` has."""
+    def _codes(self, kept: LiveInput, slot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of rows by identity and value, and (for rows told by value) by value alone."""
+        cols = list(kept.store.columns(slot))
+        ids = [pa.array(v.view[slot]) for v in kept.store.ids]
+        if self.codes.size > FORGET_FROM:
+            self.codes, self.values = Intern(self.codes.columns), Intern(max(1, len(cols)))
+        same = self.codes.codes([*cols, *ids], len(slot))
         if not self.spec.by_value:
-            return
-        young = np.flatnonzero((partner >= 0) & (sign > 0))
-        for k in range(self.spec.width):
-            _hand_down(kept.store.extra[f"key{k}"].view, slot[young], slot[partner[young]])
+            return same, same
+        return same, self.values.codes(cols, len(slot)) if cols else np.zeros(len(slot), np.int64)
+
+    def _keys(self, kept: LiveInput) -> list[np.ndarray]:
+        """Places in the order by slot, most significant first."""
+        if self.spec.by_value:
+            return [kept.store.extra[f"key{k}"].view for k in self.spec.order]
+        return [kept.store.ids[k].view for k in self.spec.order]
 
     def _chunk(self, at: np.ndarray, sign: np.ndarray, cols: tuple[pa.Array, ...]) -> Chunk:
         data = pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.spec.schema))
@@ -193,30 +196,68 @@ def _mixed_instants(at, sign):
 
 
 @njit(cache=True, nogil=True)
-def _partners(at, code, sign):
-    """Rows sorted by (at, code, sign, place): which row each cancels against, or -1.
-
-    The k-th departure cancels the k-th arrival of equal rows; so of the surplus the later in order remain."""
-    out = np.full(len(at), -1, np.int64)
-    start = 0
-    while start < len(at):
-        stop = start
-        first_born = -1
-        while stop < len(at) and at[stop] == at[start] and code[stop] == code[start]:
-            if sign[stop] > 0 and first_born < 0:
-                first_born = stop
-            stop += 1
-        if first_born > start:
-            deaths, births = first_born - start, stop - first_born
-            pairs = min(deaths, births)
-            for k in range(pairs):
-                gone = first_born - pairs + k  # the smallest places leave; the rest cancel
-                out[gone], out[first_born + k] = first_born + k, gone
-        start = stop
-    return out
+def _before(keys, a, b):
+    """Whether slot a stands before slot b."""
+    for key in keys:
+        if key[a] != key[b]:
+            return key[a] < key[b]
+    return False
 
 
 @njit(cache=True, nogil=True)
-def _hand_down(key, young, old):
-    for i in range(len(young)):
-        key[young[i]] = key[old[i]]
+def _by_place(rows, slot, keys):
+    """Sort the few rows in place by the places of their slots."""
+    for i in range(1, len(rows)):
+        row, j = rows[i], i
+        while j > 0 and _before(keys, slot[row], slot[rows[j - 1]]):
+            rows[j] = rows[j - 1]
+            j -= 1
+        rows[j] = row
+
+
+@njit(cache=True, nogil=True)
+def _cancel(rows, sign, slot, keys, hand_down, keep):
+    """Of equal rows of one instant the k-th departure to go on cancels the k-th arrival, which takes its place."""
+    deaths, births = rows[sign[rows] < 0], rows[sign[rows] > 0]
+    pairs = min(len(deaths), len(births))
+    if pairs == 0:
+        return
+    _by_place(deaths, slot, keys)
+    _by_place(births, slot, keys)
+    for k in range(pairs):
+        gone, born = deaths[len(deaths) - pairs + k], births[k]  # the first places leave, the last arrivals enter
+        keep[gone] = keep[born] = False
+        if hand_down:
+            for key in keys:
+                key[slot[born]] = key[slot[gone]]
+
+
+@njit(cache=True, nogil=True)
+def _cancel_groups(rows, code, sign, slot, keys, hand_down, keep):
+    """`_cancel` for each code among the rows of one instant."""
+    rows = rows[np.argsort(code[rows], kind="mergesort")]
+    start = 0
+    while start < len(rows):
+        stop = start + 1
+        while stop < len(rows) and code[rows[stop]] == code[rows[start]]:
+            stop += 1
+        if stop > start + 1:
+            _cancel(rows[start:stop], sign, slot, keys, hand_down, keep)
+        start = stop
+
+
+@njit(cache=True, nogil=True)
+def net(at, sign, slot, same, equal, keys, by_value, keep):
+    """Instant by instant, departures cancel arrivals of the same identity and value, then (`by_value`) of equal value.
+
+    keep[i] becomes False for what cancels.  keys[k][slot] are the places in the order, handed down by value."""
+    start = 0
+    while start < len(at):
+        stop = start + 1
+        while stop < len(at) and at[stop] == at[start]:
+            stop += 1
+        rows = np.arange(start, stop)
+        _cancel_groups(rows, same, sign, slot, keys, by_value, keep)
+        if by_value:
+            _cancel_groups(rows[keep[start:stop]], equal, sign, slot, keys, True, keep)
+        start = stop
