@@ -1,0 +1,327 @@
+"""Work comes in bounded pieces: it can be left between them, and nothing depends on where they end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dsms.api import Cancel, Rows, Subscription
+from dsms.engine import Engine
+from dsms.errors import UsageError
+from dsms.operators import join
+from dsms.running import pipeline
+from dsms.settings import Settings
+
+STREAMS = "".join(f"CREATE STREAM {s} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;" for s in "abc")
+TABLE = "CREATE TABLE r (k INT PRIMARY KEY, w INT); INSERT INTO r VALUES (0, 1), (1, 2), (2, 3) AT '1970-01-01';"
+WIDE = "[RANGE 1 h]"
+CROSS = f"SELECT a.v, b.v, c.v FROM a {WIDE}, b {WIDE}, c {WIDE}"
+
+
+class Tripped(Cancel):
+    """Cancelled from the n-th look on; `seen(look number)` is called at each."""
+
+    def __init__(self, after: int, seen=lambda n: None) -> None:
+        super().__init__()
+        self.left, self.looks, self.seen = after, 0, seen
+
+    def check(self) -> None:
+        self.looks += 1
+        self.seen(self.looks)
+        if self.looks > self.left:
+            self.set()
+        super().check()
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of all batches of join results."""
+    sizes: list[int] = []
+    results = join.JoinOp._results
+
+    def counted(self, *args):
+        out = results(self, *args)
+        sizes.append(len(out))
+        return out
+
+    monkeypatch.setattr(join.JoinOp, "_results", counted)
+    return sizes
+
+
+def rows(n: int, step: int = 10, first: int = 0) -> pa.RecordBatch:
+    at = np.arange(first, first + n)
+    return pa.record_batch({"k": at % 3, "v": at, "t": at * step})
+
+
+def filled(n: int, step_rows: int = 1 << 22) -> Engine:
+    engine = Engine(settings=Settings(step_rows=step_rows))
+    engine.execute(STREAMS)
+    for s in "abc":
+        engine.ingest(s, rows(n))
+        engine.heartbeat(s, 10 * n)
+    return engine
+
+
+def counted(engine: Engine, sql: str) -> list[int]:
+    (result,) = engine.execute(sql)
+    assert isinstance(result, Rows)
+    return result.data.column(0).to_pylist()
+
+
+def standing(engine: Engine, query: str) -> list[int]:
+    answer = engine.world.queries[query].answer()
+    assert answer is not None
+    return answer.column(0).to_pylist()
+
+
+# -- one-time queries -----------------------------------------------------------------------------------------------
+
+
+def test_a_cross_join_stops_when_another_thread_says_so():
+    """8 000 000 000 results would take hours."""
+    engine, looked, caught = filled(2000), threading.Event(), []
+    cancel = Tripped(1 << 62, lambda n: looked.set() if n == 30 else None)
+
+    def ask() -> None:
+        try:
+            engine.execute(CROSS, cancel)
+        except UsageError as error:
+            caught.append(error.code)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    assert looked.wait(60)
+    cancel.set()
+    asking.join(60)
+    assert caught == ["DS610"]
+    assert counted(engine, "SELECT COUNT(*) FROM a [RANGE 1 h]") == [2000]
+
+
+@pytest.mark.parametrize("query", [
+    CROSS, CROSS.replace("SELECT", "SELECT DISTINCT"), f"{CROSS} ORDER BY a.v",
+    f"SELECT a.v, b.v FROM a {WIDE} LEFT JOIN b {WIDE} ON a.v < b.v",
+    f"SELECT a.v FROM a {WIDE} WHERE NOT EXISTS (SELECT * FROM b {WIDE} WHERE b.v < a.v)",
+])  # fmt: skip
+def test_few_results_are_made_between_two_looks(query, made, monkeypatch):
+    monkeypatch.setattr(join, "PART", 1000)
+    engine, at_look = filled(60), [0]
+    cancel = Tripped(1 << 62, lambda n: at_look.append(sum(made)))
+    engine.execute(query, cancel)
+    most = 1000 + 60 * 60  # a piece ends behind the row that fills it
+    assert sum(made) >= 1770
+    assert max(np.diff([*at_look, sum(made)])) <= most
+    for after in (0, 1, 5, cancel.looks // 2, cancel.looks - 1):
+        with pytest.raises(UsageError, match="DS610"):
+            engine.execute(query, Tripped(after))
+
+
+def test_an_insert_of_a_cancelled_query_changes_nothing():
+    engine = filled(50)
+    engine.execute("CREATE TABLE r (v INT PRIMARY KEY)")
+    with pytest.raises(UsageError, match="DS610"):
+        engine.execute(f"INSERT INTO r SELECT a.v FROM a {WIDE}, b {WIDE}", Tripped(4))
+    assert counted(engine, "SELECT COUNT(*) FROM r") == [0]
+
+
+def test_a_one_time_query_is_refused_more_than_its_share():
+    engine = filled(100, step_rows=1000)
+    assert counted(engine, f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE}") == [10_000]
+    engine.execute("CREATE TABLE r (v INT PRIMARY KEY); INSERT INTO r VALUES " + ",".join(f"({i})" for i in range(40)))
+    with pytest.raises(UsageError, match=r"DS631.*more than 1000 results at one instant") as refused:
+        engine.execute("SELECT x.v FROM r AS x, r AS y")
+    assert "narrower windows" in (refused.value.hint or "")
+
+
+# -- persistent queries ---------------------------------------------------------------------------------------------
+
+QUERIES = (
+    "SELECT a.v, b.v FROM a [RANGE 1 ms], b [RANGE 1 ms] WHERE a.k = b.k",
+    "SELECT a.v, b.v FROM a [RANGE 300 us], b [RANGE 1 ms], c [ROWS 3] WHERE a.k = b.k AND b.k <= c.k",
+    "SELECT a.v, b.v FROM a [RANGE 300 us] FULL JOIN b [ROWS 7] ON a.k < b.k",
+    "SELECT k, COUNT(*), MAX(v) FROM (SELECT a.k, b.v FROM a [RANGE 1 ms], b [RANGE 500 us]) GROUP BY k",
+    "SELECT DISTINCT a.v, c.k FROM a [ROWS 9], c [RANGE 300 us] WHERE a.k < c.v",
+    "SELECT a.v FROM a [RANGE 1 ms] WHERE NOT EXISTS (SELECT * FROM b [RANGE 200 us] WHERE b.k < a.k)",
+    "SELECT a.k FROM a [RANGE 1 ms] EXCEPT ALL SELECT b.k FROM b [RANGE 300 us], c [RANGE 50 us]",
+    "SELECT a.v, r.w FROM a [RANGE 100 us], b [RANGE 1 ms], r WHERE a.k = r.k AND a.k = b.k",
+)
+
+
+@contextmanager
+def sizes(slice_: int, part: int, halves: int | None = None, many: int | None = None) -> Iterator[None]:
+    """Steps of so many rows, pieces of so many results."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "SLICE", slice_)
+        patch.setattr(join, "PART", part)
+        patch.setattr(pipeline, "MANY", many or pipeline.MANY)
+        if halves is not None:
+            patch.setattr(join, "SPARE_CORE", True)
+            patch.setattr(join, "HALVES_FROM", 2)
+            patch.setattr(join, "HALVES_UNTIL", halves)
+        yield
+
+
+def started(query: str, strategy: str = "upa", step_rows: int = 1 << 22) -> tuple[Engine, Subscription]:
+    engine = Engine(settings=Settings(step_rows=step_rows))
+    engine.execute(STREAMS + TABLE)
+    engine.execute(f"CREATE QUERY q AS {query} WITH (strategy = {strategy})")
+    return engine, engine.subscribe("q")
+
+
+def feed(engine: Engine, cancel_after: int | None = None) -> int:
+    """Rows for all streams, table changes between; how many ingests were cancelled."""
+    cancelled = 0
+    for part in range(3):
+        for s in "abc":
+            try:
+                cancel = None if cancel_after is None else Tripped(cancel_after)
+                engine.ingest(s, rows(40, {"a": 10, "b": 9, "c": 11}[s], 40 * part), cancel=cancel)
+            except UsageError as error:
+                assert error.code == "DS610"
+                cancelled += 1
+        engine.execute(f"UPDATE r SET w = w + 1 WHERE k = {part}")
+    for s in "abc":
+        engine.heartbeat(s, 10_000)
+    return cancelled
+
+
+def told(reader: Subscription) -> list[tuple[object, ...]]:
+    out: list[tuple[object, ...]] = []
+    for push in reader.take():
+        at = [push.at] * (push.data.num_rows if push.data else 0) if push.ats is None else push.ats.to_pylist()
+        values = zip(*push.data.to_pydict().values(), strict=True) if push.data else []
+        lines = [(push.seq + i, push.kind, t, *v) for i, (t, v) in enumerate(zip(at, values, strict=False))]
+        out += lines or [(push.kind, push.code)]
+    return out
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("strategy", ["upa", "nt"])
+def test_answers_do_not_depend_on_the_sizes_of_steps_and_pieces(query, strategy):
+    engine, reader = started(query, strategy)
+    feed(engine)
+    expected = told(reader)
+    assert len(expected) > 20
+    for slice_, part, halves, many in (
+        (1, 1, None, None), (7, 10, None, None), (100, 1, None, None), (100, 7, 5, 30), (100, 50, 1 << 20, None),
+    ):  # fmt: skip
+        with sizes(slice_, part, halves, many):
+            engine, reader = started(query, strategy)
+            feed(engine)
+        assert told(reader) == expected
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_cancelled_ingest_loses_nothing(query):
+    plain, reader = started(query)
+    feed(plain)
+    expected = told(reader)
+    for after in (round(1.5**n) for n in count()):
+        with sizes(7, 20):
+            engine, reader = started(query)
+            engine.execute("CREATE QUERY other AS SELECT COUNT(*) FROM a")
+            cancelled = feed(engine, after)
+        if "r.w" not in query:  # the table changes at another instant where rows wait
+            assert told(reader) == expected
+        assert counted(engine, "SELECT COUNT(*) FROM a [RANGE 1 h]") == [120]
+        assert standing(engine, "other") == [120]
+        if not cancelled:
+            assert after > 3
+            return
+
+
+def test_what_is_left_of_a_step_keeps_its_tables():
+    """A change of the table can't come before what the interrupted step has read."""
+    with sizes(100, 5):
+        engine, reader = started("SELECT a.v, b.v, r.w FROM a [RANGE 1 ms], b [RANGE 1 ms], r WHERE a.k = r.k")
+        engine.ingest("a", rows(50))
+        with pytest.raises(UsageError, match="DS610"):
+            engine.ingest("b", rows(50), cancel=Tripped(3))
+        query = engine.world.queries["q"]
+        assert query.clock < query.begun == 489
+        with pytest.raises(UsageError, match="DS523"):
+            engine.execute(f"UPDATE r SET w = 0 AT TIMESTAMP '1970-01-01 00:00:00.{query.begun:06}'")
+        engine.execute("UPDATE r SET w = 0")
+        engine.heartbeat("a", 5000)
+        engine.heartbeat("b", 5000)
+    plain, whole = started("SELECT a.v, b.v, r.w FROM a [RANGE 1 ms], b [RANGE 1 ms], r WHERE a.k = r.k")
+    plain.ingest("a", rows(50))
+    plain.ingest("b", rows(50))
+    plain.execute("UPDATE r SET w = 0")
+    plain.heartbeat("a", 5000)
+    plain.heartbeat("b", 5000)
+    assert told(reader) == told(whole)
+
+
+def burst(n: int, at: int) -> dict[str, list[int]]:
+    return {"k": [0] * n, "v": list(range(n)), "t": [at] * n}
+
+
+@pytest.mark.parametrize("query", [
+    f"SELECT a.v FROM a {WIDE}, b {WIDE} WHERE a.k = b.k",
+    "SELECT a.v FROM a [ROWS 100], b [ROWS 100]",
+    f"SELECT a.v, b.v FROM a {WIDE} LEFT JOIN b {WIDE} ON a.k = b.k",
+    f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE} WHERE a.v <= b.v + 100",
+    f"SELECT a.v FROM a {WIDE}, b {WIDE} WHERE a.k = b.k EXCEPT SELECT c.v + 7 FROM c {WIDE}",
+])  # fmt: skip
+def test_an_explosive_instant_stops_its_query_and_no_other(query):
+    """65² - 25² new results at 100 µs are too many, 400 and 225 before are not, wherever steps and pieces end."""
+    stories = []
+    for slice_, part, halves, most in ((100, 1 << 18, None, 3599), (1, 1, None, 3599), (7, 50, 20, 500)):
+        with sizes(slice_, part, halves):
+            engine, reader = started(query, step_rows=most)
+            engine.execute("CREATE QUERY other AS SELECT COUNT(*) FROM a")
+            for s in "abc":
+                engine.ingest(s, burst(20, 50))
+            for s in "abc":
+                engine.heartbeat(s, 60)
+            for s in "abc":
+                engine.ingest(s, {name: [*values, *burst(40, 100)[name]] for name, values in burst(5, 70).items()})
+            for s in "abc":
+                engine.heartbeat(s, 200)
+        stories.append(told(reader))
+        assert standing(engine, "other") == [65]
+        failure = engine.world.queries["q"].failure
+        assert failure and failure.code == "DS631"
+        engine.execute("DROP QUERY q")
+        engine.ingest("a", burst(1, 300))
+    assert stories[0][-1] == ("end", "DS631")
+    assert len(stories[0]) > 2
+    assert all(story == stories[0] for story in stories)
+
+
+def test_one_row_with_too_many_partners_is_refused():
+    for n, code in ((1000, None), (1001, "DS631")):
+        engine, _ = started(f"SELECT a.v FROM a {WIDE}, b {WIDE}", step_rows=1000)
+        engine.ingest("a", rows(n))
+        engine.ingest("b", burst(1, 10 * n))
+        for s in "ab":
+            engine.heartbeat(s, 100_000)
+        failure = engine.world.queries["q"].failure
+        assert (failure and failure.code) == code
+
+
+def test_steps_get_smaller_where_rows_make_many_and_larger_again():
+    with sizes(64, 1 << 18, many=400):
+        engine, _ = started("SELECT a.v FROM a [RANGE 200 us], b [RANGE 1 s] WHERE a.k = b.k")
+        steps = engine.world.queries["q"].pipeline
+        engine.ingest("b", rows(64, 1))
+        engine.ingest("a", rows(64, 1))
+        engine.heartbeat("b", 90)
+        engine.heartbeat("a", 90)
+        engine.ingest("a", rows(64, 1, 100))
+        engine.ingest("b", rows(1, 1, 1000))
+        engine.heartbeat("a", 10_000)
+        small = steps.rows
+        assert small < 16
+        engine.heartbeat("b", 3_000_000)
+        for part in range(10):
+            engine.ingest("a", rows(64, 1, 4_000_000 + 100 * part))
+            engine.heartbeat("a", 4_000_099 + 100 * part)
+            engine.heartbeat("b", 4_000_099 + 100 * part)
+        assert steps.rows > small
