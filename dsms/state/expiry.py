@@ -142,7 +142,20 @@ class Searched:
 
 def by_expiry(slots: np.ndarray, exp: np.ndarray) -> np.ndarray:
     """Slots ordered by (exp, slot)."""
-    return slots[np.lexsort((slots, exp[slots]))]
+    return slots if _ordered(slots, exp) else slots[np.lexsort((slots, exp[slots]))]
+
+
+@njit(cache=True, nogil=True)
+def _sooner(exp, a, b):
+    return exp[a] < exp[b] or (exp[a] == exp[b] and a < b)
+
+
+@njit(cache=True, nogil=True)
+def _ordered(slots, exp):
+    for i in range(1, len(slots)):  # noqa: SIM110
+        if _sooner(exp, slots[i], slots[i - 1]):
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -157,8 +170,8 @@ def _file(head, link, exp, slots, width):
 
 @njit(cache=True, nogil=True)
 def _push(heap, n, exp, slot):
-    """Into a binary heap of n slots, the earliest expiry on top."""
-    while n > 0 and exp[heap[(n - 1) // 2]] > exp[slot]:
+    """Into a binary heap of n slots, the earliest expiry (of those the smallest slot) on top."""
+    while n > 0 and _sooner(exp, slot, heap[(n - 1) // 2]):
         heap[n] = heap[(n - 1) // 2]
         n = (n - 1) // 2
     heap[n] = slot
@@ -171,9 +184,9 @@ def _pop(heap, n, exp):
     at = 0
     while 2 * at + 1 < n - 1:
         child = 2 * at + 1
-        if child + 1 < n - 1 and exp[heap[child + 1]] < exp[heap[child]]:
+        if child + 1 < n - 1 and _sooner(exp, heap[child + 1], heap[child]):
             child += 1
-        if exp[last] <= exp[heap[child]]:
+        if not _sooner(exp, heap[child], last):
             break
         heap[at] = heap[child]
         at = child
