@@ -30,7 +30,13 @@ class ResultLog:
 
         Raises DS409 if rows from there on are forgotten or were never made."""
         first = self.chunks[0].seq if self.chunks else self.next_seq
-        if not first <= seq <= self.next_seq:
+        if not 0 <= seq <= self.next_seq:
+            raise UsageError(
+                "DS409",
+                f"there is no result row {seq} yet: the next one is {self.next_seq}",
+                hint="numbers begin at 0, and again after a restart: subscribe without `from` for a fresh snapshot",
+            )
+        if seq < first:
             raise UsageError(
                 "DS409",
                 f"result rows from {seq} on can't be had: the log holds {first} to {self.next_seq - 1}",

@@ -97,7 +97,7 @@ def test_a_view_begins_with_a_snapshot_and_resumes(server, client):
         ]
     with client.subscribe("sums", start=3) as results:
         assert next(results).rows == [(1, 2, 0.75)]
-    with pytest.raises(UsageError, match="DS409"):
+    with pytest.raises(UsageError, match="DS409: there is no result row 99 yet: the next one is 4"):
         client.subscribe("sums", start=99)
 
 
