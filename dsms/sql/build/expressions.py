@@ -57,6 +57,11 @@ class Literals(Times):
     column_name = from_name = reserved_function = archive_name = name
     names = listed
 
+    @token_rule("DISTINCT")
+    def option_word(self, pos: Pos, token: Token) -> ast.Ident:
+        """A reserved word as an option's name; quoted, as it prints."""
+        return ast.Ident(token.lower(), True, pos=pos)
+
     @token_rule("NAME", "TIMESTAMP", "INT")
     def type(self, pos: Pos, name: Token, *args: Token) -> ast.TypeName:
         return ast.TypeName(name.upper(), tuple(literals.integer(a, pos) for a in args), pos=pos)
