@@ -12,6 +12,7 @@ class Settings:
     state_bytes       state and waiting rows of one query at most; past it the query stops with DS630
     step_rows         results of one join at one instant at most; past it the query or statement stops with DS631
     result_log_rows   result rows of a query kept for readers who resume
+    result_log_bytes  ... and their bytes
     subscriber_bytes  results that may wait for one reader
     timer             seconds, to measure operators with for EXPLAIN ANALYZE; None: not measured
     optimize          apply rewrite rules (tests switch them off to compare)
@@ -22,6 +23,7 @@ class Settings:
     state_bytes: int = 4 << 30
     step_rows: int = 1 << 22
     result_log_rows: int = 100_000
+    result_log_bytes: int = 64 << 20
     subscriber_bytes: int = 64 << 20
     timer: Callable[[], float] | None = None
     optimize: bool = True

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dsms.api import Cancel, Done
 from dsms.commands.select import answer_of
+from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -40,7 +41,8 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
     engine.store(lambda s: s.add_change(table.definition.name, prepared))
     table.apply(prepared)
     _react(engine, key, table, cancel)
-    return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}")
+    when = "" if at == ALWAYS else f" as of {instant_text(at)}"
+    return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}")
 
 
 def _answered(engine: Engine, key: str) -> int:

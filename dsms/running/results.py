@@ -11,19 +11,28 @@ from dsms.errors import UsageError
 
 @dataclass(slots=True)
 class ResultLog:
-    """The newest result rows of a query, up to `limit` rows; what is older is forgotten whole chunks at a time."""
+    """The newest result rows of a query, up to `limit` rows and `limit_bytes`; what is older is forgotten, whole chunks
+    at a time (the newest chunk stays)."""
 
     limit: int
+    limit_bytes: int = 64 << 20
     chunks: deque[Chunk] = field(default_factory=deque)
     rows: int = 0
+    nbytes: int = 0
     next_seq: int = 0
 
     def append(self, chunk: Chunk) -> None:
         self.chunks.append(chunk)
         self.rows += len(chunk)
+        self.nbytes += chunk.nbytes
         self.next_seq = chunk.seq + len(chunk)
-        while self.chunks and self.rows - len(self.chunks[0]) >= self.limit:
-            self.rows -= len(self.chunks.popleft())
+        while len(self.chunks) > 1 and self._too_much(len(self.chunks[0])):
+            old = self.chunks.popleft()
+            self.rows -= len(old)
+            self.nbytes -= old.nbytes
+
+    def _too_much(self, oldest: int) -> bool:
+        return self.rows - oldest >= self.limit or self.nbytes > self.limit_bytes
 
     def since(self, seq: int) -> list[Chunk]:
         """All rows numbered `seq` and above.
@@ -43,7 +52,3 @@ class ResultLog:
                 hint="subscribe without `from` for a fresh snapshot, or register the query with a larger result_log",
             )
         return [c.after(seq) for c in self.chunks if c.seq + len(c) > seq]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(c.nbytes for c in self.chunks)

@@ -96,7 +96,7 @@ class World:
         builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
         builder.step_rows = self.settings.step_rows
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
-        log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)))
+        log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)), self.settings.result_log_bytes)
         limit = int(options.get("max_state", self.settings.state_bytes))
         probed = [n.table.table.name.casefold() for n in nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
         spec = sink_spec(phys, self.settings.eager_instants)
