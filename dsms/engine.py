@@ -103,6 +103,8 @@ class Engine:
             write(self._store)
 
     # -- rows and time ------------------------------------------------------------------------------------------------
+    # A `cancel` here ends the call (DS610), not the work: what was handed over stands, and queries that have not got to
+    # it go on with the next call that moves them.
 
     def ingest(self, stream: str, data: Any, *, client: str | None = None, seq: int | None = None,
                cancel: Cancel | None = None) -> IngestReport:  # fmt: skip
@@ -148,25 +150,25 @@ class Engine:
             raise UsageError("DS401", f"there is no stream {name}", hint=hint(name, names))
         return key
 
-    def heartbeat(self, stream: str, ts: int) -> None:
+    def heartbeat(self, stream: str, ts: int, cancel: Cancel | None = None) -> None:
         """The source promises that no row with a timestamp <= `ts` (µs) follows."""
         key = self._stream(stream)
         self.world.inputs[key].heartbeat(ts)
         self.world.clocks.active(key)
-        self._moved(key)
+        self._moved(key, cancel)
 
-    def end(self, stream: str) -> None:
+    def end(self, stream: str, cancel: Cancel | None = None) -> None:
         """The stream has ended: all its rows are complete, and it holds no clock back."""
         key = self._stream(stream)
         self.world.inputs[key].end()
         self.world.clocks.follow()
-        self.world.pump_all()
+        self.world.pump_all(cancel)
 
-    def advance(self, now: int) -> None:
+    def advance(self, now: int, cancel: Cancel | None = None) -> None:
         """System time is `now` (µs since the epoch): drives system-time streams and IDLE TIMEOUT."""
         self.now = now if self.now is None else max(self.now, now)
         self.world.clocks.advance(now)
-        self.world.pump_all()
+        self.world.pump_all(cancel)
 
     # -- results ------------------------------------------------------------------------------------------------------
 

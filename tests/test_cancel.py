@@ -325,3 +325,17 @@ def test_steps_get_smaller_where_rows_make_many_and_larger_again():
             engine.heartbeat("a", 4_000_099 + 100 * part)
             engine.heartbeat("b", 4_000_099 + 100 * part)
         assert steps.rows > small
+
+
+def test_a_cancelled_heartbeat_stands_and_the_next_call_goes_on():
+    with sizes(7, 20):
+        engine, reader = started(QUERIES[0])
+        engine.ingest("a", rows(60))
+        engine.ingest("b", {"k": [0], "v": [0], "t": [0]})
+        with pytest.raises(UsageError, match="DS610"):
+            engine.heartbeat("b", 10_000, Tripped(2))
+        assert engine.world.inputs["b"].completed == 10_000
+        assert engine.world.queries["q"].clock < 590
+        engine.heartbeat("a", 600)
+        assert engine.world.queries["q"].clock == 600
+    assert [line[3] for line in told(reader) if line[1] == "insert"] == list(range(0, 60, 3))

@@ -127,9 +127,9 @@ class Core:
     def _ticked(self, result: Any, error: BaseException | None) -> None:
         self._ticking = False
 
-    def _tick(self) -> None:
+    def _tick(self, cancel: Cancel | None = None) -> None:
         self._last_now = max(self._last_now, self.now())
-        self.engine.advance(self._last_now)
+        self.engine.advance(self._last_now, cancel)
 
     # -- names --------------------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Core:
     def execute_steps(self, sql: str, cancel: Cancel) -> Steps:
         """Run a script.  The result is the list of results; an error has those before it in `done`."""
         cancel.check()
-        self._tick()
+        self._tick(cancel)
         results: list[Result] = []
         try:
             results = self.engine.execute(sql, cancel)
@@ -205,7 +205,7 @@ class Core:
         self, shape: Shape, piece: Converted, client: str | None, seq: int | None, cancel: Cancel
     ) -> IngestReport:
         if shape.stamped:
-            self._tick()  # the rows bear the time of their arrival
+            self._tick(cancel)  # the rows bear the time of their arrival
         began = clock.elapsed()
         writer = client if seq is not None else None
         report = self.engine.ingest(shape.stream, piece, client=writer, seq=seq, cancel=cancel)
@@ -215,14 +215,13 @@ class Core:
             self._pace[shape.stream] = max(MIN_SLICE, min(MAX_SLICE, ideal))
         return report
 
-    def heartbeat_steps(self, stream: str, ts: int) -> Steps:
-        self._known_shape(stream)
-        self.engine.heartbeat(self._known_shape(stream).stream, ts)
+    def heartbeat_steps(self, stream: str, ts: int, cancel: Cancel) -> Steps:
+        self.engine.heartbeat(self._known_shape(stream).stream, ts, cancel)
         return
         yield
 
-    def end_steps(self, stream: str) -> Steps:
-        self.engine.end(self._known_shape(stream).stream)
+    def end_steps(self, stream: str, cancel: Cancel) -> Steps:
+        self.engine.end(self._known_shape(stream).stream, cancel)
         return
         yield
 

@@ -197,7 +197,7 @@ class Requests:
         core = self.server.core
         self._queue(
             ident, size, "heartbeat", Urgency.CONTROL,
-            lambda job: core.heartbeat_steps(message["stream"], message["ts"]),
+            lambda job: core.heartbeat_steps(message["stream"], message["ts"], job.cancel),
             lambda result: self.session.reply(ident),
         )  # fmt: skip
 
@@ -205,7 +205,7 @@ class Requests:
         core = self.server.core
         self._queue(
             ident, size, "end", Urgency.CONTROL,
-            lambda job: core.end_steps(message["stream"]), lambda result: self.session.reply(ident),
+            lambda job: core.end_steps(message["stream"], job.cancel), lambda result: self.session.reply(ident),
         )  # fmt: skip
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:

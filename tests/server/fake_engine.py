@@ -124,13 +124,13 @@ class FakeEngine:
         if sub.closed:
             self.subs.remove(sub)
 
-    def heartbeat(self, stream: str, ts: int) -> None:
+    def heartbeat(self, stream: str, ts: int, cancel=None) -> None:
         self.calls.append(("heartbeat", stream, ts))
 
-    def end(self, stream: str) -> None:
+    def end(self, stream: str, cancel=None) -> None:
         self.calls.append(("end", stream))
 
-    def advance(self, now: int) -> None:
+    def advance(self, now: int, cancel=None) -> None:
         assert now >= self.now
         self.now = now
 
