@@ -210,8 +210,6 @@ class Requests:
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
         core, feed = self.server.core, Feed(self.session, message["query"])
-        if any(query.lower() == feed.query.lower() for query in self.feeds):
-            raise _subscribed(feed.query)
 
         def answer(sub: Subscription) -> None:
             if self.session.closed:
