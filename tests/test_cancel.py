@@ -194,7 +194,7 @@ def told(reader: Subscription) -> list[tuple[object, ...]]:
     out: list[tuple[object, ...]] = []
     for push in reader.take():
         at = [push.at] * (push.data.num_rows if push.data else 0) if push.ats is None else push.ats.to_pylist()
-        values = zip(*push.data.to_pydict().values(), strict=True) if push.data else []
+        values = zip(*(c.to_pylist() for c in push.data.columns), strict=True) if push.data else []
         lines = [(push.seq + i, push.kind, t, *v) for i, (t, v) in enumerate(zip(at, values, strict=False))]
         out += lines or [(push.kind, push.code)]
     return out

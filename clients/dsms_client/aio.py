@@ -319,6 +319,8 @@ class AsyncClient:
         waiting = [p.future for p in self._pending.values() if p.again]
         if waiting:
             await asyncio.wait(waiting)
+        else:
+            await asyncio.sleep(0)  # a reply that has just come notes its error now
         self._raise_late()
 
     def _raise_late(self) -> None:
