@@ -70,13 +70,14 @@ class Chunk:
     sign: np.ndarray
     at: np.ndarray
     data: pa.RecordBatch
+    nbytes: int = -1  # about; measured if not given
+
+    def __post_init__(self) -> None:
+        if self.nbytes < 0:
+            object.__setattr__(self, "nbytes", int(self.data.nbytes + self.sign.nbytes + self.at.nbytes))
 
     def __len__(self) -> int:
         return len(self.at)
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.data.nbytes + self.sign.nbytes + self.at.nbytes)
 
     def after(self, seq: int) -> Chunk:
         """The rows numbered `seq` and above."""
@@ -87,8 +88,8 @@ class Chunk:
         """One push per run of rows of one kind."""
         if not len(self):
             return
-        cuts = np.flatnonzero(np.diff(self.sign)) + 1
-        for start, stop in pairwise([0, *cuts.tolist(), len(self)]):
+        cuts = (np.flatnonzero(np.diff(self.sign)) + 1).tolist() if len(self) > 1 else []
+        for start, stop in pairwise([0, *cuts, len(self)]):
             kind: PushKind = "insert" if self.sign[start] > 0 else "delete"
             at = self.at[start:stop]
             ats = None if at[0] == at[-1] else pa.array(at)

@@ -87,7 +87,7 @@ def start_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple
     world.clocks.reads(key, streams)
     running.start()
     if streams:
-        running.advance(world.due(running, set(streams)))
+        running.advance(world.due(running))
     else:
         running.advance(max((world.tables[t].last_change for t in running.tables), default=running.clock))
     return running.notes

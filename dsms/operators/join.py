@@ -26,7 +26,7 @@ from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
 from dsms.operators.pieces import InPieces, Look, Piece
 from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER, Schema
-from dsms.state.batch import Batch, concat
+from dsms.state.batch import Batch, concat, empty_batch
 from dsms.state.columns import numpy_valid
 from dsms.state.expiry import Fifo
 from dsms.state.intern import Intern, word
@@ -131,6 +131,10 @@ class JoinOp(InPieces):
     most: int = 1 << 22
     head: np.ndarray = field(default_factory=lambda: np.full((1024, 2), -1, np.int64))  # youngest slot, by side
     crowded: int = 0  # steps for which halves are not tried
+    nothing: Batch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nothing = empty_batch((*self.left.schema, *self.right.schema), self.left.width + self.right.width)
 
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         a, b = inputs
@@ -262,6 +266,8 @@ class JoinOp(InPieces):
         return self._results(a, b, np.maximum(self.left.rows.store.ts.view[a], self.right.rows.store.ts.view[b]), None)
 
     def _results(self, a: np.ndarray, b: np.ndarray, ts: np.ndarray, sign: np.ndarray | None) -> Batch:
+        if not len(a):
+            return self.nothing
         left, right = self.left.rows.store, self.right.rows.store
         exp = np.minimum(left.exp.view[a], right.exp.view[b])
         ids = (*(v.view[a] for v in left.ids), *(v.view[b] for v in right.ids))

@@ -69,10 +69,15 @@ class Sink:
     seq: int = 0
     kept: LiveInput | None = field(init=False)
     codes: Intern = field(init=False)
+    columns: pa.Schema = field(init=False)
+    row_bytes: int | None = field(init=False)  # of a result row; None: rows differ
     values: Intern = field(init=False)
 
     def __post_init__(self) -> None:
         s = self.spec
+        self.columns = arrow_schema(s.schema)
+        fixed = all(pa.types.is_primitive(t) for t in self.columns.types)
+        self.row_bytes = 9 + sum(t.bit_width for t in self.columns.types) // 8 if fixed else None
         self.kept = None
         if s.view:
             self.kept = LiveInput(s.schema, s.width, s.state, s.strict, None, s.eager_instants)
@@ -151,10 +156,10 @@ class Sink:
         return [kept.store.ids[k].view for k in self.spec.order]
 
     def _chunk(self, at: np.ndarray, sign: np.ndarray, cols: tuple[pa.Array, ...]) -> Chunk:
-        data = pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.spec.schema))
+        data = pa.RecordBatch.from_arrays(list(cols), schema=self.columns)
         if not cols:
             data = pa.RecordBatch.from_struct_array(pa.array([{}] * len(at), pa.struct([])))
-        chunk = Chunk(self.seq, sign, at, data)
+        chunk = Chunk(self.seq, sign, at, data, -1 if self.row_bytes is None else self.row_bytes * len(at))
         self.seq += len(chunk)
         return chunk
 
@@ -168,7 +173,7 @@ class Sink:
         keys = [store.ts.view[some], *(self._key(self.kept, k, some) for k in self.spec.order)]
         if not sorted_by(keys):
             slots = slots[np.lexsort(keys[::-1])]
-        return pa.RecordBatch.from_arrays(list(store.columns(slots)), schema=arrow_schema(self.spec.schema))
+        return pa.RecordBatch.from_arrays(list(store.columns(slots)), schema=self.columns)
 
     def live(self) -> int:
         return self.kept.store.live if self.kept is not None else 0

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from dsms.errors import DsmsError
 from dsms.operators.base import Operator
 from dsms.operators.pieces import Look, Piece, Pieces, aligned, go_on
@@ -53,10 +55,12 @@ class Stage:
     seconds: float = 0.0
     in_pieces: Pieces | None = field(init=False)
     fallible: Fallible | None = field(init=False)
+    special: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.in_pieces = self.operator if isinstance(self.operator, Pieces) else None
         self.fallible = self.operator if isinstance(self.operator, Fallible) else None
+        self.special = self.in_pieces is not None or self.fallible is not None
 
     def run(self, given: Sequence[Batch], upto: int, pipeline: Pipeline) -> Iterator[Piece]:
         """The operator's deltas, counted and timed."""
@@ -64,16 +68,20 @@ class Stage:
         timer = pipeline.timer
         began = timer() if timer else 0.0
         for batch in given:
-            self.rows_in += len(batch)
-        for out, until in self._deltas(given, upto, pipeline.look):
-            deaths = 0 if out.sign is None else int((out.sign < 0).sum())
+            self.rows_in += len(batch.ts)
+        for piece in self._deltas(given, upto, pipeline.look) if self.special else (self._whole(given, upto),):
+            rows, sign = len(piece[0].ts), piece[0].sign
+            deaths = 0 if sign is None else int(np.count_nonzero(sign < 0))
             self.negative += deaths
-            self.positive += len(out) - deaths
-            pipeline.made += len(out)
+            self.positive += rows - deaths
+            pipeline.made += rows
             if timer:
                 self.seconds += timer() - began
-            yield out, until
+            yield piece
             began = timer() if timer else 0.0
+
+    def _whole(self, given: Sequence[Batch], upto: int) -> Piece:
+        return self.operator.step(given, upto), upto
 
     def _deltas(self, given: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         if self.in_pieces is not None:

@@ -52,12 +52,14 @@ class RunningQuery:
     failure: DsmsError | None = None
     notes: tuple[str, ...] = ()
     early: bool = field(init=False)
+    reads: tuple[str, ...] = field(init=False)  # keys of its streams, each once
 
     def __post_init__(self) -> None:
         plain = all(
             isinstance(s.operator, StreamSource | Stateless | Through) and len(s.inputs) <= 1
             for s in self.pipeline.stages
         )
+        self.reads = tuple(sorted(set(self.streams.values())))
         self.early = plain and len(self.streams) == 1 and not self.tables and self.sink.kept is None
 
     @property
@@ -88,7 +90,7 @@ class RunningQuery:
         return self.pipeline.next_cut(upto)
 
     def _early_rows(self, upto: int) -> bool:
-        return upto == self.clock and any(s.next_due() <= upto for s in self.pipeline.sources.values())
+        return self.early and upto == self.clock and any(s.next_due() <= upto for s in self.pipeline.sources.values())
 
     def _begin(self, upto: int) -> None:
         self.begun = upto

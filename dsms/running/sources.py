@@ -20,6 +20,10 @@ class StreamSource:
     schema: Schema
     queue: deque[Batch] = field(default_factory=deque)
     waiting: int = 0
+    nothing: Batch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nothing = empty_batch(self.schema, 1)
 
     def push(self, rows: Batch) -> None:
         """Rows released by the stream; their instants are not before those pushed earlier."""
@@ -46,7 +50,7 @@ class StreamSource:
                 head = head.slice(0, stop)
             taken.append(head)
         self.waiting -= sum(len(b) for b in taken)
-        return concat(taken) if taken else empty_batch(self.schema, 1)
+        return concat(taken) if taken else self.nothing
 
     def live(self) -> int:
         return self.waiting

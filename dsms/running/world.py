@@ -129,7 +129,7 @@ class World:
         for batch in released.complete:
             self.figures[stream].see(batch)
         for query in self.queries.values():
-            if query.failure is None:
+            if query.failure is None and stream in query.reads:
                 for source in query.sources_of(stream):
                     for batch in released.fresh if query.early else released.complete:
                         source.push(batch)
@@ -148,15 +148,16 @@ class World:
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         for query in list(self.queries.values()):
-            names = set(query.streams.values())
-            if query.failure is None and names and (stream is None or stream in names):
-                query.advance(self.due(query, names), cancel)
+            if query.failure is None and (stream in query.reads if stream is not None else query.reads):
+                if cancel is not None:
+                    cancel.check()
+                query.advance(self.due(query), cancel)
 
-    def due(self, query: RunningQuery, names: set[str]) -> int:
+    def due(self, query: RunningQuery) -> int:
         """The instant up to which a query may answer now."""
-        clock = self.clock_of(sorted(names))
-        if query.early:
-            return max(clock, min(self.inputs[n].settled for n in names) if clock < ENDED else clock)
+        clock = self.clock_of(query.reads)
+        if query.early and clock < ENDED:
+            return max(clock, *(self.inputs[n].settled for n in query.reads))
         return clock
 
     def forget(self) -> None:
