@@ -11,15 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dsms.api import Cancel, Rows, Subscription
+from dsms.api import Cancel, Chunk, Rows, Subscription
 from dsms.engine import Engine
 from dsms.errors import UsageError
-from dsms.operators import join
+from dsms.operators import join, nrr, semijoin
 from dsms.running import pipeline
 from dsms.settings import Settings
 
 STREAMS = "".join(f"CREATE STREAM {s} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;" for s in "abc")
-TABLE = "CREATE TABLE r (k INT PRIMARY KEY, w INT); INSERT INTO r VALUES (0, 1), (1, 2), (2, 3) AT '1970-01-01';"
+TABLE = "".join(
+    f"CREATE TABLE {r} (k INT PRIMARY KEY, w INT) {kind};INSERT INTO {r} VALUES (0, 1), (1, 2), (2, 3) AT '1970-01-01';"
+    for r, kind in (("r", ""), ("n", "NON RETROACTIVE"))
+)
 WIDE = "[RANGE 1 h]"
 CROSS = f"SELECT a.v, b.v, c.v FROM a {WIDE}, b {WIDE}, c {WIDE}"
 
@@ -148,6 +151,10 @@ QUERIES = (
     "SELECT DISTINCT a.v, c.k FROM a [ROWS 9], c [RANGE 300 us] WHERE a.k < c.v",
     "SELECT a.v FROM a [RANGE 1 ms] WHERE NOT EXISTS (SELECT * FROM b [RANGE 200 us] WHERE b.k < a.k)",
     "SELECT a.k FROM a [RANGE 1 ms] EXCEPT ALL SELECT b.k FROM b [RANGE 300 us], c [RANGE 50 us]",
+    "SELECT a.v FROM a [RANGE 1 ms] WHERE a.k IN (SELECT b.k FROM b [RANGE 10 us])",
+    "SELECT a.v FROM a [RANGE 1 ms] WHERE a.k NOT IN (SELECT b.k FROM b [RANGE 10 us] WHERE b.k < 2)",
+    "SELECT a.v, b.v, n.w FROM a [RANGE 300 us], b [RANGE 100 us], n WHERE n.w <= a.k",
+    "SELECT a.v, n.w FROM a LEFT JOIN n ON n.k < a.k",
     "SELECT a.v, r.w FROM a [RANGE 100 us], b [RANGE 1 ms], r WHERE a.k = r.k AND a.k = b.k",
 )
 
@@ -157,7 +164,8 @@ def sizes(slice_: int, part: int, halves: int | None = None, many: int | None = 
     """Steps of so many rows, pieces of so many results."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "SLICE", slice_)
-        patch.setattr(join, "PART", part)
+        for module in (join, nrr, semijoin):
+            patch.setattr(module, "PART", part)
         patch.setattr(pipeline, "MANY", many or pipeline.MANY)
         if halves is not None:
             patch.setattr(join, "SPARE_CORE", True)
@@ -339,3 +347,30 @@ def test_a_cancelled_heartbeat_stands_and_the_next_call_goes_on():
         engine.heartbeat("a", 600)
         assert engine.world.queries["q"].clock == 600
     assert [line[3] for line in told(reader) if line[1] == "insert"] == list(range(0, 60, 3))
+
+
+def test_a_table_that_every_row_matches_is_no_way_around():
+    for most, code in ((299, "DS631"), (300, None)):
+        with sizes(100, 40):
+            engine, reader = started("SELECT a.v FROM a, n", step_rows=most)
+            engine.ingest("a", burst(10, 50))
+            engine.ingest("a", burst(100, 60))
+            engine.ingest("a", burst(1, 70))
+        failure = engine.world.queries["q"].failure
+        assert (failure and failure.code) == code
+        assert sum(line[1] == "insert" for line in told(reader)) == 30 + (300 if code is None else 0)
+
+
+def test_rows_that_come_and_go_together_are_handed_on_bit_by_bit():
+    with sizes(1000, 500):
+        engine, reader = started(
+            f"SELECT a.v FROM a {WIDE} WHERE NOT EXISTS (SELECT * FROM b [RANGE 1 us] WHERE b.k = a.k)"
+        )
+        engine.ingest("a", burst(200, 10))
+        engine.heartbeat("a", 10_000)
+        engine.heartbeat("b", 10)
+        engine.ingest("b", {"k": [0] * 50, "v": [0] * 50, "t": list(range(100, 600, 10))})
+        engine.heartbeat("b", 1000)
+    chunks = [len(item) for item in reader.take_chunks() if isinstance(item, Chunk)]
+    assert sum(chunks) == 200 + 50 * 2 * 200
+    assert max(chunks) <= 500 + 200

@@ -145,7 +145,7 @@ class Builder:
         table = self.relation(node.table)
         probe = nrr.Probe(table, nrr.key_columns(node), keys, conditions, node.kind, node.table.schema)
         if not strict(phys.children[0]):
-            return nrr.JoinNRROp(probe)
+            return nrr.JoinNRROp(probe, self.step_rows)
         return nrr.StoredJoinNRROp(probe, node, state(phys, 0))
 
     def _semijoin(self, phys: Phys, node: lp.SemiJoin) -> Operator:

@@ -20,13 +20,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dsms.errors import UsageError
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
-from dsms.operators.pieces import InPieces, Look, Piece
+from dsms.operators.pieces import InPieces, Look, Part, Piece, by_instants, too_many
 from dsms.plan.physical import State
-from dsms.sql.types import ALWAYS, FOREVER, Schema
-from dsms.state.batch import Batch, concat, empty_batch
+from dsms.sql.types import FOREVER, Schema
+from dsms.state.batch import Batch, empty_batch
 from dsms.state.columns import numpy_valid
 from dsms.state.expiry import Fifo
 from dsms.state.intern import Intern, word
@@ -142,9 +141,10 @@ class JoinOp(InPieces):
         first_b, slot_b = self.right.arrive(b)
         self._make_room(first_a, first_b)
         if self.left.fifo and self.right.fifo and not (self.left.strict or self.right.strict):
-            yield from self._arrivals(first_a, first_b, upto, look)
+            parts = self._arrivals(first_a, first_b, upto, look)
         else:
-            yield from self._signed(a, slot_a, b, slot_b, upto, look)
+            parts = self._signed(a, slot_a, b, slot_b, upto, look)
+        yield from by_instants(parts, self.most)
         for k, side in enumerate((self.left, self.right)):
             if side.settle(upto):
                 side.rechain(self.head, k, len(side.rows.store))
@@ -173,7 +173,7 @@ class JoinOp(InPieces):
             used[store.extra["node"].view[store.alive.view, 0]] = True
         intern.purge(used)
 
-    def _arrivals(self, first_a: int, first_b: int, upto: int, look: Look) -> Iterator[Piece]:
+    def _arrivals(self, first_a: int, first_b: int, upto: int, look: Look) -> Iterator[Part]:
         args: list[np.ndarray] = []
         for side in (self.left, self.right):
             store = side.rows.store
@@ -182,7 +182,7 @@ class JoinOp(InPieces):
         begin = (first_a, first_b, self.left.oldest, self.right.oldest, 0, 0)
         pairs = self._in_halves(begin, args)
         if pairs is not None:
-            yield from self._checked([self._born(*pairs)], upto)
+            yield self._born(*pairs), upto, True
             return
         at = np.array(begin, np.int64)
         yield from self._parts(
@@ -203,7 +203,7 @@ class JoinOp(InPieces):
 
     def _signed(
         self, a: Batch, slot_a: np.ndarray, b: Batch, slot_b: np.ndarray, upto: int, look: Look
-    ) -> Iterator[Piece]:
+    ) -> Iterator[Part]:
         args: list[np.ndarray] = []
         for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
             store, signs = side.rows.store, rows.signs()
@@ -220,46 +220,19 @@ class JoinOp(InPieces):
 
     def _parts(
         self, run: Callable[[], Batch], at: np.ndarray, times: tuple[np.ndarray, np.ndarray], upto: int, look: Look
-    ) -> Iterator[Piece]:
-        """The results of one `run` after the other, cut between instants.  `times` of the rows that `at` counts."""
-        held: list[Batch] = []  # of the instant that goes on
+    ) -> Iterator[Part]:
+        """The results of one `run` after the other.  `times` of the rows that `at` counts."""
         while True:
             look()
             out = run()
             places = [(ts, int(k)) for ts, k in zip(times, at, strict=False)]
             if not at[5] and all(k == len(ts) for ts, k in places):
-                yield from self._checked([*held, out], upto)
+                yield out, upto, True
                 return
             last = max(int(ts[k - 1]) for ts, k in places if k)
-            if not at[5] and all(k == len(ts) or ts[k] > last for ts, k in places):
-                yield from self._checked([*held, out], last)
-                held = []
-                continue
-            whole = int(np.searchsorted(out.ts, last, side="left"))
-            if whole or (held and held[0].ts[0] < last):
-                yield from self._checked([*held, out.slice(0, whole)], last - 1)
-                held = []
-            held += [out.slice(whole, len(out))] if whole < len(out) else []
-            if at[5] or sum(len(b) for b in held) > self.most:
-                yield from self._refused(out.slice(0, 0), last)
-
-    def _checked(self, parts: list[Batch], upto: int) -> Iterator[Piece]:
-        """These results as one piece, if none of their instants has too many."""
-        out = concat(parts)
-        if len(out) > self.most:
-            begin = np.flatnonzero(np.append(True, out.ts[1:] != out.ts[:-1]))
-            large = np.flatnonzero(np.diff(np.append(begin, len(out))) > self.most)
-            if len(large):
-                stop = int(begin[large[0]])
-                yield from self._refused(out.slice(0, stop), int(out.ts[stop]))
-        yield out, upto
-
-    def _refused(self, before: Batch, at: int) -> Iterator[Piece]:
-        """What there is before an instant that has too many results."""
-        if at > ALWAYS:
-            yield before, at - 1
-        hint = "join on a key, filter what is joined, or take narrower windows; the limit is the setting step_rows"
-        raise UsageError("DS631", f"a join has more than {self.most} results at one instant", hint=hint)
+            yield out, last, not at[5] and all(k == len(ts) or ts[k] > last for ts, k in places)
+            if at[5]:
+                raise too_many(self.most)
 
     def _born(self, a: np.ndarray, b: np.ndarray) -> Batch:
         """Results of arrivals alone: each is born with the later of its parts."""

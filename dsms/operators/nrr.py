@@ -7,7 +7,7 @@ stream is kept, a result lives as long as its row, and the input's update patter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.operators.base import Stateless
+from dsms.operators.pieces import InPieces, Look, Part, Piece, by_instants
 from dsms.plan.identity import width
 from dsms.plan.physical import State
 from dsms.sql import logical as lp
@@ -25,6 +26,7 @@ from dsms.state.live import LiveInput
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
 
+PART = 1 << 18  # results handed on at once
 Run = Callable[[Sequence[pa.Array], int], pa.Array]
 
 
@@ -82,13 +84,28 @@ class Probe:
 
 
 @dataclass(slots=True)
-class JoinNRROp(Stateless):
-    """Over an input without deletions."""
+class JoinNRROp(InPieces, Stateless):
+    """Over an input without deletions.
+
+    Rows are looked up in slices that make about PART results; more than `most` at one instant are refused."""
 
     probe: Probe
+    most: int = 1 << 22
+    room: int = 1 << 12  # rows of the next slice
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        return self.probe.results(inputs[0])
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        yield from by_instants(self._parts(inputs[0], upto, look), self.most)
+
+    def _parts(self, rows: Batch, upto: int, look: Look) -> Iterator[Part]:
+        start = 0
+        while len(rows) - start > self.room:
+            look()
+            stop = start + self.room
+            out = self.probe.results(rows.slice(start, stop))
+            self.room = max(1, min(2 * self.room, self.room * PART // max(1, len(out))))
+            yield out, int(rows.ts[stop - 1]), bool(rows.ts[stop] > rows.ts[stop - 1])
+            start = stop
+        yield self.probe.results(rows.slice(start, len(rows))), upto, True
 
 
 @dataclass(slots=True)

@@ -7,14 +7,17 @@ An error that concerns one instant is raised behind the piece that reaches to th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from dsms.errors import UsageError
+from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch, concat
 
 Piece = tuple[Batch, int]
+Part = tuple[Batch, int, bool]  # results, the instant they reach to, whether there are no more of that instant
 Look = Callable[[], None]
 
 
@@ -62,3 +65,42 @@ def aligned(flows: Sequence[Iterator[Piece]], upto: int) -> Iterator[tuple[list[
     for flow in flows:  # what they do behind their last piece
         for _ in flow:
             raise AssertionError("a piece behind the end of a step")
+
+
+def by_instants(parts: Iterable[Part], most: int) -> Iterator[Piece]:
+    """Results that come in parts, cut between instants.  Raises DS631 for an instant that has more than `most`."""
+    held: list[Batch] = []  # of the instant that goes on
+    for rows, last, whole in parts:
+        if whole:
+            yield from _checked(concat([*held, rows]), last, most)
+            held = []
+            continue
+        stop = int(np.searchsorted(rows.ts, last, side="left"))
+        if held and held[0].ts[0] == last:
+            held.append(rows)
+        elif last > ALWAYS:
+            yield from _checked(concat([*held, rows.slice(0, stop)]), last - 1, most)
+            held = [rows.slice(stop, len(rows))]
+        else:
+            held = [*held, rows]
+        held = [b for b in held if len(b)]
+        if sum(len(b) for b in held) > most:
+            raise too_many(most)
+
+
+def _checked(rows: Batch, upto: int, most: int) -> Iterator[Piece]:
+    if len(rows) > most:
+        begin = np.flatnonzero(np.append(True, rows.ts[1:] != rows.ts[:-1]))
+        large = np.flatnonzero(np.diff(np.append(begin, len(rows))) > most)
+        if len(large):
+            stop = int(begin[large[0]])
+            if rows.ts[stop] > ALWAYS:
+                yield rows.slice(0, stop), int(rows.ts[stop]) - 1
+            raise too_many(most)
+    yield rows, upto
+
+
+def too_many(most: int) -> UsageError:
+    """DS631."""
+    hint = "join on a key, filter what is joined, or take narrower windows; the limit is the setting step_rows"
+    return UsageError("DS631", f"a join has more than {most} results at one instant", hint=hint)

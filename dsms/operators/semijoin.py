@@ -3,6 +3,7 @@
 Input    Left rows are kept in a list per key, the right side is one counter per key; both are eager.
 Output   A left row is in the answer while its key's counter is > 0 (or, for negation, 0).  Its natural death is known
          from `exp`; when the counter leaves or reaches 0 the key's rows are sent, or taken back, at once (STR).
+Pieces   A key's rows may come and go at every instant: they are handed on about PART at a time.
 Cost     O(1) an event, plus the rows of a key whose counter changes between 0 and more.
 NOT IN   A NULL on the right hides every answer; a NULL on the left passes only while the right side is empty.
 Other conditions than equality: `matching`.
@@ -10,7 +11,7 @@ Other conditions than equality: `matching`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from numba import njit
 
 from dsms.operators.base import Operator
 from dsms.operators.basic import by_parts
+from dsms.operators.pieces import InPieces, Look, Piece
 from dsms.operators.setops import both
 from dsms.plan.identity import order, width
 from dsms.plan.physical import Phys, State
@@ -33,6 +35,7 @@ from dsms.state.lists import Lists, cut, push
 from dsms.state.live import Events, LiveInput
 from dsms.state.vec import Vec
 
+PART = 1 << 18  # rows handed on at once
 Keys = Sequence[Callable[[Sequence[pa.Array], int], pa.Array]]
 
 
@@ -60,15 +63,17 @@ def null_aware_residual(node: lp.SemiJoin) -> tuple[tuple[tuple[Expr, Expr], ...
 
 
 @njit(cache=True, nogil=True)
-def _semi(anti, strict, aware, null_code, at, sign, side, slot, code, exp, ts, head, tail, before, after, right, total,
-          shown, inside, seen, out):  # fmt: skip
+def _semi(begin, enough, anti, strict, aware, null_code, at, sign, side, slot, code, exp, ts, head, tail, before, after,
+          right, total, shown, inside, seen, out):  # fmt: skip
     """Events of both sides in order -> rows that enter (+slot) or are taken back: columns (at, sign, slot) of `out`.
 
     right[c] live right rows of a key, total[0] of all keys;  shown[c] whether the key's rows pass now
-    inside[slot] whether the left row is in the answer.  Answers `out` (grown) and the number of its rows."""
-    found = start = 0
+    inside[slot] whether the left row is in the answer.
+    Begins with event `begin`, ends behind the instant with which there are `enough` rows.  Answers `out` (grown), the
+    number of its rows, and the event to go on with."""
+    found, start = 0, begin
     touched = np.empty(len(at) + 1, np.int64)
-    while start < len(at):
+    while start < len(at) and found < enough:
         stop, n, now = start, 0, at[start]
         any_before, null_before = total[0] > 0, aware and right[null_code] > 0
         while stop < len(at) and at[stop] == now:
@@ -117,7 +122,7 @@ def _semi(anti, strict, aware, null_code, at, sign, side, slot, code, exp, ts, h
                     found += 1
                 s = before[s]
         start = stop
-    return out, found
+    return out, found, start
 
 
 @njit(cache=True, nogil=True)
@@ -128,7 +133,7 @@ def _more(out):
 
 
 @dataclass(slots=True)
-class KeyedSemiJoinOp:
+class KeyedSemiJoinOp(InPieces):
     """Semi-join or negation on equality keys."""
 
     node: lp.SemiJoin
@@ -156,16 +161,15 @@ class KeyedSemiJoinOp:
             null = pa.array([None], self.node.keys[0][0].type.arrow)
             self.null_code = int(self.codes.codes([null], 1)[0])
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         left = self._events(self.left, 0, by_parts(inputs[0], order(self.node.left)), upto)
         right = self._events(self.right, 1, inputs[1], upto)
         events, side = both(left, right)
         code = np.empty(len(events), np.int64)
         for k, kept in enumerate((self.left, self.right)):
             code[side == k] = kept.store.extra["code"].view[events.slot[side == k]]
-        out = self._run(events, side, code)
+        yield from self._run(events, side, code, upto, look)
         self._settle()
-        return out
 
     def _events(self, kept: LiveInput, k: int, rows: Batch, upto: int) -> Events:
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
@@ -197,7 +201,7 @@ class KeyedSemiJoinOp:
             self.null_code = self.codes.reserve()
         return self.null_code
 
-    def _run(self, events: Events, side: np.ndarray, code: np.ndarray) -> Batch:
+    def _run(self, events: Events, side: np.ndarray, code: np.ndarray, upto: int, look: Look) -> Iterator[Piece]:
         size, store = self.codes.capacity, self.left.store
         links = self.lists.reserve(size, len(store))
         fresh = size - self.counts.n
@@ -207,13 +211,21 @@ class KeyedSemiJoinOp:
         if self.node.null_aware and fresh:
             self._show_fresh(size - fresh)
         seen = np.zeros(size, np.bool_)
-        out, n = _semi(
-            self.node.anti, self.stricts[0], self.node.null_aware, self.null_code, events.at, events.sign, side,
-            events.slot, code, store.exp.view, store.ts.view, links[0][:size], *links[1:], self.counts.data, self.total,
-            self.shown.data, store.extra["inside"].data, seen, np.empty((len(events) + 16, 3), np.int64),
-        )  # fmt: skip
-        at, sign, slot = out[:n, 0].copy(), out[:n, 1].astype(np.int8), out[:n, 2].copy()
-        return by_parts(store.batch(slot, at, sign), order(self.node.left))
+        ready = 0
+        while True:
+            look()
+            out, n, ready = _semi(
+                ready, PART, self.node.anti, self.stricts[0], self.node.null_aware, self.null_code, events.at,
+                events.sign, side, events.slot, code, store.exp.view, store.ts.view, links[0][:size], *links[1:],
+                self.counts.data, self.total, self.shown.data, store.extra["inside"].data, seen,
+                np.empty((min(len(events), PART) + 16, 3), np.int64),
+            )  # fmt: skip
+            at, sign, slot = out[:n, 0].copy(), out[:n, 1].astype(np.int8), out[:n, 2].copy()
+            rows = by_parts(store.batch(slot, at, sign), order(self.node.left))
+            if ready == len(events):
+                yield rows, upto
+                return
+            yield rows, int(events.at[ready - 1])
 
     def _show_fresh(self, first: int) -> None:
         """A key never seen passes NOT IN if the right side holds no NULL."""

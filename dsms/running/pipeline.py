@@ -123,7 +123,7 @@ class Pipeline:
             yield piece
         if self.made > MANY:
             self.rows = max(self.rows // 2, 1)
-        elif self.rows // 2 <= self.made < MANY // 8:
+        elif self.rows // 2 <= self.made < MANY // 4:
             self.rows = min(2 * self.rows, SLICE)
 
     def _flow(self, k: int, upto: int) -> Iterator[Piece]:
