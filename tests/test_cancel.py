@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -122,6 +124,24 @@ def test_few_results_are_made_between_two_looks(query, made, monkeypatch):
     for after in (0, 1, 5, cancel.looks // 2, cancel.looks - 1):
         with pytest.raises(UsageError, match="DS610"):
             engine.execute(query, Tripped(after))
+
+
+def test_what_a_cancelled_query_has_kept_is_given_back_at_once():
+    engine = filled(60)
+    kept: list[weakref.ref[np.ndarray]] = []
+
+    def look(n: int) -> None:
+        kept.extend(weakref.ref(o.head) for o in gc.get_objects() if isinstance(o, join.JoinOp) and n == 8)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(UsageError, match="DS610"):
+            engine.execute(CROSS, Tripped(20, look))
+        assert kept
+        assert all(ref() is None for ref in kept)
+    finally:
+        gc.enable()
 
 
 def test_an_insert_of_a_cancelled_query_changes_nothing():

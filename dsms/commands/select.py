@@ -56,8 +56,7 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[
         running.advance(max((world.tables[t].last_change for t in running.tables), default=ALWAYS))
     elif clock != ALWAYS:
         running.advance(clock)
-    if running.failure is not None:
-        raise running.failure
+    running.check()
     if running.errors.count:
         code, _, message = (running.errors.first or "").partition(": ")
         raise QueryError(code, message, hint="a one-time query fails where a persistent one gives NULL")

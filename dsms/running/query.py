@@ -137,10 +137,21 @@ class RunningQuery:
 
     def fail(self, error: DsmsError) -> None:
         """The query stops; its readers are told why, its last answers stay readable."""
+        error.__traceback__ = error.__context__ = None  # which hold on to all that the step was working on
         self.failure, self.flow = error, None
         for reader in self.readers:
             reader.finish(error.code, f"query {self.name} stopped: {error.message}")
         self.readers.clear()
+
+    def check(self) -> None:
+        """Raise what stopped the query; it is forgotten here, so that the error, and what it holds, can go."""
+        if self.failure is not None:
+            raise self._taken()
+
+    def _taken(self) -> DsmsError:
+        error, self.failure = self.failure, None
+        assert error is not None
+        return error
 
     def close(self, message: str) -> None:
         """The query is dropped, or the engine stops."""
