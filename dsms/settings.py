@@ -10,6 +10,7 @@ from dataclasses import dataclass
 class Settings:
     """queries           registered queries at most
     state_bytes       state and waiting rows of one query at most; past it the query stops with DS630
+    statement_bytes   what one statement (SELECT, INSERT ... SELECT) may keep while it runs; past it it fails with DS632
     step_rows         results of one join at one instant at most; past it the query or statement stops with DS631
     result_log_rows   result rows of a query kept for readers who resume
     result_log_bytes  ... and their bytes
@@ -21,6 +22,7 @@ class Settings:
 
     queries: int = 1000
     state_bytes: int = 4 << 30
+    statement_bytes: int = 1 << 30
     step_rows: int = 1 << 22
     result_log_rows: int = 100_000
     result_log_bytes: int = 64 << 20

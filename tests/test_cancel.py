@@ -394,3 +394,26 @@ def test_rows_that_come_and_go_together_are_handed_on_bit_by_bit():
     chunks = [len(item) for item in reader.take_chunks() if isinstance(item, Chunk)]
     assert sum(chunks) == 200 + 50 * 2 * 200
     assert max(chunks) <= 500 + 200
+
+
+# -- what a statement may keep --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", [
+    f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE}, c {WIDE}",
+    f"SELECT DISTINCT a.v, b.v FROM a {WIDE}, b {WIDE}",
+    f"SELECT a.v, b.v, COUNT(*) FROM a {WIDE}, b {WIDE} GROUP BY a.v, b.v",
+    f"SELECT a.v, b.v FROM a {WIDE}, b {WIDE}",
+    "INSERT INTO r SELECT a.v * 1000 + b.v, 0 FROM a [RANGE 1 h], b [RANGE 1 h]",
+])  # fmt: skip
+def test_a_statement_that_keeps_too_much_is_refused(query, monkeypatch):
+    monkeypatch.setattr(join, "PART", 1000)
+    engine = filled(200)
+    engine.execute("CREATE TABLE r (k INT PRIMARY KEY, w INT)")
+    engine.world.settings.statement_bytes = 1 << 20
+    with pytest.raises(UsageError, match=r"DS632: the statement keeps more than 1 MiB") as refused:
+        engine.execute(query)
+    assert "--statement-bytes" in (refused.value.hint or "")
+    assert counted(engine, "SELECT COUNT(*) FROM r") == [0]
+    engine.world.settings.statement_bytes = 1 << 30
+    assert counted(engine, f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE}") == [40_000]

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from dsms.api import Cancel, Rows
 from dsms.commands.explain import plan_query
+from dsms.commands.watch import watching
 from dsms.errors import QueryError, UsageError
 from dsms.operators.expressions import ErrorCounter, compile_expr
 from dsms.operators.pieces import Look, go_on
@@ -49,23 +50,21 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[
         for rows in world.retained.get(running.streams[leaf], ()):
             first = int(np.searchsorted(rows.ts, since, side="right"))
             running.pipeline.sources[leaf].push(rows.slice(first, len(rows)))
-    if cancel is not None:
-        running.pipeline.look = cancel.check  # it may be left anywhere: nobody goes on with it
-    running.start()
-    if not streams:
-        running.advance(max((world.tables[t].last_change for t in running.tables), default=ALWAYS))
-    elif clock != ALWAYS:
-        running.advance(clock)
-    running.check()
-    if running.errors.count:
-        code, _, message = (running.errors.first or "").partition(": ")
-        raise QueryError(code, message, hint="a one-time query fails where a persistent one gives NULL")
-    look = running.pipeline.look
-    look()
-    answer = running.answer()
-    look()
-    assert answer is not None
-    return (answer if sort is None else sorted_rows(answer, sort, bound, look)), clock
+    with watching(running, world.settings.statement_bytes, cancel) as look:
+        running.start()
+        if not streams:
+            running.advance(max((world.tables[t].last_change for t in running.tables), default=ALWAYS))
+        elif clock != ALWAYS:
+            running.advance(clock)
+        running.check()
+        if running.errors.count:
+            code, _, message = (running.errors.first or "").partition(": ")
+            raise QueryError(code, message, hint="a one-time query fails where a persistent one gives NULL")
+        look()
+        answer = running.answer()
+        look()
+        assert answer is not None
+        return (answer if sort is None else sorted_rows(answer, sort, bound, look)), clock
 
 
 def _check_retained(engine: Engine, node: lp.Node) -> None:

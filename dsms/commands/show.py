@@ -104,7 +104,15 @@ def _queries(engine: Engine) -> Rows:
 
 def _settings(engine: Engine) -> Rows:
     s = engine.world.settings
-    shown = ("queries", "state_bytes", "result_log_rows", "subscriber_bytes", "optimize")
+    shown = (
+        "queries",
+        "state_bytes",
+        "statement_bytes",
+        "step_rows",
+        "result_log_rows",
+        "subscriber_bytes",
+        "optimize",
+    )
     return as_rows([("setting", STRING, list(shown)), ("value", STRING, [str(getattr(s, n)).lower() for n in shown])])
 
 

@@ -102,5 +102,8 @@ def _checked(rows: Batch, upto: int, most: int) -> Iterator[Piece]:
 
 def too_many(most: int) -> UsageError:
     """DS631."""
-    hint = "join on a key, filter what is joined, or take narrower windows; the limit is the setting step_rows"
+    hint = (
+        "join on a key, filter what is joined, or take narrower windows; the limit is the setting step_rows "
+        "(--step-rows)"
+    )
     return UsageError("DS631", f"a join has more than {most} results at one instant", hint=hint)

@@ -29,6 +29,8 @@ class Config:
     max_requests: int = 1024  # that wait in one session
     max_queries: int | None = None  # None: as the engine has it
     state_bytes: int | None = None
+    statement_bytes: int | None = None
+    step_rows: int | None = None
     result_log_rows: int | None = None
     subscriber_bytes: int = 64 << 20
     unprocessed_bytes: int = 64 << 20  # of one session; past it its socket is not read on

@@ -47,6 +47,8 @@ def make_engine(config: Config) -> Any:
     limits: dict[str, Any] = {
         "queries": config.max_queries,
         "state_bytes": config.state_bytes,
+        "statement_bytes": config.statement_bytes,
+        "step_rows": config.step_rows,
         "result_log_rows": config.result_log_rows,
         "subscriber_bytes": config.subscriber_bytes,
     }

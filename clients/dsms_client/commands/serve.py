@@ -25,8 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--tls-key", metavar="FILE")
     add("--max-frame", type=_size, metavar="SIZE", help="longest request frame (default 64M)")
     add("--max-sessions", type=int, metavar="N", help="default 1000")
-    add("--max-queries", type=int, metavar="N")
-    add("--state-bytes", type=_size, metavar="SIZE", help="state that one query may hold")
+    add("--max-queries", type=int, metavar="N", help="registered queries (default 1000)")
+    add("--state-bytes", type=_size, metavar="SIZE", help="state that one query may hold (default 4G)")
+    add("--statement-bytes", type=_size, metavar="SIZE", help="what one statement may keep while it runs (default 1G)")
+    add("--step-rows", type=int, metavar="N", help="results of one join at one instant (default 4194304)")
     add("--subscriber-bytes", type=_size, metavar="SIZE", help="results that may wait for one reader (default 64M)")
     add("--no-warmup", action="store_true", help="compile kernels when they are first needed instead")
 
