@@ -82,7 +82,7 @@ class Engine:
             case ast.CreateTable():
                 return define.create_table(self, statement, sql)
             case ast.CreateQuery():
-                return define.create_query(self, statement, sql)
+                return define.create_query(self, statement, sql, cancel)
             case ast.Drop():
                 return define.drop(self, statement)
             case ast.Insert() | ast.Update() | ast.Delete():

@@ -417,3 +417,20 @@ def test_a_statement_that_keeps_too_much_is_refused(query, monkeypatch):
     assert counted(engine, "SELECT COUNT(*) FROM r") == [0]
     engine.world.settings.statement_bytes = 1 << 30
     assert counted(engine, f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE}") == [40_000]
+
+
+def test_a_query_cancelled_on_the_way_to_its_first_answer_is_not_there():
+    engine, sql = Engine(), "CREATE QUERY q AS SELECT x.v, y.v FROM r AS x, r AS y WHERE x.v < y.v"
+    engine.execute("CREATE TABLE r (v INT PRIMARY KEY); INSERT INTO r VALUES " + ",".join(f"({i})" for i in range(90)))
+    with sizes(100, 50):
+        whole = Tripped(1 << 62)
+        engine.execute(sql, whole)
+        engine.execute("DROP QUERY q")
+        for after in (1, 2, whole.looks // 2, whole.looks - 1):
+            with pytest.raises(UsageError, match="DS610"):
+                engine.execute(sql, Tripped(after))
+            assert not engine.world.queries
+            assert not engine.world.catalog.queries
+        engine.execute(sql)
+    engine.execute("INSERT INTO r VALUES (90) AT '2020-01-01'")
+    assert len(standing(engine, "q")) == 91 * 90 / 2

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dsms.api import Done
+from dsms.api import Cancel, Done
 from dsms.commands.explain import plan_query
 from dsms.errors import QueryError, UsageError
+from dsms.operators.pieces import go_on
 from dsms.plan.planner import notes
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -47,8 +48,8 @@ def create_table(engine: Engine, statement: ast.CreateTable, sql: str) -> Done:
     return Done(f"table {definition.name} created")
 
 
-def create_query(engine: Engine, statement: ast.CreateQuery, sql: str) -> Done:
-    """Register a persistent query and start it."""
+def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: Cancel | None = None) -> Done:
+    """Register a persistent query and start it.  Cancelled on the way to its first answer it is not there."""
     world = engine.world
     definition, bound = bind_create_query(statement, world.catalog, sql)
     if bound is None:
@@ -57,7 +58,7 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str) -> Done:
         message = f"{len(world.queries)} queries are registered, which is the limit"
         raise UsageError("DS601", message, hint="drop a query, or raise the limit of the server (--max-queries)")
     refuse_slide(bound, statement)
-    warnings = start_query(engine, definition, bound)
+    warnings = start_query(engine, definition, bound, cancel)
     engine.store(lambda s: s.add_query(definition))
     return Done(f"query {definition.name} registered", warnings)
 
@@ -74,8 +75,10 @@ def refuse_slide(bound: lp.Output, statement: ast.Node) -> None:
         )
 
 
-def start_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
-    """Plan, assemble and start; the planner's warnings."""
+def start_query(
+    engine: Engine, definition: QueryDef, bound: lp.Output, cancel: Cancel | None = None
+) -> tuple[str, ...]:
+    """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it is cancelled."""
     world = engine.world
     phys = plan_query(engine, bound, definition.options)
     running = world.prepare(definition, phys)
@@ -85,11 +88,18 @@ def start_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple
     world.queries[key] = running
     streams = sorted(set(running.streams.values()))
     world.clocks.reads(key, streams)
+    if cancel is not None:
+        running.pipeline.look = cancel.check
     running.start()
     if streams:
         running.advance(world.due(running))
     else:
         running.advance(max((world.tables[t].last_change for t in running.tables), default=running.clock))
+    running.pipeline.look = go_on
+    if running.failure is not None and running.failure.code == "DS610":
+        del world.catalog.queries[key], world.queries[key]
+        world.clocks.forget(key)
+        running.check()
     return running.notes
 
 
