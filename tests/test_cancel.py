@@ -175,6 +175,8 @@ QUERIES = (
     "SELECT a.v FROM a [RANGE 1 ms] WHERE a.k NOT IN (SELECT b.k FROM b [RANGE 10 us] WHERE b.k < 2)",
     "SELECT a.v, b.v, n.w FROM a [RANGE 300 us], b [RANGE 100 us], n WHERE n.w <= a.k",
     "SELECT a.v, n.w FROM a LEFT JOIN n ON n.k < a.k",
+    "SELECT a.v, n.w FROM a [ROWS 5] LEFT JOIN n ON n.k <= a.k",
+    "SELECT c.v, n.w FROM a [ROWS 3], c [RANGE 50 us], n WHERE n.k = a.k AND a.k = c.k",
     "SELECT a.v, r.w FROM a [RANGE 100 us], b [RANGE 1 ms], r WHERE a.k = r.k AND a.k = b.k",
 )
 
@@ -321,6 +323,26 @@ def test_an_explosive_instant_stops_its_query_and_no_other(query):
     assert stories[0][-1] == ("end", "DS631")
     assert len(stories[0]) > 2
     assert all(story == stories[0] for story in stories)
+
+
+@pytest.mark.parametrize("window", ["", " [ROWS 5000]"])
+def test_results_with_a_table_at_one_instant_are_bounded(window, monkeypatch):
+    """Whether the results of each row are kept or not; 60 rows x 30 are too many, 20 x 30 were not."""
+    for room, part in ((1 << 12, 1 << 18), (1, 10), (7, 40)):
+        monkeypatch.setattr(nrr, "PART", part)
+        engine = Engine(settings=Settings(step_rows=1000))
+        engine.execute(STREAMS + "CREATE TABLE n (k INT PRIMARY KEY, w INT) NON RETROACTIVE")
+        engine.execute("INSERT INTO n VALUES " + ",".join(f"({i}, 0)" for i in range(30)) + " AT '1970-01-01'")
+        engine.execute(f"CREATE QUERY q AS SELECT a.v, n.w FROM a{window}, n WHERE n.w <= a.v")
+        for stage in engine.world.queries["q"].pipeline.stages:
+            if hasattr(stage.operator, "room"):
+                stage.operator.room = room
+        reader = engine.subscribe("q")
+        engine.ingest("a", {"k": [0] * 80, "v": [0] * 80, "t": [100] * 20 + [200] * 60})
+        engine.heartbeat("a", 1000)
+        pushed = told(reader)
+        assert len(pushed) == 601 + (window != "")
+        assert pushed[-1] == ("end", "DS631")
 
 
 def test_one_row_with_too_many_partners_is_refused():

@@ -146,7 +146,7 @@ class Builder:
         probe = nrr.Probe(table, nrr.key_columns(node), keys, conditions, node.kind, node.table.schema)
         if not strict(phys.children[0]):
             return nrr.JoinNRROp(probe, self.step_rows)
-        return nrr.StoredJoinNRROp(probe, node, state(phys, 0))
+        return nrr.StoredJoinNRROp(probe, node, state(phys, 0), self.step_rows)
 
     def _semijoin(self, phys: Phys, node: lp.SemiJoin) -> Operator:
         from dsms.operators import semijoin

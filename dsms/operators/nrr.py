@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.operators.base import Stateless
-from dsms.operators.pieces import InPieces, Look, Part, Piece, by_instants
+from dsms.operators.pieces import InPieces, Look, Part, Piece, by_instants, too_many
 from dsms.plan.identity import width
 from dsms.plan.physical import State
 from dsms.sql import logical as lp
@@ -72,6 +72,10 @@ class Probe:
             out, which = out.take(np.flatnonzero(keep)), which[keep]
         return out if self.kind == "inner" else self._padded(rows, out, which)
 
+    def room(self, rows: int) -> int:
+        """So many rows or fewer, if each of them meets the whole relation."""
+        return rows if self.columns else max(1, min(rows, PART // max(1, len(self.relation))))
+
     def _padded(self, rows: Batch, out: Batch, which: np.ndarray) -> Batch:
         lonely = np.setdiff1d(np.arange(len(rows)), which)
         if not len(lonely):
@@ -81,6 +85,11 @@ class Probe:
         pad = Batch(base.ts, base.exp, None, (*base.ids, np.full(n, -1, np.int64)), (*base.cols, *nulls), base.life)
         both = concat([out, pad])
         return both.take(np.argsort(np.concatenate([which, lonely]), kind="stable"))
+
+
+def next_room(room: int, made: int) -> int:
+    """Rows for the next slice, when `room` of them have made so many results."""
+    return max(1, min(2 * room, room * PART // max(1, made)))
 
 
 @dataclass(slots=True)
@@ -97,24 +106,28 @@ class JoinNRROp(InPieces, Stateless):
         yield from by_instants(self._parts(inputs[0], upto, look), self.most)
 
     def _parts(self, rows: Batch, upto: int, look: Look) -> Iterator[Part]:
-        start = 0
+        start, self.room = 0, self.probe.room(self.room)
         while len(rows) - start > self.room:
             look()
             stop = start + self.room
             out = self.probe.results(rows.slice(start, stop))
-            self.room = max(1, min(2 * self.room, self.room * PART // max(1, len(out))))
+            self.room = next_room(self.room, len(out))
             yield out, int(rows.ts[stop - 1]), bool(rows.ts[stop] > rows.ts[stop - 1])
             start = stop
         yield self.probe.results(rows.slice(start, len(rows))), upto, True
 
 
 @dataclass(slots=True)
-class StoredJoinNRROp:
-    """Over a strict input: the results of each live row are kept until it goes."""
+class StoredJoinNRROp(InPieces):
+    """Over a strict input: the results of each live row are kept until it goes.
+
+    Instants are worked on in stretches that make about PART results, as far as they can be cut there."""
 
     probe: Probe
     node: lp.JoinNRR
     state: State
+    most: int = 1 << 22
+    room: int = 1 << 12
     rows: LiveInput = field(init=False)
     out: RowStore = field(init=False)
 
@@ -124,16 +137,28 @@ class StoredJoinNRROp:
         self.rows.store.extra.update(first=Vec(), count=Vec())
         self.out = RowStore(self.node.schema, width(self.node))
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        (rows,) = inputs
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        yield from by_instants(self._parts(inputs[0], upto, look), self.most)
+
+    def _parts(self, rows: Batch, upto: int, look: Look) -> Iterator[Part]:
+        start, self.room = 0, self.probe.room(self.room)
+        while len(rows) - start > self.room:
+            stop = int(np.searchsorted(rows.ts, rows.ts[start + self.room], side="left"))
+            if stop <= start:  # one instant has more rows than that
+                stop = int(np.searchsorted(rows.ts, rows.ts[start], side="right"))
+            if stop == len(rows):
+                break
+            look()
+            yield self._stretch(rows.slice(start, stop), int(rows.ts[stop - 1]), look), int(rows.ts[stop - 1]), True
+            start = stop
+        yield self._stretch(rows.slice(start, len(rows)), upto, look), upto, True
+
+    def _stretch(self, rows: Batch, upto: int, look: Look) -> Batch:
+        """All deltas up to `upto`."""
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
-        tagged = Batch(born.ts, born.exp, None, (*born.ids, np.arange(len(born), dtype=np.int64)), born.cols, born.life)
-        found = self.probe.results(tagged)
-        which = found.ids[-2]
-        results = Batch(found.ts, found.exp, None, (*found.ids[:-2], found.ids[-1]), found.cols, found.life)
+        results, count = self._looked_up(born, look)
         slots = self.out.append(results)
         _, spoken = self.rows.arrive(rows)
-        count = np.bincount(which, minlength=len(born)).astype(np.int64)
         extra = self.rows.store.extra
         extra["first"].extend((slots[0] if len(slots) else 0) + np.cumsum(count) - count)
         extra["count"].extend(count)
@@ -141,6 +166,22 @@ class StoredJoinNRROp:
         out = self._taken_back(events.at, events.sign, events.slot)
         self._settle()
         return in_order(concat([results, out]))
+
+    def _looked_up(self, born: Batch, look: Look) -> tuple[Batch, np.ndarray]:
+        """Join results of new rows, in their order, and how many each has.  Raises DS631."""
+        n, start, made = len(born), 0, 0
+        found: list[Batch] = []
+        tagged = Batch(born.ts, born.exp, None, (*born.ids, np.arange(n, dtype=np.int64)), born.cols, born.life)
+        while start < n or not found:
+            stop = min(n, start + self.room)
+            found.append(self.probe.results(tagged.slice(start, stop)))
+            self.room, start, made = next_room(self.room, len(found[-1])), stop, made + len(found[-1])
+            if made > self.most and born.ts[0] == born.ts[-1]:
+                raise too_many(self.most)
+            look()
+        out = concat(found)
+        count = np.bincount(out.ids[-2], minlength=n).astype(np.int64)
+        return Batch(out.ts, out.exp, None, (*out.ids[:-2], out.ids[-1]), out.cols, out.life), count
 
     def _taken_back(self, at: np.ndarray, sign: np.ndarray, slot: np.ndarray) -> Batch:
         extra, store = self.rows.store.extra, self.rows.store
