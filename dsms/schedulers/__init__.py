@@ -1,0 +1,1 @@
+"""Who is next: `edf` says which periodic queries run together now, `groups` which group of them may run."""
