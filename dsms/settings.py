@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+CHANGEABLE: dict[str, tuple[str, ...]] = {
+    "query_scheduler": ("none", "aggressive", "conservative", "hybrid"),
+    "late_sharing": ("none", "late", "late-pending"),
+    "transaction_scheduler": ("serial", "ws", "lws", "ttu"),
+}  # what SET may change while the engine runs, and its values
+
 
 @dataclass(slots=True)
 class Settings:
@@ -17,6 +23,9 @@ class Settings:
     subscriber_bytes  results that may wait for one reader
     timer             seconds, to measure operators with for EXPLAIN ANALYZE; None: not measured
     optimize          apply rewrite rules (tests switch them off to compare)
+    query_scheduler   which due periodic queries are evaluated together (Golab 2006, §8.4)
+    late_sharing      which of them are when deadlines have been missed (§8.4.2)
+    transaction_scheduler  in which order sub-windows are read while the window moves (§7.4)
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
     """
 
@@ -29,4 +38,7 @@ class Settings:
     subscriber_bytes: int = 64 << 20
     timer: Callable[[], float] | None = None
     optimize: bool = True
+    query_scheduler: str = "hybrid"
+    late_sharing: str = "late-pending"
+    transaction_scheduler: str = "ttu"
     eager_instants: bool = False

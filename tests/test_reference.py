@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dsms.commands.settings import set_setting
 from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql import ast, grammar
@@ -22,6 +23,7 @@ from dsms.sql.functions import aggregate_names, scalar_names
 from dsms.sql.parser import parse, parse_one, split_statements
 from dsms.sql.printer import to_sql
 
+SETTINGS_ONLY = Engine()  # SET is checked where it is carried out
 REFERENCE = (Path(__file__).parents[1] / "grammar" / "reference.md").read_text(encoding="utf-8")
 BLOCKS = [(m[1], m[2]) for m in re.finditer(r"^```sql ?(\w*)\n(.*?)^```$", REFERENCE, re.MULTILINE | re.DOTALL)]
 RIGHT = [text for kind, block in BLOCKS if kind != "error" for text in split_statements(block)]
@@ -43,6 +45,8 @@ def _bind(statement: ast.Statement, catalog: Catalog) -> None:
             bind_table_statement(statement, catalog)
         case ast.Explain(ast.SelectStatement() as target):
             bind_query(target, catalog)
+        case ast.Set():
+            set_setting(SETTINGS_ONLY, statement)
 
 
 @pytest.fixture(scope="module")

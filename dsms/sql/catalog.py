@@ -47,12 +47,14 @@ class TableDef:
 
 @dataclass(frozen=True, slots=True)
 class QueryDef:
-    """A registered persistent query: `sql` is the whole CREATE QUERY statement, `schema` its output."""
+    """A registered persistent query: `sql` is the whole CREATE QUERY statement, `schema` its output, `on_lookup`
+    whether it is answered by LOOKUP alone."""
 
     name: str
     sql: str
     schema: Schema = ()
     options: tuple[tuple[str, Option], ...] = ()
+    on_lookup: bool = False
 
 
 @dataclass(slots=True)

@@ -72,11 +72,11 @@ CODES: dict[str, str] = {
     "DS325": "a persistent query over a query",
     "DS327": "Wstream where it has no meaning",
     "DS328": "an output function inside of a query",
+    "DS329": "ON LOOKUP where it has no meaning, or LOOKUP of a query without it",
+    "DS331": "an aggregate over sub-windows in a query without them",
     # not yet
     "DS390": "not yet: reading the archive",
-    "DS391": "not yet: approximate aggregates",
     "DS392": "not yet: a one-time query over a query",
-    "DS393": "not yet: ON LOOKUP",
     "DS394": "not yet: statements about periodic evaluation",
     "DS395": "not yet: running a SLIDE",
 }

@@ -2,6 +2,7 @@
 
 from dsms.sql.binder.changes import Change, Delete, Insert, Update, bind_table_statement
 from dsms.sql.binder.definitions import bind_create_query, bind_create_stream, bind_create_table
+from dsms.sql.binder.lookups import bind_lookup
 from dsms.sql.binder.options import OPTIONS, check_options
 from dsms.sql.binder.query import bind_query
 
@@ -14,6 +15,7 @@ __all__ = [
     "bind_create_query",
     "bind_create_stream",
     "bind_create_table",
+    "bind_lookup",
     "bind_query",
     "bind_table_statement",
     "check_options",

@@ -97,6 +97,8 @@ def _agg_call(env: Env, node: ast.FuncCall) -> AggCall:
         raise function_error(failure, name, [v.type for v in values], node) from None
     args = tuple(v if to is None else functions.cast(v, to) for v, to in zip(values, found.casts, strict=True))
     where = None if node.filter is None else bind_condition(replace(inside, place="an aggregate's FILTER"), node.filter)
+    if functions.aggregate(name).sampled:
+        env.ctx.by_subwindow.append((name, node))
     return AggCall(found.fn, args, found.type, node.distinct, where, found.params, to_sql(node))
 
 

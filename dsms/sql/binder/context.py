@@ -53,7 +53,7 @@ class Block:
 
 @dataclass(slots=True)
 class Context:
-    """One statement: the catalog, whether the query persists, leaves and windows seen so far.
+    """One statement: the catalog, whether the query persists, leaves, windows and such seen so far.
 
     `bind_query` binds a nested query (FROM subqueries, grouped IN subqueries); it stands here so that the modules of
     the binder need not import each other in a circle.
@@ -64,6 +64,7 @@ class Context:
     bind_query: Callable[..., Bound]
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
+    by_subwindow: list[tuple[str, ast.Node]] = field(default_factory=list)  # aggregates that need sub-windows
 
     def next_leaf(self) -> int:
         self.leaves += 1

@@ -75,7 +75,7 @@ def bind_create_query(
         raise error("DS390", "results of a query can't be archived yet", statement.archive, "leave ARCHIVE out")
     plan = bind_query(statement, catalog)
     options = check_options(statement.options, "query")
-    return QueryDef(statement.name.text, sql, plan.schema, options), plan
+    return QueryDef(statement.name.text, sql, plan.schema, options, statement.on_lookup), plan
 
 
 def _taken(

@@ -17,8 +17,6 @@ from dsms.sql.functions import FunctionError
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP
 from dsms.sql.unbind import digits
 
-_LATER = ("approx_", "frequent")  # aggregates over synopses
-
 
 @dataclass(frozen=True, slots=True)
 class Env:
@@ -239,9 +237,6 @@ def _extract(env: Env, node: ast.FuncCall) -> Expr:
 
 def _unknown_function(node: ast.FuncCall) -> Exception:
     name = node.name.text
-    if name.casefold().startswith(_LATER):
-        hint = "use the exact aggregate, such as COUNT(DISTINCT x), QUANTILE(x, 0.99) or TOPK(x, 10)"
-        return error("DS391", f"{name.upper()}: approximate aggregates are not available yet", node, hint)
     known = [n.upper() for n in (*functions.scalar_names(operators=False), *functions.aggregate_names())]
     return error("DS206", f"unknown function `{name}`", node.name, suggest(name, known, "functions"))
 

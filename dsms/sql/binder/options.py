@@ -33,6 +33,13 @@ OPTIONS: dict[str, OptionSpec] = {
     ),
     "result_log": OptionSpec(("query",), "int", "result rows kept for subscribers that resume", least=0),
     "description": OptionSpec(("stream", "query"), "text", "kept with the definition"),
+    "path": OptionSpec(("query",), "word", "how a periodic query is evaluated", ("auto", "is", "ws", "ss", "iss")),
+    "synopsis": OptionSpec(
+        ("query",), "word", "what is kept for it", ("auto", "running", "interval", "landmark", "basic", "none")
+    ),
+    "priority": OptionSpec(
+        ("query",), "int", "which of two due queries runs first: the larger (default 0)", least=-100
+    ),
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
 }
 

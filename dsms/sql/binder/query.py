@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from dsms.sql import ast
-from dsms.sql.binder import windows, wstream
+from dsms.sql.binder import lookups, windows, wstream
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.select import Ordering, bind_body, bind_nested, sorted_
@@ -29,12 +29,10 @@ def bind_query(
     `options` are those of its WITH clause (checked here; `check_options` gives their values).  `persistent` is False
     for one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
     """
+    on_lookup = False
     if isinstance(query, ast.SelectStatement | ast.CreateQuery):
         options = options or query.options
-        if isinstance(query, ast.CreateQuery) and query.on_lookup:
-            raise error(
-                "DS393", "ON LOOKUP is not available yet", query, "leave it out: the answer is then kept current"
-            )
+        on_lookup = isinstance(query, ast.CreateQuery) and query.on_lookup
         query = query.query
     check_options(options, "query")
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
@@ -45,14 +43,26 @@ def bind_query(
     bound = bind_body(ctx, body, ordering=ordering)
     slide = windows.governing_slide(ctx)
     node: Node = bound.node
+    continuous = persistent and slide is None and not on_lookup
+    if continuous:
+        _check_sampled(ctx)
+    if on_lookup:
+        lookups.check(ctx, node, output, whole)
     if whole.order_by or whole.limit is not None or whole.offset is not None:
-        _check_order(whole, persistent and slide is None)
+        _check_order(whole, continuous)
         node = sorted_(bound, ordering, whole)
     if output is not None and output.restore:
         windows.check_restore(ctx, output)
     kind: Kind = "rstream" if output is None else output.kind.value.lower()  # type: ignore[assignment]
     restore = output is not None and output.restore
     return Output(node, kind, output is not None, restore, slide, bound.schema())
+
+
+def _check_sampled(ctx: Context) -> None:
+    """Aggregates that are made of sub-windows need some; DS331."""
+    for name, at in ctx.by_subwindow:
+        hint = "add SLIDE to the window, such as [RANGE 10 min SLIDE 1 min], or ask once (without CREATE QUERY)"
+        raise error("DS331", f"{name.upper()} is put together from sub-windows, which this query has not", at, hint)
 
 
 def _unwrapped(query: ast.Query) -> ast.Query:

@@ -18,7 +18,11 @@ Params = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate; `params` names its trailing constant arguments, which travel in `AggCall.params`."""
+    """An aggregate.
+
+    `params` names its trailing constant arguments, which travel in `AggCall.params`; the last of them may be left out
+    and are then `defaults`.  `sampled`: it is put together from summaries of sub-windows and can't follow single rows.
+    """
 
     name: str
     doc: str
@@ -26,6 +30,8 @@ class Aggregate:
     aliases: tuple[str, ...] = ()
     distinct: bool = True  # whether DISTINCT may stand before the argument
     params: tuple[str, ...] = ()
+    defaults: tuple[object, ...] = ()
+    sampled: bool = False
 
     def signatures(self) -> tuple[str, ...]:
         return tuple(f"{self.name}{o.text}" for o in self.overloads)
@@ -60,6 +66,7 @@ def _first_of_two(args: Types) -> Match | None:
 _BY = Overload("(any value, any by) -> value's type", _first_of_two)
 _TOPK = Overload("(any) -> STRING", lambda args: Match(args, STRING) if len(args) == 1 else None)
 _COUNT = overload("T -> INT")
+_RANKED = texts("INT -> INT", "FLOAT -> FLOAT", "TIMESTAMP -> TIMESTAMP", "INTERVAL -> INTERVAL")
 _MIDDLE = texts("FLOAT -> FLOAT", "TIMESTAMP -> TIMESTAMP", "INTERVAL -> INTERVAL")
 
 AGGREGATES = (
@@ -132,9 +139,50 @@ AGGREGATES = (
         distinct=False,
         params=("k",),
     ),
+    Aggregate(
+        "approx_count_distinct",
+        "approx_count_distinct(x [, lg_k]): number of different values, from CPC sketches of 2^lg_k rows (4 <= lg_k <= "
+        "21, unsaid 11); standard error 0.6931 / sqrt(2^lg_k), so 1.5 % unsaid.",
+        (_COUNT,),
+        distinct=False,
+        params=("lg_k",),
+        defaults=(11,),
+        sampled=True,
+    ),
+    Aggregate(
+        "approx_quantile",
+        "approx_quantile(x, phi [, size]): a value whose rank is near that of quantile(x, phi), from KLL sketches (8 "
+        "<= size <= 65535, unsaid 200); with 99 % confidence the rank is off by 2.296 / size^0.9723 at most, 1.33 % "
+        "unsaid.",
+        _RANKED,
+        distinct=False,
+        params=("phi", "size"),
+        defaults=(200,),
+        sampled=True,
+    ),
+    Aggregate(
+        "approx_topk",
+        "approx_topk(x, k): as topk, from frequent-items sketches of m >= 64 * k counters: each value that occurs more "
+        "than 3.5 / m of all times is counted; counts are off by that much at most.",
+        (_TOPK,),
+        distinct=False,
+        params=("k",),
+        sampled=True,
+    ),
+    Aggregate(
+        "frequent",
+        "frequent(x, k): values that are certain to be frequent, from the k most frequent of each sub-window, as JSON "
+        "with the threshold that their counts exceed (Golab 2006, Algorithm 6).",
+        (_TOPK,),
+        distinct=False,
+        params=("k",),
+        sampled=True,
+    ),
     Aggregate("bool_and", "True if no value is false.", texts("BOOL -> BOOL"), aliases=("every",)),
     Aggregate("bool_or", "True if a value is true.", texts("BOOL -> BOOL"), aliases=("some",)),
 )  # fmt: skip
+
+_WHOLE = {"k": (1, 1_000_000), "lg_k": (4, 21), "size": (8, 65_535)}  # constants that are whole numbers
 
 _BY_NAME = {n: a for a in AGGREGATES for n in (a.name, *a.aliases)}
 
@@ -180,6 +228,7 @@ def resolve_aggregate(
 
 
 def _checked(spec: Aggregate, params: Sequence[object]) -> Params:
+    params = (*params, *spec.defaults[max(len(spec.defaults) - (len(spec.params) - len(params)), 0) :])
     if len(params) != len(spec.params):
         wants = " and ".join(spec.params) or "no constant"
         raise FunctionError("constant", f"{spec.name} takes {wants} after its argument", spec.signatures())
@@ -187,10 +236,12 @@ def _checked(spec: Aggregate, params: Sequence[object]) -> Params:
 
 
 def _check(spec: Aggregate, what: str, value: object) -> object:
-    if what == "k":
-        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
+    if what in _WHOLE:
+        least, most = _WHOLE[what]
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        raise FunctionError("constant", f"{spec.name} needs a number k from 1 to 1000000, not {value}", position=1)
+        message = f"{spec.name} needs a number {what} from {least} to {most}, not {value}"
+        raise FunctionError("constant", message, position=1 + spec.params.index(what))
     try:
         share = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
