@@ -62,7 +62,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Result rows `seq`, `seq` + 1, ...: sign int8[n] (+1 insert, -1 delete), at int64[n] instants, values.
+    """Result rows `seq`, `seq` + 1, ...: sign int8[n] (+1 insert, -1 delete, 0 periodic), at int64[n] instants, values.
 
     `pushes` tells them as pushes; until somebody asks, rows stay columnar whatever their kinds."""
 
@@ -85,16 +85,24 @@ class Chunk:
         return Chunk(self.seq + skip, self.sign[skip:], self.at[skip:], self.data.slice(skip))
 
     def pushes(self, query: str) -> Iterator[Push]:
-        """One push per run of rows of one kind."""
+        """One push per run of rows of one kind; of periodic results one per boundary."""
         if not len(self):
             return
-        cuts = (np.flatnonzero(np.diff(self.sign)) + 1).tolist() if len(self) > 1 else []
+        changes = self.sign[1:] != self.sign[:-1]
+        if (self.sign == 0).any():
+            changes = changes | ((self.sign[1:] == 0) & (self.at[1:] != self.at[:-1]))
+        cuts = (np.flatnonzero(changes) + 1).tolist()
         for start, stop in pairwise([0, *cuts, len(self)]):
-            kind: PushKind = "insert" if self.sign[start] > 0 else "delete"
+            kind = kind_of(int(self.sign[start]))
             at = self.at[start:stop]
             ats = None if at[0] == at[-1] else pa.array(at)
             rows = self.data.slice(start, stop - start)
             yield Push(query, self.seq + start, kind, shown_instant(int(at[-1])), rows, ats)
+
+
+def kind_of(sign: int) -> PushKind:
+    """What rows of that sign are pushed as."""
+    return "result" if sign == 0 else "insert" if sign > 0 else "delete"
 
 
 def shown_instant(at: int) -> int | None:
@@ -163,6 +171,9 @@ class Subscription:
         """The engine's side: queue a push or a chunk of result rows."""
         if self.closed:
             return
+        if isinstance(item, Push) and item.kind == "progress" and self._at_progress():
+            self.waiting[-1] = item
+            return
         quiet = not self.waiting
         size = item.nbytes if isinstance(item, Chunk) else (item.data.nbytes if item.data is not None else 0)
         if self.pending_bytes and self.pending_bytes + size > self.limit_bytes:
@@ -173,6 +184,10 @@ class Subscription:
         self.pending_bytes += size
         if quiet and self.on_ready is not None:
             self.on_ready()
+
+    def _at_progress(self) -> bool:
+        last = self.waiting[-1] if self.waiting else None
+        return isinstance(last, Push) and last.kind == "progress"
 
     def finish(self, code: str | None, message: str) -> None:
         """The engine's side: no more results will come."""

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from typing import Any
 
 from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription, shown_instant
-from dsms.commands import change, define, explain, select, show
+from dsms.commands import change, define, explain, select, settings, show
 from dsms.errors import DsmsError, QueryError, UsageError
 from dsms.intake.convert import Converted, to_batch
+from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.world import World
 from dsms.settings import Settings
@@ -93,6 +94,8 @@ class Engine:
                 return show.show(self, statement)
             case ast.Describe():
                 return show.describe(self, statement)
+            case ast.Set():
+                return settings.set_setting(self, statement)
         place, name = statement.pos, type(statement).__name__.upper()
         message = f"{name} comes with periodic evaluation, which does not run yet"
         raise QueryError("DS394", message, place.line, place.column)
@@ -191,7 +194,7 @@ class Engine:
         if running is not None:
             running.readers = [r for r in running.readers if r is not subscription]
 
-    def _query(self, name: str) -> RunningQuery:
+    def _query(self, name: str) -> RunningQuery | PeriodicQuery:
         running = self.world.queries.get(Catalog.key(name))
         if running is None:
             names = [q.name for q in self.world.queries.values()]
@@ -224,13 +227,13 @@ class Engine:
         }
         queries = {
             q.name: {
-                "result_rows": q.sink.seq,
+                "result_rows": q.seq,
                 "live_rows": q.answer_rows(),
                 "state_bytes": q.nbytes(),
                 "errors": q.errors.count,
                 "readers": len(q.readers),
                 "failed": int(q.failure is not None),
-                "clock": shown_instant(q.clock),
+                "clock": shown_instant(q.shown_clock),
             }
             for q in world.queries.values()
         }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dsms.api import Cancel, Done
 from dsms.commands.explain import plan_query
+from dsms.commands.periodic import announce, periodic_query
 from dsms.errors import QueryError, UsageError
 from dsms.operators.pieces import go_on
 from dsms.plan.planner import notes
@@ -57,22 +58,9 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: C
     if len(world.queries) >= world.settings.queries:
         message = f"{len(world.queries)} queries are registered, which is the limit"
         raise UsageError("DS601", message, hint="drop a query, or raise the limit of the server (--max-queries)")
-    refuse_slide(bound, statement)
     warnings = start_query(engine, definition, bound, cancel)
     engine.store(lambda s: s.add_query(definition))
     return Done(f"query {definition.name} registered", warnings)
-
-
-def refuse_slide(bound: lp.Output, statement: ast.Node) -> None:
-    """SLIDE is parsed, bound and explained; running it is not there yet."""
-    if bound.slide is not None:
-        raise QueryError(
-            "DS395",
-            "periodic evaluation (SLIDE) does not run yet: this version answers continuously",
-            statement.pos.line,
-            statement.pos.column,
-            "leave SLIDE out, or EXPLAIN the query to see its plan",
-        )
 
 
 def start_query(
@@ -80,6 +68,8 @@ def start_query(
 ) -> tuple[str, ...]:
     """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it is cancelled."""
     world = engine.world
+    if bound.slide is not None:
+        return _start_periodic(engine, definition, bound)
     phys = plan_query(engine, bound, definition.options)
     running = world.prepare(definition, phys)
     running.notes = notes(phys)
@@ -101,6 +91,16 @@ def start_query(
         world.clocks.forget(key)
         running.check()
     return running.notes
+
+
+def _start_periodic(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
+    world, key = engine.world, Catalog.key(definition.name)
+    query = periodic_query(engine, definition, bound)
+    world.catalog.queries[key] = definition
+    world.queries[key] = query
+    world.clocks.reads(key, query.reads)
+    query.advance(world.due(query))
+    return announce(query)
 
 
 def drop(engine: Engine, statement: ast.Drop) -> Done:

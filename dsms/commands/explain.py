@@ -22,6 +22,7 @@ from dsms.sql.suggest import hint
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
+    from dsms.running.periodic import PeriodicQuery
     from dsms.running.query import RunningQuery
 
 
@@ -55,7 +56,7 @@ def explain_statement(engine: Engine, statement: ast.Explain) -> Rows:
     return Rows(pa.record_batch({"plan": pa.array(lines, pa.string())}), ("STRING",))
 
 
-def registered(engine: Engine, name: ast.Ident) -> RunningQuery:
+def registered(engine: Engine, name: ast.Ident) -> RunningQuery | PeriodicQuery:
     """The running query of that name; raises DS401."""
     running = engine.world.queries.get(Catalog.key(name.text))
     if running is None:

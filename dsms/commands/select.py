@@ -47,9 +47,9 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None) -> tuple[
     _check_retained(engine, core)
     clock = world.clock_of(streams) if streams else ALWAYS
     for leaf, since in _reach(core, clock).items():
-        for rows in world.retained.get(running.streams[leaf], ()):
-            first = int(np.searchsorted(rows.ts, since, side="right"))
-            running.pipeline.sources[leaf].push(rows.slice(first, len(rows)))
+        ring = world.rings.get(running.streams[leaf])
+        for rows in [] if ring is None else ring.rows(since):
+            running.pipeline.sources[leaf].push(rows)
     with watching(running, world.settings.statement_bytes, cancel) as look:
         running.start()
         if not streams:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dsms.api import Rows, shown_instant
 from dsms.errors import QueryError, UsageError
+from dsms.settings import CHANGEABLE
 from dsms.sql import ast
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.suggest import hint
@@ -16,7 +17,7 @@ from dsms.sql.types import FOREVER, INT, STRING, TIMESTAMP, Type
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-    from dsms.running.query import RunningQuery
+    from dsms.running.registered import Registered
 
 Columns = Sequence[tuple[str, Type, list[Any]]]
 
@@ -77,9 +78,13 @@ def _tables(engine: Engine) -> Rows:
     )
 
 
-def status(query: RunningQuery) -> str:
+def status(query: Registered) -> str:
     """running, or why it stopped."""
     return "running" if query.failure is None else f"stopped: {query.failure.code} {query.failure.message}"
+
+
+def _clock(query: Registered) -> int | None:
+    return shown_instant(query.shown_clock) if query.shown_clock < FOREVER - 1 else None
 
 
 def _queries(engine: Engine) -> Rows:
@@ -88,11 +93,11 @@ def _queries(engine: Engine) -> Rows:
         [
             ("query", STRING, [q.name for q in queries]),
             ("status", STRING, [status(q) for q in queries]),
-            ("output", STRING, [q.sink.spec.kind.capitalize() for q in queries]),
+            ("output", STRING, [q.output.kind.capitalize() for q in queries]),
             ("strategy", STRING, [q.phys.strategy for q in queries]),
             ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
-            ("clock", TIMESTAMP, [shown_instant(q.clock) if q.clock < FOREVER - 1 else None for q in queries]),
-            ("result_rows", INT, [q.sink.seq for q in queries]),
+            ("clock", TIMESTAMP, [_clock(q) for q in queries]),
+            ("result_rows", INT, [q.seq for q in queries]),
             ("live_rows", INT, [q.answer_rows() for q in queries]),
             ("state_bytes", INT, [q.nbytes() for q in queries]),
             ("errors", INT, [q.errors.count for q in queries]),
@@ -112,6 +117,7 @@ def _settings(engine: Engine) -> Rows:
         "result_log_rows",
         "subscriber_bytes",
         "optimize",
+        *CHANGEABLE,
     )
     return as_rows([("setting", STRING, list(shown)), ("value", STRING, [str(getattr(s, n)).lower() for n in shown])])
 

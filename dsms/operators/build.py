@@ -11,6 +11,7 @@ import pyarrow as pa
 from dsms.errors import InternalError
 from dsms.operators.base import Operator
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.plan.boundaries import Deaths
 from dsms.plan.identity import order, width
 from dsms.plan.netting import may_cancel
 from dsms.plan.physical import Pattern, Phys, State
@@ -34,6 +35,8 @@ class Builder:
     errors: ErrorCounter = field(default_factory=ErrorCounter)
     eager_instants: bool = False
     step_rows: int = 1 << 22  # results of a join at one instant, at most
+    beat: lp.WindowSpec | None = None  # rows are looked at on its boundaries only
+    restore: bool = False  # what lives between two boundaries is reported, too
     mixed: bool = False  # inside a block whose windows are partly INTERNAL
 
     def operator(self, phys: Phys) -> Operator:
@@ -87,14 +90,13 @@ class Builder:
         spec, life = node.spec, None
         if self.mixed:
             life = "internal" if spec.internal else "external"
-        if spec.slide is not None:
-            raise InternalError("DS902", "a sliding window reached the continuous engine; please report this")
         made: Operator
+        deaths = Deaths(spec) if spec.calendar is not None else None
         match spec.kind:
             case "time" if spec.until:
-                made = window.HistoricalWindowOp(spec.length, spec.until, life)
+                made = window.HistoricalWindowOp(spec.length, spec.until, life, deaths)
             case "time":
-                made = window.TimeWindowOp(spec.length, life)
+                made = window.TimeWindowOp(spec.length, life, deaths)
             case "now":
                 made = window.TimeWindowOp(1, life)
             case "rows":
@@ -106,12 +108,16 @@ class Builder:
                 return window.LandmarkWindowOp(spec.since)
             case _:
                 return Through()
+        if self.beat is not None and life is None:
+            from dsms.operators.periodic import LazyOp
+
+            made = Piped(made, LazyOp(self.beat))
         if phys.strategy != "nt":
             return made
         return Piped(made, window.NegativeOp(node.schema, width(node)))
 
     def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Append | lp.Output) -> Operator:
-        from dsms.operators import basic, window
+        from dsms.operators import basic, periodic, window
         from dsms.operators.append import NettedAppendOp
 
         match node:
@@ -122,6 +128,9 @@ class Builder:
             case lp.Union():
                 return basic.MergeOp(width(node))
             case lp.Append():
+                beat = None if self.restore else inner_beat(node.child)
+                if beat is not None and not node.mixed:
+                    return periodic.PeriodicAppendOp(phys.children[0], beat)
                 if may_cancel(node.child) and not node.mixed:
                     return NettedAppendOp(phys.children[0], self.eager_instants)
                 append = basic.AppendOp(order(node.child), node.mixed)
@@ -208,6 +217,15 @@ def inside(builder: Builder, node: lp.Node) -> Builder:
     if isinstance(node, lp.Append) and node.mixed != builder.mixed:
         return replace(builder, mixed=node.mixed)
     return builder
+
+
+def inner_beat(node: lp.Node) -> lp.WindowSpec | None:
+    """The window whose SLIDE governs a block; None if the block is continuous."""
+    if isinstance(node, lp.Append):
+        return None
+    if isinstance(node, lp.Window) and node.spec.slide is not None:
+        return node.spec
+    return next((found for child in lp.children(node) if (found := inner_beat(child)) is not None), None)
 
 
 class Through:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numba import njit
 
 from dsms.api import Chunk
+from dsms.operators.answers import Answer
 from dsms.operators.basic import by_parts, sorted_by
 from dsms.plan.physical import Pattern, Phys, State
 from dsms.sql.types import FOREVER, Schema, arrow_schema
@@ -72,6 +73,7 @@ class Sink:
     columns: pa.Schema = field(init=False)
     row_bytes: int | None = field(init=False)  # of a result row; None: rows differ
     values: Intern = field(init=False)
+    trace: list[Answer] | None = None  # what has come in, if somebody wants to know
 
     def __post_init__(self) -> None:
         s = self.spec
@@ -112,10 +114,18 @@ class Sink:
         if not sorted_by(keys):
             order = np.lexsort(keys[::-1])
             events, slot = Events(events.at[order], events.sign[order], slot[order]), slot[order]
+        if self.trace is not None:
+            self._note(kept, events, slot)
         sign = events.sign if self.spec.kind == "rstream" else np.ones(len(events), np.int8)
         out = self._chunk(events.at, sign, kept.store.columns(slot))
         kept.settle()
         return out
+
+    def _note(self, kept: LiveInput, events: Events, slot: np.ndarray) -> None:
+        assert self.trace is not None
+        came = slot[events.sign > 0]
+        ids = () if self.spec.by_value else tuple(kept.store.ids[k].view[came] for k in self.spec.order)
+        self.trace.append(Answer(len(came), tuple(kept.store.columns(came)), ids))
 
     def _key(self, kept: LiveInput, k: int, slots: np.ndarray | slice) -> np.ndarray:
         vec = kept.store.extra[f"key{k}"] if self.spec.by_value else kept.store.ids[k]
@@ -174,6 +184,15 @@ class Sink:
         if not sorted_by(keys):
             slots = slots[np.lexsort(keys[::-1])]
         return pa.RecordBatch.from_arrays(list(store.columns(slots)), schema=self.columns)
+
+    def answer(self) -> Answer:
+        """The live answer in its fixed order (`dsms.operators.answers`).  Only where a view is kept here."""
+        assert self.kept is not None
+        store = self.kept.store
+        slots = np.flatnonzero(store.alive.view) if store.dead else np.arange(len(store))
+        some = slots if store.dead else slice(None)
+        ids = () if self.spec.by_value else tuple(store.ids[k].view[some] for k in self.spec.order)
+        return Answer(len(slots), tuple(store.columns(slots)), ids).in_order()
 
     def live(self) -> int:
         return self.kept.store.live if self.kept is not None else 0

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsms.operators.base import Stateless
+from dsms.plan.boundaries import Deaths
 from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch, concat
@@ -41,10 +42,11 @@ class TimeWindowOp(Stateless):
 
     length: int
     life: str | None = None
+    deaths: Deaths | None = None  # of a length that follows the calendar
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         rows = dated(inputs[0])
-        exp = later(rows.ts, self.length)
+        exp = later(rows.ts, self.length) if self.deaths is None else self.deaths.exp(rows.ts)
         life = None
         if self.life is not None:
             life = exp if self.life == "external" else np.full(len(rows), FOREVER, np.int64)
@@ -58,11 +60,12 @@ class HistoricalWindowOp:
     length: int
     until: int
     life: str | None = None
+    deaths: Deaths | None = None
     waiting: list[Batch] = field(default_factory=list)
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         rows = dated(inputs[0])
-        exp = later(rows.ts, self.length)
+        exp = later(rows.ts, self.length) if self.deaths is None else self.deaths.exp(rows.ts)
         life = None
         if self.life is not None:
             life = exp if self.life == "external" else np.full(len(rows), FOREVER, np.int64)

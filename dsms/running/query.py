@@ -9,19 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dsms.api import Cancel, Chunk, Column, Push, Subscription, shown_instant
+from dsms.api import Cancel
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.operators.base import Stateless
 from dsms.operators.basic import by_parts
 from dsms.operators.build import Through
-from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
-from dsms.plan.physical import Phys
 from dsms.running.pipeline import Path, Pipeline
-from dsms.running.results import ResultLog
+from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
-from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS, arrow_schema
 from dsms.state.batch import Batch
 
@@ -29,30 +26,18 @@ LARGE = 1 << 16  # rows of a piece after which state is looked at
 
 
 @dataclass(slots=True)
-class RunningQuery:
-    """One query.  `streams` are the keys of the streams it reads, per stream leaf of the plan.
+class RunningQuery(Registered):
+    """A continuous query.
 
     `early`: the plan keeps nothing and reads one stream, so rows of the newest instant may pass before it is complete.
     """
 
-    definition: QueryDef
-    phys: Phys
-    pipeline: Pipeline
-    sink: Sink
-    log: ResultLog
-    errors: ErrorCounter
-    streams: dict[int, str]
-    tables: tuple[str, ...]
-    state_limit: int
-    clock: int = ALWAYS
+    pipeline: Pipeline = field(kw_only=True)
+    sink: Sink = field(kw_only=True)
     begun: int = ALWAYS  # the instant to which the step under way, or the last one, goes
     flow: Iterator[Piece] | None = None  # what remains of the step under way
-    readers: list[Subscription] = field(default_factory=list)
     pieces: int = 0
-    failure: DsmsError | None = None
-    notes: tuple[str, ...] = ()
     early: bool = field(init=False)
-    reads: tuple[str, ...] = field(init=False)  # keys of its streams, each once
 
     def __post_init__(self) -> None:
         plain = all(
@@ -61,10 +46,6 @@ class RunningQuery:
         )
         self.reads = tuple(sorted(set(self.streams.values())))
         self.early = plain and len(self.streams) == 1 and not self.tables and self.sink.kept is None
-
-    @property
-    def name(self) -> str:
-        return self.definition.name
 
     def start(self) -> None:
         """Report what is there before every instant: the empty answer of a global aggregate, rows of tables."""
@@ -105,7 +86,7 @@ class RunningQuery:
                 self.flow = None
                 return
             rows, upto = piece
-            self._publish(self.sink.step(rows, upto))
+            self.publish(self.sink.step(rows, upto))
             self.clock = upto
             self.pieces += 1
             if self.pieces % 16 == 0 or len(rows) > LARGE:
@@ -127,54 +108,10 @@ class RunningQuery:
                 hint="narrow its windows, or register it WITH (max_state = bytes)",
             )
 
-    def _publish(self, chunk: Chunk) -> None:
-        if not len(chunk):
-            return
-        self.log.append(chunk)
-        for reader in self.readers:
-            reader.give(chunk)
-        self.readers = [r for r in self.readers if not r.closed]
-
     def fail(self, error: DsmsError) -> None:
-        """The query stops; its readers are told why, its last answers stay readable."""
-        error.__traceback__ = error.__context__ = None  # which hold on to all that the step was working on
-        self.failure, self.flow = error, None
-        for reader in self.readers:
-            reader.finish(error.code, f"query {self.name} stopped: {error.message}")
-        self.readers.clear()
-
-    def check(self) -> None:
-        """Raise what stopped the query; it is forgotten here, so that the error, and what it holds, can go."""
-        if self.failure is not None:
-            raise self._taken()
-
-    def _taken(self) -> DsmsError:
-        error, self.failure = self.failure, None
-        assert error is not None
-        return error
-
-    def close(self, message: str) -> None:
-        """The query is dropped, or the engine stops."""
-        for reader in self.readers:
-            reader.finish(None, message)
-        self.readers.clear()
-
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(Column(f.name, str(f.type)) for f in self.sink.spec.schema)
-
-    def subscribe(self, reader: Subscription, start: int | None) -> None:
-        """Begin with a snapshot (Rstream) and go on with what is new; or with result row number `start`."""
-        if start is not None:
-            for chunk in self.log.since(start):
-                reader.give(chunk)
-        else:
-            rows = self.answer() if self.sink.spec.kind == "rstream" else None
-            if rows is not None:
-                reader.give(Push(self.name, self.sink.seq, "snapshot", shown_instant(self.clock), rows))
-        if self.failure is not None:
-            reader.finish(self.failure.code, f"query {self.name} stopped: {self.failure.message}")
-        else:
-            self.readers.append(reader)
+        """The query stops, midway in its step."""
+        self.flow = None
+        Registered.fail(self, error)
 
     def answer(self) -> pa.RecordBatch | None:
         """The answer as of the query's clock; None for a query that only streams."""

@@ -62,6 +62,12 @@ class StreamSource:
         return int(self.queue[0].ts[0]) if self.queue else FOREVER
 
 
+class Source(Protocol):
+    """Takes the rows that a stream hands on."""
+
+    def push(self, rows: Batch) -> None: ...
+
+
 class ChangeLog(Protocol):
     """What a table offers to retroactive joins (`dsms.tables`)."""
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass, field, replace
 
 from dsms.api import Cancel
 from dsms.intake.clock import Clocks
@@ -17,6 +14,7 @@ from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
 from dsms.running.measure import StreamFigures, statistics
+from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.settings import Settings
@@ -24,6 +22,7 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
+from dsms.state.ring import Need, Ring
 from dsms.tables.versioned import VersionedTable
 
 ENDED = FOREVER - 1
@@ -62,8 +61,9 @@ class World:
     catalog: Catalog = field(default_factory=Catalog)
     inputs: dict[str, StreamInput] = field(default_factory=dict)
     tables: dict[str, VersionedTable] = field(default_factory=dict)
-    queries: dict[str, RunningQuery] = field(default_factory=dict)
-    retained: dict[str, deque[Batch]] = field(default_factory=dict)
+    queries: dict[str, RunningQuery | PeriodicQuery] = field(default_factory=dict)
+    rings: dict[str, Ring] = field(default_factory=dict)
+    first_rows: dict[str, int] = field(default_factory=dict)  # of each stream, once a row is complete
     clocks: Clocks = field(default_factory=Clocks)
     figures: dict[str, StreamFigures] = field(default_factory=dict)
 
@@ -74,19 +74,50 @@ class World:
         self.inputs[key] = StreamInput(definition)
         self.figures[key] = StreamFigures(definition)
         self.clocks.add(key, self.inputs[key])
+        if definition.retain is not None:
+            self.keep(key, "RETAIN", Need(definition.retain))
 
     def remove(self, key: str) -> None:
         """The stream is dropped; no query reads it."""
         del self.catalog.streams[key], self.inputs[key], self.figures[key]
-        self.retained.pop(key, None)
+        self.rings.pop(key, None)
+        self.first_rows.pop(key, None)
         self.clocks.remove(key)
 
     def statistics(self) -> Statistics:
         """Measured figures for the planner."""
         return statistics(self.figures.values(), {t.definition.name: float(len(t)) for t in self.tables.values()})
 
+    def keep(self, stream: str, who: str, need: Need) -> Ring:
+        """The stream's ring, which from now on holds what `who` needs."""
+        ring = self.rings.get(stream)
+        if ring is None:
+            ring = Ring(self.inputs[stream].definition.subwindow, self.handed_on(stream))
+            self.rings[stream] = ring
+        ring.keep(who, need)
+        return ring
+
+    def release(self, stream: str, who: str) -> None:
+        """`who` needs nothing of the stream any more."""
+        ring = self.rings.get(stream)
+        if ring is not None:
+            ring.release(who)
+            if not ring.needs:
+                del self.rings[stream]
+
+    def handed_on(self, stream: str) -> int:
+        """The instant up to which rows of the stream have gone to its readers; ALWAYS if there were none."""
+        return self.inputs[stream].completed if stream in self.first_rows else ALWAYS
+
     def prepare(self, definition: QueryDef, phys: Phys) -> RunningQuery:
         """A query over the declared streams and tables, not yet fed."""
+        options: dict[str, Option] = dict(definition.options)
+        log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)), self.settings.result_log_bytes)
+        return self.assembled(definition, phys, log)
+
+    def assembled(self, definition: QueryDef, phys: Phys, log: ResultLog, beat: lp.WindowSpec | None = None,
+                  restore: bool = False) -> RunningQuery:  # fmt: skip
+        """The operators and the sink of a plan.  `beat`, `restore`: see `dsms.operators.build.Builder`."""
         options: dict[str, Option] = dict(definition.options)
         mode = str(options.get("on_error", "null"))
         errors = ErrorCounter(mode="stop" if mode == "stop" else "null")
@@ -94,14 +125,15 @@ class World:
         since = self.clock_of(reads) if reads else FOREVER
         leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
         builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
-        builder.step_rows = self.settings.step_rows
+        builder.step_rows, builder.beat, builder.restore = self.settings.step_rows, beat, restore
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
-        log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)), self.settings.result_log_bytes)
         limit = int(options.get("max_state", self.settings.state_bytes))
         probed = [n.table.table.name.casefold() for n in nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
         spec = sink_spec(phys, self.settings.eager_instants)
-        return RunningQuery(definition, phys, pipeline, Sink(spec), log, errors, leaves.names,
-                            (*leaves.tables, *probed), limit)  # fmt: skip
+        if restore and spec.kind == "rstream":
+            spec = replace(spec, view=True)
+        return RunningQuery(definition, phys, log, errors, leaves.names, (*leaves.tables, *probed), limit,
+                            pipeline=pipeline, sink=Sink(spec))  # fmt: skip
 
     def table(self, node: lp.TableScan) -> VersionedTable:
         return self.tables[node.table.name.casefold()]
@@ -128,22 +160,18 @@ class World:
     def _deliver(self, stream: str, released: Released) -> None:
         for batch in released.complete:
             self.figures[stream].see(batch)
+        if stream not in self.first_rows and released.complete:
+            self.first_rows[stream] = int(released.complete[0].ts[0])
+        ring = self.rings.get(stream)
+        if ring is not None:
+            for batch in released.complete:
+                ring.add(batch)
+            ring.move(released.upto)
         for query in self.queries.values():
             if query.failure is None and stream in query.reads:
                 for source in query.sources_of(stream):
                     for batch in released.fresh if query.early else released.complete:
                         source.push(batch)
-        self._retain(stream, released)
-
-    def _retain(self, stream: str, released: Released) -> None:
-        keep = self.inputs[stream].definition.retain
-        if keep is None:
-            return
-        kept = self.retained.setdefault(stream, deque())
-        kept.extend(released.complete)
-        newest = self.inputs[stream].newest
-        while kept and kept[0].ts[-1] <= newest - keep:
-            kept.popleft()
 
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
@@ -153,9 +181,13 @@ class World:
                     cancel.check()
                 query.advance(self.due(query), cancel)
 
-    def due(self, query: RunningQuery) -> int:
+    def due(self, query: RunningQuery | PeriodicQuery) -> int:
         """The instant up to which a query may answer now."""
         clock = self.clock_of(query.reads)
+        if isinstance(query, PeriodicQuery) and query.due is None:
+            firsts = [self.first_rows[s] for s in query.reads if s in self.first_rows]
+            if firsts and min(firsts) <= clock:
+                query.begin(min(firsts))
         if query.early and clock < ENDED:
             return max(clock, *(self.inputs[n].settled for n in query.reads))
         return clock
@@ -184,13 +216,3 @@ def leaves_of(node: lp.Node) -> Iterator[lp.Node]:
             yield n
         elif isinstance(n, lp.JoinNRR):
             yield n.table
-
-
-def as_of(kept: Sequence[Batch], upto: int) -> list[Batch]:
-    """Rows of instants <= `upto`."""
-    out = []
-    for batch in kept:
-        stop = int(np.searchsorted(batch.ts, upto, side="right"))
-        if stop:
-            out.append(batch.slice(0, stop))
-    return out

@@ -237,7 +237,7 @@ class Core:
         feed.sub = self.engine.subscribe(feed.query, start, 1 << 62, on_ready=lambda: self._ready.add(feed))
         feed.snapshot = any(isinstance(item, Push) and item.kind == "snapshot" for item in feed.sub.waiting)
         if start is None:
-            feed.next_seq = self.engine.world.queries[Catalog.key(feed.sub.query)].sink.seq
+            feed.next_seq = self.engine.world.queries[Catalog.key(feed.sub.query)].seq
         feed.sub.limit_bytes = feed.sub.pending_bytes + self._subscriber_bytes // 2
         feed.query = feed.sub.query
         feed.types = tuple(c.type for c in feed.sub.columns)

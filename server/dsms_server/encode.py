@@ -16,7 +16,7 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 
-from dsms.api import Chunk, Done, Push, Result, Rows, shown_instant
+from dsms.api import Chunk, Done, Push, Result, Rows, kind_of, shown_instant
 from dsms.errors import UsageError
 from dsms_client import columns
 from dsms_client.protocol import HEADER, pack
@@ -51,7 +51,10 @@ def _run_length(item: Push | Chunk) -> int:
     """Rows per push frame, on average, if sent as Arrow."""
     if isinstance(item, Push):
         return 0 if item.data is None else item.data.num_rows
-    return len(item) // (1 + int(np.count_nonzero(item.sign[1:] != item.sign[:-1])))
+    changes = item.sign[1:] != item.sign[:-1]
+    if (item.sign == 0).any():
+        changes = changes | (item.at[1:] != item.at[:-1])
+    return len(item) // (1 + int(np.count_nonzero(changes)))
 
 
 def _head(push: Push, at: int | None, data: Any, skip: int = 0) -> dict[str, Any]:
@@ -100,9 +103,8 @@ def _chunk_frame(chunk: Chunk, first: int, query: str) -> bytes:
     signs, ats = sign.tolist(), at.tolist()
     out: list[bytes] = []
     for start, stop in runs:
-        kind = "insert" if signs[start] > 0 else "delete"
         head = {
-            "push": query, "seq": chunk.seq + first + start, "kind": kind,
+            "push": query, "seq": chunk.seq + first + start, "kind": kind_of(signs[start]),
             "at": shown_instant(ats[start]), "data": rows[start:stop],
         }  # fmt: skip
         body = msgpack.packb(head)

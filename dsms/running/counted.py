@@ -1,0 +1,81 @@
+"""ROWS n SLIDE m: time is the number of rows.
+
+Where all windows of a query count rows of its one stream, a row's arrival number stands for its instant: [ROWS n] is
+then [RANGE n], boundaries are every m, and everything that works for time works here.  What is told outside is the
+timestamp of the row that completed a boundary.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dsms.running.sources import StreamSource
+from dsms.sql import logical as lp
+from dsms.state.batch import Batch
+
+
+def is_counted(output: lp.Output) -> bool:
+    """Whether the SLIDE counts rows."""
+    return output.slide is not None and output.slide.kind in ("rows", "partitioned")
+
+
+def fits(node: lp.Node) -> bool:
+    """Whether arrival numbers can stand for instants everywhere: one stream, no tables, no windows in time."""
+    found = list(_nodes(node))
+    streams = {n.stream.name.casefold() for n in found if isinstance(n, lp.StreamScan)}
+    kinds = {n.spec.kind for n in found if isinstance(n, lp.Window)}
+    tables = any(isinstance(n, lp.TableScan | lp.JoinNRR) for n in found)
+    return len(streams) == 1 and not tables and kinds <= {"rows", "partitioned", "unbounded"}
+
+
+def _nodes(node: lp.Node) -> Iterator[lp.Node]:
+    yield node
+    for child in lp.children(node):
+        yield from _nodes(child)
+
+
+def over_numbers(node: lp.Node) -> lp.Node:
+    """The plan with arrival numbers for instants."""
+    node = lp.with_children(node, tuple(over_numbers(c) for c in lp.children(node)))
+    if isinstance(node, lp.Window) and node.spec.kind == "rows" and isinstance(node.child, lp.StreamScan):
+        return replace(node, spec=replace(node.spec, kind="time"))
+    return node
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Which row has which timestamp, as far as it may be asked again."""
+
+    first: int  # arrival number of the next row that is not known here
+    known: deque[tuple[int, np.ndarray]] = field(default_factory=deque)
+
+    def see(self, rows: Batch) -> None:
+        """Rows that the stream has handed on, in order."""
+        number = int(rows.ids[0][0])
+        if number + len(rows) > self.first:
+            self.known.append((number, rows.ts))
+            self.first = number + len(rows)
+
+    def ts(self, number: int) -> int:
+        """The timestamp of a row, asked for in ascending order."""
+        while self.known[0][0] + len(self.known[0][1]) <= number:
+            self.known.popleft()
+        start, ts = self.known[0]
+        return int(ts[number - start])
+
+
+@dataclass(slots=True)
+class CountedSource:
+    """Rows of the stream, stamped with their numbers."""
+
+    source: StreamSource
+    numbers: Numbers
+
+    def push(self, rows: Batch) -> None:
+        if len(rows):
+            self.numbers.see(rows)
+            self.source.push(Batch(rows.ids[0], rows.exp, rows.sign, rows.ids, rows.cols))

@@ -1,0 +1,198 @@
+"""A periodic query as it runs: at each boundary b it answers Q(b - 1), whole or as what has changed (§3.3.4).
+
+How an answer is got at is an `Evaluator`'s business (access paths of Golab 2006, §7.2.1); this file says when, and what
+of it is reported.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.api import Cancel, Chunk, Push
+from dsms.errors import DsmsError, InternalError
+from dsms.operators.answers import Answer, new_rows
+from dsms.operators.sort import sort_order
+from dsms.plan.boundaries import next_boundary
+from dsms.running.counted import Numbers
+from dsms.running.pipeline import Path
+from dsms.running.registered import Registered
+from dsms.running.sources import Source
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS, arrow_schema
+
+MANY = 10_000  # boundaries with nothing new from which a run of them is passed over
+
+
+class Evaluator(Protocol):
+    """How a periodic query gets at its answers."""
+
+    path: str  # WS, IS, SS, ISS
+    numbers: Numbers | None  # arrival numbers stand for instants
+    deltas: bool  # `evaluate` gives what has come since the last boundary, not the whole answer
+
+    def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
+        """The answer of a boundary, later than all before; rows in their fixed order.  Raises DsmsError."""
+        ...
+
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        """Where rows of a stream go."""
+        ...
+
+    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+        """Where rows of a stream leaf go."""
+        ...
+
+    def next_due(self) -> int:
+        """Before this instant nothing changes (not later than that)."""
+        ...
+
+    def seed(self, upto: int) -> None:
+        """Take in what was given as history, up to that instant; nothing is reported of it."""
+        ...
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        """Live counts per place in the plan."""
+        ...
+
+    def nbytes(self) -> int: ...
+
+
+@dataclass(slots=True)
+class PeriodicQuery(Registered):
+    """A query with SLIDE.  `evaluator` finds the answers; `first_row`: of all its streams, when it is known."""
+
+    evaluator: Evaluator = field(kw_only=True)
+    sort: lp.Sort | None = field(kw_only=True)
+    width: int = field(kw_only=True)  # id columns of its answers
+    registered: int = ALWAYS  # its clock when it was registered
+    partial_until: int = ALWAYS  # before this instant its answers miss rows that were gone when it was registered
+    numbers: Numbers | None = None  # SLIDE counts rows: boundaries are numbers of rows
+    due: int | None = None  # the boundary to be answered next
+    last: Answer | None = None
+    answered: int = ALWAYS  # the boundary of `last`
+    evaluations: int = 0
+    early: bool = False
+
+    def __post_init__(self) -> None:
+        self.reads = tuple(sorted(set(self.streams.values())))
+
+    @property
+    def beat(self) -> lp.WindowSpec:
+        """The SLIDE that governs it."""
+        assert self.output.slide is not None
+        return self.output.slide
+
+    @property
+    def begun(self) -> int:
+        """The instant up to which it has looked at tables."""
+        return self.clock
+
+    @property
+    def shown_clock(self) -> int:
+        return self.answered
+
+    def begin(self, first_row: int) -> None:
+        """Rows are there: the first boundary is the one after registration or the first row, whichever is later."""
+        if self.numbers is not None:
+            first_row = self.registered
+        if self.due is None:
+            self.due = next_boundary(self.beat, max(self.registered, first_row))
+
+    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+        """Answer all boundaries b with b - 1 <= `upto`."""
+        if self.numbers is not None:
+            upto = self.numbers.first - 1
+        while self.failure is None and self.due is not None and self.due - 1 <= upto:
+            boundary = self._passed_over(upto)
+            try:
+                self._answer(boundary, cancel)
+            except DsmsError as error:
+                if error.code == "DS610":
+                    raise
+                self.fail(error)
+                return
+            except Exception as bug:
+                self.fail(_bug(self.name, boundary, bug))
+                return
+            self.clock = boundary - 1
+            self.due = next_boundary(self.beat, boundary)
+            if cancel is not None:
+                cancel.check()
+
+    def _passed_over(self, upto: int) -> int:
+        """The boundary to answer: usually the next; after a long silence the last one that answers as before."""
+        assert self.due is not None
+        quiet = min(self.evaluator.next_due(), upto + 1)
+        if self.last is None or self.beat.slide is None or quiet - self.due < MANY * self.beat.slide:
+            return self.due
+        far = next_boundary(self.beat, quiet - 2 * self.beat.slide)
+        return max(self.due, far)
+
+    def _answer(self, boundary: int, cancel: Cancel | None) -> None:
+        shown = self.evaluator.evaluate(boundary, cancel)
+        self.evaluations += 1
+        if self.sort is not None:
+            shown = shown.take(sort_order(shown.cols, shown.n, self.sort, self.errors))
+        if not self.evaluator.deltas:
+            shown = self._changes(shown)
+        at = boundary if self.numbers is None else self.numbers.ts(boundary - 1)
+        self.answered = at
+        cols = shown.cols[: len(self.output.schema)]
+        if not shown.n:
+            self.tell(Push(self.name, self.seq, "progress", at))
+            return
+        data = pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.output.schema))
+        ats = np.full(shown.n, at, np.int64)
+        self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), ats, data))
+
+    def _changes(self, now: Answer) -> Answer:
+        """What of the answer is reported."""
+        before = self.last if self.last is not None else no_rows_like(now)
+        self.last = now
+        match self.output.kind:
+            case "istream":
+                return new_rows(now, before)
+            case "dstream":
+                return new_rows(before, now)
+        return now
+
+    def answer(self) -> pa.RecordBatch | None:
+        """The last answer; None before the first, and for a query that only streams."""
+        if self.last is None or self.output.kind != "rstream":
+            return None
+        cols = self.last.cols[: len(self.output.schema)]
+        return pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.output.schema))
+
+    def answer_rows(self) -> int:
+        """Rows of the last answer."""
+        return 0 if self.last is None else self.last.n
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        """Live counts per place in the plan."""
+        return self.evaluator.live()
+
+    def nbytes(self) -> int:
+        """Bytes of state and waiting rows, about."""
+        own = 0 if self.last is None else sum(c.nbytes for c in self.last.cols)
+        return self.evaluator.nbytes() + own
+
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        """Where rows of a stream go."""
+        return self.evaluator.sources_of(stream)
+
+
+def no_rows_like(answer: Answer) -> Answer:
+    """The empty answer of the same shape."""
+    return answer.take(np.empty(0, np.int64))
+
+
+def _bug(name: str, boundary: int, bug: Exception) -> InternalError:
+    where = traceback.extract_tb(bug.__traceback__)[-1]
+    message = f"query {name} met a bug of ours: {bug!r} in {where.name}, {where.lineno}, at boundary {boundary}"
+    return InternalError("DS900", message, hint="please report this with the query and its input")

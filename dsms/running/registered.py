@@ -1,0 +1,118 @@
+"""What all registered queries have in common: a result log, readers, a failure, a clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from dsms.api import Cancel, Chunk, Column, Push, Subscription, shown_instant
+from dsms.errors import DsmsError
+from dsms.operators.expressions import ErrorCounter
+from dsms.plan.physical import Phys
+from dsms.running.results import ResultLog
+from dsms.sql import logical as lp
+from dsms.sql.catalog import QueryDef
+from dsms.sql.types import ALWAYS
+
+
+@dataclass(slots=True)
+class Registered:
+    """One query.  `streams` are the keys of the streams it reads, per stream leaf of the plan; `reads` each once."""
+
+    definition: QueryDef
+    phys: Phys
+    log: ResultLog
+    errors: ErrorCounter
+    streams: dict[int, str]
+    tables: tuple[str, ...]
+    state_limit: int
+    clock: int = ALWAYS
+    readers: list[Subscription] = field(default_factory=list)
+    failure: DsmsError | None = None
+    notes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = field(init=False)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def output(self) -> lp.Output:
+        """The plan's root."""
+        assert isinstance(self.phys.node, lp.Output)
+        return self.phys.node
+
+    @property
+    def seq(self) -> int:
+        """The number of the next result row."""
+        return self.log.next_seq
+
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(f.name, str(f.type)) for f in self.output.schema)
+
+    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+        """Answer all instants <= `upto`.  An error stops the query and is kept."""
+        raise NotImplementedError
+
+    def answer(self) -> pa.RecordBatch | None:
+        """The answer as it stands; None for a query that only streams."""
+        raise NotImplementedError
+
+    def publish(self, chunk: Chunk) -> None:
+        """Result rows, numbered on from `seq`."""
+        if not len(chunk):
+            return
+        self.log.append(chunk)
+        self.tell(chunk)
+
+    def tell(self, item: Chunk | Push) -> None:
+        """Give every reader an item."""
+        if not self.readers:
+            return
+        for reader in self.readers:
+            reader.give(item)
+        self.readers = [r for r in self.readers if not r.closed]
+
+    def fail(self, error: DsmsError) -> None:
+        """The query stops; its readers are told why, its last answers stay readable."""
+        error.__traceback__ = error.__context__ = None  # which hold on to all that the step was working on
+        self.failure = error
+        for reader in self.readers:
+            reader.finish(error.code, f"query {self.name} stopped: {error.message}")
+        self.readers.clear()
+
+    def check(self) -> None:
+        """Raise what stopped the query; it is forgotten here, so that the error, and what it holds, can go."""
+        if self.failure is not None:
+            raise self._taken()
+
+    def _taken(self) -> DsmsError:
+        error, self.failure = self.failure, None
+        assert error is not None
+        return error
+
+    def close(self, message: str) -> None:
+        """The query is dropped, or the engine stops."""
+        for reader in self.readers:
+            reader.finish(None, message)
+        self.readers.clear()
+
+    def subscribe(self, reader: Subscription, start: int | None) -> None:
+        """Begin with a snapshot (Rstream) and go on with what is new; or with result row number `start`."""
+        if start is not None:
+            for chunk in self.log.since(start):
+                reader.give(chunk)
+        else:
+            rows = self.answer() if self.output.kind == "rstream" else None
+            if rows is not None:
+                reader.give(Push(self.name, self.seq, "snapshot", shown_instant(self.shown_clock), rows))
+        if self.failure is not None:
+            reader.finish(self.failure.code, f"query {self.name} stopped: {self.failure.message}")
+        else:
+            self.readers.append(reader)
+
+    @property
+    def shown_clock(self) -> int:
+        """The instant of `answer`."""
+        return self.clock

@@ -1,0 +1,200 @@
+"""The ring: the newest part of a stream as a row of immutable columnar sub-windows (Golab 2006, §2.3.4, Fig 2.4).
+
+Sub-window k holds the rows with timestamps in [k * span, (k + 1) * span).  Rows come in (ts, arrival) order; those of
+the newest sub-window gather in a buffer until a row or the clock gets past its end: then it is closed, and the oldest
+ones that nobody needs leave in the same stroke.  Sub-windows without rows are not stored.  Readers take slices of the
+arrays, so what they hold stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from dsms.sql.types import ALWAYS, FOREVER
+from dsms.state.batch import Batch, concat
+
+MOST = 4096  # sub-windows that a ring is cut into
+
+
+@dataclass(frozen=True, slots=True)
+class SubWindow:
+    """A closed sub-window: its number and its rows."""
+
+    number: int
+    rows: Batch
+
+    def nbytes(self) -> int:
+        return batch_bytes(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What somebody wants kept: the rows of the last `length` µs, and at least the last `rows` rows; all of it cut
+    every `span` µs."""
+
+    length: int = 0
+    rows: int = 0
+    span: int = 0
+
+
+@dataclass(slots=True)
+class Ring:
+    """span   µs of a sub-window (0: not settled yet: one hundredth of what is kept)
+    reach  every row with ts > reach that the stream has completed is here
+    """
+
+    declared: int | None = None  # SUBWINDOW
+    reach: int = ALWAYS
+    needs: dict[str, Need] = field(default_factory=dict)
+    span: int = 1
+    closed: deque[SubWindow] = field(default_factory=deque)
+    buffer: list[Batch] = field(default_factory=list)
+    newest: int = ALWAYS
+    updates: int = 0  # window updates so far
+    count: int = 0  # rows held
+
+    # -- who needs what -----------------------------------------------------------------------------------------------
+
+    def keep(self, who: str, need: Need) -> None:
+        """`who` needs that much from now on."""
+        self.needs[who] = need
+        self._settle_span()
+
+    def release(self, who: str) -> None:
+        """`who` needs nothing any more."""
+        if self.needs.pop(who, None) is not None and self.needs:
+            self._settle_span()
+
+    @property
+    def length(self) -> int:
+        """µs kept."""
+        return max((n.length for n in self.needs.values()), default=0)
+
+    @property
+    def size(self) -> int:
+        """Sub-windows that the kept length spans."""
+        return max(1, -(-self.length // self.span))
+
+    def _settle_span(self) -> None:
+        if self.declared is not None:
+            span = self.declared
+        else:
+            spans = [n.span for n in self.needs.values() if n.span]
+            span = int(np.gcd.reduce(spans)) if spans else max(1, self.length // 100)
+        span = max(span, -(-self.length // MOST), 1)
+        if span != self.span:
+            self.span = span
+            self._cut_again()
+
+    def _cut_again(self) -> None:
+        rows = [s.rows for s in self.closed] + self.buffer
+        self.closed.clear()
+        self.buffer = []
+        for batch in rows:
+            self._take(batch)
+
+    # -- rows and time ------------------------------------------------------------------------------------------------
+
+    def add(self, rows: Batch) -> None:
+        """The next rows of the stream."""
+        if len(rows):
+            self.count += len(rows)
+            self._take(rows)
+            self.newest = max(self.newest, int(rows.ts[-1]))
+            self._drop()
+
+    def move(self, clock: int) -> None:
+        """The stream is complete up to `clock`: sub-windows that ended are closed, old ones leave."""
+        if ALWAYS < clock < FOREVER - 1 and clock > self.newest:
+            self.newest = clock
+            if self.buffer and self._number(clock + 1) > self._number(int(self.buffer[0].ts[0])):
+                self._close()
+            self._drop()
+
+    def _number(self, ts: int) -> int:
+        return ts // self.span
+
+    def _take(self, rows: Batch) -> None:
+        if self.buffer and self._number(int(rows.ts[0])) > self._number(int(self.buffer[0].ts[0])):
+            self._close()
+        first, last = self._number(int(rows.ts[0])), self._number(int(rows.ts[-1]))
+        if first == last:
+            self.buffer.append(rows)
+            return
+        numbers = rows.ts // self.span
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
+        for start, stop in pairwise(cuts):
+            if self.buffer and self._number(int(self.buffer[0].ts[0])) != int(numbers[start]):
+                self._close()
+            self.buffer.append(rows.slice(start, stop))
+
+    def _close(self) -> None:
+        rows = concat(self.buffer)
+        self.closed.append(SubWindow(self._number(int(rows.ts[0])), rows))
+        self.buffer = []
+        self.updates += 1
+
+    def _drop(self) -> None:
+        rows = max((n.rows for n in self.needs.values()), default=0)
+        oldest = self._number(self.newest - self.length + 1) if self.length else self._number(self.newest) + 1
+        while self.closed and self.closed[0].number < oldest and self.count - len(self.closed[0].rows) >= rows:
+            gone = self.closed.popleft()
+            self.count -= len(gone.rows)
+            self.reach = max(self.reach, int(gone.rows.ts[-1]))
+
+    # -- what is there ------------------------------------------------------------------------------------------------
+
+    def subwindows(self, since: int = ALWAYS, upto: int = FOREVER) -> Iterator[SubWindow]:
+        """Those with rows in (since, upto], oldest first, whole; the open one last."""
+        for sub in self.closed:
+            if sub.rows.ts[-1] > since and sub.rows.ts[0] <= upto:
+                yield sub
+        if self.buffer and self.buffer[0].ts[0] <= upto and self.buffer[-1].ts[-1] > since:
+            rows = concat(self.buffer)
+            self.buffer = [rows]
+            yield SubWindow(self._number(int(rows.ts[0])), rows)
+
+    def rows(self, since: int, upto: int = FOREVER) -> list[Batch]:
+        """The rows with ts in (since, upto], oldest first."""
+        return [b for s in self.subwindows(since, upto) if len(b := between(s.rows, since, upto))]
+
+    def last(self, n: int, upto: int = FOREVER) -> list[Batch]:
+        """The last n rows by (ts, arrival) with ts <= upto, oldest first; fewer if there are fewer here."""
+        out: list[Batch] = []
+        for sub in reversed(list(self.subwindows(ALWAYS, upto))):
+            rows = between(sub.rows, ALWAYS, upto)
+            out.append(rows.slice(max(0, len(rows) - n), len(rows)))
+            n -= len(out[-1])
+            if not n:
+                break
+        return out[::-1]
+
+    def holds(self, since: int) -> bool:
+        """Whether every completed row with ts > `since` is here."""
+        return self.reach <= since
+
+    @property
+    def nbytes(self) -> int:
+        return sum(s.nbytes() for s in self.closed) + sum(batch_bytes(b) for b in self.buffer)
+
+
+def between(rows: Batch, since: int, upto: int) -> Batch:
+    """The rows with ts in (since, upto], without copying."""
+    start = int(np.searchsorted(rows.ts, since, side="right"))
+    stop = int(np.searchsorted(rows.ts, upto, side="right"))
+    return rows if start == 0 and stop == len(rows) else rows.slice(start, max(start, stop))
+
+
+def batch_bytes(rows: Batch) -> int:
+    """Bytes of a batch's arrays, about."""
+    return int(rows.ts.nbytes) * (1 + len(rows.ids)) + sum(c.nbytes for c in rows.cols)
+
+
+def joined(parts: Sequence[Batch], nothing: Batch) -> Batch:
+    """The parts as one batch; `nothing` if there are none."""
+    return concat(parts) if parts else nothing
