@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dsms.errors import QueryError
 from dsms.operators.group import GroupByOp
+from dsms.operators.pieces import go_on
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall, Col, Expr
 from dsms.sql.logical import GroupBy, Values
@@ -168,13 +169,13 @@ def rows_of(batch: Batch) -> list[tuple]:
 def run(op: GroupByOp, told: list[tuple[int, int, Logged]], cuts: list[int], until: int, mortal: bool) -> list[tuple]:
     out = []
     for rows, upto in steps(told, cuts, until):
-        batch = op.step([batch_of(rows, op.strict, mortal)], upto)
-        out += rows_of(batch)
-        types = [f.type.arrow for f in op.node.schema]
-        assert [c.type for c in batch.cols] == types, (batch.cols, types)
-        if op.failure is not None:
-            assert all(at < op.failure[1] for at in batch.ts.tolist())
-            raise op.failure[0]
+        for batch, reach in op.pieces([batch_of(rows, op.strict, mortal)], upto, go_on):
+            out += rows_of(batch)
+            types = [f.type.arrow for f in op.node.schema]
+            assert [c.type for c in batch.cols] == types, (batch.cols, types)
+            assert all(at <= reach for at in batch.ts.tolist())
+            if op.failure is not None:
+                assert reach == op.failure[1] - 1
     return out
 
 

@@ -16,9 +16,10 @@ import pytest
 from dsms.api import Cancel, Chunk, Rows, Subscription
 from dsms.engine import Engine
 from dsms.errors import UsageError
-from dsms.operators import join, nrr, semijoin
+from dsms.operators import group, join, nrr, pieces, semijoin
 from dsms.running import pipeline
 from dsms.settings import Settings
+from dsms.state import intern
 
 STREAMS = "".join(f"CREATE STREAM {s} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;" for s in "abc")
 TABLE = "".join(
@@ -173,6 +174,8 @@ QUERIES = (
     "SELECT a.k FROM a [RANGE 1 ms] EXCEPT ALL SELECT b.k FROM b [RANGE 300 us], c [RANGE 50 us]",
     "SELECT a.v FROM a [RANGE 1 ms] WHERE a.k IN (SELECT b.k FROM b [RANGE 10 us])",
     "SELECT a.v FROM a [RANGE 1 ms] WHERE a.k NOT IN (SELECT b.k FROM b [RANGE 10 us] WHERE b.k < 2)",
+    "SELECT DISTINCT a.k, b.v / 9 FROM a [RANGE 300 us], b [ROWS 20]",
+    "SELECT MAX(v) - MIN(v), SUM(v) FROM a [RANGE 200 us] GROUP BY v / 7",
     "SELECT a.v, b.v, n.w FROM a [RANGE 300 us], b [RANGE 100 us], n WHERE n.w <= a.k",
     "SELECT a.v, n.w FROM a LEFT JOIN n ON n.k < a.k",
     "SELECT a.v, n.w FROM a [ROWS 5] LEFT JOIN n ON n.k <= a.k",
@@ -188,6 +191,8 @@ def sizes(slice_: int, part: int, halves: int | None = None, many: int | None = 
         patch.setattr(pipeline, "SLICE", slice_)
         for module in (join, nrr, semijoin):
             patch.setattr(module, "PART", part)
+        patch.setattr(pieces, "STRETCH", part)
+        patch.setattr(group, "SLICE", part)
         patch.setattr(pipeline, "MANY", many or pipeline.MANY)
         if halves is not None:
             patch.setattr(join, "SPARE_CORE", True)
@@ -456,3 +461,31 @@ def test_a_query_cancelled_on_the_way_to_its_first_answer_is_not_there():
         engine.execute(sql)
     engine.execute("INSERT INTO r VALUES (90) AT '2020-01-01'")
     assert len(standing(engine, "q")) == 91 * 90 / 2
+
+
+def test_a_table_of_keys_that_grows_can_be_left(monkeypatch):
+    monkeypatch.setattr(intern, "REFILL", 1000)
+    looks: list[int] = []
+    keys = intern.Intern(1)
+    keys.codes([pa.array(np.arange(5000))], 5000)
+    codes = keys.codes([pa.array(np.arange(40_000))], 40_000, lambda: looks.append(keys.fresh))
+    assert codes.tolist() == list(range(40_000))
+    assert len(looks) > 90
+    assert max(np.diff(looks)) <= 1000
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT k, v, COUNT(*), MAX(v) FROM a [RANGE 1 h] GROUP BY k, v",
+    "SELECT DISTINCT v FROM a [RANGE 1 h]",
+    "SELECT v FROM a [RANGE 1 h] EXCEPT SELECT v + 1 FROM b [RANGE 1 h]",
+])  # fmt: skip
+def test_state_is_built_in_stretches(query, monkeypatch):
+    engine = filled(2000)
+    monkeypatch.setattr(pieces, "STRETCH", 100)
+    monkeypatch.setattr(group, "SLICE", 100)
+    whole = Tripped(1 << 62)
+    engine.execute(query, whole)
+    assert whole.looks > 20
+    for after in range(5, whole.looks, 7):
+        with pytest.raises(UsageError, match="DS610"):
+            engine.execute(query, Tripped(after))

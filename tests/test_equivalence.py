@@ -126,7 +126,7 @@ def test_one_time_queries_answer_as_of_the_clock(pair: tuple[Story, str]) -> Non
     try:
         (rows,) = engine.execute(sql)
     except QueryError as error:
-        assert error.code == "DS701", error  # one-time queries fail where persistent ones give NULL
+        assert error.code in ("DS701", "DS702", "DS703"), error  # one-time queries fail where persistent ones give NULL
         return
     assert isinstance(rows, Rows)
     assert Counter(map(canons, rows_of(rows.data))) == want, f"{sql}\n{text.render(story, declared)}"

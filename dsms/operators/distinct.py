@@ -21,6 +21,7 @@ from numba import njit
 
 from dsms.operators.base import Operator
 from dsms.operators.basic import by_parts
+from dsms.operators.pieces import InStretches, Look
 from dsms.plan.identity import order, width
 from dsms.plan.physical import State
 from dsms.sql import logical as lp
@@ -93,10 +94,10 @@ class Values:
         self.rows = RowStore(self.node.schema, 0)
         self.life = [Vec() for _ in range(width(self.node))]
 
-    def learn(self, batch: Batch) -> np.ndarray:
+    def learn(self, batch: Batch, look: Look) -> np.ndarray:
         """Codes of the rows; columns of new values are stored."""
         n = len(batch)
-        codes = self.codes.codes(batch.cols, n)
+        codes = self.codes.codes(batch.cols, n, look)
         for vec in (self.slot, *self.life):
             vec.extend_fill(self.codes.capacity - vec.n, -1)
         unknown = np.flatnonzero(self.slot.view[codes] < 0)
@@ -137,7 +138,7 @@ class Values:
 
 
 @dataclass(slots=True)
-class DeltaStarOp:
+class DeltaStarOp(InStretches):
     """δ*."""
 
     node: lp.Distinct
@@ -149,9 +150,9 @@ class DeltaStarOp:
     def __post_init__(self) -> None:
         self.values = Values(self.node)
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+    def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
         rows = by_parts(inputs[0], order(self.node))
-        codes = self.values.learn(rows)
+        codes = self.values.learn(rows, look)
         for vec in (self.out_exp, self.aux_exp):
             vec.extend_fill(self.values.codes.capacity - vec.n, ALWAYS)
         room = 2 * len(rows) + 2 * self.out_exp.n
@@ -220,7 +221,7 @@ def _count(at, sign, row, code, count, seen, o_at, o_sign, o_code, o_row):
 
 
 @dataclass(slots=True)
-class CountingDistinctOp:
+class CountingDistinctOp(InStretches):
     """Multiplicities."""
 
     node: lp.Distinct
@@ -237,10 +238,10 @@ class CountingDistinctOp:
         self.kept.store.extra["code"] = Vec()
         self.values = Values(self.node)
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+    def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
         rows = by_parts(inputs[0], order(self.node))
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
-        codes = self.values.learn(born)
+        codes = self.values.learn(born, look)
         self.count.extend_fill(self.values.codes.capacity - self.count.n, 0)
         first = len(self.kept.store)
         _, spoken = self.kept.arrive(rows)
@@ -334,7 +335,7 @@ def _store_input(at, sign, slot, code, exp, announce, head, tail, before, after,
 
 
 @dataclass(slots=True)
-class InputStoringOp:
+class InputStoringOp(InStretches):
     """The straightforward form: input and output stored; a dying output row is replaced by the youngest duplicate."""
 
     node: lp.Distinct
@@ -353,10 +354,10 @@ class InputStoringOp:
         self.kept.store.extra["code"] = Vec()
         self.values = Values(self.node)
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+    def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
         rows = by_parts(inputs[0], order(self.node))
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
-        codes = self.values.learn(born)
+        codes = self.values.learn(born, look)
         first, store = len(self.kept.store), self.kept.store
         _, spoken = self.kept.arrive(rows)
         store.extra["code"].extend(codes)

@@ -31,11 +31,12 @@ from dsms.operators.group_fifo import FifoFeed
 from dsms.operators.group_keys import GroupKeys
 from dsms.operators.group_rows import Reported
 from dsms.operators.group_touch import Touches
+from dsms.operators.pieces import InPieces, Look, Piece, stretches
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall, columns
 from dsms.sql.logical import GroupBy
 from dsms.sql.types import FOREVER
-from dsms.state.batch import Batch, concat, empty_batch
+from dsms.state.batch import Batch, empty_batch
 
 Evaluate = Callable[[Sequence[pa.Array], int], pa.Array]
 SLICE = 32_768  # rows worked on at a time, so that what the kernels pass on stays in the cache
@@ -49,7 +50,7 @@ def leaving(state: State, strict: bool) -> Leaving:
 
 
 @dataclass(slots=True)
-class GroupByOp:
+class GroupByOp(InPieces):
     """See the module.
 
     node           keys, aggregates, schemas;  child_width  id columns of the input edge;  order  their FROM order
@@ -116,21 +117,29 @@ class GroupByOp:
             self.columns.append(ArgColumn(evaluate, filter_, arg_coding(call, k), how != "valid"))
         return known[key]
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         (rows,) = inputs
         if not in_order_already(rows, self.order):
             rows = by_parts(rows, self.order)
-        out: list[Batch] = []
-        for part, until in slices(rows, upto):
-            if self.failure is None:
-                out.append(self._step(part, until))
-        self._purge()
-        full = [b for b in out if len(b)]
-        return concat(full) if full else empty_batch(self.node.schema, self.child_width)
+        for (part,), until in stretches((rows,), upto, SLICE):
+            look()
+            out = self._step(part, until, look)
+            if self.failure is not None:
+                yield from self._last(out)
+            yield out, until
+            self._purge()
 
-    def _step(self, rows: Batch, upto: int) -> Batch:
+    def _last(self, out: Batch) -> Iterator[Piece]:
+        """What was answered before the query must stop; then why."""
+        assert self.failure is not None
+        error, at = self.failure
+        if len(out):
+            yield out, at - 1
+        raise error
+
+    def _step(self, rows: Batch, upto: int, look: Look) -> Batch:
         cols, n, life = self._inserted(rows)
-        codes = self.groups.codes([k(cols, n) for k in self.keys], n)
+        codes = self.groups.codes([k(cols, n) for k in self.keys], n, look)
         lifted = [c.lift(cols, n) for c in self.columns[: len(self.columns) - (self.soonest is not None)]]
         if rows.life is not None and self.soonest is None:
             self._watch_lives()
@@ -143,7 +152,7 @@ class GroupByOp:
         if not touches.feed.touches:
             self._settle()
             return empty_batch(self.node.schema, self.child_width)
-        answers = self._answers(touches)
+        answers = self._answers(touches, look)
         out = self.reported.report(touches, answers, self._lives(touches), self.groups, self.order)
         self._settle()
         return self._up_to_overflow(out, touches)
@@ -182,10 +191,11 @@ class GroupByOp:
         cols = [c.take(where) if i in self.read else c for i, c in enumerate(rows.cols)]
         return cols, len(index), None if rows.life is None else rows.life[index]
 
-    def _answers(self, touches: Touches) -> list[Answers]:
+    def _answers(self, touches: Touches, look: Look) -> list[Answers]:
         answers = self.reported.before(touches)
         t = touches.feed.touches
         for aggregate_, used, a in zip(self.aggregates, self.uses, answers, strict=True):
+            look()
             aggregate_.run(touches.feed, tuple(touches.args[k] for k in used), a.first(t))
         return answers
 
@@ -239,16 +249,3 @@ def _climbs(ts, ids):
 def in_order_already(rows: Batch, order: Sequence[int]) -> bool:
     """Quick and surely right when true: rows of one instant ascend by their first arrival number alone."""
     return rows.sign is None and bool(order) and bool(_climbs(rows.ts, rows.ids[order[0]]))
-
-
-def slices(rows: Batch, upto: int) -> Iterator[tuple[Batch, int]]:
-    """The batch in parts of about SLICE rows, cut between instants, each with the instant it reaches to."""
-    start = 0
-    while len(rows) - start > SLICE:
-        stop = int(np.searchsorted(rows.ts, rows.ts[start + SLICE - 1], side="right"))
-        if stop < len(rows):
-            yield rows.slice(start, stop), int(rows.ts[stop - 1])
-        else:
-            break
-        start = stop
-    yield rows.slice(start, len(rows)), upto

@@ -133,7 +133,7 @@ class LiveFeed:
         events = self.rows.depart(batch, spoken, upto)
         self.groups.grow(capacity)
         self.ends = [grown(e, capacity, NIL) for e in self.ends]
-        self.links = [grown(k, self.code.n, NIL) for k in self.links]
+        self.links = [grown(k, self.code.n, None) for k in self.links]
         code, live, oldest = self.scratch.ints(len(events), 3)
         self.groups.alive += _follow(events.sign, events.slot, self.code.view, self.groups.count, *self.ends,
                                      *self.links, code, live, oldest)  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from dsms.operators.pieces import Look, go_on
 from dsms.sql.types import Kind, Type
 from dsms.state.columns import Column, arrow_values, column_store, numpy_valid, numpy_values
 from dsms.state.intern import Intern
@@ -91,23 +92,23 @@ class GroupKeys:
         """Codes are below this."""
         return 1 if self.intern is None else self.intern.capacity
 
-    def codes(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
-        """Codes of n rows; new keys are learnt."""
+    def codes(self, cols: Sequence[pa.Array], n: int, look: Look = go_on) -> np.ndarray:
+        """Codes of n rows; new keys are learnt.  `look` as in `Intern.codes`."""
         if self.intern is None:
             return np.zeros(n, np.int64)
         if self.dense is None or cols[0].null_count:
-            return self._intern(cols, n)
+            return self._intern(cols, n, look)
         values = numpy_values(cols[0])
         codes = self.dense.codes(values)
         if codes is None:
-            codes = self._intern(cols, n)
+            codes = self._intern(cols, n, look)
             self.dense.learn(values, codes, self.intern.size)
         return codes
 
-    def _intern(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
+    def _intern(self, cols: Sequence[pa.Array], n: int, look: Look) -> np.ndarray:
         assert self.intern is not None
         before = self.intern.size
-        codes = self.intern.codes(cols, n)
+        codes = self.intern.codes(cols, n, look)
         if self.intern.size > before:
             self._learn(cols, codes)
         return codes

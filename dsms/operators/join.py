@@ -68,18 +68,18 @@ class Side:
         """The first slot that may be alive (FIFO sides only)."""
         return self.rows.expiry.head if isinstance(self.rows.expiry, Fifo) else 0
 
-    def arrive(self, batch: Batch) -> tuple[int, np.ndarray]:
+    def arrive(self, batch: Batch, look: Look) -> tuple[int, np.ndarray]:
         """Store a batch's insertions with their keys: (first new slot, slot that each row speaks of)."""
         first = len(self.rows.store)
         slots, spoken = self.rows.arrive(batch)
         born = batch if batch.sign is None else batch.take(np.flatnonzero(batch.sign > 0))
         extra, n = self.rows.store.extra, len(slots)
-        words, ok = self._words(born.cols, n)
+        words, ok = self._words(born.cols, n, look)
         extra["node"].extend(words)
         extra["ok"].extend(ok)
         return first, spoken
 
-    def _words(self, cols: Sequence[pa.Array], n: int) -> tuple[np.ndarray, np.ndarray]:
+    def _words(self, cols: Sequence[pa.Array], n: int, look: Look) -> tuple[np.ndarray, np.ndarray]:
         if not self.keys:
             return np.zeros(n, np.int64), np.ones(n, np.bool_)
         values = [k(cols, n) for k in self.keys]
@@ -89,7 +89,7 @@ class Side:
             if valid is not None:
                 ok &= valid
         if self.intern is not None:
-            return self.intern.codes(values, n), ok
+            return self.intern.codes(values, n, look), ok
         words = word(values[0])
         assert words is not None
         return words, ok
@@ -137,8 +137,8 @@ class JoinOp(InPieces):
 
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         a, b = inputs
-        first_a, slot_a = self.left.arrive(a)
-        first_b, slot_b = self.right.arrive(b)
+        first_a, slot_a = self.left.arrive(a, look)
+        first_b, slot_b = self.right.arrive(b, look)
         self._make_room(first_a, first_b)
         if self.left.fifo and self.right.fifo and not (self.left.strict or self.right.strict):
             parts = self._arrivals(first_a, first_b, upto, look)

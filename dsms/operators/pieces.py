@@ -37,6 +37,38 @@ class InPieces:
         return concat([rows for rows, _ in self.pieces(inputs, upto, go_on)])
 
 
+STRETCH = 1 << 17  # rows taken in at a time, about
+
+
+class InStretches(InPieces):
+    """An operator that takes its rows in by stretches, cut between instants: `stretch` is its step over one of them."""
+
+    def pieces(self: Stretching, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        for given, until in stretches(inputs, upto, STRETCH):
+            look()
+            yield self.stretch(given, until, look), until
+
+
+class Stretching(Protocol):
+    """What `InStretches` asks for."""
+
+    def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
+        """`Operator.step`; `look` may be called on the way, and may raise to end it for good."""
+        ...
+
+
+def stretches(inputs: Sequence[Batch], upto: int, rows: int) -> Iterator[tuple[Sequence[Batch], int]]:
+    """The batches in stretches of about `rows` rows, cut at common instants, each with the instant it reaches to."""
+    while any(len(b) > rows for b in inputs):
+        cut = min(int(b.ts[rows - 1]) for b in inputs if len(b) > rows)
+        now, inputs = parted(inputs, cut)
+        if not any(len(b) for b in inputs):
+            yield now, upto
+            return
+        yield now, cut
+    yield inputs, upto
+
+
 def go_on() -> None:
     """A `look` that lets all work go on."""
 

@@ -162,8 +162,8 @@ class KeyedSemiJoinOp(InPieces):
             self.null_code = int(self.codes.codes([null], 1)[0])
 
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
-        left = self._events(self.left, 0, by_parts(inputs[0], order(self.node.left)), upto)
-        right = self._events(self.right, 1, inputs[1], upto)
+        left = self._events(self.left, 0, by_parts(inputs[0], order(self.node.left)), upto, look)
+        right = self._events(self.right, 1, inputs[1], upto, look)
         events, side = both(left, right)
         code = np.empty(len(events), np.int64)
         for k, kept in enumerate((self.left, self.right)):
@@ -171,22 +171,22 @@ class KeyedSemiJoinOp(InPieces):
         yield from self._run(events, side, code, upto, look)
         self._settle()
 
-    def _events(self, kept: LiveInput, k: int, rows: Batch, upto: int) -> Events:
+    def _events(self, kept: LiveInput, k: int, rows: Batch, upto: int, look: Look) -> Events:
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
         _, spoken = kept.arrive(rows)
-        kept.store.extra["code"].extend(self._codes(k, born))
+        kept.store.extra["code"].extend(self._codes(k, born, look))
         if k == 0:
             kept.store.extra["inside"].extend_fill(len(born), 0)
         return kept.depart(rows, spoken, upto)
 
-    def _codes(self, k: int, rows: Batch) -> np.ndarray:
+    def _codes(self, k: int, rows: Batch, look: Look) -> np.ndarray:
         """Key codes.  Outside NOT IN a NULL key matches nothing: left and right NULLs get codes of their own (-1 - k
         would do, but codes index arrays), so each side's NULL rows are filed under a key the other never has."""
         n = len(rows)
         if not self.keys[k]:
             return self.codes.codes([pa.array(np.zeros(n, np.int64))], n)
         cols = [key(rows.cols, n) for key in self.keys[k]]
-        codes = self.codes.codes(cols, n)
+        codes = self.codes.codes(cols, n, look)
         if self.node.null_aware:
             return codes
         for col in cols:

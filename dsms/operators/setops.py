@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from dsms.operators.basic import by_parts
+from dsms.operators.pieces import InStretches, Look
 from dsms.plan.identity import order, width
 from dsms.plan.physical import State
 from dsms.sql import logical as lp
@@ -103,7 +104,7 @@ def _queue(at, code, source, by, first, last, link, fresh, o_slot, o_at, o_sign,
 
 
 @dataclass(slots=True)
-class SetOpOp:
+class SetOpOp(InStretches):
     """One operator for the four; inputs of any pattern."""
 
     node: lp.SetOp
@@ -136,20 +137,20 @@ class SetOpOp:
             return EXCEPT_ALL if self.node.op == "except" else INTERSECT_ALL
         return EXCEPT if self.node.op == "except" else INTERSECT
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+    def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
         orders = (self.order, order(self.node.right))
-        events = [self._events(k, by_parts(inputs[k], orders[k]), upto) for k in (0, 1)]
+        events = [self._events(k, by_parts(inputs[k], orders[k]), upto, look) for k in (0, 1)]
         for vec, empty in zip(self.counts, (0, 0, 0, -1, -1), strict=True):
             vec.extend_fill(self.codes.capacity - vec.n, empty)
         out = self._output(*self._changes(*both(*events)))
         self._settle()
         return out
 
-    def _events(self, k: int, rows: Batch, upto: int) -> Events:
+    def _events(self, k: int, rows: Batch, upto: int, look: Look) -> Events:
         side = self.sides[k]
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
         _, spoken = side.arrive(rows)
-        side.store.extra["code"].extend(self.codes.codes(born.cols, len(born)))
+        side.store.extra["code"].extend(self.codes.codes(born.cols, len(born), look))
         return side.depart(rows, spoken, upto)
 
     def _changes(self, events: Events, side: np.ndarray) -> tuple[np.ndarray, ...]:

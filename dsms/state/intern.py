@@ -6,7 +6,7 @@ number of keys alive at once (Golab, Garg, Özsu 2004, §4: purging).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,8 @@ from dsms.state.columns import numpy_valid, numpy_values
 
 FREE = -1
 SLICE = 4096  # rows looked up before the table may grow
+REFILL = 1 << 18  # keys put into a new table at a time
+Look = Callable[[], None]
 _NAN_BITS = np.float64("nan").view(np.int64)
 
 
@@ -81,6 +83,10 @@ def _intern(table, known, keys, spare, spares, fresh, out):
 def _refill(table, known, codes):
     for code in codes:
         table[_find(table, known, known, code)] = code
+
+
+def _go_on() -> None:
+    return
 
 
 @dataclass(slots=True)
@@ -168,17 +174,22 @@ class Intern:
                 keys[:, -1] |= np.where(valid, 0, 1 << k)
         return keys
 
-    def codes(self, cols: Sequence[pa.Array], n: int) -> np.ndarray:
-        """Codes of n rows, int64[n]; unknown keys become known."""
+    def codes(self, cols: Sequence[pa.Array], n: int, look: Look = _go_on) -> np.ndarray:
+        """Codes of n rows, int64[n]; unknown keys become known.
+
+        `look` is called between stretches of work where there are many keys.  It may raise, but not if anybody goes on
+        with these codes."""
         keys = self._keys(cols, n, add=True)
         out = np.empty(n, np.int64)
         start = 0
         while start < n:  # in slices, so that room is made for the keys that come and not for the rows
-            stop = min(n, start + max(SLICE, self.fresh))
-            self._make_room(stop - start)
+            stop = min(n, start + min(max(SLICE, self.fresh), REFILL))
+            self._make_room(stop - start, look)
             kept = (self.table, self.known, keys[start:stop], self.spare)
             self.spares, self.fresh = _intern(*kept, self.spares, self.fresh, out[start:stop])
             start = stop
+            if start < n:
+                look()
         return out
 
     def reserve(self) -> int:
@@ -196,23 +207,27 @@ class Intern:
         _lookup(self.table, self.known, keys, out)
         return out
 
-    def _make_room(self, n: int) -> None:
+    def _make_room(self, n: int, look: Look = _go_on) -> None:
         need = self.fresh + n
         if need > len(self.known):
             grown = np.empty((max(need, 2 * len(self.known)), self.columns + 1), np.int64)
             grown[: self.fresh] = self.known[: self.fresh]
             self.known = grown
+            look()
         if 2 * need > len(self.table):
             spare = self.spare[: self.spares]
             used = np.setdiff1d(np.arange(self.fresh, dtype=np.int64), spare, assume_unique=True)
-            self._rebuild(used, room=n)
+            self._rebuild(used, n, look)
 
-    def _rebuild(self, used: np.ndarray, room: int) -> None:
+    def _rebuild(self, used: np.ndarray, room: int, look: Look) -> None:
         size = 1024
         while size < 3 * (len(used) + room):
             size *= 2
         self.table = np.full(size, FREE, np.int64)
-        _refill(self.table, self.known, used)
+        for start in range(0, len(used), REFILL):
+            _refill(self.table, self.known, used[start : start + REFILL])
+            if len(used) > REFILL:
+                look()
 
     def wants_purge(self, alive: int) -> bool:
         """Worth purging, when `alive` keys are still used."""
@@ -223,7 +238,7 @@ class Intern:
         used = np.flatnonzero(live[: self.fresh])
         dead = np.flatnonzero(~live[: self.fresh])
         self.spare, self.spares = dead[::-1].copy(), len(dead)
-        self._rebuild(used, room=0)
+        self._rebuild(used, 0, _go_on)
         for k, words in self.words.items():
             words.purge(self.known[used, k])
 
