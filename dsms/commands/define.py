@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from dsms.api import Cancel, Done
 from dsms.commands.explain import plan_query
-from dsms.commands.periodic import announce, periodic_query
+from dsms.commands.periodic import announce, forget, periodic_query
 from dsms.errors import QueryError, UsageError
 from dsms.operators.pieces import go_on
 from dsms.plan.planner import notes
+from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table
@@ -100,6 +101,8 @@ def _start_periodic(engine: Engine, definition: QueryDef, bound: lp.Output) -> t
     world.queries[key] = query
     world.clocks.reads(key, query.reads)
     query.advance(world.due(query))
+    for group in list(world.shared.of(query.reads[0])) if query.evaluator.together else ():
+        group.advance(world.clock_of(query.reads))
     return announce(query)
 
 
@@ -113,7 +116,10 @@ def drop(engine: Engine, statement: ast.Drop) -> Done:
             return Done(f"there is no {kind} {name}")
         raise _unknown(engine, statement, found, kind)
     if kind == "query":
-        world.queries.pop(key).close(f"query {found.name} was dropped")
+        gone = world.queries.pop(key)
+        gone.close(f"query {found.name} was dropped")
+        if isinstance(gone, PeriodicQuery):
+            forget(engine, gone)
         del world.catalog.queries[key]
         world.clocks.forget(key)
     else:

@@ -1,50 +1,131 @@
-"""Registering a query with SLIDE."""
+"""Registering a query with SLIDE: which access path it takes, and what it can have of the past."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dsms.commands.explain import plan_query
+from dsms.errors import QueryError
+from dsms.operators.expressions import ErrorCounter
 from dsms.plan.identity import by_value, width
+from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.running.counted import Numbers, fits, is_counted, over_numbers
 from dsms.running.history import pasts, rows_of, whole_from
 from dsms.running.incremental import Collected, Incremental, inner_output, lazily, monotonic
-from dsms.running.periodic import PeriodicQuery
+from dsms.running.periodic import Evaluator, PeriodicQuery
 from dsms.running.results import ResultLog
+from dsms.running.sharing.member import Member
+from dsms.running.sharing.request import Request, request
 from dsms.sql import logical as lp
-from dsms.sql.catalog import QueryDef
+from dsms.sql.catalog import Option, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
 
 
-def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:
-    """The query, planned and assembled, with what the rings still hold of its past; not yet among the others."""
-    world, options = engine.world, dict(definition.options)
-    phys = plan_query(engine, bound, definition.options)
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """phys   what EXPLAIN shows;  core, inner: the continuous query whose answers are reported, and its plan
+    wanted    what it asks of synopses, if they can answer it;  path: IS, WS, SS or ISS
+    """
+
+    phys: Phys
+    core: lp.Output
+    inner: Phys
+    counted: bool
+    wanted: Request | None
+    path: str
+
+
+def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) -> Plan:
+    """How a bound query with SLIDE is evaluated."""
+    phys = plan_query(engine, bound, options.items())
     output = phys.node
-    assert isinstance(output, lp.Output)
-    counted = is_counted(bound)
+    assert isinstance(output, lp.Output) and bound.slide is not None
     core = inner_output(lp.Output(bound.child, output.kind, True, bound.restore, bound.slide, bound.schema),
                         monotonic(phys))  # fmt: skip
-    if counted and fits(core):
+    counted = is_counted(bound)
+    if counted:
+        if not fits(core):
+            raise QueryError("DS396", "a SLIDE in rows needs windows that all count the rows of one stream", hint=None)
         over = over_numbers(core)
         assert isinstance(over, lp.Output)
         core = over
-    inner_phys = plan_query(engine, core, definition.options)
-    beat = bound.slide if lazily(inner_phys, output) else None
-    inner = world.assembled(definition, inner_phys, Collected(0), beat, bound.restore)
-    evaluator = Incremental(inner, bound.restore)
-    settings = world.settings
+    inner = plan_query(engine, core, options.items())
+    wanted = None
+    if not bound.restore and options.get("on_error") != "stop" and bound.slide.zone is None:
+        root = inner.node
+        assert isinstance(root, lp.Output)
+        wanted = request(root.child, bound.slide) if bound.slide.slide_calendar is None else None
+    asked = str(options.get("path", "auto"))
+    import importlib.util
+
+    if importlib.util.find_spec("dsms.synopses.choose") is None:
+        wanted = None
+    path = "IS" if wanted is None or asked in ("is", "ws") else "SS"
+    return Plan(phys, core, inner, counted, wanted, path)
+
+
+def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:
+    """The query, planned and assembled, with what the rings still hold of its past; not yet among the others."""
+    plan = periodic_plan(engine, bound, dict(definition.options))
+    return _shared(engine, definition, bound, plan) if plan.path == "SS" else _alone(engine, definition, bound, plan)
+
+
+def _query(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, evaluator: Evaluator,
+           errors: ErrorCounter, streams: dict[int, str], tables: tuple[str, ...]) -> PeriodicQuery:  # fmt: skip
+    settings, options = engine.world.settings, dict(definition.options)
     log = ResultLog(int(options.get("result_log", settings.result_log_rows)), settings.result_log_bytes)
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
-    ids = 0 if by_value(bound.child) else width(core.child)
-    query = PeriodicQuery(definition, phys, log, inner.errors, inner.streams, inner.tables, inner.state_limit,
+    ids = 0 if by_value(bound.child) else width(plan.core.child)
+    limit = int(options.get("max_state", settings.state_bytes))
+    query = PeriodicQuery(definition, plan.phys, log, errors, streams, tables, limit,
                           evaluator=evaluator, sort=sort, width=ids)  # fmt: skip
-    query.notes = notes(phys)
-    _recall(engine, query, core, counted)
+    query.notes = notes(plan.phys)
+    return query
+
+
+# ---------------------------------------------------------------- from shared synopses
+
+
+def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
+    world, errors = engine.world, ErrorCounter()
+    wanted = plan.wanted
+    assert wanted is not None
+    stream, entry = wanted.stream, world.inputs[wanted.stream]
+    member = world.shared.join(wanted, errors, plan.counted, entry.definition.subwindow)
+    query = _query(engine, definition, bound, plan, member, errors, {0: stream}, ())
+    first = entry.next_arrival - entry.waiting
+    query.registered = first if plan.counted else world.clock_of((stream,))
+    query.clock = query.registered
+    query.partial_until = world.shared.settle(member, query, world.rings.get(stream), world.handed_on(stream), first)
+    query.numbers = member.numbers
+    if stream in world.first_rows:
+        query.begin(world.first_rows[stream])
+    return query
+
+
+def forget(engine: Engine, query: PeriodicQuery) -> None:
+    """The query is dropped: what it alone used goes with it."""
+    if isinstance(query.evaluator, Member):
+        engine.world.shared.leave(query.evaluator)
+
+
+# ---------------------------------------------------------------- by itself
+
+
+def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
+    world = engine.world
+    output = plan.phys.node
+    assert isinstance(output, lp.Output)
+    beat = bound.slide if lazily(plan.inner, output) else None
+    inner = world.assembled(definition, plan.inner, Collected(0), beat, bound.restore)
+    evaluator = Incremental(inner, bound.restore)
+    query = _query(engine, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables)
+    _recall(engine, query, plan.core, plan.counted)
     return query
 
 
@@ -54,13 +135,13 @@ def _recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool
     clock = world.clock_of(query.reads) if query.reads else ALWAYS
     past = list(pasts(core.child))
     fronts = {s: world.handed_on(s) for s in query.reads}
+    query.registered = clock
     if counted:
         (stream,) = query.reads
         entry = world.inputs[stream]
-        query.numbers = query.evaluator.numbers = Numbers(entry.next_arrival - entry.waiting)
+        query.numbers = Numbers(entry.next_arrival - entry.waiting)
+        query.evaluator.numbers = query.numbers
         query.registered = query.numbers.first
-    else:
-        query.registered = clock
     for p in past:
         rows = rows_of(p, world.rings.get(p.stream), clock)
         for source in query.evaluator.leaf_sources(p.leaf):
@@ -73,7 +154,7 @@ def _recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool
 
 def announce(query: PeriodicQuery) -> tuple[str, ...]:
     """What a user should know of a query just registered."""
-    if query.partial_until <= ALWAYS:
+    if query.partial_until <= ALWAYS or query.numbers is not None:
         return query.notes
     from dsms.intake.values import instant_text
 

@@ -17,17 +17,23 @@ from dsms.state.columns import numpy_values
 Key = tuple[pa.Array, bool, bool]  # values, descending, NULLs first
 
 
-def sort_order(cols: Sequence[pa.Array], n: int, sort: lp.Sort, errors: ErrorCounter, look: Look = go_on) -> np.ndarray:
+def sort_order(cols: Sequence[pa.Array], n: int, sort: lp.Sort, errors: ErrorCounter, look: Look = go_on,
+               spans: np.ndarray | None = None) -> np.ndarray:  # fmt: skip
     """int64: the rows of the sorted answer, LIMIT and OFFSET applied; ties by the other columns, left to right.
 
-    `look` is called between two passes over the rows; it may raise."""
+    `look` is called between two passes over the rows; it may raise.  `spans`: int64[n], ascending; rows of each span
+    are an answer by themselves."""
     keys: list[Key] = []
     for expr, descending, nulls_first in sort.keys:
         keys.append((compile_expr(expr)(cols, n, errors), descending, nulls_first))
     named = {expr.index for expr, _, _ in sort.keys if isinstance(expr, Col)}
     keys += [(c, False, False) for i, c in enumerate(cols) if i not in named]
-    order = ordered(keys, n, look)
-    return order[sort.offset : None if sort.limit is None else sort.offset + sort.limit]
+    stop = None if sort.limit is None else sort.offset + sort.limit
+    if spans is None:
+        return ordered(keys, n, look)[sort.offset : stop]
+    order = ordered([(pa.array(spans), False, False), *keys], n, look)
+    place = np.arange(n) - np.searchsorted(spans, spans)  # of the row at that place, within its span
+    return order[(place >= sort.offset) & (place < (n if stop is None else stop))]
 
 
 def by_columns(cols: Sequence[pa.Array], n: int, look: Look = go_on) -> np.ndarray:

@@ -7,7 +7,7 @@ timestamp of the row that completed a boundary.
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -51,21 +51,27 @@ class Numbers:
     """Which row has which timestamp, as far as it may be asked again."""
 
     first: int  # arrival number of the next row that is not known here
-    known: deque[tuple[int, np.ndarray]] = field(default_factory=deque)
+    starts: list[int] = field(default_factory=list)
+    known: list[np.ndarray] = field(default_factory=list)
 
     def see(self, rows: Batch) -> None:
         """Rows that the stream has handed on, in order."""
         number = int(rows.ids[0][0])
         if number + len(rows) > self.first:
-            self.known.append((number, rows.ts))
+            self.starts.append(number)
+            self.known.append(rows.ts)
             self.first = number + len(rows)
 
     def ts(self, number: int) -> int:
-        """The timestamp of a row, asked for in ascending order."""
-        while self.known[0][0] + len(self.known[0][1]) <= number:
-            self.known.popleft()
-        start, ts = self.known[0]
-        return int(ts[number - start])
+        """The timestamp of a row."""
+        k = bisect_right(self.starts, number) - 1
+        return int(self.known[k][number - self.starts[k]])
+
+    def forget(self, number: int) -> None:
+        """Rows before `number` will not be asked for."""
+        k = bisect_right(self.starts, number) - 1
+        if k > 0:
+            del self.starts[:k], self.known[:k]
 
 
 @dataclass(slots=True)

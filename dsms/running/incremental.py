@@ -47,6 +47,7 @@ class Incremental:
     width: int = field(init=False)
     numbers: Numbers | None = None  # arrival numbers stand for instants
     path: str = "IS"
+    together: bool = False
 
     def __post_init__(self) -> None:
         output = self.inner.output
@@ -66,6 +67,8 @@ class Incremental:
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
         self.inner.advance(boundary - 1, cancel)
         self.inner.check()
+        if self.numbers is not None:
+            self.numbers.forget(boundary - 1)
         if self.deltas:
             return self._taken()
         now = self._answer()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from dsms.api import Cancel, Chunk, Push
 from dsms.errors import DsmsError, InternalError
-from dsms.operators.answers import Answer, new_rows
+from dsms.operators.answers import Answer, concat, new_rows
 from dsms.operators.sort import sort_order
 from dsms.plan.boundaries import next_boundary
 from dsms.running.counted import Numbers
@@ -25,6 +26,7 @@ from dsms.running.registered import Registered
 from dsms.running.sources import Source
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, arrow_schema
+from dsms.state.columns import taken
 
 MANY = 10_000  # boundaries with nothing new from which a run of them is passed over
 
@@ -34,6 +36,7 @@ class Evaluator(Protocol):
 
     path: str  # WS, IS, SS, ISS
     numbers: Numbers | None  # arrival numbers stand for instants
+    together: bool  # its group answers it
     deltas: bool  # `evaluate` gives what has come since the last boundary, not the whole answer
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
@@ -106,6 +109,8 @@ class PeriodicQuery(Registered):
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all boundaries b with b - 1 <= `upto`."""
+        if self.evaluator.together:
+            return
         if self.numbers is not None:
             upto = self.numbers.first - 1
         while self.failure is None and self.due is not None and self.due - 1 <= upto:
@@ -120,10 +125,46 @@ class PeriodicQuery(Registered):
             except Exception as bug:
                 self.fail(_bug(self.name, boundary, bug))
                 return
-            self.clock = boundary - 1
-            self.due = next_boundary(self.beat, boundary)
+            self._answered(boundary)
             if cancel is not None:
                 cancel.check()
+
+    def _answered(self, boundary: int) -> None:
+        self.clock = boundary - 1
+        self.due = next_boundary(self.beat, boundary)
+
+    def pass_over(self, instant: int) -> None:
+        """The boundaries up to `instant` answer as the last one did, over no rows."""
+        if self.due is not None and self.due <= instant:
+            last = next_boundary(self.beat, instant - (self.beat.slide or 1))
+            self.answered = last
+            self.tell(Push(self.name, self.seq, "progress", last))
+            self._answered(last)
+
+    def report(self, at: np.ndarray, span: np.ndarray, cols: list[pa.Array], n: int) -> None:
+        """Answers of several boundaries at once: boundary of each, then the rows of all in order of boundary (`span`:
+        its index) and then in their fixed order."""
+        self.evaluations += len(at)
+        if self.sort is not None:
+            order = sort_order(cols, n, self.sort, self.errors, spans=span)
+            cols, span, n = [taken(c, order) for c in cols], span[order], len(order)
+        told = at if self.numbers is None else np.array([self.numbers.ts(int(b) - 1) for b in at], np.int64)
+        if self.output.kind == "rstream":
+            first = int(np.searchsorted(span, len(at) - 1))
+            self.last = Answer(n - first, tuple(c.slice(first, n - first) for c in cols))
+            shown = Answer(n, tuple(cols))
+        else:
+            shown, span = self._changes_of(len(at), Answer(n, tuple(cols)), span)
+        self.answered = int(told[-1])
+        self._publish(told[span], shown)
+        if not shown.n or span[-1] < len(at) - 1:
+            self.tell(Push(self.name, self.seq, "progress", self.answered))
+        self._answered(int(at[-1]))
+
+    def _changes_of(self, count: int, rows: Answer, span: np.ndarray) -> tuple[Answer, np.ndarray]:
+        cuts = np.searchsorted(span, np.arange(count + 1))
+        parts = [self._changes(rows.take(np.arange(a, b))) for a, b in pairwise(cuts)]
+        return concat(parts), np.repeat(np.arange(count), [p.n for p in parts])
 
     def _passed_over(self, upto: int) -> int:
         """The boundary to answer: usually the next; after a long silence the last one that answers as before."""
@@ -143,13 +184,17 @@ class PeriodicQuery(Registered):
             shown = self._changes(shown)
         at = boundary if self.numbers is None else self.numbers.ts(boundary - 1)
         self.answered = at
-        cols = shown.cols[: len(self.output.schema)]
+        self._publish(np.full(shown.n, at, np.int64), shown)
         if not shown.n:
             self.tell(Push(self.name, self.seq, "progress", at))
-            return
-        data = pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.output.schema))
-        ats = np.full(shown.n, at, np.int64)
-        self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), ats, data))
+
+    def _publish(self, at: np.ndarray, shown: Answer) -> None:
+        if shown.n:
+            self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), at, self._batch(shown)))
+
+    def _batch(self, rows: Answer) -> pa.RecordBatch:
+        cols = list(rows.cols[: len(self.output.schema)])
+        return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.output.schema))
 
     def _changes(self, now: Answer) -> Answer:
         """What of the answer is reported."""
@@ -166,8 +211,7 @@ class PeriodicQuery(Registered):
         """The last answer; None before the first, and for a query that only streams."""
         if self.last is None or self.output.kind != "rstream":
             return None
-        cols = self.last.cols[: len(self.output.schema)]
-        return pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.output.schema))
+        return self._batch(self.last)
 
     def answer_rows(self) -> int:
         """Rows of the last answer."""

@@ -17,6 +17,7 @@ from dsms.running.measure import StreamFigures, statistics
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
+from dsms.running.sharing.registry import Registry
 from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
@@ -63,6 +64,7 @@ class World:
     tables: dict[str, VersionedTable] = field(default_factory=dict)
     queries: dict[str, RunningQuery | PeriodicQuery] = field(default_factory=dict)
     rings: dict[str, Ring] = field(default_factory=dict)
+    shared: Registry = field(default_factory=Registry)
     first_rows: dict[str, int] = field(default_factory=dict)  # of each stream, once a row is complete
     clocks: Clocks = field(default_factory=Clocks)
     figures: dict[str, StreamFigures] = field(default_factory=dict)
@@ -167,6 +169,11 @@ class World:
             for batch in released.complete:
                 ring.add(batch)
             ring.move(released.upto)
+        for group in self.shared.of(stream):
+            if stream in self.first_rows:
+                group.begin(self.first_rows[stream])
+            for batch in released.complete:
+                group.push(batch)
         for query in self.queries.values():
             if query.failure is None and stream in query.reads:
                 for source in query.sources_of(stream):
@@ -175,6 +182,8 @@ class World:
 
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
+        for group in list(self.shared.of(stream)):
+            group.advance(self.clock_of((group.feed.stream,)), cancel)
         for query in list(self.queries.values()):
             if query.failure is None and (stream in query.reads if stream is not None else query.reads):
                 if cancel is not None:

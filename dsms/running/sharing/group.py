@@ -1,0 +1,228 @@
+"""A group: queries over one stream whose windows are made of the same sub-windows, answered from shared feeds.
+
+All members that are due are answered together, over all their boundaries at once: their spans are probed in one call
+per aggregate, lowered in one, and cut apart again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.api import Cancel
+from dsms.errors import DsmsError
+from dsms.operators.sort import ordered
+from dsms.plan.boundaries import boundaries, next_boundary
+from dsms.running.counted import Numbers
+from dsms.running.sharing.columns import ROWS
+from dsms.running.sharing.feed import CELLS, Feed
+from dsms.sql.types import ALWAYS
+from dsms.state.batch import Batch
+
+if TYPE_CHECKING:
+    from dsms.running.sharing.member import Member
+
+MANY = 4096  # boundaries of one query answered in one go
+Due = tuple["Member", np.ndarray]
+Cells = tuple[list[pa.Array], np.ndarray, int]  # keys ++ aggregates, span of each row, rows
+
+
+@dataclass(slots=True)
+class Group:
+    """Members with the same feed.  `clock`: the stream is complete up to here (or this row number)."""
+
+    name: str
+    feed: Feed
+    members: list[Member] = field(default_factory=list)
+    clock: int = ALWAYS
+    numbers: Numbers | None = None  # where time is counted in rows
+
+    # -- rows and time ------------------------------------------------------------------------------------------------
+
+    def push(self, rows: Batch) -> None:
+        """Complete rows of the stream.  Where they jump far ahead, what lies before is answered first."""
+        instants = rows.ts
+        if self.numbers is not None:
+            instants = rows.ids[0]
+            self.numbers.see(rows)
+        newest = int(instants[-1])
+        if self.feed.open is not None and self.feed.number(newest) - self.feed.open > self._far():
+            gaps = np.flatnonzero(np.diff(self.feed.numbers(np.append(self.clock, instants))) > self._far())
+            for start, stop in zip([0, *gaps], [*gaps, len(rows)], strict=True):
+                if start < stop:
+                    self._leap(int(instants[start]))
+                    self.feed.push(rows.slice(start, stop))
+                    self.clock = int(instants[stop - 1])
+            return
+        self.feed.push(rows)
+        self.clock = max(self.clock, newest)
+
+    def _far(self) -> int:
+        """Sub-windows without rows that are passed over instead of stored."""
+        longest = max((m.request.length for m in self.members), default=0) // self.feed.span
+        return 2 * longest + 65_536
+
+    def _leap(self, instant: int) -> None:
+        """A row of that instant comes after nothing for long."""
+        self.advance(instant - 1)
+        if self.feed.open is not None and self.feed.number(instant) - self.feed.open > self._far():
+            self.feed.jump(self.feed.number(instant))
+
+    def begin(self, first_row: int) -> None:
+        """The stream has rows."""
+        for member in self.members:
+            if member.query is not None:
+                member.query.begin(first_row)
+
+    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+        """Answer all boundaries b with b - 1 <= upto of all members."""
+        upto = self.clock if self.feed.counted else max(upto, self.clock)
+        self.clock = upto
+        while due := [(m, b) for m in self.members if len(b := self._due(m, upto))]:
+            if cancel is not None:
+                cancel.check()
+            last = min(int(b[-1]) for _, b in due)  # members wait for each other, so that sub-windows can go
+            if self._silent(last):
+                last = self._through_silence(due, last, upto)
+            due = [(m, mine) for m, b in due if len(mine := b[b <= last])]
+            self.feed.close(self.feed.number(last))
+            self._answer(due)
+            self._trim()
+
+    def _due(self, member: Member, upto: int) -> np.ndarray:
+        query = member.query
+        if query is None or query.due is None or query.failure is not None or query.due - 1 > upto:
+            return np.empty(0, np.int64)
+        most = max(1, min(MANY, CELLS // self.feed.space.groups))
+        return boundaries(member.request.beat, query.due - 1, upto + 1, most)
+
+    def _silent(self, boundary: int) -> bool:
+        self.feed.flush()
+        return self.feed.open is not None and self.feed.number(boundary) - self.feed.open > self._far()
+
+    def _through_silence(self, due: list[Due], last: int, upto: int) -> int:
+        """No row for long: first the boundaries whose windows may still hold one; of a run of empty ones the last."""
+        feed = self.feed
+        assert feed.open is not None
+        horizon = feed.phase + (feed.open + self._far() // 2) * feed.span
+        if any(b[0] <= horizon for _, b in due):
+            return max(min(last, horizon), min(int(b[0]) for _, b in due))
+        for member in self.members:
+            if member.query is not None and member.query.due is not None:
+                member.query.pass_over(upto + 1)
+        feed.jump(feed.number(min(self._oldest(m) for m in self.members)))
+        return ALWAYS
+
+    def _trim(self) -> None:
+        if self.feed.open is not None:
+            oldest = min([self.feed.open, *(self._oldest(m) for m in self.members if m.query is not None)])
+            self.feed.trim(oldest)
+            self.feed.space.forget()
+            if self.numbers is not None:
+                self.numbers.forget(self.feed.phase + oldest * self.feed.span)
+
+    def _oldest(self, member: Member) -> int:
+        assert member.query is not None
+        due = member.query.due
+        if due is None:
+            due = next_boundary(member.request.beat, self.clock)
+        return self.feed.number(due - member.request.length)
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def _answer(self, due: list[Due]) -> None:
+        """Answer and report; where an answer fails, the boundaries before it stand."""
+        try:
+            found = self.answers(due)
+        except DsmsError as error:
+            self._one_by_one(due, error)
+            return
+        for (member, at), (cols, span, n) in zip(due, found, strict=True):
+            assert member.query is not None
+            member.query.report(at, span, cols, n)
+
+    def _one_by_one(self, due: list[Due], error: DsmsError) -> None:
+        if len(due) == 1 and len(due[0][1]) == 1:
+            member = due[0][0]
+            assert member.query is not None
+            member.query.fail(error)
+            return
+        for member, at in due:
+            assert member.query is not None
+            for b in at:
+                if member.query.failure is None:
+                    self._answer([(member, np.array([b], np.int64))])
+
+    def answers(self, due: Sequence[Due]) -> list[Cells]:
+        """For each member its answer rows over its boundaries, in order of boundary and then in their fixed order:
+        columns of the answer, the index of the boundary of each row, and their number."""
+        self._share_errors(due)
+        alike: dict[object, list[int]] = {}
+        for i, (member, _) in enumerate(due):
+            alike.setdefault(member.request.aggs, []).append(i)
+        out: list[Cells | None] = [None] * len(due)
+        for places in alike.values():
+            for i, cells in zip(places, self._alike([due[i] for i in places]), strict=True):
+                out[i] = cells
+        return [c for c in out if c is not None]
+
+    def _share_errors(self, due: Sequence[Due]) -> None:
+        """Values that failed below count for every member."""
+        failed = self.feed.errors
+        for code, rows in failed.by_code.items():
+            for member in self.members:
+                member.above.errors.add(rows, code, (failed.first or "").partition(": ")[2])
+        failed.count, failed.first, failed.by_code = 0, None, {}
+
+    def _alike(self, due: Sequence[Due]) -> list[Cells]:
+        """Members with the same aggregates (CS1, CS2): one probe for all spans."""
+        first = due[0][0].request
+        low = np.concatenate([self.feed.numbers(b - m.request.length) for m, b in due])
+        high = np.concatenate([self.feed.numbers(b - m.request.until) for m, b in due])
+        cell, code, span = self._rows(low, high)
+        cols = self.feed.space.keys.gather(code) if first.keys else []
+        cols += [self._lowered(agg, low, high, cell) for agg in first.aggs]
+        starts = np.concatenate([[0], np.cumsum([len(b) for _, b in due])])
+        cuts = np.searchsorted(span, starts) if len(first.keys) else starts
+        out = []
+        for k, (member, _) in enumerate(due):
+            a, b = int(cuts[k]), int(cuts[k + 1])
+            mine = [c.slice(a, b - a) for c in cols]
+            out.append(self._finished(member, mine, span[a:b] - starts[k], b - a))
+        return out
+
+    def _rows(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+        """Cells that give a row (None: all), their groups, and their spans, in order of span and key."""
+        spans = len(low)
+        if not self.feed.space.exprs:
+            return None, np.zeros(spans, np.int64), np.arange(spans)
+        column = self.feed.columns[ROWS]
+        groups = column.synopsis.groups
+        counts = np.asarray(column.algebra.lower(column.probe(low, high)))
+        codes = self.feed.space.in_order()
+        codes = codes[codes < groups]
+        cells = (np.arange(spans, dtype=np.int64)[:, None] * groups + codes[None, :]).ravel()
+        cells = cells[counts[cells] > 0]
+        return cells, cells % groups, cells // groups
+
+    def _lowered(self, agg: object, low: np.ndarray, high: np.ndarray, cell: np.ndarray | None) -> pa.Array:
+        column = self.feed.columns[agg]  # type: ignore[index]
+        state = column.probe(low, high)
+        return column.algebra.lower(state if cell is None else column.algebra.take(state, cell))
+
+    def _finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:
+        cols, left, n = member.above.run(cols, n)
+        span = span if left is None else span[left]
+        if n > 1 and not member.above.by_keys:
+            order = ordered([(pa.array(span), False, False), *((c, False, False) for c in cols)], n)
+            index = pa.array(order)
+            cols, span = [c.take(index) for c in cols], span[order]
+        return cols, span, n
+
+    @property
+    def nbytes(self) -> int:
+        return self.feed.nbytes

@@ -1,0 +1,135 @@
+"""What a periodic query asks of synopses: aggregates over one window of one stream, and what is done with them.
+
+A plan has the shape for it where, from the root down, it selects and projects what one GROUP BY answers over selections
+and projections of one time window (or of a count window whose SLIDE counts rows).  Everything below the GROUP BY is
+written down in columns of the stream, so that queries which say the same in other words ask the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dsms.sql import logical as lp
+from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts, rewrite
+from dsms.sql.types import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """stream   key of the stream
+    where    conditions over the stream's columns, all of which must hold; in a fixed order
+    keys     GROUP BY expressions over the stream's columns
+    aggs     aggregate calls over the stream's columns
+    length, until   the window is [b - length, b - until) at boundary b; µs, or rows where time is counted
+    beat     the SLIDE
+    above    selections and projections over keys ++ aggs, bottom up
+    schema   of the answer
+    """
+
+    stream: str
+    where: tuple[Expr, ...]
+    keys: tuple[Expr, ...]
+    aggs: tuple[AggCall, ...]
+    length: int
+    until: int
+    beat: lp.WindowSpec
+    above: tuple[lp.Select | lp.Project, ...]
+    schema: Schema
+
+
+def request(root: lp.Node, beat: lp.WindowSpec) -> Request | None:
+    """What the plan (without its Output and Sort) asks; None if synopses can't answer it."""
+    above: list[lp.Select | lp.Project] = []
+    node = root
+    while isinstance(node, lp.Select | lp.Project):
+        above.insert(0, node)
+        node = node.child
+    if not isinstance(node, lp.GroupBy):
+        return None
+    base = _base(node.child)
+    if base is None:
+        return None
+    exprs = base.exprs
+    keys = tuple(_over(k, exprs) for k in node.keys)
+    aggs = tuple(normal(a, exprs) for a in node.aggs)
+    where = tuple(sorted(dict.fromkeys(base.where), key=repr))
+    spec = base.window
+    return Request(base.scan.stream.name.casefold(), where, keys, aggs, spec.length, spec.until, beat, tuple(above),
+                   root.schema)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    scan: lp.StreamScan
+    window: lp.WindowSpec
+    where: tuple[Expr, ...]
+    exprs: tuple[Expr, ...]  # the columns of the node, over the stream's
+
+
+def _base(node: lp.Node) -> _Base | None:
+    match node:
+        case lp.Window(child=child, spec=spec):
+            if spec.kind != "time" or spec.calendar is not None or spec.internal or spec.archive:
+                return None
+            inner = _rows(child)
+            return None if inner is None else replace(inner, window=spec)
+        case lp.Select() | lp.Project():
+            inner = _base(node.child)
+            return None if inner is None else _step(inner, node)
+    return None
+
+
+def _rows(node: lp.Node) -> _Base | None:
+    """Below the window."""
+    match node:
+        case lp.StreamScan():
+            positions = {f.name: i for i, f in enumerate(node.stream.schema)}
+            exprs = tuple(Col(positions[f.name], f.type) for f in node.schema)
+            return _Base(node, lp.WindowSpec("unbounded"), (), exprs)
+        case lp.Select() | lp.Project():
+            inner = _rows(node.child)
+            return None if inner is None else _step(inner, node)
+    return None
+
+
+def _step(inner: _Base, node: lp.Select | lp.Project) -> _Base:
+    if isinstance(node, lp.Select):
+        return replace(inner, where=inner.where + tuple(_over(c, inner.exprs) for c in conjuncts(node.predicate)))
+    return replace(inner, exprs=tuple(_over(e, inner.exprs) for e in node.exprs))
+
+
+def _over(expr: Expr, exprs: Sequence[Expr]) -> Expr:
+    """The expression with its columns replaced by what they are."""
+    return rewrite(expr, lambda c: exprs[c.index])
+
+
+def normal(call: AggCall, exprs: Sequence[Expr]) -> AggCall:
+    """An aggregate over the stream's columns, without its name."""
+    arguments = tuple(_over(a, exprs) for a in call.args)
+    passes = None if call.filter is None else _over(call.filter, exprs)
+    return replace(call, args=arguments, filter=passes, name="")
+
+
+def atoms(where: Sequence[Expr]) -> tuple[Expr, ...] | None:
+    """The terms of a predicate that is a disjunction of atoms `column op constant` (§8.3.3); None if it is another.
+
+    No condition at all has no terms."""
+    if len(where) != 1:
+        return None if where else ()
+    terms = tuple(dict.fromkeys(_disjuncts(where[0])))
+    return terms if all(_is_atom(t) for t in terms) else None
+
+
+def _disjuncts(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Call) and expr.fn == "or":
+        return [t for a in expr.args for t in _disjuncts(a)]
+    return [expr]
+
+
+def _is_atom(expr: Expr) -> bool:
+    comparisons = ("eq", "ne", "lt", "le", "gt", "ge")
+    if not (isinstance(expr, Call) and expr.fn in comparisons and len(expr.args) == 2):
+        return False
+    a, b = expr.args
+    return (isinstance(a, Col) and isinstance(b, Lit)) or (isinstance(a, Lit) and isinstance(b, Col))
