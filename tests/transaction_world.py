@@ -69,9 +69,10 @@ class World:
 
     def hand(self) -> Read | None:
         """Take the next read and look into the sub-window; not confirmed yet."""
-        if self.handed is not None:
+        if self.handed is not None and self.handed.transaction in self.started:
             assert self.scheduler.next() == self.handed
             return self.handed
+        self.confirm()  # what was begun for someone who is gone
         read = self.scheduler.next()
         if read is None:
             assert not self.scheduler.running()
