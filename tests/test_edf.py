@@ -11,6 +11,7 @@ from math import gcd, lcm
 import pytest
 
 from dsms.errors import InternalError, UsageError
+from dsms.schedulers.backlog import Backlog
 from dsms.schedulers.edf import QueryScheduler
 from dsms.schedulers.groups import Groups
 from dsms.schedulers.hybrid import CostModel, cheapest, once, rate
@@ -336,6 +337,33 @@ def test_same_seed_same_trace(technique: str, sharing: str):
     assert trace(1) != trace(2)
 
 
+def test_hybrid_merges_more_in_overload_and_goes_back_when_it_is_calm():
+    tasks = [Task(f"q{p}", p, 20 + p, post=30) for p in (3, 4, 5, 7, 9, 11, 13)]
+    scheduler = made(tasks, "hybrid", "")
+    at_first = scheduler.blocks()
+    machine = Machine(scheduler, scan(tasks, 0.15)).run(400)
+    assert len(scheduler.blocks()) < len(at_first)
+    as_printed = QueryScheduler("hybrid", "", CostModel(adaptive=False))
+    for task in tasks:
+        as_printed.add(task)
+    Machine(as_printed, scan(tasks, 0.15)).run(400)
+    assert as_printed.blocks() == at_first
+    average = [sum(s.lateness(t.name).average for t in tasks) for s in (scheduler, as_printed)]
+    assert average[0] < average[1]
+    machine.cost = lambda names: 1e-4
+    machine.run(400)
+    assert scheduler.blocks() == at_first
+
+
+def test_the_backlog_changes_in_steps():
+    backlog = Backlog()
+    levels = []
+    for late in [0] * 20 + [8] * 60 + [7, 9] * 40 + [0] * 80:
+        if backlog.ran(late):
+            levels.append(backlog.level)
+    assert levels == [1, 2, 4, 1, 0]
+
+
 # ------------------------------------------------------------------ changes while running
 
 
@@ -363,6 +391,19 @@ def test_a_name_may_come_again_while_its_predecessor_runs():
     scheduler.done(names)
     assert scheduler.lateness("a").executions == 0
     assert scheduler.lateness("b").executions == 1
+
+
+@pytest.mark.parametrize(("technique", "sharing"), SCHEDULERS)
+def test_a_task_that_comes_while_others_run_leaves_them_done(technique: str, sharing: str):
+    scheduler = made([Task("a", 3, 9)], technique, sharing)
+    scheduler.updated(5)
+    names = scheduler.next()
+    scheduler.add(Task("b", 7, 5))
+    assert scheduler.next() == ()
+    scheduler.done(names)
+    assert scheduler.next() == ()
+    fared = scheduler.lateness("a")
+    assert (fared.last, fared.deadline) == (2, 3)
 
 
 def test_what_was_not_executed_waits_as_before():
@@ -531,10 +572,10 @@ def test_one_queue_for_all_groups_takes_the_lowest_deadline():
         groups.add(name, made([Task("q", period, 10)]))
         groups[name].updated(4)
     order = []
-    while name := groups.next_group():
-        groups[name].done(groups[name].next())
-        groups.charge(name)
-        order.append(name)
+    while (first := groups.next_group()) is not None:
+        groups[first].done(groups[first].next())
+        groups.charge(first)
+        order.append(first)
     assert order == ["b", "c", "a"]
 
 

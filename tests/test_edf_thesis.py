@@ -31,7 +31,7 @@ def made(technique: str, sharing: str = "") -> QueryScheduler:
 
 def timeline(scheduler: QueryScheduler, minutes: int) -> dict[int, list[tuple[str, ...]]]:
     """What runs in each minute, if everything that is due runs at once."""
-    out = {}
+    out: dict[int, list[tuple[str, ...]]] = {}
     for minute in range(1, minutes + 1):
         scheduler.updated()
         while names := scheduler.next():

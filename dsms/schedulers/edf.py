@@ -17,9 +17,9 @@ Sharing     For conservative and hybrid, once the first deadline has passed: `la
 Order       Lowest d(T), then highest priority, then shortest period, then earliest registered.
 Early       With `only_due=False` also blocks whose deadline lies ahead are handed out, lowest d(T) first, but none
             twice between two updates: it would only repeat its answer.
-Changes     Blocks are formed anew at the next question after tasks came or went.  A block's deadline is the earliest of
-            its members' own; being merged makes nothing late: who is moved to a shorter period that has passed already
-            is due now, not late.
+Changes     Blocks are formed anew at the next question after tasks came or went, or when the backlog has changed much.
+            A block's deadline is the earliest of its members' own; being merged makes nothing late: who is moved to a
+            shorter period that has passed already is due now, not late.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dsms.errors import InternalError
+from dsms.schedulers.backlog import Backlog
 from dsms.schedulers.hybrid import CostModel, cheapest
 from dsms.schedulers.multiples import Multiples
 from dsms.schedulers.tasks import Block, Lateness, SubGroup, Task, check_technique, shared_periods
@@ -86,6 +87,7 @@ class QueryScheduler:
         self._block_of: dict[str, _Block] = {}
         self._heap: list[_Entry] = []
         self._changed = False
+        self._backlog = Backlog()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -206,22 +208,23 @@ class QueryScheduler:
                 blocks[block.members] = block
         for block in blocks.values():
             if ran:
+                self._follow(max(0, self.count - block.deadline))
                 block.deadline = min(self._records[n].base for n in block.members) + block.period
             if not self._running(block):
                 heapq.heappush(self._heap, block.entry())
 
+    def _follow(self, late: int) -> None:
+        if self.technique == "hybrid" and self.cost.adaptive and self._backlog.ran(late):
+            self._changed = True
+
     # ------------------------------------------------------------------ blocks
 
     def _settle(self) -> None:
-        """Form the blocks anew if tasks came or went; blocks with the same members and period stay as they are."""
+        """Form the blocks anew if they must be."""
         if not self._changed:
             return
         self._changed = False
         blocks = {b.members: b for b in map(self._form, self._plan())}
-        for members, block in blocks.items():
-            known = self._blocks.get(members)
-            if known is not None and known.period == block.period:
-                block.deadline = known.deadline
         self._blocks = blocks
         self._block_of = {name: block for block in blocks.values() for name in block.members}
         self._heap = [block.entry() for block in blocks.values() if not self._running(block)]
@@ -236,7 +239,7 @@ class QueryScheduler:
             case "aggressive":
                 return (tuple(groups),) if groups else ()
             case "hybrid":
-                return cheapest(groups, self.cost.effort).blocks
+                return cheapest(groups, self.cost.effort, self._backlog.level).blocks
             case _:
                 return tuple((g,) for g in groups)
 

@@ -18,7 +18,7 @@ Choice  A merging is a partition of the sub-groups into blocks; a block runs wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dsms.schedulers.multiples import Multiples
@@ -34,10 +34,12 @@ class CostModel:
     synopsis  what is scanned: a basic interval synopsis combines all intervals of the window, an interval synopsis two
               to a power of two, a running synopsis subtracts once (§2.3.4)
     effort    of the choice among many sub-groups: sets of periods kept at a step times sub-groups
+    adaptive  choose for the periods that overload leaves (`backlog`), not always for those asked for as the thesis does
     """
 
     synopsis: Literal["basic", "interval", "running"] = "basic"
     effort: int = 2000
+    adaptive: bool = True
 
     def access(self, task: Task) -> float:
         """Cost of the scan for one task."""
@@ -95,8 +97,16 @@ class Choice:
     exact: bool
 
 
-def cheapest(groups: Sequence[SubGroup], effort: int = 2000) -> Choice:
-    """The merging with the least cost per update.  Periods of the sub-groups must differ."""
+def cheapest(groups: Sequence[SubGroup], effort: int = 2000, behind: int = 0) -> Choice:
+    """The merging with the least cost per update.  Periods of the sub-groups must differ.
+
+    behind  updates by which executions are late now: in overload all periods are longer by about as much (§8.4.2), and
+            the cost is that of the periods that this leaves.  What differs by little then is worth merging.
+    """
+    if behind:
+        back = {g.period + behind: g for g in groups}
+        late = cheapest([replace(g, period=p) for p, g in back.items()], effort)
+        return Choice(tuple(tuple(back[g.period] for g in block) for block in late.blocks), late.cost, late.exact)
     if len(groups) < 2:
         return Choice(tuple((g,) for g in groups), rate([[g] for g in groups]) if groups else 0.0, True)
     states = 1 << SMALL if len(groups) <= SMALL else max(4, effort // len(groups))
