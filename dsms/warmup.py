@@ -197,7 +197,7 @@ AGGREGATES = (
     ("extremes", "MIN(i), MAX(f), MAX(k), MIN(d), ARGMAX(k, f), ARGMIN(i, t)"),
     ("spreads", "VAR(i), STDDEV(f), VAR_POP(f), STDDEV_POP(i)"),
     ("quantiles", "MEDIAN(f), MEDIAN(i), QUANTILE(i, 0.9), QUANTILE_CONT(f, 0.25)"),
-    ("ends", "FIRST(k), LAST(i)"),
+    ("ends", "FIRST(k), LAST(i), TOPK(k, 3)"),
 )
 
 

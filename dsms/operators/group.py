@@ -23,6 +23,7 @@ from dsms.operators.aggregates.base import Aggregate, Answers
 from dsms.operators.aggregates.distinct import Distinct
 from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, extreme, form
 from dsms.operators.aggregates.sums import Whole, overflow
+from dsms.operators.aggregates.topk import TopK
 from dsms.operators.aggregates.words import NONE, Codes
 from dsms.operators.basic import by_parts
 from dsms.operators.group_args import ArgColumn, lives_column, lives_of
@@ -84,8 +85,8 @@ class GroupByOp(InPieces):
         self._share_args()
         self.aggregates = [aggregate(call, how) for call in self.node.aggs]
         codings = [
-            answer_coding(call, tuple(self.columns[k].coding for k in used))
-            for call, used in zip(self.node.aggs, self.uses, strict=True)
+            answer_coding(call, tuple(self.columns[k].coding for k in used), serving)
+            for call, used, serving in zip(self.node.aggs, self.uses, self.aggregates, strict=True)
         ]
         self.reported = Reported(self.child_width, codings, always=not self.node.keys)
         match how:
@@ -213,6 +214,9 @@ class GroupByOp(InPieces):
         for k, column in enumerate(self.columns):
             if isinstance(column.coding, Codes) and column.coding.crowded(2 * kept):
                 column.coding.purge(self._held(k))
+        for k, serving in enumerate(self.aggregates):
+            if isinstance(serving, TopK):
+                serving.forget(self.reported.held(k))
 
     def _held(self, column: int) -> list[np.ndarray]:
         """Words of a column's values wherever they are kept."""

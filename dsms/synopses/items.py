@@ -44,8 +44,12 @@ def back(values: pa.Array, type_: Type) -> pa.Array:
 
 
 def texts(values: pa.Array, type_: Type) -> pa.Array:
-    """Plain values as CAST to STRING writes them (BYTES that are no text: in hex)."""
-    column = back(values, type_)
+    """Plain values as `shown` writes them."""
+    return shown(back(values, type_), type_)
+
+
+def shown(column: pa.Array, type_: Type) -> pa.Array:
+    """A column as CAST to STRING writes it (BYTES that are no text: in hex)."""
     if type_.kind is Kind.BYTES:
         return pa.array([_text(v) for v in column.to_pylist()], pa.string())
     return show(type_).kernel(ErrorCounter(), column)

@@ -191,6 +191,7 @@ def _topk(args: Args, call: AggCall) -> str | None:
     """The k most frequent values as text [a, b]; of equally frequent ones the smaller first."""
     counts: dict[Value, tuple[int, Value]] = {}
     for (value,) in args:
+        value = value + 0.0 if isinstance(value, float) else value  # -0.0 is 0.0
         counts[canon(value)] = (counts.get(canon(value), (0, value))[0] + 1, value)
     ordered = sorted(counts.values(), key=lambda c: (-c[0], sort_key(c[1])))
     texts = [to_text(value, call.args[0].type) for _, value in ordered[: int(str(call.params[0]))]]

@@ -54,7 +54,7 @@ def _turns(code, sign, slot, words, high, valid, table, out):
 
 
 @njit(cache=True, nogil=True)
-def _refill(old, table):
+def refill(old, table):
     count = 0
     for i in range(len(old)):
         if old[i, 0] != EMPTY and old[i, 3] > 0:
@@ -74,7 +74,7 @@ def _add_signs(code, sign, slot, emit, valid, count, out):
             out[emit[i]] = count[code[i]]
 
 
-def _table(rows: int) -> np.ndarray:
+def new_table(rows: int) -> np.ndarray:
     """Columns: group (EMPTY: free), word, high word, counter."""
     out = np.zeros((rows, 4), np.int64)
     out[:, 0] = EMPTY
@@ -86,7 +86,7 @@ class Distinct:
     """`inside` over different values only."""
 
     inside: Aggregate
-    table: np.ndarray = field(default_factory=lambda: _table(256))
+    table: np.ndarray = field(default_factory=lambda: new_table(256))
     used: int = 0
 
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
@@ -104,8 +104,8 @@ class Distinct:
         rows = 256
         while rows < 3 * (live + extra):
             rows *= 2
-        old, self.table = self.table, _table(rows)
-        self.used = _refill(old, self.table)
+        old, self.table = self.table, new_table(rows)
+        self.used = refill(old, self.table)
 
     def moved(self, where: np.ndarray) -> None:
         self.inside.moved(where)

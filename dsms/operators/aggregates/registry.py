@@ -18,6 +18,7 @@ from dsms.operators.aggregates.moments import Spread
 from dsms.operators.aggregates.order import EndKept, EndOfList
 from dsms.operators.aggregates.quantiles import Ranked, share
 from dsms.operators.aggregates.sums import Doubles, Whole
+from dsms.operators.aggregates.topk import TopK
 from dsms.operators.aggregates.words import NARROW, Coding, coding
 from dsms.sql.expr import AggCall
 from dsms.sql.types import INT, Kind, Type
@@ -84,8 +85,10 @@ def _plain(call: AggCall, leaving: Leaving) -> Aggregate:
             return Ranked(Fraction(1, 2), True, call.type)
         case "quantile" | "quantile_cont":
             return Ranked(share(call.params[0]), call.fn == "quantile_cont", call.type)
-    hint = "GROUP BY the value with COUNT(*) and take the largest counts" if call.fn == "topk" else None
-    raise QueryError("DS391", f"the aggregate {call.fn} can't be kept up to date continuously yet", hint=hint)
+        case "topk":
+            return TopK(int(str(call.params[0])), call.args[0].type)
+    message = f"{call.fn.upper()} is put together from sub-windows, and this query is evaluated row by row"
+    raise QueryError("DS394", message, hint="this comes with synopses; until then use the exact aggregate")
 
 
 def extreme(down: bool, leaving: Leaving) -> Aggregate:
@@ -94,8 +97,10 @@ def extreme(down: bool, leaving: Leaving) -> Aggregate:
     return kinds[leaving](down)
 
 
-def answer_coding(call: AggCall, args: tuple[Coding, ...]) -> Coding:
-    """What the words of an aggregate's answer mean."""
+def answer_coding(call: AggCall, args: tuple[Coding, ...], serving: Aggregate) -> Coding:
+    """What the words of an aggregate's answer mean, given those of its arguments and the state that answers."""
+    if isinstance(serving, TopK):
+        return serving.texts
     if call.fn in ("min", "max", "first", "last", "argmin", "argmax", "quantile"):
         return args[0]
     return coding(call.type, wide=True)
