@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription, shown_instant
-from dsms.commands import change, define, explain, select, settings, show
-from dsms.errors import DsmsError, QueryError, UsageError
+from dsms.commands import change, define, explain, lookup, select, settings, show
+from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.intake.convert import Converted, to_batch
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
@@ -96,9 +96,9 @@ class Engine:
                 return show.describe(self, statement)
             case ast.Set():
                 return settings.set_setting(self, statement)
-        place, name = statement.pos, type(statement).__name__.upper()
-        message = f"{name} comes with periodic evaluation, which does not run yet"
-        raise QueryError("DS394", message, place.line, place.column)
+            case ast.Lookup():
+                return lookup.lookup(self, statement, cancel)
+        raise InternalError("DS901", f"nothing runs {type(statement).__name__}; please report this")
 
     def store(self, write: Callable[[Any], None]) -> None:
         """Write to the catalog file, if there is one."""
@@ -172,6 +172,14 @@ class Engine:
         self.now = now if self.now is None else max(self.now, now)
         self.world.clocks.advance(now)
         self.world.pump_all(cancel)
+
+    def work(self) -> bool:
+        """Evaluate elastic queries whose deadline is nearest (`Settings.deferred`); False if none is due."""
+        return self.world.work()
+
+    def has_work(self) -> bool:
+        """Whether `work` would find anything."""
+        return self.world.backlog.pending()
 
     # -- results ------------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ class Settings:
     query_scheduler   which due periodic queries are evaluated together (Golab 2006, §8.4)
     late_sharing      which of them are when deadlines have been missed (§8.4.2)
     transaction_scheduler  in which order sub-windows are read while the window moves (§7.4)
+    deferred          elastic queries are evaluated by `Engine.work`, not as rows come (the server does so)
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
     """
 
@@ -41,4 +42,5 @@ class Settings:
     query_scheduler: str = "hybrid"
     late_sharing: str = "late-pending"
     transaction_scheduler: str = "ttu"
+    deferred: bool = False
     eager_instants: bool = False

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from dsms.api import Cancel, Done
 from dsms.commands.explain import plan_query
-from dsms.commands.periodic import announce, forget, periodic_query
+from dsms.commands.lookup import start_lookup
+from dsms.commands.periodic import announce, forget, periodic_query, schedule
 from dsms.errors import QueryError, UsageError
 from dsms.operators.pieces import go_on
 from dsms.plan.planner import notes
@@ -69,6 +70,8 @@ def start_query(
 ) -> tuple[str, ...]:
     """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it is cancelled."""
     world = engine.world
+    if definition.on_lookup:
+        return start_lookup(engine, definition, bound)
     if bound.slide is not None:
         return _start_periodic(engine, definition, bound)
     phys = plan_query(engine, bound, definition.options)
@@ -100,6 +103,7 @@ def _start_periodic(engine: Engine, definition: QueryDef, bound: lp.Output) -> t
     world.catalog.queries[key] = definition
     world.queries[key] = query
     world.clocks.reads(key, query.reads)
+    schedule(engine, query)
     query.advance(world.due(query))
     for group in list(world.shared.of(query.reads[0])) if query.evaluator.together else ():
         group.advance(world.clock_of(query.reads))

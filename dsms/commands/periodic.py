@@ -18,6 +18,7 @@ from dsms.running.periodic import Evaluator, PeriodicQuery
 from dsms.running.results import ResultLog
 from dsms.running.sharing.member import Member
 from dsms.running.sharing.request import Request, request
+from dsms.schedulers.tasks import Task
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER
@@ -108,8 +109,28 @@ def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) 
     return query
 
 
+def schedule(engine: Engine, query: PeriodicQuery) -> None:
+    """An elastic query waits its turn, if there is somebody to call `Engine.work`."""
+    world, options = engine.world, dict(query.definition.options)
+    stamped = any(world.inputs[s].definition.timestamp is None for s in query.reads)
+    wanted = options.get("boundaries", "elastic" if stamped else "every")
+    if not world.settings.deferred or wanted != "elastic":
+        return
+    query.elastic, priority = True, int(options.get("priority", 0))
+    if isinstance(query.evaluator, Member):
+        member = query.evaluator
+        member.group.backlog = world.backlog
+        span, beat = member.group.feed.span, query.beat.slide or 1
+        task = Task(query.name, max(1, beat // span), max(1, member.request.length // span), priority)
+        world.backlog.add(member.group.name, member.group, task)
+    else:
+        world.backlog.add(query.name, query, Task(query.name, 1, 1, priority))
+
+
 def forget(engine: Engine, query: PeriodicQuery) -> None:
     """The query is dropped: what it alone used goes with it."""
+    unit = query.evaluator.group.name if isinstance(query.evaluator, Member) else query.name
+    engine.world.backlog.remove(unit, query.name)
     if isinstance(query.evaluator, Member):
         engine.world.shared.leave(query.evaluator)
 
@@ -125,11 +146,11 @@ def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -
     inner = world.assembled(definition, plan.inner, Collected(0), beat, bound.restore)
     evaluator = Incremental(inner, bound.restore)
     query = _query(engine, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables)
-    _recall(engine, query, plan.core, plan.counted)
+    recall(engine, query, plan.core, plan.counted)
     return query
 
 
-def _recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool) -> None:
+def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool) -> None:
     """What the rings hold of its past goes in; what they don't is told."""
     world = engine.world
     clock = world.clock_of(query.reads) if query.reads else ALWAYS

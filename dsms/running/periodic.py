@@ -19,7 +19,7 @@ from dsms.api import Cancel, Chunk, Push
 from dsms.errors import DsmsError, InternalError
 from dsms.operators.answers import Answer, concat, new_rows
 from dsms.operators.sort import sort_order
-from dsms.plan.boundaries import next_boundary
+from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.counted import Numbers
 from dsms.running.pipeline import Path
 from dsms.running.registered import Registered
@@ -80,6 +80,8 @@ class PeriodicQuery(Registered):
     last: Answer | None = None
     answered: int = ALWAYS  # the boundary of `last`
     evaluations: int = 0
+    elastic: bool = False  # evaluated when there is time (`dsms.running.elastic`)
+    reached: int = ALWAYS  # the instant up to which boundaries have passed, if it is elastic
     early: bool = False
 
     def __post_init__(self) -> None:
@@ -109,25 +111,42 @@ class PeriodicQuery(Registered):
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all boundaries b with b - 1 <= `upto`."""
-        if self.evaluator.together:
+        if self.evaluator.together or self.elastic:
             return
         if self.numbers is not None:
             upto = self.numbers.first - 1
         while self.failure is None and self.due is not None and self.due - 1 <= upto:
-            boundary = self._passed_over(upto)
-            try:
-                self._answer(boundary, cancel)
-            except DsmsError as error:
-                if error.code == "DS610":
-                    raise
-                self.fail(error)
-                return
-            except Exception as bug:
-                self.fail(_bug(self.name, boundary, bug))
-                return
-            self._answered(boundary)
+            self._evaluated(self._passed_over(upto), cancel)
             if cancel is not None:
                 cancel.check()
+
+    def _evaluated(self, boundary: int, cancel: Cancel | None) -> None:
+        try:
+            self._answer(boundary, cancel)
+        except DsmsError as error:
+            if error.code == "DS610":
+                raise
+            self.fail(error)
+        except Exception as bug:
+            self.fail(_bug(self.name, boundary, bug))
+        else:
+            self._answered(boundary)
+
+    def refresh(self, names: tuple[str, ...] = ()) -> None:
+        """Evaluate once, as of the latest boundary that has passed (elastic queries; see `behind`)."""
+        if self.failure is not None or self.due is None or self.due > self.reached:
+            return
+        boundary = int(next_boundary(self.beat, self.reached - (self.beat.slide or 1)))
+        self._evaluated(max(boundary, self.due), None)
+
+    def behind(self, upto: int) -> int:
+        """Time has come to `upto`: how many boundaries have passed since the last call."""
+        if self.numbers is not None:
+            upto = self.numbers.first - 1
+        if self.due is None or upto + 1 <= self.reached:
+            return 0
+        after, self.reached = max(self.reached, self.due - 1), upto + 1
+        return len(boundaries(self.beat, after, upto + 1))
 
     def _answered(self, boundary: int) -> None:
         self.clock = boundary - 1
@@ -190,10 +209,11 @@ class PeriodicQuery(Registered):
 
     def _publish(self, at: np.ndarray, shown: Answer) -> None:
         if shown.n:
-            self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), at, self._batch(shown)))
+            self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), at, self.batch(shown)))
 
-    def _batch(self, rows: Answer) -> pa.RecordBatch:
-        cols = list(rows.cols[: len(self.output.schema)])
+    def batch(self, rows: Answer) -> pa.RecordBatch:
+        """An answer as it is told."""
+        cols = list(rows.cols[: len(self.output.schema)])  # more are there for ORDER BY only
         return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.output.schema))
 
     def _changes(self, now: Answer) -> Answer:
@@ -211,7 +231,7 @@ class PeriodicQuery(Registered):
         """The last answer; None before the first, and for a query that only streams."""
         if self.last is None or self.output.kind != "rstream":
             return None
-        return self._batch(self.last)
+        return self.batch(self.last)
 
     def answer_rows(self) -> int:
         """Rows of the last answer."""

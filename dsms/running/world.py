@@ -13,6 +13,7 @@ from dsms.operators.sink import Sink
 from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
+from dsms.running.elastic import Backlog
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
@@ -64,10 +65,14 @@ class World:
     tables: dict[str, VersionedTable] = field(default_factory=dict)
     queries: dict[str, RunningQuery | PeriodicQuery] = field(default_factory=dict)
     rings: dict[str, Ring] = field(default_factory=dict)
+    backlog: Backlog = field(init=False)
     shared: Registry = field(default_factory=Registry)
     first_rows: dict[str, int] = field(default_factory=dict)  # of each stream, once a row is complete
     clocks: Clocks = field(default_factory=Clocks)
     figures: dict[str, StreamFigures] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.backlog = Backlog(self.settings)
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""
@@ -188,7 +193,14 @@ class World:
             if query.failure is None and (stream in query.reads if stream is not None else query.reads):
                 if cancel is not None:
                     cancel.check()
-                query.advance(self.due(query), cancel)
+                due = self.due(query)
+                query.advance(due, cancel)
+                if isinstance(query, PeriodicQuery) and query.elastic and not query.evaluator.together:
+                    self.backlog.updated(query.name, query.behind(due))
+
+    def work(self) -> bool:
+        """Evaluate the elastic queries whose deadline is nearest; False if none is due."""
+        return self.backlog.work(self.settings.timer)
 
     def due(self, query: RunningQuery | PeriodicQuery) -> int:
         """The instant up to which a query may answer now."""

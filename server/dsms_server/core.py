@@ -68,7 +68,7 @@ class Core:
         self.engine = engine
         self.loop = loop
         self.worker = Worker(loop)
-        self.worker.after_slice = self._hand_over
+        self.worker.after_slice = self._after_slice
         self.now: Callable[[], int] = clock.now_us
         self.shapes: dict[str, Shape] = {}
         self.names: dict[str, Any] = {}
@@ -82,6 +82,7 @@ class Core:
         self._timer: asyncio.TimerHandle | None = None
         self._hot = False
         self._ticking = False
+        self._working = False  # a job that evaluates elastic queries is queued
         self._clock_matters = False  # some stream is stamped on arrival or may go idle
 
     # -- life ---------------------------------------------------------------------------------------------------
@@ -269,6 +270,19 @@ class Core:
     def settled(self, feed: Feed) -> bool:
         """Whether all that the engine gave so far has gone to the reader's socket."""
         return feed.credit and feed not in self._ready
+
+    def _after_slice(self) -> None:
+        self._hand_over()
+        if not self._working and self.engine.has_work():
+            self._working = True
+            self.worker.submit(Job(self._work_steps, _nothing, Urgency.BULK, kind="refresh"))
+
+    def _work_steps(self) -> Steps:
+        try:
+            while self.engine.work():
+                yield
+        finally:
+            self._working = False
 
     def _hand_over(self) -> None:
         if not self._ready:

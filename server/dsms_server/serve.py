@@ -61,7 +61,7 @@ def make_engine(config: Config) -> Any:
             raise UsageError("DS543", f"cannot make the data directory {config.data}: {problem.strerror}",
                              hint="--data names a directory that may be written to") from None  # fmt: skip
         catalog = str(Path(config.data) / "catalog.sqlite")
-    engine = Engine(catalog, Settings(timer=clock.elapsed, **known))
+    engine = Engine(catalog, Settings(timer=clock.elapsed, deferred=True, **known))
     engine.execute("SELECT 1")  # load the grammar and the planner now: the first statement of a user need not wait
     return engine
 

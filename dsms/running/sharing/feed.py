@@ -1,8 +1,8 @@
 """A feed: one stream's rows, filtered and grouped one way, pre-aggregated sub-window by sub-window.
 
-Rows gather until there are enough of them or their sub-window ends; then they are lifted into cells (a cell per group and
-sub-window), column by column: a column is one aggregate with its synopsis.  Sub-windows are numbered k where they begin
-at phase + k * span; where time is counted in rows, row numbers stand for instants.
+Rows gather until there are enough of them or their sub-window ends; then they are lifted into cells (a cell per group
+and sub-window), column by column: a column is one aggregate with its synopsis.  Sub-windows are numbered k where they
+begin at phase + k * span; where time is counted in rows, row numbers stand for instants.
 """
 
 from __future__ import annotations

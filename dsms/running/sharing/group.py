@@ -24,6 +24,7 @@ from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
+    from dsms.running.elastic import Backlog
     from dsms.running.sharing.member import Member
 
 MANY = 4096  # boundaries of one query answered in one go
@@ -40,6 +41,7 @@ class Group:
     members: list[Member] = field(default_factory=list)
     clock: int = ALWAYS
     numbers: Numbers | None = None  # where time is counted in rows
+    backlog: Backlog | None = None  # where elastic members wait
 
     # -- rows and time ------------------------------------------------------------------------------------------------
 
@@ -92,10 +94,41 @@ class Group:
             self.feed.close(self.feed.number(last))
             self._answer(due)
             self._trim()
+        self._take_updates(upto)
+
+    def _take_updates(self, upto: int) -> None:
+        """Elastic members: their sub-windows move on at once, they are answered later."""
+        before, number = self.feed.open, self.feed.number(upto + 1)
+        elastic = [m for m in self.members if m.query is not None and m.query.elastic]
+        if not elastic or (before is not None and number <= before):
+            return
+        if before is not None and number - before > self._far():
+            self.feed.jump(number)
+        self.feed.close(number)
+        self._trim()
+        if self.backlog is not None:
+            self.backlog.updated(self.name, 1 if before is None else number - before)
+
+    def latest(self, clock: int) -> int:
+        """The newest boundary that is complete at `clock`."""
+        upto = self.clock if self.feed.counted else max(clock, self.clock)
+        self._take_updates(upto)
+        if self.feed.open is None:
+            return self.feed.phase
+        return self.feed.phase + self.feed.open * self.feed.span
+
+    def refresh(self, names: tuple[str, ...]) -> None:
+        """Answer those members as of the latest sub-window (CS1, CS2: together)."""
+        if self.feed.open is None:
+            return
+        boundary = self.feed.phase + self.feed.open * self.feed.span
+        chosen = [m for m in self.members if m.query is not None and m.query.name in names and m.query.failure is None]
+        at = np.array([boundary], np.int64)
+        self._answer([(m, at) for m in chosen if m.query is not None and m.query.clock < boundary - 1])
 
     def _due(self, member: Member, upto: int) -> np.ndarray:
         query = member.query
-        if query is None or query.due is None or query.failure is not None or query.due - 1 > upto:
+        if query is None or query.due is None or query.failure is not None or query.elastic or query.due - 1 > upto:
             return np.empty(0, np.int64)
         most = max(1, min(MANY, CELLS // self.feed.space.groups))
         return boundaries(member.request.beat, query.due - 1, upto + 1, most)
@@ -128,6 +161,8 @@ class Group:
     def _oldest(self, member: Member) -> int:
         assert member.query is not None
         due = member.query.due
+        if member.query.elastic and self.feed.open is not None:
+            return self.feed.open - member.request.length // self.feed.span
         if due is None:
             due = next_boundary(member.request.beat, self.clock)
         return self.feed.number(due - member.request.length)

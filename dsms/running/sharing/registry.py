@@ -56,8 +56,7 @@ class Registry:
     def join(self, wanted: Request, errors: ErrorCounter, counted: bool, declared: int | None) -> Member:
         """A member for the request, in a group that fits or a new one.  `declared`: the stream's SUBWINDOW."""
         group = self._fitting(wanted, counted) or self._new(wanted, counted, declared)
-        member = Member(wanted, group, Above(wanted.above, len(wanted.keys), errors))
-        return member
+        return Member(wanted, group, Above(wanted.above, len(wanted.keys), errors))
 
     def _fitting(self, wanted: Request, counted: bool) -> Group | None:
         """SS1: a feed whose sub-windows the query's window and SLIDE are multiples of; the coarsest."""

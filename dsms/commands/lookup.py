@@ -1,0 +1,104 @@
+"""CREATE QUERY ... ON LOOKUP, and LOOKUP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dsms.api import Cancel, Rows, shown_instant
+from dsms.commands.explain import plan_query
+from dsms.commands.periodic import announce, recall
+from dsms.operators.expressions import ErrorCounter
+from dsms.plan.planner import notes
+from dsms.running.counted import fits, over_numbers
+from dsms.running.lookup import LookupQuery, Waiting, lookup_span
+from dsms.running.results import ResultLog
+from dsms.running.sharing.member import Member
+from dsms.running.sharing.request import Request, request
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder.lookups import bind_lookup
+from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.types import ALWAYS
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+
+def lookup_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> LookupQuery:
+    """The query, ready to be asked."""
+    sort = bound.child if isinstance(bound.child, lp.Sort) else None
+    core = lp.Output(sort.child if sort else bound.child, "rstream", True, False, None,
+                     (sort.child if sort else bound.child).schema)  # fmt: skip
+    phys = plan_query(engine, replace(bound, kind="rstream", explicit=True), definition.options)
+    wanted, counted = _wanted(engine, definition, core)
+    found = None if dict(definition.options).get("path") in ("is", "ws") else wanted
+    if found is not None:
+        return _from_synopses(engine, definition, phys, sort, found, counted)
+    inner = engine.world.assembled(definition, plan_query(engine, core, definition.options), ResultLog(0))
+    query = LookupQuery(definition, phys, ResultLog(0), inner.errors, inner.streams, inner.tables, inner.state_limit,
+                        evaluator=Waiting(inner), sort=sort, width=0)  # fmt: skip
+    query.notes = notes(phys)
+    recall(engine, query, core, False)
+    return query
+
+
+def _wanted(engine: Engine, definition: QueryDef, core: lp.Output) -> tuple[Request | None, bool]:
+    """What it asks of synopses."""
+    if dict(definition.options).get("on_error") == "stop":
+        return None, False
+    root = plan_query(engine, core, definition.options).node
+    assert isinstance(root, lp.Output)
+    counted = any(isinstance(n, lp.Window) and n.spec.kind == "rows" for n in _nodes(core)) and fits(core)
+    if counted:
+        over = plan_query(engine, over_numbers(core), definition.options).node  # type: ignore[arg-type]
+        assert isinstance(over, lp.Output)
+        root = over
+    found = request(root.child, lp.WindowSpec("time", slide=1))
+    if found is None:
+        return None, False
+    declared = engine.world.inputs[found.stream].definition.subwindow
+    span = 1 if counted else (declared or lookup_span(found.length, found.until))
+    return replace(found, beat=lp.WindowSpec("rows" if counted else "time", slide=span)), counted
+
+
+def _nodes(node: lp.Node) -> list[lp.Node]:
+    return [node, *(n for c in lp.children(node) for n in _nodes(c))]
+
+
+def _from_synopses(engine: Engine, definition: QueryDef, phys: object, sort: lp.Sort | None, wanted: Request,
+                   counted: bool) -> LookupQuery:  # fmt: skip
+    world, errors, stream = engine.world, ErrorCounter(), wanted.stream
+    entry = world.inputs[stream]
+    member = world.shared.join(wanted, errors, counted, entry.definition.subwindow)
+    query = LookupQuery(definition, phys, ResultLog(0), errors, {0: stream}, (), world.settings.state_bytes,  # type: ignore[arg-type]
+                        evaluator=member, sort=sort, width=0)  # fmt: skip
+    query.elastic = True
+    query.notes = notes(phys)  # type: ignore[arg-type]
+    first = entry.next_arrival - entry.waiting
+    query.registered = first if counted else world.clock_of((stream,))
+    query.partial_until = world.shared.settle(member, query, world.rings.get(stream), world.handed_on(stream), first)
+    query.numbers = member.numbers
+    return query
+
+
+def start_lookup(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
+    """Register it; what the user should know."""
+    world, key = engine.world, Catalog.key(definition.name)
+    query = lookup_query(engine, definition, bound)
+    world.catalog.queries[key] = definition
+    world.queries[key] = query
+    world.clocks.reads(key, query.reads)
+    return announce(query)
+
+
+def lookup(engine: Engine, statement: ast.Lookup, cancel: Cancel | None) -> Rows:
+    """LOOKUP q: the answer as of the latest complete sub-window, or of now."""
+    definition = bind_lookup(statement, engine.world.catalog)
+    query = engine.world.queries[Catalog.key(definition.name)]
+    assert isinstance(query, LookupQuery)
+    clock = engine.world.clock_of(query.reads)
+    group = query.evaluator.group if isinstance(query.evaluator, Member) else None
+    rows, at = query.ask(clock, group, cancel)
+    types = tuple(str(f.type) for f in query.output.schema)
+    return Rows(query.batch(rows), types, None if clock == ALWAYS else shown_instant(at))

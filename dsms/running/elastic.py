@@ -1,0 +1,118 @@
+"""Elastic queries: SLIDE bounds the updates between two evaluations from above (Golab 2006, §8.4.1).
+
+Where boundaries are elastic, queries are not evaluated as rows come but when there is time: an update of their
+sub-windows brings their deadlines nearer, and `work` runs the most urgent ones, together with those that may share,
+over the latest state.  So a burst of rows is taken in at once, late queries catch up together, and overload lengthens
+periods instead of holding back the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dsms.schedulers.edf import QueryScheduler
+from dsms.schedulers.groups import Groups
+from dsms.schedulers.tasks import Lateness, Task
+from dsms.settings import Settings
+
+
+class Unit(Protocol):
+    """Queries that are scheduled by one local scheduler."""
+
+    def refresh(self, names: tuple[str, ...]) -> None:
+        """Evaluate those queries over the latest state, together."""
+        ...
+
+
+@dataclass(slots=True)
+class _Known:
+    unit: Unit
+    scheduler: QueryScheduler
+    tasks: dict[str, Task] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Backlog:
+    """What waits to be evaluated."""
+
+    settings: Settings
+    groups: Groups = field(default_factory=Groups)
+    units: dict[str, _Known] = field(default_factory=dict)
+    technique: tuple[str, str] = ("", "")
+    executions: int = 0
+
+    def add(self, name: str, unit: Unit, task: Task) -> None:
+        """A query of the unit called `name`."""
+        known = self.units.get(name)
+        if known is None:
+            known = _Known(unit, self._scheduler())
+            self.units[name] = known
+            self.groups.add(name, known.scheduler)
+        known.tasks[task.name] = task
+        known.scheduler.add(task)
+
+    def remove(self, name: str, query: str) -> None:
+        """The query is gone."""
+        known = self.units.get(name)
+        if known is None or query not in known.tasks:
+            return
+        known.scheduler.remove(query)
+        del known.tasks[query]
+        if not known.tasks:
+            del self.units[name]
+            self.groups.remove(name)
+
+    def updated(self, name: str, times: int) -> None:
+        """The unit's sub-windows have moved on that often."""
+        known = self.units.get(name)
+        if known is not None and times > 0:
+            self._follow_settings()
+            self.units[name].scheduler.updated(times)
+
+    def work(self, timer: Callable[[], float] | None = None) -> bool:
+        """Run what is most urgent; False if nothing is due."""
+        name = self.groups.next_group()
+        if name is None:
+            return False
+        known = self.units[name]
+        names = known.scheduler.next()
+        if not names:
+            return False
+        began = timer() if timer else 0.0
+        try:
+            known.unit.refresh(names)
+        finally:
+            known.scheduler.done(names)
+            self.groups.charge(name, max(timer() - began if timer else 1.0, 1e-6))
+        self.executions += 1
+        return True
+
+    def pending(self) -> bool:
+        """Whether a query is due."""
+        return bool(self.units) and self.groups.next_group() is not None
+
+    def lateness(self, query: str) -> Lateness | None:
+        """How an elastic query fares; None for others."""
+        return next((k.scheduler.lateness(query) for k in self.units.values() if query in k.tasks), None)
+
+    def _scheduler(self) -> QueryScheduler:
+        self.technique = (self.settings.query_scheduler, self.settings.late_sharing)
+        sharing = {"none": ""}.get(self.settings.late_sharing, self.settings.late_sharing)
+        return QueryScheduler(self.settings.query_scheduler, sharing)
+
+    def _follow_settings(self) -> None:
+        """After SET query_scheduler the queries are scheduled anew."""
+        if self.technique == (self.settings.query_scheduler, self.settings.late_sharing):
+            return
+        for name, known in list(self.units.items()):
+            fresh = self._scheduler()
+            for task in known.tasks.values():
+                fresh.add(task)
+            self.groups.remove(name)
+            self.groups.add(name, fresh)
+            known.scheduler = fresh
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.units)
