@@ -152,7 +152,7 @@ class YoungestFirst(_Latest):
 
     def __init__(self, length: int, size: int, newest: int, version: int) -> None:
         super().__init__(length, size, newest, version)
-        self._unread = deque(range(newest - length + 1, newest + 1))  # ascending
+        self._unread = deque(range(newest - length + 1, newest + 1), maxlen=length)  # ascending; what leaves falls off
         self._began = newest
 
     def take(self) -> int:
@@ -168,5 +168,3 @@ class YoungestFirst(_Latest):
         if not self._read:
             self._began = self.newest
         self._unread.extend(numbers)
-        while self._unread and self._unread[0] <= self.newest - self.length:
-            self._unread.popleft()
