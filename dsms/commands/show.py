@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from dsms.api import Rows, shown_instant
+from dsms.commands.rows import as_rows
+from dsms.commands.show_queries import show_queries, show_windows
 from dsms.errors import QueryError, UsageError
 from dsms.settings import CHANGEABLE
 from dsms.sql import ast
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.suggest import hint
-from dsms.sql.types import FOREVER, INT, STRING, TIMESTAMP, Type
+from dsms.sql.types import INT, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-    from dsms.running.registered import Registered
-
-Columns = Sequence[tuple[str, Type, list[Any]]]
-
-
-def as_rows(columns: Columns) -> Rows:
-    """Rows from (name, type, values)."""
-    arrays = [pa.array(values, t.arrow) for _, t, values in columns]
-    schema = pa.schema([pa.field(n, t.arrow) for n, t, _ in columns])
-    return Rows(pa.RecordBatch.from_arrays(arrays, schema=schema), tuple(str(t) for _, t, _ in columns))
 
 
 def show(engine: Engine, statement: ast.Show) -> Rows:
-    """SHOW STREAMS | TABLES | QUERIES | SETTINGS."""
+    """SHOW STREAMS | TABLES | QUERIES | WINDOWS | SHARING | SETTINGS."""
     match statement.what:
         case ast.ShowKind.STREAMS:
             return _streams(engine)
         case ast.ShowKind.TABLES:
             return _tables(engine)
         case ast.ShowKind.QUERIES:
-            return _queries(engine)
+            return show_queries(engine)
+        case ast.ShowKind.WINDOWS:
+            return show_windows(engine)
         case ast.ShowKind.SETTINGS:
             return _settings(engine)
     message = f"SHOW {statement.what.value} comes with periodic evaluation, which does not run yet"
@@ -74,35 +65,6 @@ def _tables(engine: Engine) -> Rows:
             ("key", STRING, [", ".join(d.schema[i].name for i in d.key) or None for d in defs]),
             ("rows", INT, [len(t) for t in tables]),
             ("changed", TIMESTAMP, [shown_instant(t.last_change) for t in tables]),
-        ]
-    )
-
-
-def status(query: Registered) -> str:
-    """running, or why it stopped."""
-    return "running" if query.failure is None else f"stopped: {query.failure.code} {query.failure.message}"
-
-
-def _clock(query: Registered) -> int | None:
-    return shown_instant(query.shown_clock) if query.shown_clock < FOREVER - 1 else None
-
-
-def _queries(engine: Engine) -> Rows:
-    queries = list(engine.world.queries.values())
-    return as_rows(
-        [
-            ("query", STRING, [q.name for q in queries]),
-            ("status", STRING, [status(q) for q in queries]),
-            ("output", STRING, [q.output.kind.capitalize() for q in queries]),
-            ("strategy", STRING, [q.phys.strategy for q in queries]),
-            ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
-            ("clock", TIMESTAMP, [_clock(q) for q in queries]),
-            ("result_rows", INT, [q.seq for q in queries]),
-            ("live_rows", INT, [q.answer_rows() for q in queries]),
-            ("state_bytes", INT, [q.nbytes() for q in queries]),
-            ("errors", INT, [q.errors.count for q in queries]),
-            ("first_error", STRING, [q.errors.first for q in queries]),
-            ("readers", INT, [len(q.readers) for q in queries]),
         ]
     )
 

@@ -102,5 +102,12 @@ class Member:
     def live(self) -> dict[Path, dict[str, float]]:
         return {}
 
+    def cost(self) -> float:
+        """Cells that an evaluation combines."""
+        feed, asked = self.group.feed, self.request
+        width = (asked.length - asked.until) // feed.span
+        columns = [feed.columns[a] for a in dict.fromkeys(asked.aggs) if a in feed.columns]
+        return sum(c.synopsis.cost(width) for c in columns) * feed.space.groups
+
     def nbytes(self) -> int:
         return self.group.nbytes // max(1, len(self.group.members))

@@ -1,0 +1,118 @@
+"""SHOW QUERIES, SHOW WINDOWS: how registered queries do, and what of the streams is held in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dsms.api import Rows, shown_instant
+from dsms.commands.rows import as_rows
+from dsms.intake.values import duration_text
+from dsms.plan.text import slide
+from dsms.running.periodic import PeriodicQuery
+from dsms.running.registered import Registered
+from dsms.running.sharing.member import Member
+from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+
+def status(query: Registered) -> str:
+    """running, or why it stopped."""
+    return "running" if query.failure is None else f"stopped: {query.failure.code} {query.failure.message}"
+
+
+def show_queries(engine: Engine) -> Rows:
+    """One line per query; what only periodic queries have is NULL for the others."""
+    queries: list[Any] = list(engine.world.queries.values())
+    timed = [_timing(engine, q) for q in queries]
+    return as_rows(
+        [
+            ("query", STRING, [q.name for q in queries]),
+            ("status", STRING, [status(q) for q in queries]),
+            ("output", STRING, [q.output.kind.capitalize() for q in queries]),
+            ("strategy", STRING, [q.phys.strategy for q in queries]),
+            ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
+            ("clock", TIMESTAMP, [_clock(q) for q in queries]),
+            ("result_rows", INT, [q.seq for q in queries]),
+            ("live_rows", INT, [q.answer_rows() for q in queries]),
+            ("state_bytes", INT, [q.nbytes() for q in queries]),
+            ("errors", INT, [q.errors.count for q in queries]),
+            ("first_error", STRING, [q.errors.first for q in queries]),
+            ("readers", INT, [len(q.readers) for q in queries]),
+            ("path", STRING, [t.get("path") for t in timed]),
+            ("period", STRING, [t.get("period") for t in timed]),
+            ("deadline", TIMESTAMP, [t.get("deadline") for t in timed]),
+            ("evaluations", INT, [t.get("evaluations") for t in timed]),
+            ("lateness", FLOAT, [t.get("lateness") for t in timed]),
+            ("cost", FLOAT, [t.get("cost", q.phys.cost.total) for t, q in zip(timed, queries, strict=True)]),
+            ("shares_with", INT, [t.get("shares_with") for t in timed]),
+            ("partial_until", TIMESTAMP, [t.get("partial_until") for t in timed]),
+        ]
+    )
+
+
+def _clock(query: Registered) -> int | None:
+    return shown_instant(query.shown_clock) if query.shown_clock < FOREVER - 1 else None
+
+
+def _timing(engine: Engine, query: Registered) -> dict[str, Any]:
+    """What is told of a periodic query.  lateness: boundaries that passed unanswered, on average per evaluation."""
+    if not isinstance(query, PeriodicQuery):
+        return {}
+    late = engine.world.backlog.lateness(query.name)
+    member = query.evaluator if isinstance(query.evaluator, Member) else None
+    beat = query.output.slide
+    partial = query.partial_until if query.numbers is None else ALWAYS
+    found: dict[str, Any] = {
+        "path": query.evaluator.path,
+        "period": "on look-up" if beat is None else slide(beat),
+        "deadline": query.due if query.numbers is None else None,
+        "evaluations": query.evaluations,
+        "lateness": 0.0 if late is None else late.average,
+        "shares_with": 0 if member is None else len(member.group.members) - 1,
+        "partial_until": partial if ALWAYS < partial < FOREVER else None,
+    }
+    if member is not None:
+        found["cost"] = member.cost()
+    return found
+
+
+def show_windows(engine: Engine) -> Rows:
+    """One line per ring of raw sub-windows and per synopsis."""
+    lines = [*_rings(engine), *_synopses(engine)]
+    names = ("stream", "holds", "kind", "subwindow", "subwindows", "rows", "bytes", "updates", "for")
+    types = (STRING, STRING, STRING, STRING, INT, INT, INT, INT, STRING)
+    columns: list[Any] = list(zip(*lines, strict=True)) if lines else [[] for _ in names]
+    return as_rows([(n, t, list(c)) for n, t, c in zip(names, types, columns, strict=True)])
+
+
+def _rings(engine: Engine) -> list[tuple[Any, ...]]:
+    world = engine.world
+    lines: list[tuple[Any, ...]] = []
+    for key, ring in world.rings.items():
+        name = world.inputs[key].definition.name
+        lines.append((name, "rows", "ring", duration_text(ring.span), len(ring.closed) + bool(ring.buffer), ring.count,
+                      ring.nbytes, ring.updates, ", ".join(sorted(ring.needs))))  # fmt: skip
+    return lines
+
+
+def _synopses(engine: Engine) -> list[tuple[Any, ...]]:
+    lines = []
+    for group in engine.world.shared.all():
+        name = engine.world.inputs[group.feed.stream].definition.name
+        feed = group.feed
+        span = f"{feed.span} rows" if feed.counted else duration_text(feed.span)
+        users = ", ".join(sorted(m.query.name for m in group.members if m.query is not None))
+        for call, column in feed.columns.items():
+            held = column.synopsis
+            lines.append((name, call_text(call, engine, feed.stream), type(held).__name__.lower(), span,
+                          held.next - held.first, held.groups, column.nbytes, feed.updates, users))  # fmt: skip
+    return lines
+
+
+def call_text(call: Any, engine: Engine, stream: str) -> str:
+    """An aggregate over a stream's columns, as it would be written."""
+    from dsms.plan.text import aggregate
+
+    return aggregate(call, engine.world.inputs[stream].definition.schema)
