@@ -7,5 +7,6 @@ ran the plan.  It imports dsms.sql (types, expressions, logical plan, catalog) a
 from tests.oracle.facts import Change, Fact, Row
 from tests.oracle.keys import ambiguous
 from tests.oracle.oracle import Delta, Oracle, is_monotonic
+from tests.oracle.periodic import Answered, Periodic
 
-__all__ = ["Change", "Delta", "Fact", "Oracle", "Row", "ambiguous", "is_monotonic"]
+__all__ = ["Answered", "Change", "Delta", "Fact", "Oracle", "Periodic", "Row", "ambiguous", "is_monotonic"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tests.oracle.keys import Key
-from tests.oracle.values import Value, canons
+from tests.oracle.values import Value, canons, order_key
 
 Values = tuple[Value, ...]
 Ident = tuple
@@ -90,6 +90,11 @@ def changed(previous: list[Fact], current: list[Fact]) -> tuple[list[Fact], list
 
 def in_order(facts: list[Fact]) -> list[Fact]:
     return sorted(facts, key=lambda f: f.key)
+
+
+def by_columns(facts: list[Fact]) -> list[Fact]:
+    """Rows by their columns from the left, NULLs last; equal ones stay in the order they are in."""
+    return sorted(facts, key=lambda f: [order_key(v, False, False) for v in f.values])
 
 
 def net(left: list[Fact], entered: list[Fact]) -> tuple[list[Fact], list[Fact], dict[Ident, Key]]:

@@ -13,7 +13,8 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS
 from tests.oracle.aggregates import aggregate
-from tests.oracle.facts import Change, Fact, Row, changed, in_order, net, settle, since
+from tests.oracle.beats import Beats, appends_at_boundaries
+from tests.oracle.facts import Change, Fact, Row, by_columns, changed, in_order, net, settle, since
 from tests.oracle.keys import blank, branch, by_value, first_leaf, merged, numbered
 from tests.oracle.scalar import evaluate
 from tests.oracle.values import canons, order_key
@@ -22,7 +23,9 @@ from tests.oracle.windows import content
 
 @dataclass
 class Evaluator:
-    """Answers of every node of one plan at every instant of `instants` (ascending, ALWAYS first)."""
+    """Answers of every node of one plan at every instant of `instants` (ascending, ALWAYS first).
+
+    `beats`: the boundaries of a periodic query, as far as they matter inside of it (`tests.oracle.beats`)."""
 
     instants: Sequence[int]
     streams: Mapping[str, Sequence[Row]]
@@ -31,6 +34,7 @@ class Evaluator:
     appended: dict[tuple[int, int], int] = field(default_factory=dict)  # how many results an Append has had
     memo: dict[tuple[int, int], list[Fact]] = field(default_factory=dict)
     nodes: dict[int, lp.Node] = field(default_factory=dict)
+    beats: Beats = field(default_factory=Beats)
 
     def at(self, node: lp.Node, step: int) -> list[Fact]:
         """The answer of `node` at instant number `step`; none before the first."""
@@ -99,7 +103,8 @@ class Evaluator:
         return [_row(c.values, c.at, node.leaf, v) for v, c in live.items()]
 
     def _window(self, node: lp.Window, step: int) -> list[Fact]:
-        inside = content(node.spec, self.at(node.child, step), self.instants[step])
+        now = self.instants[step]
+        inside = content(node.spec, self.at(node.child, step), now, self.beats.start(node.spec, now))
         if node.spec.internal:
             return inside
         return [replace(f, held=f.held | {(id(node), f.ident)}) for f in inside]
@@ -107,13 +112,29 @@ class Evaluator:
     def _append(self, node: lp.Append, step: int) -> list[Fact]:
         """Everything that ever entered; with serial numbers, as if it were a stream."""
         now, before = self.instants[step], self.at(node, step - 1)
-        left, entered = changed(self.at(node.child, step - 1), self.at(node.child, step))
-        come = in_order(net(left, entered)[1] if by_value(node.child) else entered)
+        come = self._come(node.child, step)
         first = self.appended.get((id(node), step - 1), 0)
         self.appended[id(node), step] = first + len(come)
         leaf = first_leaf(node)
         new = [replace(f, ident=(n,), key=numbered(leaf, n), ts=now) for n, f in enumerate(come, first)]
         return [f for f in before + new if not node.mixed or self._held(f, step)]
+
+    def _come(self, child: lp.Node, step: int) -> list[Fact]:
+        """What a block appends at an instant: what enters its answer or, with a SLIDE, what it answers at a boundary."""
+        if self.beats.within and appends_at_boundaries(child):
+            return self._come_at_boundary(child, step)
+        left, entered = changed(self.at(child, step - 1), self.at(child, step))
+        return in_order(net(left, entered)[1] if by_value(child) else entered)
+
+    def _come_at_boundary(self, child: lp.Node, step: int) -> list[Fact]:
+        """Of rows without parts the whole answer, of others what is new since the boundary before."""
+        if self.instants[step] + 1 not in self.beats.within:
+            return []
+        rows = self.at(child, step)
+        if by_value(child):
+            return by_columns(rows)
+        earlier = (s for s in range(step - 1, -1, -1) if self.instants[s] + 1 in self.beats.within)
+        return in_order(changed(self.at(child, next(earlier, -1)), rows)[1])
 
     def _held(self, fact: Fact, step: int) -> bool:
         """Is every external window row that it rests on still there?"""
@@ -244,9 +265,9 @@ def _semi_join(node: lp.SemiJoin, left: list[Fact], right: list[Fact]) -> list[F
     return out
 
 
-def _sort(node: lp.Sort, rows: list[Fact]) -> list[Fact]:
+def sort_rows(node: lp.Sort, rows: list[Fact]) -> list[Fact]:
     """ORDER BY (ties by all columns from the left), then OFFSET and LIMIT."""
-    ordered = sorted(rows, key=lambda f: [order_key(v, False, False) for v in f.values])
+    ordered = by_columns(in_order(rows))
     for expr, descending, nulls_first in reversed(node.keys):
         ordered.sort(key=lambda f: order_key(evaluate(expr, f.values), descending, nulls_first))
     end = None if node.limit is None else node.offset + node.limit
@@ -258,6 +279,6 @@ _UNARY: dict[type, Callable] = {
     lp.Project: _project,
     lp.GroupBy: _group,
     lp.Distinct: _distinct,
-    lp.Sort: _sort,
+    lp.Sort: sort_rows,
 }
 _BINARY: dict[type, Callable] = {lp.Join: _join, lp.SemiJoin: _semi_join, lp.SetOp: _set_op}

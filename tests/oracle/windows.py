@@ -10,9 +10,13 @@ from tests.oracle.facts import Fact
 from tests.oracle.values import canons
 
 
-def content(spec: WindowSpec, rows: Sequence[Fact], now: int) -> list[Fact]:
-    """The rows of the window at `now`; `rows` is everything that has come so far, each born when it came."""
+def content(spec: WindowSpec, rows: Sequence[Fact], now: int, start: int | None = None) -> list[Fact]:
+    """The rows of the window at `now`; `rows` is everything that has come so far, each born when it came.
+
+    `start`: where a RANGE in units of the calendar begins."""
     match spec.kind:
+        case "time" if spec.calendar is not None:
+            return [r for r in rows if (start is None or start <= _when(r)) and _when(r) <= now - spec.until]
         case "time":
             return [r for r in rows if now - spec.length < _when(r) <= now - spec.until]
         case "now":

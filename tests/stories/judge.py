@@ -12,7 +12,7 @@ from dsms.sql.catalog import StreamDef
 from dsms.sql.expr import Expr
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.types import ALWAYS, FOREVER
-from tests.oracle import Change, Oracle, Row
+from tests.oracle import Change, Oracle, Periodic, Row, is_monotonic
 from tests.oracle.scalar import evaluate
 from tests.stories.declared import Declared
 from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Statement, Story
@@ -144,8 +144,30 @@ def _picked(log: list[Change], predicate: Expr | None) -> list[Change]:
 
 def expected(output: lp.Output, given: Input) -> list[Line]:
     """Everything that the query pushes, up to its clock."""
+    if output.slide is not None:
+        pushes = periodic(output, given).pushes()
+        return [Line(p.at, "=", values) for p in pushes for values in p.rows]
     oracle = Oracle(output, given.streams, given.tables)
     return [Line(d.at, "+" if d.kind == "insert" else "-", d.values) for d in oracle.deltas(clock(output, given))]
+
+
+def periodic(output: lp.Output, given: Input) -> Periodic:
+    """The oracle of a query with SLIDE, up to the query's clock."""
+    return Periodic(output, given.streams, given.tables, clock(output, given))
+
+
+def answer(output: lp.Output, given: Input) -> list[Values] | None:
+    """The answer as it stands at the query's clock; None where a periodic query has not answered yet."""
+    if output.slide is not None:
+        last = periodic(output, given).answer()
+        return None if last is None else list(last.rows)
+    oracle = Oracle(output, given.streams, given.tables)
+    return [f.values for f in oracle.answer(clock(output, given))]
+
+
+def kind(output: lp.Output) -> str:
+    """What is reported: as the query says or, where it leaves that open, by its pattern."""
+    return output.kind if output.explicit else "istream" if is_monotonic(output.child) else "rstream"
 
 
 def clock(output: lp.Output, given: Input) -> int:

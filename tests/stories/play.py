@@ -63,11 +63,14 @@ def some_ways(seed: int = 0) -> list[Way]:
 
 @dataclass(slots=True)
 class Played:
-    """What came of it: lines by query, of all its `pushes` sections; per section of the others what the engine said."""
+    """What came of it: lines by query, of all its `pushes` sections; per section of the others what the engine said.
+
+    progress: instants of `progress` pushes, by query; snapshots: (instant, rows) of the answer at the end"""
 
     pushes: dict[str, list[Line]] = field(default_factory=dict)
     sections: list[tuple[Section, Any]] = field(default_factory=list)
     snapshots: dict[str, list[tuple]] = field(default_factory=dict)
+    progress: dict[str, list[int]] = field(default_factory=dict)
 
 
 def play(story: Story, declared: Declared, way: Way) -> Played:
@@ -80,17 +83,18 @@ def play(story: Story, declared: Declared, way: Way) -> Played:
             case "query":
                 engine.execute(f"CREATE QUERY {section.name} AS {with_options(section.body, way)}")
                 readers[section.name] = engine.subscribe(section.name, 0)
-                out.pushes[section.name] = []
+                out.pushes[section.name], out.progress[section.name] = [], []
             case "input":
                 feed(engine, declared, section.events, way)
             case "pushes":
-                lines = list(taken(readers[section.name], len(out.pushes[section.name])))
+                name = section.name
+                lines = list(taken(readers[name], rows_in(out.pushes[name]), out.progress[name]))
                 out.pushes[section.name] += lines
                 out.sections.append((section, lines))
             case "rows" | "explain" | "fails":
                 out.sections.append((section, _said(engine, section)))
     for name, reader in readers.items():
-        out.pushes[name] += taken(reader, len(out.pushes[name]))
+        out.pushes[name] += taken(reader, rows_in(out.pushes[name]), out.progress[name])
         out.snapshots[name] = snapshot(engine.subscribe(name))
     return out
 
@@ -176,19 +180,31 @@ def rows_of(data: pa.RecordBatch) -> list[tuple]:
     return [tuple(r) for r in zip(*(c.to_pylist() for c in data.columns), strict=True)] if data.num_columns else []
 
 
-def taken(reader: Subscription, seq: int) -> Iterator[Line]:
-    """What a reader has got; its numbers must follow on `seq`."""
+SIGNS = {"insert": "+", "delete": "-", "result": "="}
+
+
+def rows_in(lines: list[Line]) -> int:
+    return sum(line.sign != "!" for line in lines)
+
+
+def taken(reader: Subscription, seq: int, progress: list[int] | None = None) -> Iterator[Line]:
+    """What a reader has got; its numbers must follow on `seq`.  `progress`: there go instants that had no rows."""
     for push in reader.take():
         match push:
+            case Push(kind="progress"):
+                assert push.at is not None and push.seq == seq, f"progress says {push.seq} after {seq} rows"
+                if progress is not None:
+                    progress.append(push.at)
             case Push(kind="end"):
                 yield Line(None, "!", (push.code or "dropped",))
-            case Push(kind="insert" | "delete"):
+            case Push(kind="insert" | "delete" | "result"):
+                assert push.kind != "result" or push.ats is None, "one push per boundary"
                 assert push.seq == seq, f"gap in seq: {push.seq} after {seq} rows"
                 assert push.data is not None
                 ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
                 assert not ats or ats[-1] == push.at or push.at is None, "`at` is the instant of the last row"
                 for at, values in zip(ats, rows_of(push.data), strict=True):
-                    yield Line(ALWAYS if at is None else at, "+" if push.kind == "insert" else "-", values)
+                    yield Line(ALWAYS if at is None else at, SIGNS[push.kind], values)
                 seq += len(ats)
 
 

@@ -1,0 +1,173 @@
+"""The oracle for queries with SLIDE (Golab 2006, §3.3.4; design page, "Time" and "Corner rules").
+
+At boundary b a periodic query answers Q(b - 1 us): what the same query without SLIDE answers after that instant.
+
+    Rstream           the whole answer
+    Istream, Dstream  what entered it, what left it, between two evaluations; before the first nothing was there
+    Istream-restore   all that the continuous Istream tells in the instants [boundary before, b), in its order
+    Rstream-restore   the answer, and of the rows that entered since the evaluation before those that are gone again
+
+In ROWS n SLIDE m each row of the stream is an instant of its own: the answer after every m-th row, told at the row's ts.
+Rows of one boundary stand in the order of ORDER BY; without it rows with parts by the arrival numbers of their parts in
+FROM order, others by their columns, NULLs last.  ORDER BY and LIMIT belong to the answer, of which Istream and Dstream
+tell what entered and left; with -restore to the rows that are told.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS
+from tests.oracle.beats import Beats
+from tests.oracle.boundaries import all_boundaries
+from tests.oracle.facts import Change, Fact, Row, Values, by_columns, changed, in_order, net
+from tests.oracle.instants import instants
+from tests.oracle.keys import by_value
+from tests.oracle.oracle import is_monotonic
+from tests.oracle.relational import Evaluator, sort_rows
+from tests.oracle.values import canons
+
+Streams = Mapping[str, Sequence[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What is pushed at a boundary."""
+
+    at: int
+    rows: tuple[Values, ...]
+
+
+class Periodic:
+    """One bound query with SLIDE over given input, up to the instant `upto`, registered when its clock was at
+    `registered`."""
+
+    def __init__(
+        self,
+        output: lp.Output,
+        streams: Streams,
+        tables: Mapping[str, Sequence[Change]] | None = None,
+        upto: int = 0,
+        registered: int = ALWAYS,
+    ) -> None:
+        assert output.slide is not None
+        self.output = output
+        self.kind = output.kind if output.explicit else "istream" if is_monotonic(output.child) else "rstream"
+        self.sort = output.child if isinstance(output.child, lp.Sort) else None
+        self.core = output.child if self.sort is None else self.sort.child
+        self.by_value = by_value(self.core)
+        read = {name: rows for name, rows in streams.items() if name in streams_of(self.core)}
+        self.told: dict[int, int] = {}  # instants that stand for others: of boundaries counted in rows
+        if output.slide.kind in ("rows", "partitioned"):
+            read, bounds = self._counted(output.slide, read, upto)
+        else:
+            firsts = [row.ts for rows in read.values() for row in rows if row.ts <= upto]
+            bounds = all_boundaries(output.slide, max(registered, min(firsts)), upto + 1) if firsts else []
+        self.bounds = bounds
+        found = instants(self.core, read, tables or {}) | {ALWAYS} | {b - 1 for b in bounds}
+        self.instants = sorted(found)
+        self._evaluator = Evaluator(self.instants, read, tables or {}, beats=Beats(bounds, output.restore))
+
+    def _counted(self, beat: lp.WindowSpec, read: Streams, upto: int) -> tuple[Streams, list[int]]:
+        """Rows by number, as if that were the instant at which they came; boundaries after every m-th."""
+        assert len(read) == 1 and beat.slide is not None, "a SLIDE in rows counts the rows of one stream"
+        ((name, rows),) = read.items()
+        come = [row for row in rows if row.ts <= upto]
+        bounds = list(range(beat.slide, len(come) + 1, beat.slide))
+        self.told = {b: come[b - 1].ts for b in bounds}
+        return {name: [replace(row, ts=number) for number, row in enumerate(come)]}, bounds
+
+    def pushes(self) -> Iterator[Answered]:
+        """What is told at each boundary, also if that is nothing."""
+        before: list[Fact] = []
+        last = ALWAYS
+        for b in self.bounds:
+            now = self._answer(b)
+            rows = self._shown(before, now, range(*self._steps(last, b)))
+            yield Answered(self.told.get(b, b), tuple(f.values[: len(self.output.schema)] for f in rows))
+            before, last = now, b
+
+    def answer(self) -> Answered | None:
+        """The answer of the last boundary; None before the first."""
+        if not self.bounds:
+            return None
+        b = self.bounds[-1]
+        rows = tuple(f.values[: len(self.output.schema)] for f in self._answer(b))
+        return Answered(self.told.get(b, b), rows)
+
+    def _at(self, instant: int) -> list[Fact]:
+        return self._evaluator.at(self.core, bisect_right(self.instants, instant) - 1)
+
+    def _answer(self, boundary: int) -> list[Fact]:
+        return self._sorted(self._at(boundary - 1))
+
+    def _sorted(self, rows: list[Fact]) -> list[Fact]:
+        rows = in_order(rows)
+        if self.sort is not None:
+            return sort_rows(self.sort, rows)
+        return by_columns(rows) if self.by_value else rows
+
+    def _steps(self, first: int, end: int) -> tuple[int, int]:
+        """The numbers of the instants in [first, end)."""
+        return bisect_left(self.instants, first), bisect_left(self.instants, end)
+
+    def _shown(self, before: list[Fact], now: list[Fact], steps: range) -> list[Fact]:
+        match self.kind, self.output.restore:
+            case "istream", True:
+                came = [f for step in steps for f in self._came(step)]
+                return came if self.sort is None else sort_rows(self.sort, came)
+            case "rstream", True:
+                return self._sorted(self._at(self.instants[steps[-1]]) + self._lost(steps))
+            case "istream", _:
+                return self._missing(now, before)
+            case "dstream", _:
+                return self._missing(before, now)
+            case _:
+                return now
+
+    def _came(self, step: int) -> list[Fact]:
+        """What the continuous Istream tells at one instant."""
+        left, entered = changed(self._evaluator.at(self.core, step - 1), self._evaluator.at(self.core, step))
+        return in_order(net(left, entered)[1] if self.by_value else entered)
+
+    def _lost(self, steps: range) -> list[Fact]:
+        """Of the rows that entered in those instants as many as are not there at their end, by identity or by value."""
+        there = self._count(self._at(self.instants[steps[-1]]))
+        lost = []
+        for fact in [f for step in reversed(steps) for f in reversed(self._came(step))]:
+            if there.get(self._same(fact), 0) > 0:
+                there[self._same(fact)] -= 1
+            else:
+                lost.append(fact)
+        return lost[::-1]
+
+    def _missing(self, rows: list[Fact], others: list[Fact]) -> list[Fact]:
+        """Of the rows those that the others lack, in their order."""
+        there = self._count(others)
+        out = []
+        for fact in rows:
+            if there.get(self._same(fact), 0) > 0:
+                there[self._same(fact)] -= 1
+            else:
+                out.append(fact)
+        return out
+
+    def _count(self, rows: list[Fact]) -> dict[object, int]:
+        out: dict[object, int] = {}
+        for fact in rows:
+            out[self._same(fact)] = out.get(self._same(fact), 0) + 1
+        return out
+
+    def _same(self, fact: Fact) -> object:
+        """Two rows with equal ones are the same."""
+        return canons(fact.values[: len(self.output.schema)]) if self.by_value else fact.ident
+
+
+def streams_of(node: lp.Node) -> set[str]:
+    """Names of the streams that a plan reads."""
+    if isinstance(node, lp.StreamScan):
+        return {node.stream.name}
+    return {name for child in lp.children(node) for name in streams_of(child)}
