@@ -95,7 +95,7 @@ def _on_days(beat: WindowSpec, after: int, upto: int) -> list[int]:
     zone = beat.zone or "UTC"
     start = datetime(1970, 1, 1) if beat.align is None else wall(beat.align, zone)
     number, unit = beat.slide_calendar
-    out = []
+    out: list[int] = []
     for day in _days(start.date(), number, unit, wall(after, zone).date()):
         b = moment(datetime.combine(day, start.time()), zone)
         if b > upto:

@@ -7,7 +7,7 @@ At boundary b a periodic query answers Q(b - 1 us): what the same query without 
     Istream-restore   all that the continuous Istream tells in the instants [boundary before, b), in its order
     Rstream-restore   the answer, and of the rows that entered since the evaluation before those that are gone again
 
-In ROWS n SLIDE m each row of the stream is an instant of its own: the answer after every m-th row, told at the row's ts.
+In ROWS n SLIDE m each row of the stream is an instant of its own: an answer after every m-th, told at its ts.
 Rows of one boundary stand in the order of ORDER BY; without it rows with parts by the arrival numbers of their parts in
 FROM order, others by their columns, NULLs last.  ORDER BY and LIMIT belong to the answer, of which Istream and Dstream
 tell what entered and left; with -restore to the rows that are told.
@@ -59,7 +59,7 @@ class Periodic:
         self.sort = output.child if isinstance(output.child, lp.Sort) else None
         self.core = output.child if self.sort is None else self.sort.child
         self.by_value = by_value(self.core)
-        read = {name: rows for name, rows in streams.items() if name in streams_of(self.core)}
+        read: Streams = {name: rows for name, rows in streams.items() if name in streams_of(self.core)}
         self.told: dict[int, int] = {}  # instants that stand for others: of boundaries counted in rows
         if output.slide.kind in ("rows", "partitioned"):
             read, bounds = self._counted(output.slide, read, upto)

@@ -120,7 +120,7 @@ class Evaluator:
         return [f for f in before + new if not node.mixed or self._held(f, step)]
 
     def _come(self, child: lp.Node, step: int) -> list[Fact]:
-        """What a block appends at an instant: what enters its answer or, with a SLIDE, what it answers at a boundary."""
+        """What a block appends at an instant: what enters its answer; with a SLIDE what it answers at a boundary."""
         if self.beats.within and appends_at_boundaries(child):
             return self._come_at_boundary(child, step)
         left, entered = changed(self.at(child, step - 1), self.at(child, step))

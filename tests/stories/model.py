@@ -52,8 +52,8 @@ Event = Arrival | Beat | End | Clock | Statement
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A result row: at which instant it is pushed, + (insert), - (delete) or = (row of a periodic answer), its values; `!` stands for the end of the
-    query, with the error's code as its value."""
+    """A result row: at which instant it is pushed, + (insert), - (delete) or = (row of a periodic answer), its values;
+    `!` stands for the end of the query, with the error's code as its value."""
 
     at: int | None
     sign: str
