@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import limits, memory, ours, peers, thesis, trace, trace_file, workloads
+from tests.benchmarks import frequent, limits, memory, ours, peers, thesis, trace, trace_file, workloads
 from tests.benchmarks.harness import Options, Table, WrongAnswer
 from tests.benchmarks.thesis_cases import CASES, DIRECT, NT, UPA, UPA10
 from tests.benchmarks.thesis_run import Effort, run
@@ -116,6 +116,16 @@ def test_peers_agree_with_numpy(tmp_path: Path) -> None:
         pytest.importorskip(package)
     section = peers.section(Options("toy"))
     assert next(p.title for p in section.parts if isinstance(p, Table)) == "Ratios asked for"
+
+
+def test_algorithm_6_is_judged() -> None:
+    section = frequent.section(Options("toy"))
+    tables = [p for p in section.parts if isinstance(p, Table)]
+    assert len(tables) >= 2
+    assert any(row[4] != "0.00" for row in tables[0].rows)
+    few, many = (frequent.judged(np.arange(5000) ** 2 % 17, 100, k) for k in (2, 17))
+    assert (few.listed, many.delta, many.error) == (0, 0.0, 0.0)
+    assert many.listed == many.over == 9  # squares modulo 17
 
 
 def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
