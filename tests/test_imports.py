@@ -43,9 +43,10 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},  # values are shown as intake shows them
     "dsms.schedulers": BELOW_STORAGE,
     "dsms.storage": BELOW_STORAGE,  # writes down tables' versions and windows
-    "dsms.running": ENGINE,  # a registered query at work
-    "dsms.commands": ENGINE | {"dsms.running"},  # one statement each
-    "dsms.engine": ENGINE | {"dsms.running", "dsms.commands"},
+    "dsms.adhoc": BELOW_OPERATORS | {"dsms.operators"},  # a plan run once over batches that are handed to it
+    "dsms.running": ENGINE | {"dsms.adhoc"},  # a registered query at work
+    "dsms.commands": ENGINE | {"dsms.running", "dsms.adhoc"},  # one statement each
+    "dsms.engine": ENGINE | {"dsms.running", "dsms.commands", "dsms.adhoc"},
     "dsms.warmup": ENGINE | {"dsms.running", "dsms.commands", "dsms.engine"},
     "dsms": {"dsms.engine", "dsms.settings"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.

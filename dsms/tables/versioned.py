@@ -119,6 +119,12 @@ class VersionedTable:
         ts = np.full(len(slots), ALWAYS, np.int64)
         return Batch(ts, None, None, (self._version.view[slots],), self._gather(slots))
 
+    def versions(self, at: int | None = None) -> Batch:
+        """The versions current at an instant (None: all that are still known), `ts`: born, `exp`: ended."""
+        slots = np.arange(self._version.n) if at is None else self._as_of(at)
+        born, ended = self._born.view[slots], self._ended.view[slots]
+        return Batch(born, ended, None, (self._version.view[slots],), self._gather(slots))
+
     def cursor(self, upto: int = FOREVER) -> int:
         """Where a reader of `state(upto)` reads on."""
         return self._log.after(upto)

@@ -1,0 +1,87 @@
+"""What a plan that is run once needs of each leaf: who runs it fetches that much, or says that it is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dsms.adhoc import windows
+from dsms.plan.identity import leaves
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS
+
+BY_ARRIVAL = ("first", "last", "argmax", "argmin")
+_WHOLE = lp.WindowSpec("unbounded")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One leaf.
+
+    stream    rows of a stream up to the instant, in order of (ts, arrival): those with ts > `since(at)`; where that is
+              ALWAYS and `rows` is set, the newest so many will do
+    table     rows of a table as of the instant (`VersionedTable.current`), ts: when each was born
+    versions  all versions of a non-retroactive relation that stream rows may ask for, ts: born, exp: ended
+    appended  what the block over INTERNAL windows below `node` has appended, from the beginning, numbered serially
+    """
+
+    kind: Literal["stream", "table", "versions", "appended"]
+    node: lp.StreamScan | lp.TableScan | lp.Append
+    spec: lp.WindowSpec = _WHOLE
+
+    def since(self, at: int) -> int:
+        """The instant after which rows are needed."""
+        found = windows.since(self.spec, at)
+        return ALWAYS if found is None else max(found, ALWAYS)
+
+    @property
+    def rows(self) -> int | None:
+        """How many of the newest rows are enough, if the window counts them."""
+        return self.spec.length if self.spec.kind == "rows" else None
+
+
+def reads(node: lp.Node, spec: lp.WindowSpec = _WHOLE) -> dict[int, Read]:
+    """By leaf number what the plan needs; `spec`: the window over the node, where it may be moved to the leaf."""
+    match node:
+        case lp.StreamScan():
+            return {node.leaf: Read("stream", node, spec)}
+        case lp.TableScan():
+            return {node.leaf: Read("table", node)}
+        case lp.Append():
+            return {min(leaves(node)): Read("appended", node)}
+        case lp.Window():
+            return reads(node.child, node.spec if node.spec.kind != "unbounded" else spec)
+        case lp.Project():
+            return reads(node.child, spec)
+        case lp.Select():
+            return reads(node.child, spec if spec.kind in ("time", "now", "landmark") else _WHOLE)
+        case lp.JoinNRR():
+            return {**reads(node.child), node.table.leaf: Read("versions", node.table)}
+        case _:
+            return {leaf: read for child in lp.children(node) for leaf, read in reads(child).items()}
+
+
+def from_past(node: lp.Node) -> str | None:
+    """Why the answer is no function of what the windows hold now, for a sentence; None where it is.
+
+    Such a plan, evaluated again and again, runs incrementally; asked once, rows count as born at their own ts."""
+    match node:
+        case lp.Append():
+            return "results over INTERNAL windows stay"
+        case lp.JoinNRR() if _reborn(node.child):
+            return "a non-retroactive table is read as of the instant at which rows of this input came (back)"
+        case lp.GroupBy() if _reborn(node.child) and any(a.fn in BY_ARRIVAL for a in node.aggs):
+            return "FIRST, LAST, ARGMAX and ARGMIN go by when rows of this input came (back)"
+        case _:
+            return next((why for child in lp.children(node) if (why := from_past(child))), None)
+
+
+def _reborn(node: lp.Node) -> bool:
+    """Whether rows of the node may leave and come back, or change, while their parts stay."""
+    match node:
+        case lp.SemiJoin() | lp.SetOp() | lp.Distinct() | lp.GroupBy():
+            return True
+        case lp.Join() if node.kind != "inner":
+            return True
+        case _:
+            return any(_reborn(child) for child in lp.children(node))

@@ -1,0 +1,282 @@
+"""Running rendered plans: DuckDB over Arrow memory as it stands, our own kernels in between.
+
+`Adhoc` is a connection; `Prepared` a plan rendered once, to be run at every boundary.  DuckDB is imported when the
+first one is made, so that `import dsms` stays light.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.adhoc.aggregates import SUM_OVERFLOW
+from dsms.adhoc.parts import Part, concat, nothing
+from dsms.adhoc.render import Renderer
+from dsms.adhoc.steps import Env, LeafStep, Step, WindowStep
+from dsms.api import Cancel
+from dsms.errors import InternalError, UsageError
+from dsms.operators.aggregates.sums import overflow
+from dsms.operators.expressions import ErrorCounter
+from dsms.operators.pieces import Look, go_on
+from dsms.operators.sort import by_columns, sort_order
+from dsms.plan.identity import by_value, order, width
+from dsms.sql import logical as lp
+from dsms.sql.types import INT, Schema, arrow_schema
+from dsms.state.batch import Batch
+from dsms.state.columns import taken
+
+CHUNK = 1 << 16  # rows that DuckDB hands over at once
+PATIENCE = 0.05  # seconds between two looks at a cancellation while DuckDB works
+MOST_TABLES = 1000  # shapes of relations known to one connection
+
+Leaves = Mapping[int, Sequence[Batch]]
+
+
+class _Slot:
+    """A table of DuckDB's whose rows are whatever Arrow table stands here."""
+
+    def __init__(self) -> None:
+        self.table: pa.Table | None = None
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        assert self.table is not None
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        assert self.table is not None
+        return self.table.schema.__arrow_c_schema__()
+
+
+class Adhoc:
+    """Runs plans once.  Not thread-safe: the engine's thread calls it.
+
+    memory_limit  bytes that a plan may take while it runs, in DuckDB and in rows between steps (None: DuckDB's own
+                  limit); past it the run fails with DS633 and leaves nothing behind
+    """
+
+    def __init__(self, memory_limit: int | None = None, threads: int = 1) -> None:
+        self.memory_limit, self.threads = memory_limit, threads
+        self._connection: Any = None
+        self._slots: dict[str, _Slot] = {}
+
+    def prepare(self, plan: lp.Node, *, identity: bool = False) -> Prepared:
+        """A plan (an Output, or any node below) to be run again and again.
+
+        `identity`: the answer gets the arrival numbers of each row's parts, in FROM order, as further int64 columns
+        (`#0`, `#1`, ...), unless its rows have no parts (`dsms.plan.identity.by_value`)."""
+        return Prepared(self, plan, identity)
+
+    def run(self, plan: lp.Node, leaves: Leaves, at: int, errors: ErrorCounter, cancel: Cancel | None = None,
+            *, identity: bool = False) -> pa.RecordBatch:  # fmt: skip
+        """`Prepared.run`, once."""
+        return self.prepare(plan, identity=identity).run(leaves, at, errors, cancel)
+
+    def close(self) -> None:
+        """Let go of the connection and all it knows."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+        self._slots.clear()
+
+    # ------------------------------------------------------------ DuckDB
+
+    def sql(self, text: str, tables: Mapping[str, pa.Table], cancel: Cancel | None) -> Iterator[pa.RecordBatch]:
+        """The rows of a text over tables, as they come.  Raises DS610, DS633, DS706."""
+        connection = self._open(tables)
+        try:
+            with self._telling(cancel), _explained(text, cancel, self.memory_limit):
+                yield from connection.sql(text).to_arrow_reader(CHUNK)
+        finally:
+            for name in tables:
+                self._slots[name].table = None
+
+    def _open(self, tables: Mapping[str, pa.Table]) -> Any:
+        if self._connection is None or len(self._slots) > MOST_TABLES:
+            self.close()
+            self._connection = _connect(self.memory_limit, self.threads)
+        for name, table in tables.items():
+            slot = self._slots.get(name)
+            if slot is None:
+                slot = self._slots[name] = _Slot()
+                slot.table = table
+                self._connection.register(name, slot)
+            slot.table = table
+        return self._connection
+
+    @contextmanager
+    def _telling(self, cancel: Cancel | None) -> Iterator[None]:
+        """While DuckDB works, somebody else looks whether it should stop."""
+        if cancel is None:
+            yield
+            return
+        done = threading.Event()
+        watcher = threading.Thread(target=_watch, args=(cancel, done, self._connection), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _watch(cancel: Cancel, done: threading.Event, connection: Any) -> None:
+    while not done.wait(PATIENCE):
+        try:
+            cancel.check()
+        except UsageError:
+            connection.interrupt()
+
+
+def _connect(memory_limit: int | None, threads: int) -> Any:
+    import duckdb
+
+    config: dict[str, Any] = {
+        "threads": threads,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "enable_external_access": False,
+        "preserve_insertion_order": False,
+        "max_temp_directory_size": "0B",
+    }
+    if memory_limit is not None:
+        config["memory_limit"] = f"{max(memory_limit, 1 << 20)}B"
+    return duckdb.connect(":memory:", config=config)
+
+
+@contextmanager
+def _explained(text: str, cancel: Cancel | None, limit: int | None) -> Iterator[None]:
+    """DuckDB's errors in our words."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        if cancel is not None:
+            cancel.check()
+        raise
+    except duckdb.OutOfMemoryException as error:
+        raise too_much(limit) from error
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise _meant(error, text, cancel, limit) from error
+
+
+def _meant(error: Exception, text: str, cancel: Cancel | None, limit: int | None) -> Exception:
+    """What an error says that came through a stream of rows, where all of them are of one kind."""
+    told = str(error)
+    if SUM_OVERFLOW in told:
+        return overflow(INT)
+    if "Out of Memory" in told or "failed to allocate" in told:
+        return too_much(limit)
+    if cancel is not None:
+        cancel.check()
+    return InternalError("DS903", f"DuckDB refused what we rendered: {told}", hint=f"please report this with: {text}")
+
+
+def too_much(limit: int | None) -> UsageError:
+    """DS633."""
+    most = "DuckDB's memory limit" if limit is None else f"{limit >> 20} MiB, which is the limit"
+    return UsageError(
+        "DS633",
+        f"running the query over what its windows hold takes more than {most}",
+        hint="filter first, take narrower windows, or join on a key; the limit is the setting statement_bytes "
+        "(--statement-bytes)",
+    )
+
+
+# ---------------------------------------------------------------- prepared plans
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A rendered plan."""
+
+    adhoc: Adhoc
+    plan: lp.Node
+    identity: bool
+    steps: list[Step] = field(init=False)
+    root: str = field(init=False)
+    core: lp.Node = field(init=False)
+    sort: lp.Sort | None = field(init=False)
+    ages: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        core = self.plan.child if isinstance(self.plan, lp.Output) else self.plan
+        self.sort = core if isinstance(core, lp.Sort) else None
+        self.core = core.child if isinstance(core, lp.Sort) else core
+        parts = not by_value(self.core)
+        self.ages = parts and (self.identity or self.sort is None)
+        renderer = Renderer()
+        self.root = renderer.kept(renderer.rel(self.core, self.ages)).name
+        self.steps = renderer.steps
+
+    @property
+    def schema(self) -> Schema:
+        """Of the answer's own columns."""
+        return self.core.schema if self.sort is None else self.sort.schema
+
+    def run(self, leaves: Leaves, at: int, errors: ErrorCounter, cancel: Cancel | None = None,
+            look: Look = go_on) -> pa.RecordBatch:  # fmt: skip
+        """The answer at the instant `at`: in the order of ORDER BY, else rows with parts by arrival numbers in FROM
+        order, others by their columns (NULLs last).
+
+        leaves  per leaf number what `dsms.adhoc.reads.reads` says that the plan needs of it: batches, oldest first
+        errors  rows that fail are NULL and counted there, or (`stop`) raise QueryError DS7xx
+        look    called between stretches of work; it may raise
+        """
+        rows, ids = self.rows(leaves, at, errors, cancel, look)
+        if not ids:
+            return rows
+        fields = [*rows.schema, *(pa.field(f"#{k}", pa.int64()) for k in range(len(ids)))]
+        return pa.RecordBatch.from_arrays([*rows.columns, *map(pa.array, ids)], schema=pa.schema(fields))
+
+    def rows(self, leaves: Leaves, at: int, errors: ErrorCounter, cancel: Cancel | None = None,
+             look: Look = go_on) -> tuple[pa.RecordBatch, tuple[np.ndarray, ...]]:  # fmt: skip
+        """`run`, with the arrival numbers apart (none unless asked for)."""
+        env = Env(at, leaves, errors, lambda text, tables: self.adhoc.sql(text, tables, cancel), look)
+        if cancel is not None:
+            env.look = _both(cancel.check, look)
+        for step in self.steps:
+            env.look()
+            env.rels[step.target] = step.run(env)
+            self._check(env)
+        return self._answer(env)
+
+    def _check(self, env: Env) -> None:
+        limit = self.adhoc.memory_limit
+        if limit is None:
+            return
+        made = [p for s in self.steps if not isinstance(s, LeafStep | WindowStep) for p in env.rels.get(s.target, ())]
+        if sum(p.nbytes for p in made) > limit:
+            raise too_much(limit)
+
+    def _answer(self, env: Env) -> tuple[pa.RecordBatch, tuple[np.ndarray, ...]]:
+        parts = env.rels[self.root]
+        rows = concat(parts) if parts else nothing(self.core.schema, width(self.core) if self.ages else 0)
+        places = self._places(rows, env)
+        ids = tuple(rows.ids[k][places] for k in order(self.core)) if self.identity and self.ages else ()
+        cols = [taken(c, places) for c in rows.cols[: len(self.schema)]]
+        if not cols:
+            return pa.table({"z": pa.nulls(len(places))}).select([]).to_batches()[0], ids
+        return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.schema)), ids
+
+    def _places(self, rows: Part, env: Env) -> np.ndarray:
+        """Positions of the answer's rows, in its order."""
+        if self.sort is not None:
+            return sort_order(rows.cols, rows.n, self.sort, env.errors, env.look)
+        if self.ages:
+            return np.lexsort([rows.ids[k] for k in order(self.core)][::-1])
+        return by_columns(rows.cols, rows.n, env.look)
+
+
+def _both(first: Look, second: Look) -> Look:
+    def look() -> None:
+        first()
+        second()
+
+    return look

@@ -1,0 +1,208 @@
+"""Steps of a rendered plan: each takes relations by name and leaves one.  Rows stay columnar all the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.adhoc import windows
+from dsms.adhoc.parts import Part, concat, from_batch, gathered, ints, nothing, of_batch, to_table
+from dsms.adhoc.relation import Bound, Op, Where
+from dsms.operators.basic import sorted_by
+from dsms.operators.expressions import ErrorCounter, compile_many, compile_predicate
+from dsms.operators.pieces import Look
+from dsms.sql import logical as lp
+from dsms.sql.expr import Expr
+from dsms.sql.types import ALWAYS, Schema
+from dsms.state.batch import Batch
+from dsms.state.columns import numpy_true
+
+Sql = Callable[[str, Mapping[str, pa.Table]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(slots=True)
+class Env:
+    """One run.  `sql` answers a text over tables by name; `look` may end the run."""
+
+    at: int
+    leaves: Mapping[int, Sequence[Batch]]
+    errors: ErrorCounter
+    sql: Sql
+    look: Look
+    rels: dict[str, list[Part]] = field(default_factory=dict)
+
+    def whole(self, name: str, schema: Schema, width: int) -> Part:
+        """A relation as one part."""
+        parts = self.rels[name]
+        return concat(parts) if parts else nothing(schema, width)
+
+
+class Step(Protocol):
+    """`target` is the name of what it leaves."""
+
+    target: str
+
+    def run(self, env: Env) -> list[Part]: ...
+
+
+@dataclass(slots=True)
+class LeafStep:
+    """The rows that the caller gives for a leaf."""
+
+    target: str
+    leaf: int
+
+    def run(self, env: Env) -> list[Part]:
+        return gathered([of_batch(b) for b in env.leaves[self.leaf] if len(b)])
+
+
+@dataclass(slots=True)
+class ValuesStep:
+    """Rows written in the query."""
+
+    target: str
+    rows: tuple[tuple[Expr, ...], ...]
+    schema: Schema
+
+    def run(self, env: Env) -> list[Part]:
+        n = len(self.rows)
+        rows = [compile_many(r)([], 1, env.errors) for r in self.rows]
+        always = np.full(n, ALWAYS, np.int64)
+        cols = tuple(pa.concat_arrays([r[k] for r in rows]) for k in range(len(self.schema)))
+        return [Part(n, cols, always, always, (np.arange(n, dtype=np.int64),))] if n else []
+
+
+class Map:
+    """Filters and projections, one after the other, by compiled expressions."""
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self.runs = [_compiled(op) for op in ops]
+
+    def __call__(self, part: Part, errors: ErrorCounter) -> Part:
+        for run in self.runs:
+            part = run(part, errors)
+        return part
+
+
+def _compiled(op: Op) -> Callable[[Part, ErrorCounter], Part]:
+    if isinstance(op, Where):
+        passes = compile_predicate(op.predicate)
+
+        def keep(part: Part, errors: ErrorCounter) -> Part:
+            if not part.n:
+                return part
+            mask = numpy_true(passes(part.cols, part.n, errors))
+            return part if mask.all() else part.take(np.flatnonzero(mask))
+
+        return keep
+    values = compile_many(op.exprs)
+    return lambda part, errors: part.with_cols(values(part.cols, part.n, errors))
+
+
+@dataclass(slots=True)
+class MapStep:
+    """Filters and projections over a stored relation."""
+
+    target: str
+    source: str
+    ops: Map
+
+    def run(self, env: Env) -> list[Part]:
+        out = []
+        for part in env.rels[self.source]:
+            env.look()
+            out.append(self.ops(part, env.errors))
+        return gathered([p for p in out if p.n])
+
+
+@dataclass(slots=True)
+class OrdinalStep:
+    """The relation with one more column: the number of each row."""
+
+    target: str
+    source: str
+
+    def run(self, env: Env) -> list[Part]:
+        out, n = [], 0
+        for part in env.rels[self.source]:
+            out.append(part.with_cols((*part.cols, ints(np.arange(n, n + part.n, dtype=np.int64)))))
+            n += part.n
+        return out
+
+
+@dataclass(slots=True)
+class WindowStep:
+    """What a window holds now.  `order`: positions of the id columns by which rows of one instant are sorted."""
+
+    target: str
+    source: str
+    spec: lp.WindowSpec
+    schema: Schema
+    width: int
+    order: tuple[int, ...]
+
+    def run(self, env: Env) -> list[Part]:
+        parts = env.rels[self.source]
+        simple = self.spec.kind not in ("rows", "partitioned")
+        if simple and all(self._sorted(p) for p in parts):
+            found = [windows.content(self.spec, p, env.at) for p in parts]
+            return [p for p in found if p.n]
+        rows = by_age(env.whole(self.source, self.schema, self.width), self.order)
+        return [windows.content(self.spec, rows, env.at)]
+
+    def _sorted(self, part: Part) -> bool:
+        assert part.birth is not None
+        return bool((part.birth[1:] >= part.birth[:-1]).all())
+
+
+def by_age(part: Part, order: Sequence[int], instant: str = "birth") -> Part:
+    """The rows in order of (birth or ts, arrival numbers in FROM order)."""
+    first = getattr(part, instant)
+    keys = [first, *(part.ids[k] for k in order)]
+    return part if part.n < 2 or sorted_by(keys) else part.take(np.lexsort(keys[::-1]))
+
+
+@dataclass(slots=True)
+class SqlStep:
+    """A text run over stored relations; its rows pass through `ops` as they come: what those drop is never kept."""
+
+    target: str
+    text: str
+    inputs: tuple[Bound, ...]
+    schema: Schema
+    width: int
+    aged: bool
+    ops: Map
+
+    def run(self, env: Env) -> list[Part]:
+        tables = {b.table: to_table(env.rels[b.relation], b.schema, b.width, b.aged, b.versions) for b in self.inputs}
+        out = []
+        for batch in env.sql(self.text, tables):
+            env.look()
+            out.append(self.ops(from_batch(batch, self.schema, self.width, self.aged), env.errors))
+        return gathered([p for p in out if p.n])
+
+
+@dataclass(slots=True)
+class UnionStep:
+    """Relations one after the other; aged rows get the number of their branch and -1 for parts they have not."""
+
+    target: str
+    sources: tuple[str, ...]
+    width: int
+    aged: bool
+
+    def run(self, env: Env) -> list[Part]:
+        pairs = [(k, p) for k, name in enumerate(self.sources) for p in env.rels[name]]
+        return gathered([self._tagged(k, p) for k, p in pairs])
+
+    def _tagged(self, branch: int, part: Part) -> Part:
+        if not self.aged:
+            return Part(part.n, part.cols)
+        blank = np.full(part.n, -1, np.int64)
+        ids = (np.full(part.n, branch, np.int64), *part.ids, *[blank] * (self.width - 1 - len(part.ids)))
+        return Part(part.n, part.cols, part.ts, part.birth, ids)
