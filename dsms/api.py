@@ -151,6 +151,7 @@ class Subscription:
     """A reader of one query's result rows.  The engine appends; the owner takes, in the engine's thread.
 
     `limit_bytes` bounds what may wait; past it the engine drops what waits, leaves one `end` push (DS620) and closes.
+    `told_bytes` is what messages call that limit, where it is not the whole of what the user was told.
     `on_ready` is called (in the engine's thread) when something waits again after `take`.
     """
 
@@ -161,6 +162,7 @@ class Subscription:
     waiting: list[Push | Chunk] = field(default_factory=list)
     pending_bytes: int = 0
     closed: bool = False
+    told_bytes: int | None = None
 
     @property
     def pending(self) -> bool:
@@ -177,7 +179,7 @@ class Subscription:
         quiet = not self.waiting
         size = item.nbytes if isinstance(item, Chunk) else (item.data.nbytes if item.data is not None else 0)
         if self.pending_bytes and self.pending_bytes + size > self.limit_bytes:
-            at = f"more than {self.limit_bytes} bytes of results wait unread"
+            at = f"results wait unread, more than the limit of {self.told_bytes or self.limit_bytes} bytes"
             item, self.waiting, self.closed = Push(self.query, -1, "end", None, None, None, at, "DS620"), [], True
             self.pending_bytes = 0
         self.waiting.append(item)

@@ -16,7 +16,7 @@ from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
-from dsms.sql.suggest import hint
+from dsms.sql.suggest import hint, listed
 from dsms.tables.versioned import VersionedTable
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _refuse_used(engine: Engine, key: str, kind: str, name: str) -> None:
     world = engine.world
     users = [q.name for q in world.queries.values() if key in q.tables or key in q.streams.values()]
     if users:
-        message = f"{kind} {name} is read by {', '.join(sorted(users))}"
+        message = f"{kind} {name} is read by {listed(sorted(users))}"
         raise UsageError("DS405", message, hint=f"drop {'that query' if len(users) == 1 else 'those queries'} first")
     into = [s.name for s in world.catalog.streams.values() if s.late_into and Catalog.key(s.late_into) == key]
     if kind == "stream" and into:

@@ -12,6 +12,7 @@ from dsms.api import Cancel, Rows
 from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
 from dsms.errors import QueryError, UsageError
+from dsms.intake.values import duration_text
 from dsms.operators.expressions import ErrorCounter, compile_expr
 from dsms.operators.pieces import Look, go_on
 from dsms.running.world import leaves_of
@@ -77,7 +78,7 @@ def _check_retained(engine: Engine, node: lp.Node) -> None:
             needed = 1 if isinstance(n, lp.Window) and n.spec.kind == "now" else needed
             kept = leaf.stream.retain
             if needed is None or kept is None or needed > kept:
-                what = "keeps no rows" if kept is None else f"keeps the last {kept // 1_000_000} s of its rows"
+                what = "keeps no rows" if kept is None else f"keeps the last {duration_text(kept)} of its rows"
                 raise UsageError(
                     "DS407",
                     f"stream {leaf.stream.name} {what}, so this window can't be answered now",

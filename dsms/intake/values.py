@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import numbers
+import re
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
@@ -13,6 +14,7 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
 _INT64 = 1 << 63
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000))
+_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*")  # Python takes 1_000, too
 _EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])
 
 
@@ -83,7 +85,9 @@ def _float(value: Any, type_: Type) -> float:
 def _decimal(value: Any, type_: Type) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (Decimal, int, str)):
         raise _wrong(value, type_)
-    number = Decimal(value.strip() if isinstance(value, str) else value)
+    if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+        raise _wrong(value, type_)
+    number = Decimal(value)
     if not number.is_finite():
         raise _wrong(value, type_)
     exact = number.quantize(Decimal((0, (1,), -type_.scale)), context=_EXACT)  # Inexact, InvalidOperation

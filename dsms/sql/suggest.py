@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 _LISTED = 12  # more names than this would bury the message
+_SOME = 5  # of so many
 
 
 def distance(a: str, b: str, limit: int) -> int:
@@ -42,9 +43,16 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def hint(word: str, known: Sequence[str], what: str = "names") -> str | None:
-    """A hint for an unknown `word`: the nearest name if there is one, and the known `what` (if they are few)."""
+    """A hint for an unknown `word`: the nearest name if there is one, and the known `what`."""
     near = nearest(word, known)
     parts = [f"did you mean {near}?"] if near is not None else []
-    if known and len(known) <= _LISTED:
-        parts.append(f"known {what}: {', '.join(known)}")
+    if known and (near is None or len(known) <= _LISTED):
+        parts.append(f"known {what}: {listed(known)}")
     return "; ".join(parts) or None
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b, c`; of very many a few and how many more there are."""
+    if len(names) <= _LISTED:
+        return ", ".join(names)
+    return f"{', '.join(names[:_SOME])} and {len(names) - _SOME} more"

@@ -236,6 +236,7 @@ class Core:
         """
         feed.next_seq = start or 0
         feed.sub = self.engine.subscribe(feed.query, start, 1 << 62, on_ready=lambda: self._ready.add(feed))
+        feed.sub.told_bytes = self._subscriber_bytes
         feed.snapshot = any(isinstance(item, Push) and item.kind == "snapshot" for item in feed.sub.waiting)
         if start is None:
             feed.next_seq = self.engine.world.queries[Catalog.key(feed.sub.query)].seq

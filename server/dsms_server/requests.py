@@ -115,9 +115,13 @@ class Requests:
         steps: Callable[[Job], Steps],
         answer: Callable[[Any], None],
         failed: Callable[[DsmsError], None] | None = None,
+        answered: bool = False,
     ) -> Job:
+        """`answered`: the request has its reply already, so its id may be used again."""
+        key = object() if answered else ident
+
         def done(result: Any, error: BaseException | None) -> None:
-            self.jobs.pop(ident, None)
+            self.jobs.pop(key, None)
             self.statements_wait -= kind == "execute"
             self.waiting_ingests -= kind == "ingest"
             if error is None:
@@ -128,7 +132,7 @@ class Requests:
             self.session.release(size)
 
         job = Job(lambda: steps(job), done, urgency, kind=kind)
-        self.jobs[ident] = job
+        self.jobs[key] = job
         self.statements_wait += kind == "execute"
         self.waiting_ingests += kind == "ingest"
         return self.server.core.worker.submit(job, self.lane)
@@ -188,7 +192,7 @@ class Requests:
 
         self._queue(
             ident, size, "ingest", Urgency.BULK,
-            lambda job: core.ingest_steps(stream, payload, client, seq, job.cancel), answer, failed,
+            lambda job: core.ingest_steps(stream, payload, client, seq, job.cancel), answer, failed, at_once,
         )  # fmt: skip
         if at_once:
             self.session.reply(ident, queued=True)

@@ -156,7 +156,7 @@ class FakeEngine:
         """As much of the real one as the server looks at."""
         schemas = {n: tuple(Field(c.name, _type(c.type)) for c in cols) for n, cols in self.streams.items()}
         streams = {name: StreamDef(name, schema) for name, schema in schemas.items()}
-        queries = {q: SimpleNamespace(sink=SimpleNamespace(seq=_next_seq(log))) for q, log in self.logs.items()}
+        queries = {q: SimpleNamespace(seq=_next_seq(log)) for q, log in self.logs.items()}
         return SimpleNamespace(catalog=SimpleNamespace(streams=streams), queries=queries)
 
     def names(self) -> dict:

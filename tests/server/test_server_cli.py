@@ -138,6 +138,29 @@ def test_load_writes_rejects_and_leaves_the_stream_open(dsms, server, tmp_path):
     assert server.engine.calls == []
 
 
+def test_csv_tells_null_from_empty_text_both_ways(dsms, tmp_path):
+    lines = ["t,n", ",1", '"",2', '" x",3', '"a,""b""",4', "plain,5"]
+    sql = "; ".join(["CREATE STREAM texts (t STRING, n INT)", "CREATE STREAM back (t STRING, n INT)"])
+    assert dsms("shell", "-c", sql)[0] == 0
+    file = tmp_path / "a.csv"
+    file.write_text("\n".join(lines) + "\n")
+    assert dsms("load", str(file), "--stream", "texts", "--quiet")[0] == 0
+    _, out, _ = dsms("shell", "--format", "csv", "-c", "SELECT * FROM texts")
+    assert out.splitlines() == lines
+    file.write_text(out)
+    assert dsms("load", str(file), "--stream", "back", "--quiet")[0] == 0
+    assert dsms("shell", "--format", "csv", "-c", "SELECT * FROM back")[1] == out
+
+
+def test_load_reads_whole_numbers_as_statements_do(dsms, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("k,v\n+5,+.5\n0x1F,1\n1_0,1\n 7 ,1_0\n8,1e2\n")
+    _, _, err = dsms("load", str(file), "--stream", "s")
+    assert err.splitlines()[:3] == ["line 3: k: '0x1F' is not INT", "line 4: k: '1_0' is not INT",
+                                    "line 5: v: '1_0' is not FLOAT"]  # fmt: skip
+    assert dsms("shell", "--format", "csv", "-c", "SELECT * FROM s")[1] == "k,v\n5,0.5\n8,100.0\n"
+
+
 def test_load_json_lines(dsms, tmp_path):
     file = tmp_path / "a.jsonl"
     lines = [{"k": 1, "v": 2}, {"v": 0.5, "k": None, "x": 1}, {"K": 7}, {"k": 1.5}, [1], {"k": "x"}]

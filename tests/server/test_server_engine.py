@@ -202,3 +202,28 @@ def test_the_process_stops_gracefully_and_remembers(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 0
     process.stderr.close()
+
+
+def test_an_unknown_query_is_answered_with_those_there_are(client):
+    with pytest.raises(UsageError, match="DS401") as refused:
+        client.subscribe("nothing")
+    assert "known names: big, sums" in (refused.value.hint or "")
+    with pytest.raises(UsageError, match="DS401") as refused:
+        client.subscribe("bog")
+    assert "did you mean big?" in (refused.value.hint or "")
+    for n in range(20):
+        client.execute(f"CREATE QUERY more{n} AS SELECT k FROM s")
+    with pytest.raises(UsageError, match="DS401") as refused:
+        client.subscribe("nothing")
+    assert refused.value.hint == "known names: big, sums, more0, more1, more2 and 17 more"
+    with pytest.raises(UsageError, match="DS405") as refused:
+        client.execute("DROP STREAM s")
+    assert refused.value.message == "stream s is read by big, more0, more1, more10, more11 and 17 more"
+
+
+def test_a_table_changes_at_the_newest_instant_of_any_stream(client):
+    client.execute("CREATE STREAM late (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (k INT PRIMARY KEY)")
+    client.ingest("s", rows(10))
+    client.ingest("late", [[1, 3_000_000]])
+    (done,) = client.execute("INSERT INTO r VALUES (1)")
+    assert done.message == "1 row inserted as of 1970-01-01T00:00:03Z"

@@ -89,6 +89,7 @@ def test_a_slow_reader_is_ended_and_its_session_goes_on(serve):
             assert push["seq"] == last + 1
             last = push["seq"]
         assert push["code"] == "DS620"
+        assert push["message"] == "results wait unread, more than the limit of 100000 bytes"
         assert last + 1 < sent
         assert slow.ask("execute", sql="SELECT 1")["ok"]
         assert slow.ask("subscribe", query="q", **{"from": last + 1})["ok"]
@@ -262,6 +263,21 @@ def test_without_wait_the_answer_comes_before_the_rows_are_applied(server):
         assert peer.ask("ingest", stream="s", rows=[[1, 1.0]], wait=False) == {"id": 1, "ok": True, "queued": True}
         server.engine.gate.set()
         assert peer.ask("execute", sql="SELECT COUNT(*) FROM s")["results"][0]["rows"] == [[1]]
+
+
+def test_the_id_of_a_request_that_was_answered_is_free(server):
+    """Also while its rows still wait to be applied."""
+    with server.peer() as peer, server.peer() as other:
+        server.engine.gate.clear()
+        other.send("execute", sql="GATE")
+        for _ in range(3):
+            peer.socket.sendall(pack({"op": "ingest", "id": 7, "stream": "s", "rows": [[1, 1.0]], "wait": False}))
+            assert peer.reply(7) == {"id": 7, "ok": True, "queued": True}
+        peer.socket.sendall(pack({"op": "execute", "id": 7, "sql": "SELECT COUNT(*) FROM s"}))
+        peer.socket.sendall(pack({"op": "execute", "id": 7, "sql": "SELECT 1"}))
+        assert peer.reply(7)["error"]["code"] == "DS603"
+        server.engine.gate.set()
+        assert peer.reply(7)["results"][0]["rows"] == [[3]]
 
 
 def test_subscriptions_are_checked_and_given_up(server):

@@ -47,7 +47,17 @@ def _whole(texts: pa.Array, sql: str) -> pa.Array:
         return _instants(texts)
     if kind == "BYTES":
         return _blobs(texts)
+    if kind in ("INT", "INTERVAL"):
+        texts = _whole_numbers(texts)
     return pc.cast(texts, arrow_type(sql))
+
+
+def _whole_numbers(texts: pa.Array) -> pa.Array:
+    """As Arrow reads them: without a plus sign.  Raises ValueError for 0x1F, which Arrow would read, too."""
+    if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
+        raise ValueError("hexadecimal digits")
+    plus = pc.any(pc.starts_with(texts, "+")).as_py()
+    return pc.replace_substring_regex(texts, r"^\+([0-9])", r"\1") if plus else texts
 
 
 def _instants(texts: pa.Array) -> pa.Array:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
-import io
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from dsms.errors import DsmsError
 
 FORMATS = ("table", "csv", "json", "vertical")
 EPOCH = dt.datetime(1970, 1, 1)
+_CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 _RIGHT = ("INT", "FLOAT", "DECIMAL")
 Rows = Sequence[Sequence[Any]]
 
@@ -78,16 +78,20 @@ def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[
 
 
 def as_csv(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
-    """A header and the rows; NULL is empty."""
+    """A header and the rows.  NULL is empty, empty text is "" (as in PostgreSQL's CSV)."""
     yield _csv_line(columns)
     for row in rows:
-        yield _csv_line(["" if v is None else cell(v, t) for v, t in zip(row, types, strict=True)])
+        yield _csv_line([None if v is None else cell(v, t) for v, t in zip(row, types, strict=True)])
 
 
-def _csv_line(values: Sequence[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(values)
-    return out.getvalue()
+def _csv_line(values: Sequence[str | None]) -> str:
+    return ",".join("" if v is None else _csv_cell(v) for v in values)
+
+
+def _csv_cell(text: str) -> str:
+    if text and not _CSV_SPECIAL.search(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 def as_json(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
