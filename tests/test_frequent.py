@@ -69,7 +69,7 @@ def test_is_algorithm_6(stream: list[list[int]], k: int, width: int) -> None:
     """By subtraction like the printed one, and by combining what is in the window anew."""
     algebra, printed = Frequent(k, INT), Algorithm6(k, width)
     cells = [i for i, part in enumerate(stream) for _ in part]
-    lifted = algebra.lift(rows(cells, [v for part in stream for v in part]), len(stream))
+    lifted = algebra.close(algebra.lift(rows(cells, [v for part in stream for v in part]), len(stream)))
     running = algebra.empty(1)
     for i, part in enumerate(stream):
         printed.append(part)
@@ -90,7 +90,7 @@ def test_there_are_no_false_positives(stream: list[list[int]], k: int) -> None:
     state = algebra.empty(1)
     kept: set[int] = set()
     for part in stream:
-        one = algebra.lift(rows([0] * len(part), part), 1)
+        one = algebra.close(algebra.lift(rows([0] * len(part), part), 1))
         kept |= set(one.values.to_pylist())
         state = algebra.combine(state, one)
     found = answer(algebra, state)
@@ -100,6 +100,21 @@ def test_there_are_no_false_positives(stream: list[list[int]], k: int) -> None:
     delta, items = found
     assert all(true[v] >= n > delta for v, n in items)
     assert all(n <= delta for v, n in true.items() if v not in kept)
+
+
+@settings(deadline=None, max_examples=100)
+@given(stream=STREAMS, k=st.integers(1, 4), cuts=st.integers(1, 4))
+def test_a_sub_window_may_come_in_pieces(stream: list[list[int]], k: int, cuts: int) -> None:
+    algebra, whole, pieces = Frequent(k, INT), Frequent(k, INT).empty(1), Frequent(k, INT).empty(1)
+    for part in stream:
+        whole = algebra.combine(whole, algebra.close(algebra.lift(rows([0] * len(part), part), 1)))
+        open_ = algebra.empty(1)
+        for i in range(cuts):
+            open_ = algebra.combine(open_, algebra.lift(rows([0] * len(part[i::cuts]), part[i::cuts]), 1))
+        assert open_.counts.sum() == len(part)
+        last = algebra.combine(pieces, open_)  # closed by meeting a closed one, or by being lowered
+        pieces = algebra.combine(pieces, algebra.close(open_))
+        assert answer(algebra, last) == answer(algebra, pieces) == answer(algebra, whole)
 
 
 def test_one_sub_window_has_exact_counts() -> None:
@@ -112,14 +127,14 @@ def test_a_false_negative() -> None:
     """c is second in every sub-window and never on a list of one; a and b are, and delta hides both."""
     algebra, state = Frequent(1, STRING), Frequent(1, STRING).empty(1)
     for text in ("aaaccx", "bbbccx", "aaaccx", "bbbccx"):
-        state = algebra.combine(state, algebra.lift(rows([0] * 6, list(text), STRING), 1))
+        state = algebra.combine(state, algebra.close(algebra.lift(rows([0] * 6, list(text), STRING), 1)))
     assert answer(algebra, state) == (12, [])
     assert algebra.lower(state).to_pylist() == [f'{{"delta": 12, "items": [], "guarantee": "{GUARANTEE}"}}']
 
 
 def test_equal_counts_take_the_smaller_value() -> None:
     algebra = Frequent(2, FLOAT)
-    state = algebra.lift(rows([0] * 4, [float("nan"), 7.5, -1.0, 2.0], FLOAT), 1)
+    state = algebra.close(algebra.lift(rows([0] * 4, [float("nan"), 7.5, -1.0, 2.0], FLOAT), 1))
     assert state.counts.tolist() == [1, 1]
     assert algebra.lower(algebra.combine(state, state)).to_pylist()[0].startswith('{"delta": 2, "items": []')
     many = algebra.lift(rows([0] * 9, [5.0, 5.0, -0.0, 0.0, *[float("nan")] * 3, 1.0, None], FLOAT), 1)

@@ -1,12 +1,14 @@
 """FREQUENT(item, k): frequent items of a window from the top k of its sub-windows (Golab 2006, ch. 6, Algorithm 6).
 
-Lifted   a whole sub-window: its k most frequent values with exact counts (ties: the smaller value), and delta_i, the
-         count of the k-th (0 if there are fewer than k).  Two halves lifted apart are two sub-windows.
-Combined counters are added up, and so is delta; `subtract` takes a sub-window out again.
+Open     cells as lifted: exact counts of one sub-window.  Combined, they are still one sub-window (its rows may come in
+         pieces).
+Closed   what `close` makes of them: the k most frequent values (ties: the smaller value) and delta, the count of the
+         k-th (0 if there are fewer than k).  Combined, counters are added up, and so are deltas; `subtract` takes a
+         sub-window out again.  Whatever meets a closed cell is closed first.
 Lowered  the values whose counter exceeds delta, as JSON text.  NULL over no values.
 Error    no false positives: a counter never exceeds the true count, so what is listed occurs more than delta times.  A
          value in no list occurs delta times at most; others may be missing although they occur more often.
-State    at most k counters a sub-window and cell.
+State    at most k counters a closed sub-window and cell.
 """
 
 from __future__ import annotations
@@ -34,13 +36,14 @@ GUARANTEE = (
 class Counters:
     """n cells: the counters of cell i are those from starts[i] to starts[i + 1], by value ascending.
 
-    starts int64[n + 1];  values plain values;  counts int64[m] > 0;  delta int64[n]
+    starts int64[n + 1];  values plain values;  counts int64[m] > 0;  delta int64[n];  open bool[n] (empty ones, too)
     """
 
     starts: np.ndarray
     values: pa.Array
     counts: np.ndarray
     delta: np.ndarray
+    open: np.ndarray
 
     @property
     def cell(self) -> np.ndarray:
@@ -59,27 +62,45 @@ class Frequent:
 
     def empty(self, cells: int) -> Counters:
         zeros = np.zeros(cells + 1, np.int64)
-        return Counters(zeros, no_values(self.type), zeros[:0], zeros[1:])
+        return Counters(zeros, no_values(self.type), zeros[:0], zeros[1:], np.ones(cells, np.bool_))
 
     def lift(self, rows: Rows, cells: int) -> Counters:
         found = counted(rows.cell, rows.args[0], self.type)
-        order = np.lexsort((found.code, -found.count, found.cell))
-        starts = starts_of(found.cell, cells)
-        place = np.arange(len(order)) - starts[found.cell]  # in the order by count, within the cell
-        delta = np.zeros(cells, np.int64)
-        last = order[place == self.k - 1]
-        delta[found.cell[last]] = found.count[last]
-        kept = np.sort(order[place < self.k])
-        values = found.values.take(pa.array(found.code[kept]))
-        return Counters(starts_of(found.cell[kept], cells), values, found.count[kept], delta)
+        values = found.values.take(pa.array(found.code))
+        every = np.ones(cells, np.bool_)
+        return Counters(starts_of(found.cell, cells), values, found.count, np.zeros(cells, np.int64), every)
+
+    def close(self, state: Counters, which: np.ndarray | None = None) -> Counters:
+        """The sub-windows of the open cells (those in `which`, bool[n]) are complete."""
+        cell, cells = state.cell, len(state.delta)
+        now = state.open if which is None else state.open & which
+        place = np.empty(len(cell), np.int64)  # by count, within the cell
+        place[np.lexsort((-state.counts, cell))] = np.arange(len(cell)) - state.starts[cell]
+        last = np.flatnonzero((place == self.k - 1) & now[cell])
+        delta = state.delta.copy()
+        delta[cell[last]] = state.counts[last]
+        kept = np.flatnonzero((place < self.k) | ~now[cell])
+        values = state.values.take(pa.array(kept))
+        return Counters(starts_of(cell[kept], cells), values, state.counts[kept], delta, state.open & ~now)
 
     def combine(self, older: Counters, newer: Counters) -> Counters:
-        return _added(older, newer, 1)
+        return self._added(older, newer, 1)
 
     def subtract(self, whole: Counters, part: Counters) -> Counters:
-        return _added(whole, part, -1)
+        return self._added(whole, part, -1)
+
+    def _added(self, a: Counters, b: Counters, sign: int) -> Counters:
+        """Cell by cell a + sign * b; counters that come to 0 are dropped."""
+        mixed = a.open != b.open
+        if mixed.any():
+            a, b = self.close(a, mixed), self.close(b, mixed)
+        values = pa.concat_arrays([a.values, b.values])
+        found = summed(np.concatenate([a.cell, b.cell]), values, np.concatenate([a.counts, sign * b.counts]))
+        starts = starts_of(found.cell, len(a.delta))
+        return Counters(starts, found.values.take(pa.array(found.code)), found.count, a.delta + sign * b.delta, a.open)
 
     def lower(self, state: Counters) -> pa.Array:
+        state = self.close(state)
         cell, cells = state.cell, len(state.delta)
         kept = np.flatnonzero(state.counts > state.delta[cell])
         kept = kept[np.lexsort((kept, -state.counts[kept], cell[kept]))]
@@ -110,8 +131,9 @@ class Frequent:
 
     def take(self, state: Counters, index: np.ndarray) -> Counters:
         where, starts = places(state.starts, index)
-        delta = np.where(index < 0, 0, state.delta[index]) if len(state.delta) else np.zeros(len(index), np.int64)
-        return Counters(starts, state.values.take(pa.array(where)), state.counts[where], delta)
+        delta, open_ = np.zeros(len(index), np.int64), np.ones(len(index), np.bool_)
+        delta[index >= 0], open_[index >= 0] = state.delta[index[index >= 0]], state.open[index[index >= 0]]
+        return Counters(starts, state.values.take(pa.array(where)), state.counts[where], delta, open_)
 
     def concat(self, states: Sequence[Counters]) -> Counters:
         if not states:
@@ -120,19 +142,10 @@ class Frequent:
         starts = np.concatenate([[0], np.cumsum(sizes)])
         values = pa.concat_arrays([s.values for s in states])
         counts, delta = np.concatenate([s.counts for s in states]), np.concatenate([s.delta for s in states])
-        return Counters(starts, values, counts, delta)
+        return Counters(starts, values, counts, delta, np.concatenate([s.open for s in states]))
 
     def nbytes(self, state: Counters) -> int:
-        return int(state.starts.nbytes + state.values.nbytes + state.counts.nbytes + state.delta.nbytes)
-
-
-def _added(a: Counters, b: Counters, sign: int) -> Counters:
-    """Cell by cell a + sign * b; counters that come to 0 are dropped."""
-    cell = np.concatenate([a.cell, b.cell])
-    values = pa.concat_arrays([a.values, b.values])
-    found = summed(cell, values, np.concatenate([a.counts, sign * b.counts]))
-    starts = starts_of(found.cell, len(a.delta))
-    return Counters(starts, found.values.take(pa.array(found.code)), found.count, a.delta + sign * b.delta)
+        return int(state.starts.nbytes + state.values.nbytes + state.counts.nbytes + 9 * len(state.delta))
 
 
 def frequent(call: AggCall) -> Frequent:

@@ -8,7 +8,7 @@ Error    count_distinct  CPC of 2^lg_k rows: standard error 0.6931 / sqrt(2^lg_k
          topk            frequent items with m = 2^i >= 64 k counters: counts are off by 3.5 / m of all values at most;
                          exact up to 3/4 m different values
 Seeds    CPC and frequent items hash with fixed seeds: the answer of CPC depends on the set of values alone, that of
-         frequent items on which rows stand in which sub-window.  KLL flips coins that the library lets nobody seed:
+         frequent items on how rows were cut into pieces.  KLL flips coins that the library lets nobody seed:
          the answers of two runs may differ within the bound.
 """
 

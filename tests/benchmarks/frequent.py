@@ -110,7 +110,7 @@ def judged(codes: np.ndarray, b: int, k: int) -> Found:
 def summarized(codes: np.ndarray, b: int, k: int) -> tuple[Counters, Counters]:
     """The summaries of all sub-windows, and of the whole window."""
     algebra, n = Frequent(k, INT), np.arange(len(codes))
-    summaries = algebra.lift(Rows(n // b, n, n, (pa.array(codes),)), -(-len(codes) // b))
+    summaries = algebra.close(algebra.lift(Rows(n // b, n, n, (pa.array(codes),)), -(-len(codes) // b)))
     whole = summaries
     while algebra.size(whole) > 1:
         size = algebra.size(whole)

@@ -21,6 +21,7 @@ from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch, concat
 from dsms.state.columns import numpy_true
 from dsms.synopses.cells import Algebra, Rows, State, Synopsis
+from dsms.synopses.frequent import Frequent
 
 ENOUGH = 1 << 14  # rows that are lifted together, at least (or a quarter of the groups)
 CELLS = 1 << 22  # cells that are made at once, at most
@@ -125,15 +126,21 @@ class Column:
             return
         first = self.algebra.combine(self.open, self.algebra.take(state, np.arange(groups)))
         middle = self.algebra.take(state, np.arange(groups, (count - 1) * groups))
-        self.synopsis.append(self.algebra.concat([first, middle]) if count > 2 else first, count - 1)
+        self.synopsis.append(self._closed(self.algebra.concat([first, middle]) if count > 2 else first), count - 1)
         self.open = self.algebra.take(state, np.arange((count - 1) * groups, count * groups))
 
     def skip(self, count: int) -> None:
         """The open sub-window and `count` - 1 empty ones are over."""
         groups = self.synopsis.groups
         empty = self.algebra.empty(groups * (count - 1)) if count > 1 else None
-        self.synopsis.append(self.open if empty is None else self.algebra.concat([self.open, empty]), count)
+        self.synopsis.append(
+            self._closed(self.open if empty is None else self.algebra.concat([self.open, empty])), count
+        )
         self.open = self.algebra.empty(groups)
+
+    def _closed(self, state: State) -> State:
+        """Cells of sub-windows that are complete: FREQUENT keeps the top k of each only then."""
+        return self.algebra.close(state) if isinstance(self.algebra, Frequent) else state
 
     def probe(self, low: np.ndarray, high: np.ndarray) -> State:
         """Unions of sub-windows low <= k < high (stream numbering)."""
