@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Insert = tuple[int, Any]  # a sub-window's number and what comes into it
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A sub-window to read now.
 
     number   its absolute number; slot = number mod the ring's size.  With `ws` the slot may hold a younger one already:

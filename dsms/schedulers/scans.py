@@ -28,19 +28,14 @@ class Scan(ABC):
 
     newest   the youngest sub-window of the state that is being read
     version  the updates of the ring that this state has seen
-    length   how many sub-windows the reader reads
+    length   how many sub-windows the reader reads;  left: how many it still has to read
     """
 
-    __slots__ = ("length", "newest", "oldest_read", "size", "version")
+    __slots__ = ("left", "length", "newest", "oldest_read", "size", "version")
 
     def __init__(self, length: int, size: int, newest: int, version: int) -> None:
         self.length, self.size, self.newest, self.version = length, size, newest, version
-        self.oldest_read = NONE_YET
-
-    @property
-    @abstractmethod
-    def left(self) -> int:
-        """Sub-windows still to read."""
+        self.oldest_read, self.left = NONE_YET, length
 
     @abstractmethod
     def take(self) -> int:
@@ -68,11 +63,8 @@ class Snapshot(Scan):
         super().__init__(length, size, newest, version)
         self._next = newest - length + 1
 
-    @property
-    def left(self) -> int:
-        return self.newest - self._next + 1
-
     def take(self) -> int:
+        self.left -= 1
         self._next += 1
         return self._next - 1
 
@@ -96,10 +88,6 @@ class _Latest(Scan):
         super().__init__(length, size, newest, version)
         self._read: set[int] = set()
 
-    @property
-    def left(self) -> int:
-        return self.length - len(self._read)
-
     def move(self, newest: int, version: int) -> bool:
         before, self.newest, self.version = self.newest, newest, version
         if self.oldest_read <= newest - self.length:
@@ -111,8 +99,10 @@ class _Latest(Scan):
         return number in self._read
 
     def _took(self, number: int) -> int:
+        self.left -= 1
         self._read.add(number)
-        self.oldest_read = min(self.oldest_read, number)
+        if number < self.oldest_read:
+            self.oldest_read = number
         return number
 
     @abstractmethod

@@ -41,17 +41,25 @@ class _Ring:
 class _Transaction:
     id: int
     reads: dict[str, int]
-    priority: int
     aborts: int = 0
     scans: dict[str, Scan] = field(default_factory=dict)  # empty: has read nothing yet
     late: list[Late] = field(default_factory=list)
-    urgent: bool = False
+    turn: tuple[bool, int, int] = (True, 0, 0)  # the smallest is next
 
-    def order(self) -> tuple[bool, int, int]:
-        return (not self.urgent, -self.priority, self.id)
+    @property
+    def urgent(self) -> bool:
+        return not self.turn[0]
 
-    def left(self) -> int:
-        return sum(scan.left for scan in self.scans.values())
+    def done(self) -> bool:
+        for scan in self.scans.values():  # a loop: this is asked after every read
+            if scan.left:
+                return False
+        return True
+
+    def next_scan(self) -> tuple[str, Scan]:
+        if len(self.scans) == 1:
+            return next(iter(self.scans.items()))
+        return max(((n, s) for n, s in self.scans.items() if s.left), key=lambda item: item[1].urgency())
 
 
 class TransactionScheduler:
@@ -68,7 +76,7 @@ class TransactionScheduler:
         self.kind, self.patience, self.counters = kind, patience, Counters()
         self._rings: dict[str, _Ring] = {}
         self._running: dict[int, _Transaction] = {}
-        self._turns: list[tuple[bool, int, int]] = []  # heap of `order`s; one that no longer holds is skipped
+        self._turns: list[tuple[bool, int, int]] = []  # heap; those that no longer hold are skipped
         self._last: _Transaction | None = None  # who read last, unless it is done
         self._handed: Read | None = None
         self._late: dict[int, list[Late]] = {}  # of committed ones, until taken
@@ -116,10 +124,10 @@ class TransactionScheduler:
             if not 1 <= n <= size:
                 raise ValueError(f"{n} sub-windows of ring {name}, which has {size}")
         self.counters.begun += 1
-        new = _Transaction(self.counters.begun, dict(reads), priority)
-        self._running[new.id] = new
-        heapq.heappush(self._turns, new.order())
-        return new.id
+        id = self.counters.begun
+        self._running[id] = _Transaction(id, dict(reads))
+        self._queue(self._running[id], (True, -priority, id))
+        return id
 
     def next(self) -> Read | None:
         """The sub-window to read now, until `read` says that it has been read (or its transaction is gone): it counts
@@ -143,7 +151,7 @@ class TransactionScheduler:
         if read != self._handed:
             raise ValueError(f"{read} is not what next() handed out")
         self._handed = None
-        if reader.left():
+        if not reader.done():
             return False
         self.counters.committed += 1
         if reader.late:
@@ -239,8 +247,11 @@ class TransactionScheduler:
         reader.aborts += 1
         reader.late = []
         if reader.aborts == self.patience:
-            reader.urgent = True
-            heapq.heappush(self._turns, reader.order())
+            self._queue(reader, (False, *reader.turn[1:]))
+
+    def _queue(self, reader: _Transaction, turn: tuple[bool, int, int]) -> None:
+        reader.turn = turn
+        heapq.heappush(self._turns, turn)
 
     def _stop_reading(self, reader: _Transaction) -> None:
         for name in reader.scans:
@@ -256,7 +267,7 @@ class TransactionScheduler:
             return self._last
         while self._turns:
             reader = self._running.get(self._turns[0][2])
-            if reader is not None and reader.order() == self._turns[0]:
+            if reader is not None and reader.turn is self._turns[0]:
                 return reader
             heapq.heappop(self._turns)
         return None
@@ -274,8 +285,7 @@ class TransactionScheduler:
             at.readers[reader.id] = reader
 
     def _hand_out(self, reader: _Transaction) -> Read:
-        open_scans = [item for item in reader.scans.items() if item[1].left]
-        name, scan = open_scans[0] if len(open_scans) == 1 else max(open_scans, key=lambda item: item[1].urgency())
+        name, scan = reader.next_scan()
         number = scan.take()
         slot = number % scan.size
         return Read(reader.id, name, slot, number, scan.newest, scan.version, reader.aborts)
