@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -12,10 +13,15 @@ import pyarrow as pa
 import pytest
 
 from dsms.errors import InternalError
+from dsms.sql.binder import bind_create_stream, bind_query
+from dsms.sql.catalog import Catalog
 from dsms.sql.expr import AggCall, Col
+from dsms.sql.parser import parse_one
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Type, decimal
 from dsms.synopses.cells import Rows
 from dsms.synopses.sketches import CountDistinct, Quantile, Sketches, TopK, as_doubles, as_integers, sketch
+from tests.adhoc_runs import run, values
+from tests.oracle import Row
 
 
 def rows(cells: np.ndarray | Sequence[int], values: object, type_: Type = INT) -> Rows:
@@ -205,3 +211,17 @@ def test_a_call_says_which() -> None:
     assert sketch(AggCall("approx_count_distinct", column, INT, params=(12,))) == CountDistinct(12, FLOAT)
     with pytest.raises(InternalError):
         sketch(AggCall("sum", column, FLOAT))
+
+
+def test_one_time_queries_see_the_window_as_one_sub_window() -> None:
+    catalog = Catalog()
+    declared = parse_one("CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t")
+    catalog.streams["s"] = bind_create_stream(declared, catalog)  # type: ignore[arg-type]
+    calls = "APPROX_COUNT_DISTINCT(v), APPROX_QUANTILE(v, 0.5), APPROX_TOPK(v, 2) FILTER (WHERE v > 1), FREQUENT(v, 2)"
+    given = {"s": [Row(0, i, (k, v, 0)) for i, (k, v) in enumerate([("a", 1), ("a", 1), ("b", None), ("a", 2)])]}
+    grouped = bind_query(parse_one(f"SELECT k, {calls} FROM s GROUP BY k"), catalog, persistent=False)  # type: ignore[arg-type]
+    found = sorted(values(run(grouped.child, given, {}, 0)))
+    assert [(k, n, q, top) for k, n, q, top, _ in found] == [("a", 2, 1, "[2]"), ("b", 0, None, None)]
+    assert [text and json.loads(text)["items"] for *_, text in found] == [[[1, 2]], None]
+    whole = bind_query(parse_one(f"SELECT {calls} FROM s"), catalog, persistent=False)  # type: ignore[arg-type]
+    assert values(run(whole.child, {"s": []}, {}, 0)) == [(0, None, None, None)]

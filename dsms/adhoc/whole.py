@@ -1,4 +1,5 @@
-"""Aggregates that are only ever worked out over all rows of a group at once: TOPK."""
+"""Aggregates that are worked out over all rows of a group at once: TOPK, and those that are put together from
+sub-windows, for which the window is one sub-window here."""
 
 from __future__ import annotations
 
@@ -13,8 +14,12 @@ from dsms.sql.functions import cast
 from dsms.sql.types import STRING
 from dsms.state.columns import numpy_true, numpy_valid
 from dsms.state.intern import Intern
+from dsms.synopses.cells import Algebra, Rows
+from dsms.synopses.frequent import frequent
+from dsms.synopses.sketches import sketch
 
-WHOLE = ("topk",)
+SAMPLED = ("approx_count_distinct", "approx_quantile", "approx_topk", "frequent")
+WHOLE = ("topk", *SAMPLED)
 
 
 def whole_aggregate(call: AggCall, rows: Part, codes: np.ndarray, shown: np.ndarray, errors: ErrorCounter) -> pa.Array:
@@ -23,12 +28,24 @@ def whole_aggregate(call: AggCall, rows: Part, codes: np.ndarray, shown: np.ndar
         kept = np.flatnonzero(numpy_true(compile_predicate(call.filter)(rows.cols, rows.n, errors)))
         rows, codes = rows.take(kept), codes[kept]
     values = compile_expr(call.args[0])(rows.cols, rows.n, errors)
+    if call.fn in SAMPLED:
+        return _sampled(call, values, codes, shown)
     valid = numpy_valid(values)
     if valid is not None:
         kept = np.flatnonzero(valid)
         values, codes = values.take(pa.array(kept)), codes[kept]
     texts = _topk(values, codes, int(str(call.params[0])), call, errors)
     return pa.array([texts.get(int(g)) for g in shown], pa.string())
+
+
+def _sampled(call: AggCall, values: pa.Array, codes: np.ndarray, shown: np.ndarray) -> pa.Array:
+    """Lifted in one go, a cell per group."""
+    place = np.full(1 + max(codes.max(initial=-1), shown.max(initial=-1)), -1, np.int64)
+    place[shown] = np.arange(len(shown))
+    kept, n = np.flatnonzero(place[codes] >= 0), np.arange(len(codes))
+    values = values if len(kept) == len(codes) else values.take(pa.array(kept))
+    how: Algebra = frequent(call) if call.fn == "frequent" else sketch(call)
+    return how.lower(how.lift(Rows(place[codes][kept], n[kept], n[kept], (values,)), len(shown)))
 
 
 def _topk(values: pa.Array, codes: np.ndarray, k: int, call: AggCall, errors: ErrorCounter) -> dict[int, str]:

@@ -51,7 +51,7 @@ class Counters:
         return np.repeat(np.arange(len(self.delta)), np.diff(self.starts))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Frequent:
     """The algebra.  `k` values are kept of each sub-window, `type` is that of the values."""
 

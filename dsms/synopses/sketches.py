@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,8 +45,8 @@ def _library() -> Any:
 class Sketches(ABC):
     """What the algebras share: columns of objects."""
 
-    subtractable: ClassVar[bool] = False
-    duplicate_insensitive: bool = False
+    subtractable: bool
+    duplicate_insensitive: bool
 
     def empty(self, cells: int) -> Cells:
         return np.full(cells, None, object)
@@ -90,12 +90,13 @@ def _full(state: Cells) -> np.ndarray:
 # ---------------------------------------------------------------- different values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CountDistinct(Sketches):
     """CPC sketches (Lang 2017) of 2^lg_k rows over values of `type`.  Sets may overlap."""
 
     lg_k: int
     type: Type
+    subtractable: bool = False
     duplicate_insensitive: bool = True
 
     def lift(self, rows: Rows, cells: int) -> Cells:
@@ -145,12 +146,14 @@ def _hashable(values: pa.Array, type_: Type) -> list[Any]:
 # ---------------------------------------------------------------- frequent values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TopK(Sketches):
     """The `k` most frequent values of `type`, from frequent-items sketches (Anderson et al. 2017), 2^lg_m counters."""
 
     k: int
     type: Type
+    subtractable: bool = False
+    duplicate_insensitive: bool = False
 
     @property
     def lg_m(self) -> int:
@@ -229,7 +232,7 @@ class Ranks:
     nans: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Quantile(Sketches):
     """The value at share `phi`, from KLL sketches (Karnin, Lang, Liberty 2016) of parameter `width`, of INT, FLOAT,
     TIMESTAMP or INTERVAL."""
@@ -237,6 +240,8 @@ class Quantile(Sketches):
     phi: float
     width: int
     type: Type
+    subtractable: bool = False
+    duplicate_insensitive: bool = False
 
     def lift(self, rows: Rows, cells: int) -> Cells:
         (column,), cell = rows.args, rows.cell
