@@ -41,6 +41,7 @@ class _Ring:
 class _Transaction:
     id: int
     reads: dict[str, int]
+    left: int = 0  # sub-windows still to read, once it reads
     aborts: int = 0
     scans: dict[str, Scan] = field(default_factory=dict)  # empty: has read nothing yet
     late: list[Late] = field(default_factory=list)
@@ -49,12 +50,6 @@ class _Transaction:
     @property
     def urgent(self) -> bool:
         return not self.turn[0]
-
-    def done(self) -> bool:
-        for scan in self.scans.values():  # a loop: this is asked after every read
-            if scan.left:
-                return False
-        return True
 
     def next_scan(self) -> tuple[str, Scan]:
         if len(self.scans) == 1:
@@ -151,7 +146,7 @@ class TransactionScheduler:
         if read != self._handed:
             raise ValueError(f"{read} is not what next() handed out")
         self._handed = None
-        if not reader.done():
+        if reader.left:
             return False
         self.counters.committed += 1
         if reader.late:
@@ -279,6 +274,7 @@ class TransactionScheduler:
 
     def _start(self, reader: _Transaction) -> None:
         order = YoungestFirst if reader.urgent else ORDERS[self.kind]
+        reader.left = sum(reader.reads.values())
         for name, n in reader.reads.items():
             at = self._rings[name]
             reader.scans[name] = order(n, at.size, at.newest, at.version)
@@ -287,6 +283,7 @@ class TransactionScheduler:
     def _hand_out(self, reader: _Transaction) -> Read:
         name, scan = reader.next_scan()
         number = scan.take()
+        reader.left -= 1
         slot = number % scan.size
         return Read(reader.id, name, slot, number, scan.newest, scan.version, reader.aborts)
 
