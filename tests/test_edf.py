@@ -358,10 +358,24 @@ def test_hybrid_merges_more_in_overload_and_goes_back_when_it_is_calm():
 def test_the_backlog_changes_in_steps():
     backlog = Backlog()
     levels = []
-    for late in [0] * 20 + [8] * 60 + [7, 9] * 40 + [0] * 80:
+    for late in [0] * 20 + [9] * 60 + [7, 9] * 40 + [0] * 80:
         if backlog.ran(late):
             levels.append(backlog.level)
-    assert levels == [1, 2, 4, 1, 0]
+    assert levels == [1, 2, 4, 8, 2, 0]
+
+
+@pytest.mark.parametrize(("adaptive", "expected"), [(True, ("a", "b")), (False, ("a",))])
+def test_in_overload_what_would_be_late_at_the_next_turn_runs_too(adaptive: bool, expected: tuple[str, ...]):
+    scheduler = QueryScheduler(*LP, CostModel(adaptive=adaptive))
+    for task in (Task("a", 1, 40, post=1000), Task("b", 20, 80, post=1000)):
+        scheduler.add(task)
+    for _ in range(20):  # a turn comes each five updates; a is late by four, on average over both by more than two
+        scheduler.updated(5)
+        while names := scheduler.next():
+            scheduler.done(names)
+    scheduler.updated(18)
+    assert scheduler.lateness("b").deadline == 2
+    assert scheduler.next() == expected
 
 
 # ------------------------------------------------------------------ changes while running

@@ -1,8 +1,9 @@
-"""How far executions are behind of late: what the choice of hybrid scheduling takes into account in overload.
+"""How far executions are behind of late: what hybrid scheduling takes into account in overload, beyond the thesis.
 
 In overload all periods are longer than asked for by about as many updates (Golab 2006, §8.4.2), so sub-groups whose
 periods differ by little compared with that are worth merging, although they would not be without overload.  The
 thesis chooses once, for the periods asked for; here the choice follows the backlog, and goes back when it is calm.
+For the same reason what is due within the backlog will be late as surely as what is due now, if left for the next turn.
 """
 
 from __future__ import annotations

@@ -14,6 +14,9 @@ Blocks      Tasks that always run together, with one deadline: sub-groups of one
               hybrid        sub-groups are merged where that is cheaper (`hybrid.cheapest`), then as above
 Sharing     For conservative and hybrid, once the first deadline has passed: `late` runs all late blocks together,
             `late-pending` also those that are due just now (Algorithm 11).
+Adaptive    Hybrid follows the backlog, unless its cost model says not to: it merges for the periods that overload
+            leaves (`hybrid.cheapest`), and `late-pending` also takes blocks that would be late at the next turn, as
+            those are that have fewer updates left than executions are late now.
 Order       Lowest d(T), then highest priority, then shortest period, then earliest registered.
 Early       With `only_due=False` also blocks whose deadline lies ahead are handed out, lowest d(T) first, but none
             twice between two updates: it would only repeat its answer.
@@ -184,7 +187,7 @@ class QueryScheduler:
             return []
         upto = first.deadline
         if upto < self.count and self.sharing:
-            upto = self.count if self.sharing == "late-pending" else self.count - 1
+            upto = self.count + int(self._backlog.average) if self.sharing == "late-pending" else self.count - 1
         found = []
         while (block := self._pop(skipped, upto)) is not None:
             found.append(block)
@@ -214,6 +217,7 @@ class QueryScheduler:
                 heapq.heappush(self._heap, block.entry())
 
     def _follow(self, late: int) -> None:
+        """Whoever is not adaptive keeps a backlog of nothing."""
         if self.technique == "hybrid" and self.cost.adaptive and self._backlog.ran(late):
             self._changed = True
 

@@ -34,7 +34,7 @@ class CostModel:
     synopsis  what is scanned: a basic interval synopsis combines all intervals of the window, an interval synopsis two
               to a power of two, a running synopsis subtracts once (§2.3.4)
     effort    of the choice among many sub-groups: sets of periods kept at a step times sub-groups
-    adaptive  choose for the periods that overload leaves (`backlog`), not always for those asked for as the thesis does
+    adaptive  hybrid scheduling follows the backlog (`backlog`); the thesis chooses for the periods asked for, always
     """
 
     synopsis: Literal["basic", "interval", "running"] = "basic"
