@@ -8,10 +8,9 @@ had to start again."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable
-
-import numpy as np
 
 from dsms.schedulers.transactions import KINDS
 from tests.benchmarks.harness import Options, Plot, Section, Table, clean_heap
@@ -25,12 +24,12 @@ Metric = Callable[[Run], float]
 def section(options: Options) -> Section:
     """Both workloads under the four schedulers."""
     rate = options.pick(1000, 1000, 100)
-    lengths = options.pick((10, 25, 50, 100), (10, 30), (6, 12))
+    lengths = options.pick((10, 25, 50, 100), (10, 30), (4, 8))
     with clean_heap():
         speed = calibrate(rate, max(lengths))
         periodic, mixed = {}, {}
         for n in lengths:
-            updates = max(n, options.pick(30, 20, 12))
+            updates = max(n, options.pick(30, 20, 8))
             for seconds, queries in ((1.0, 40), (5.0, 100)):
                 periodic[seconds, n] = _trials(options, Setting(seconds, n, queries, 0, rate, updates), speed)
             mixed[5.0, n] = _trials(options, Setting(5.0, n, 100, 5, rate, updates), speed)
@@ -99,7 +98,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _value(runs: Runs, kind: str, metric: Metric) -> float:
-    return float(np.nanmean([metric(run) for run in runs[kind]]))
+    return _mean(x for x in map(metric, runs[kind]) if not math.isnan(x))
 
 
 # -- tables and plots
@@ -116,7 +115,7 @@ def _table(runs: dict[tuple[float, int], Runs], title: str, metric: Metric) -> T
 
 
 def _shown(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3g}"
+    return "-" if math.isnan(value) else f"{value:.3g}"
 
 
 def _plots(periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, int], Runs]) -> list[Plot]:
