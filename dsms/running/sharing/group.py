@@ -43,7 +43,16 @@ class Group:
     numbers: Numbers | None = None  # where time is counted in rows
     backlog: Backlog | None = None  # where elastic members wait
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Keys of the streams it reads."""
+        return (self.feed.stream,)
+
     # -- rows and time ------------------------------------------------------------------------------------------------
+
+    def take(self, stream: str, rows: Batch) -> None:
+        """Complete rows of one of its streams."""
+        self.push(rows)
 
     def push(self, rows: Batch) -> None:
         """Complete rows of the stream.  Where they jump far ahead, what lies before is answered first."""
@@ -216,11 +225,10 @@ class Group:
     def _alike(self, due: Sequence[Due]) -> list[Cells]:
         """Members with the same aggregates (CS1, CS2): one probe for all spans."""
         first = due[0][0].request
-        low = np.concatenate([self.feed.numbers(b - m.request.length) for m, b in due])
-        high = np.concatenate([self.feed.numbers(b - m.request.until) for m, b in due])
-        cell, code, span = self._rows(low, high)
+        asked = self._asked(due)
+        cell, code, span = self._rows(asked)
         cols = self.feed.space.keys.gather(code) if first.keys else []
-        cols += [self._lowered(agg, low, high, cell) for agg in first.aggs]
+        cols += [self._lowered(agg, asked, cell) for agg in first.aggs]
         starts = np.concatenate([[0], np.cumsum([len(b) for _, b in due])])
         cuts = np.searchsorted(span, starts) if len(first.keys) else starts
         out = []
@@ -230,23 +238,28 @@ class Group:
             out.append(self._finished(member, mine, span[a:b] - starts[k], b - a))
         return out
 
-    def _rows(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    def _asked(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
+        """What synopses are asked for each boundary: spans of sub-windows, by their ends."""
+        low = np.concatenate([self.feed.numbers(b - m.request.length) for m, b in due])
+        return low, np.concatenate([self.feed.numbers(b - m.request.until) for m, b in due])
+
+    def _rows(self, asked: tuple[np.ndarray, ...]) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
         """Cells that give a row (None: all), their groups, and their spans, in order of span and key."""
-        spans = len(low)
+        spans = len(asked[0])
         if not self.feed.space.exprs:
             return None, np.zeros(spans, np.int64), np.arange(spans)
         column = self.feed.columns[ROWS]
         groups = column.synopsis.groups
-        counts = np.asarray(column.algebra.lower(column.probe(low, high)))
+        counts = np.asarray(column.algebra.lower(column.probe(*asked)))
         codes = self.feed.space.in_order()
         codes = codes[codes < groups]
         cells = (np.arange(spans, dtype=np.int64)[:, None] * groups + codes[None, :]).ravel()
         cells = cells[counts[cells] > 0]
         return cells, cells % groups, cells // groups
 
-    def _lowered(self, agg: object, low: np.ndarray, high: np.ndarray, cell: np.ndarray | None) -> pa.Array:
+    def _lowered(self, agg: object, asked: tuple[np.ndarray, ...], cell: np.ndarray | None) -> pa.Array:
         column = self.feed.columns[agg]  # type: ignore[index]
-        state = column.probe(low, high)
+        state = column.probe(*asked)
         return column.algebra.lower(state if cell is None else column.algebra.take(state, cell))
 
     def _finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:
