@@ -195,6 +195,10 @@ class JoinSynopsis(ABC):
         self.next += 1
         self.first += by
 
+    def begin(self, number: int) -> None:
+        """The first sub-window is this one; only while nothing is in."""
+        self.next, self.first = number, number - self.b
+
     def move(self, to: int) -> None:
         """Nothing was born in sub-windows `next`, ..., `to` - 1."""
         self.next = max(self.next, to)

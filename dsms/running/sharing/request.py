@@ -47,27 +47,30 @@ def request(root: lp.Node, beat: lp.WindowSpec) -> Request | None:
         node = node.child
     if not isinstance(node, lp.GroupBy):
         return None
-    base = _base(node.child)
-    if base is None:
+    below = base(node.child)
+    if below is None:
         return None
-    exprs = base.exprs
-    keys = tuple(_over(k, exprs) for k in node.keys)
+    exprs = below.exprs
+    keys = tuple(over(k, exprs) for k in node.keys)
     aggs = tuple(normal(a, exprs) for a in node.aggs)
-    where = tuple(sorted(dict.fromkeys(base.where), key=repr))
-    spec = base.window
-    return Request(base.scan.stream.name.casefold(), where, keys, aggs, spec.length, spec.until, beat, tuple(above),
+    where = tuple(sorted(dict.fromkeys(below.where), key=repr))
+    spec = below.window
+    return Request(below.scan.stream.name.casefold(), where, keys, aggs, spec.length, spec.until, beat, tuple(above),
                    root.schema)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class _Base:
+class Base:
+    """A window over selections and projections of a stream."""
+
     scan: lp.StreamScan
     window: lp.WindowSpec
     where: tuple[Expr, ...]
     exprs: tuple[Expr, ...]  # the columns of the node, over the stream's
 
 
-def _base(node: lp.Node) -> _Base | None:
+def base(node: lp.Node) -> Base | None:
+    """What the node is, if it is a time window over a stream; None if it is anything else."""
     match node:
         case lp.Window(child=child, spec=spec):
             if spec.kind != "time" or spec.calendar is not None or spec.internal or spec.archive:
@@ -75,39 +78,39 @@ def _base(node: lp.Node) -> _Base | None:
             inner = _rows(child)
             return None if inner is None else replace(inner, window=spec)
         case lp.Select() | lp.Project():
-            inner = _base(node.child)
+            inner = base(node.child)
             return None if inner is None else _step(inner, node)
     return None
 
 
-def _rows(node: lp.Node) -> _Base | None:
+def _rows(node: lp.Node) -> Base | None:
     """Below the window."""
     match node:
         case lp.StreamScan():
             positions = {f.name: i for i, f in enumerate(node.stream.schema)}
             exprs = tuple(Col(positions[f.name], f.type) for f in node.schema)
-            return _Base(node, lp.WindowSpec("unbounded"), (), exprs)
+            return Base(node, lp.WindowSpec("unbounded"), (), exprs)
         case lp.Select() | lp.Project():
             inner = _rows(node.child)
             return None if inner is None else _step(inner, node)
     return None
 
 
-def _step(inner: _Base, node: lp.Select | lp.Project) -> _Base:
+def _step(inner: Base, node: lp.Select | lp.Project) -> Base:
     if isinstance(node, lp.Select):
-        return replace(inner, where=inner.where + tuple(_over(c, inner.exprs) for c in conjuncts(node.predicate)))
-    return replace(inner, exprs=tuple(_over(e, inner.exprs) for e in node.exprs))
+        return replace(inner, where=inner.where + tuple(over(c, inner.exprs) for c in conjuncts(node.predicate)))
+    return replace(inner, exprs=tuple(over(e, inner.exprs) for e in node.exprs))
 
 
-def _over(expr: Expr, exprs: Sequence[Expr]) -> Expr:
+def over(expr: Expr, exprs: Sequence[Expr]) -> Expr:
     """The expression with its columns replaced by what they are."""
     return rewrite(expr, lambda c: exprs[c.index])
 
 
 def normal(call: AggCall, exprs: Sequence[Expr]) -> AggCall:
     """An aggregate over the stream's columns, without its name."""
-    arguments = tuple(_over(a, exprs) for a in call.args)
-    passes = None if call.filter is None else _over(call.filter, exprs)
+    arguments = tuple(over(a, exprs) for a in call.args)
+    passes = None if call.filter is None else over(call.filter, exprs)
     return replace(call, args=arguments, filter=passes, name="")
 
 
