@@ -12,7 +12,7 @@ Choice  A merging is a partition of the sub-groups into blocks; a block runs wit
             then bound to keep it.
         Sets that can't lead to less than the best schedule known are cut by a bound.  Up to `SMALL` sub-groups that is
         all.  Of more, only the most promising sets are kept at each step, the fewer the more sub-groups there are: if
-        any had to go, the choice is good but not proven best (`exact` is False).  Sixty take a tenth of a second.
+        any had to go, the choice is good but not proven best (`exact` is False).  Sixty take hundredths of a second.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CostModel:
     """
 
     synopsis: Literal["basic", "interval", "running"] = "basic"
-    effort: int = 2000
+    effort: int = 1000
     adaptive: bool = True
 
     def access(self, task: Task) -> float:
@@ -97,7 +97,7 @@ class Choice:
     exact: bool
 
 
-def cheapest(groups: Sequence[SubGroup], effort: int = 2000, behind: int = 0) -> Choice:
+def cheapest(groups: Sequence[SubGroup], effort: int = 1000, behind: int = 0) -> Choice:
     """The merging with the least cost per update.  Periods of the sub-groups must differ.
 
     behind  updates by which executions are late now: in overload all periods are longer by about as much (§8.4.2), and

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd, lcm
 
-BITS = 1 << 16  # horizon if the least common multiple is longer
+BITS = 1 << 14  # horizon if the least common multiple is longer
 MOST = 1 << 20  # ... and if periods are long: sixteen times the longest, up to so much
 
 
