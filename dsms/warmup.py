@@ -34,7 +34,8 @@ CHANGES = "UPDATE plain SET v = v + 1; DELETE FROM plain WHERE k = 'k2'; UPDATE 
 STRATEGIES = ("upa", "direct", "nt")
 USUAL = {
     "selection, upa", "count windows, upa", "counts over a time window", "sums over a time window",
-    "extremes over a time window", "quantiles over a time window", "spreads over a time window",
+    "extremes over a time window", "one extreme over a time window, MAX(f)",
+    "quantiles over a time window", "spreads over a time window",
     "ends over a time window", *(f"{what}, time windows, upa" for what in (
         "joins of 2", "DISTINCT over 1", "negation over 1", "left joins", "EXCEPT ALL",
         "joins with a plain table", "joins with a fixed table")),
@@ -212,4 +213,6 @@ def _grouped() -> Iterator[tuple[str, str]]:
         for what, calls in AGGREGATES:
             yield f"{what} over {where}", f"SELECT k, {calls} FROM {source} GROUP BY k"
             yield f"{what} of everything over {where}", f"SELECT {calls} FROM {source}"
+    for expr in ("MAX(f)", "MIN(i) FILTER (WHERE o)"):
+        yield f"one extreme over a time window, {expr}", f"SELECT {expr} FROM a {WIDTH}"
     yield "groups by a number", f"SELECT i, COUNT(*) FROM a {WIDTH} GROUP BY i"

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.errors import QueryError
+from dsms.operators import group_extreme, pieces
 from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch, concat
@@ -23,11 +24,13 @@ from tests.grouping import (
     check,
     events,
     exact,
+    getter,
     histories,
     node_of,
     operator,
     rows_of,
     run,
+    steps,
 )  # fmt: skip
 
 BASIC = [call("count_star"), call("count", "i"), call("sum", "d"), call("min", "f"), call("max", "s")]
@@ -151,3 +154,49 @@ def test_rows_rest_on_the_first_member_that_dies_where_windows_mix(state):
     assert out.life is not None
     inserted = out.life[out.signs() > 0].tolist()
     assert inserted == [FOREVER, 50, FOREVER]
+
+
+def extreme(node):
+    assert group_extreme.fits(node, State("fifo"), False)
+    call_ = node.aggs[0]
+    filter_ = None if call_.filter is None else getter(call_.filter)
+    return group_extreme.extreme_op(node, 2, (1, 0), getter(call_.args[0]), filter_)
+
+
+def told_in_steps(op, told, cuts, until):
+    return [r for rows, upto in steps(told, cuts, until) for r in rows_of(op.step([batch_of(rows, False, True)], upto))]
+
+
+@pytest.mark.parametrize("fn", ["min", "max"])
+@pytest.mark.parametrize("col", ["i", "f", "d", "t", "p", "b"])
+@pytest.mark.parametrize("filter_", [None, "b"])
+@given(data=st.data())
+@settings(max_examples=examples(10))
+def test_one_extreme_over_a_time_window_has_an_operator_with_the_same_answers(fn, col, filter_, data):
+    node = node_of([], [call(fn, col, filter_=filter_)])
+    log = data.draw(histories("wks", (col, "b")))
+    cuts = data.draw(st.lists(st.integers(-8, 60), max_size=8))
+    told = events(log, "wks", 60)
+    plain, own = operator(node, State("fifo"), False), extreme(node)
+    want = exact(told_in_steps(plain, told, cuts, 60))
+    assert exact(told_in_steps(own, told, cuts, 60)) == want
+    assert exact(rows_of(own.current())) == exact(rows_of(plain.current()))
+    assert (own.live(), own.next_due()) == (plain.live(), plain.next_due())
+    assert exact(told_in_steps(extreme(node), told, [], 60)) == want
+
+
+@pytest.mark.parametrize("order", ["random", "rising", "falling"])
+def test_one_extreme_over_many_rows(order, monkeypatch):
+    rng = np.random.default_rng(5)
+    ts = np.sort(rng.integers(0, 30_000, 40_000))
+    k = rng.integers(0, 1 << 40, len(ts))
+    k = np.sort(k)[:: -1 if order == "falling" else 1].copy() if order != "random" else k
+    rows, node = big_batch(ts, k, ts + 900), node_of([], [call("max", "f")])
+    want = exact(rows_of(operator(node, State("fifo"), False).step([rows], 40_000)))
+    for stretch in (700, 1 << 17):
+        monkeypatch.setattr(pieces, "STRETCH", stretch)
+        op = extreme(node)
+        sizes = [(rows_of(part), op.nbytes()) for part, _ in op.pieces([rows], 40_000, pieces.go_on)]
+        assert exact([r for part, _ in sizes for r in part]) == want
+        assert op.live() == 0 and op.next_due() == FOREVER
+        assert stretch > 700 or max(size for _, size in sizes) < 1 << 19

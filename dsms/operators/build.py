@@ -175,13 +175,15 @@ class Builder:
         return distinct.distinct(node, phys.variant, state(phys, 0), strict(phys.children[0]), self.eager_instants)
 
     def _group(self, phys: Phys, node: lp.GroupBy) -> Operator:
-        from dsms.operators import group
+        from dsms.operators import group, group_extreme
 
         child = phys.children[0]
+        args = [[self.expr(a) for a in agg.args] for agg in node.aggs]
+        filters = [None if agg.filter is None else self.predicate(agg.filter) for agg in node.aggs]
+        if not self.mixed and group_extreme.fits(node, state(phys, 0), strict(child)):
+            return group_extreme.extreme_op(node, width(child.node), order(child.node), args[0][0], filters[0])
         return group.GroupByOp(
-            node, width(child.node), state(phys, 0), strict(child), [self.expr(k) for k in node.keys],
-            [[self.expr(a) for a in agg.args] for agg in node.aggs],
-            [None if agg.filter is None else self.predicate(agg.filter) for agg in node.aggs],
+            node, width(child.node), state(phys, 0), strict(child), [self.expr(k) for k in node.keys], args, filters,
             order(child.node), self.eager_instants,
         )  # fmt: skip
 

@@ -51,6 +51,16 @@ class Vec:
             self.data = np.empty(max(64, 2 * self.n), self.dtype)
         self.data[: self.n] = kept
 
+    def drop(self, count: int) -> None:
+        """Forget the first `count` places; shrinks the memory when much of it is unused."""
+        rest = self.n - count
+        if 4 * rest < len(self.data):
+            old, self.data = self.data, np.empty((max(64, 2 * rest), *self.data.shape[1:]), self.data.dtype)
+            self.data[:rest] = old[count : self.n]
+        else:
+            self.data[:rest] = self.data[count : self.n].copy()
+        self.n = rest
+
     @property
     def nbytes(self) -> int:
         return int(self.data.nbytes)
