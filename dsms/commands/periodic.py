@@ -16,6 +16,7 @@ from dsms.running.history import pasts, rows_of, whole_from
 from dsms.running.incremental import Collected, Incremental, inner_output, lazily, monotonic
 from dsms.running.periodic import Evaluator, PeriodicQuery
 from dsms.running.results import ResultLog
+from dsms.running.sharing.join_request import JoinRequest, join_request
 from dsms.running.sharing.member import Member
 from dsms.running.sharing.request import Request, request
 from dsms.schedulers.tasks import Task
@@ -37,7 +38,7 @@ class Plan:
     core: lp.Output
     inner: Phys
     counted: bool
-    wanted: Request | None
+    wanted: Request | JoinRequest | None
     path: str
 
 
@@ -56,16 +57,19 @@ def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) 
         assert isinstance(over, lp.Output)
         core = over
     inner = plan_query(engine, core, options.items())
-    wanted = None
-    if not bound.restore and options.get("on_error") != "stop" and bound.slide.zone is None:
-        root = inner.node
-        assert isinstance(root, lp.Output)
+    wanted: Request | JoinRequest | None = None
+    root = inner.node
+    assert isinstance(root, lp.Output)
+    may_share = not bound.restore and options.get("on_error") != "stop" and bound.slide.zone is None
+    if may_share:
         wanted = request(root.child, bound.slide) if bound.slide.slide_calendar is None else None
     asked = str(options.get("path", "auto"))
     import importlib.util
 
     if importlib.util.find_spec("dsms.synopses.choose") is None:
         wanted = None
+    if wanted is None and not counted and may_share:
+        wanted = join_request(root.child, bound.slide)
     path = "IS" if wanted is None or asked in ("is", "ws") else "SS"
     return Plan(phys, core, inner, counted, wanted, path)
 
@@ -95,6 +99,8 @@ def _query(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, e
 def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
     world, errors = engine.world, ErrorCounter()
     wanted = plan.wanted
+    if isinstance(wanted, JoinRequest):
+        return _joined(engine, definition, bound, plan, wanted)
     assert wanted is not None
     stream, entry = wanted.stream, world.inputs[wanted.stream]
     member = world.shared.join(wanted, errors, plan.counted, entry.definition.subwindow)
@@ -106,6 +112,16 @@ def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) 
     query.numbers = member.numbers
     if stream in world.first_rows:
         query.begin(world.first_rows[stream])
+    return query
+
+
+def _joined(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, wanted: JoinRequest) -> PeriodicQuery:
+    world, errors = engine.world, ErrorCounter()
+    member = world.shared.joins.join(wanted, errors, world, str(dict(definition.options).get("synopsis", "auto")))
+    streams = {p.leaf: p.stream for p in pasts(plan.core.child)}
+    query = _query(engine, definition, bound, plan, member, errors, streams, ())
+    query.registered = query.clock = world.clock_of(query.reads)
+    query.partial_until = world.shared.joins.settle(member, query, world)
     return query
 
 
@@ -168,7 +184,7 @@ def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool)
         for source in query.evaluator.leaf_sources(p.leaf):
             for batch in rows:
                 source.push(batch)
-    query.evaluator.seed(query.registered - 1 if counted else query.registered)
+    query.evaluator.seed(ALWAYS if counted else query.registered)
     query.clock = query.registered
     query.partial_until = whole_from(past, world.rings, fronts, clock)
 

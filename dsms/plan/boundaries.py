@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from datetime import time as Time
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -116,8 +117,12 @@ def _instant(local: datetime, zone: ZoneInfo) -> int:
 
 
 @lru_cache(maxsize=4096)
+def _start(day: date, time: Time, name: str) -> int:
+    return _instant(datetime.combine(day, time), ZoneInfo(name))
+
+
 def _midnight(day: date, name: str) -> int:
-    return _instant(datetime.combine(day, datetime.min.time()), ZoneInfo(name))
+    return _start(day, datetime.min.time(), name)
 
 
 def _day_of(instant: int, name: str) -> date:
@@ -140,10 +145,10 @@ def _by_calendar(spec: WindowSpec, after: int) -> int:
     assert spec.slide_calendar is not None
     zone = spec.zone or "UTC"
     count, unit = spec.slide_calendar
-    origin = FIRST_DAY if spec.align is None else _day_of(spec.align, zone)
-    beyond = 0 if spec.align is None else spec.align - _midnight(origin, zone)  # time of day of ALIGN TO
+    origin = FIRST_DAY if spec.align is None else _local(spec.align, ZoneInfo(zone)).date()
+    time = datetime.min.time() if spec.align is None else _local(spec.align, ZoneInfo(zone)).time()
     for day in _steps(origin, count, unit, _day_of(after, zone)):
-        found = _midnight(day, zone) + beyond
+        found = _start(day, time, zone)
         if found > after:
             return found
     raise AssertionError("a calendar ends")

@@ -62,7 +62,6 @@ class Incremental:
         self.inner.start()
         self.inner.advance(upto)
         self.inner.check()
-        self._taken()
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
         self.inner.advance(boundary - 1, cancel)

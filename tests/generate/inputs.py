@@ -30,14 +30,16 @@ class Given:
     events: list[Event]
 
 
-def given(d: Draws, world: World, most: int = 20) -> Given:
-    """Rows of all streams in time order, heartbeats between them, and changes of tables as the clock goes."""
-    now = 0
+def given(d: Draws, world: World, most: int = 20, base: int = 0, unit: int = SECOND) -> Given:
+    """Rows of all streams in time order, heartbeats between them, and changes of tables as the clock goes.
+
+    From the instant `base` on; `unit`: what a step of time is, in µs."""
+    now = base
     out: list[Event] = []
     tables = [_Table(s, {}, set()) for s in world.sources if s.kind != "stream"]
     first = tuple(_insert(d, table, None) for table in tables for _ in range(d.number(0, 2)))
     for _ in range(d.number(min(5, most), most)):
-        now += d.pick(STEPS) * SECOND + (LITTLE if d.chance(10) else 0)
+        now += d.pick(STEPS) * unit + (LITTLE if d.chance(10) else 0)
         if tables and d.chance(25):
             out.append(_change(d, d.pick(tables), now))
         if d.chance(8):
@@ -45,7 +47,7 @@ def given(d: Draws, world: World, most: int = 20) -> Given:
         else:
             stream = d.pick(world.of("stream"))
             out.append(Arrival(stream.name, now, (*row(d, stream), now)))
-    return Given(first, out + [Beat(None, now + d.pick((0, 3, 30)) * SECOND)])
+    return Given(first, out + [Beat(None, now + d.pick((0, 3, 30)) * unit)])
 
 
 def _literal(v: object, type_) -> str:

@@ -100,7 +100,7 @@ def _on_days(beat: WindowSpec, after: int, upto: int) -> list[int]:
         b = moment(datetime.combine(day, start.time()), zone)
         if b > upto:
             return out
-        if b > after:
+        if b > max([after, *out[-1:]]):  # a day that is left out begins with the next
             out.append(b)
     raise AssertionError("a calendar ends")
 

@@ -1,0 +1,152 @@
+"""Random queries with SLIDE and their stories: seconds near the epoch, days while clocks are changed, rows counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.generate.draws import Draws
+from tests.generate.inputs import given
+from tests.generate.queries import TYPES, Mode, Queries
+from tests.generate.stories import story_of
+from tests.generate.world import SECOND, World, world
+from tests.stories.cells import instant
+from tests.stories.model import Story
+
+HOUR = 3_600 * SECOND
+SLIDES = ("5 SECONDS", "1 SECONDS", "2 SECONDS", "3 SECONDS", "10 SECONDS", "7 SECONDS", "500 ms", "25 SECONDS")
+DAYS = ("1 DAY", "12 HOURS", "6 HOURS", "2 DAYS", "1 WEEK", "1 HOUR", "1 MONTH", "1 YEAR")
+RANGES = ("1 DAY", "2 DAYS", "36 HOURS", "6 HOURS", "1 WEEK", "1 MONTH", "2 HOURS", "1 YEAR")
+PLACES = (  # a zone, and an instant shortly before its clocks are changed
+    ("Europe/Berlin", "2026-03-27T20:00"),
+    ("Europe/Berlin", "2026-10-23T18:00"),
+    ("America/New_York", "2026-11-01T00:00"),
+    ("America/Sao_Paulo", "2018-11-02T12:00"),  # midnight is left out
+    ("America/Sao_Paulo", "2018-02-16T12:00"),  # the last hour of a day comes twice
+    ("Australia/Lord_Howe", "2026-04-03T12:00"),  # by half an hour
+    ("UTC", "2026-02-26T06:00"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """`text`: what stands behind the windows; `ranges`: lengths of windows, if not in seconds; `rows`: SLIDE counts
+    rows; `restore`: all windows must have it, and be windows in time."""
+
+    text: str
+    ranges: tuple[str, ...] = ()
+    rows: bool = False
+    restore: bool = False
+
+
+class PeriodicQueries(Queries):
+    """Makes the text of one query with SLIDE."""
+
+    def __init__(self, d: Draws, declared: World, beat: Beat) -> None:
+        super().__init__(d, declared)
+        self.beat, self.begun = beat, False
+
+    def window(self, mode: Mode, first: bool = True) -> str:
+        """The text in brackets.  The first window of a query has the SLIDE, others may."""
+        inner = self._range(mode) if mode.kind == "mixed" and first else self._window(mode)
+        inner = inner or ("ROWS 3" if self.beat.rows else "RANGE UNBOUNDED")
+        counts = "ROWS" in inner
+        must = self._bound() or "MONTH" in inner or "YEAR" in inner
+        if inner != "NOW" and counts == self.beat.rows and (must or not self.d.chance(20)):
+            inner, self.begun = f"{inner} SLIDE {self.beat.text}", True
+        if mode.kind in ("internal", "mixed") and not (mode.kind == "mixed" and first):
+            inner = f"{inner} INTERNAL"
+        return f" [{inner}]"
+
+    def _bound(self) -> bool:
+        return self.beat.restore or not self.begun
+
+    def _range(self, mode: Mode) -> str:
+        if self.beat.ranges:
+            return f"RANGE {self.d.pick(self.beat.ranges)}"
+        return f"RANGE {self.d.number(1, 12)} SECONDS"
+
+    def _window(self, mode: Mode) -> str:
+        d = self.d
+        rows = d.number(1, 4)
+        if self.beat.rows:
+            ago = (f"ROWS {rows + 1} UNTIL 1 AGO", f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO")
+            return d.pick((f"ROWS {rows}", f"PARTITION BY k ROWS {rows}", f"ROWS {rows * 4}", *ago))
+        if self._bound() or mode.kind == "mixed":
+            return self._sliding(mode)
+        others = ("NOW", f"ROWS {rows}", f"PARTITION BY k ROWS {rows}", f"ROWS {rows + 1} UNTIL 1 AGO")
+        return self._sliding(mode) if d.chance(70) else d.pick(others)
+
+    def _sliding(self, mode: Mode) -> str:
+        d = self.d
+        if d.chance(70) or mode.kind == "mixed":
+            return self._range(mode)
+        if self.beat.ranges:
+            return d.pick(("RANGE UNBOUNDED", "RANGE 50 HOURS UNTIL 3 HOURS AGO"))
+        n = d.number(2, 12)
+        return d.pick((f"RANGE {n} SECONDS UNTIL 1 SECONDS AGO", "RANGE UNBOUNDED", f"SINCE {n}s"))
+
+    def query(self) -> str:
+        d = self.d
+        types = [d.pick(TYPES) for _ in range(d.number(1, 3))]
+        if self.beat.restore:
+            kind = d.pick(("Istream-restore", "Rstream-restore"))
+        else:
+            kind = d.pick(("Rstream", "", "Istream", "Dstream", "Rstream"))
+        style = d.number(0, 99)
+        if style >= 90 and not self.beat.restore:
+            if d.chance(50):
+                return self._wstream_sum()
+            return self.block(types, 0, Mode("wstream"), may_lose=False, output="Wstream")
+        if style >= 80:
+            mode = Mode("internal" if self.beat.rows else d.pick(("internal", "internal", "mixed")))
+            text = self.block(types, 0, mode, may_lose=False, output=kind)
+        else:
+            text = self.body(types, 0 if self.beat.rows else d.pick((1, 0, 1, 2)), kind)
+        return f"{text}{self._order(len(types))}"
+
+    def _order(self, columns: int) -> str:
+        d = self.d
+        if not d.chance(30):
+            return ""
+        keys = d.some([f"c{i}" for i in range(columns)], 0)
+        ways = [f"{key}{d.pick(('', ' DESC'))}{d.pick(('', ' NULLS FIRST', ' NULLS LAST'))}" for key in keys]
+        limit = f" LIMIT {d.number(1, 3)}" if not ways or d.chance(60) else ""
+        offset = f" OFFSET {d.number(1, 2)}" if limit and d.chance(20) else ""
+        return (f" ORDER BY {', '.join(ways)}" if ways else "") + limit + offset
+
+
+@st.composite
+def periodic_stories(draw: Any, most_rows: int = 20) -> Story:
+    """Boundaries every few seconds, at times shifted."""
+    d = Draws(draw)
+    declared = world(d)
+    align = f" ALIGN TO TIMESTAMP '1970-01-01 00:00:0{d.number(0, 4)}.5'" if d.chance(15) else ""
+    beat = Beat(d.pick(SLIDES) + align, restore=d.chance(30))
+    return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))
+
+
+@st.composite
+def calendar_stories(draw: Any, most_rows: int = 16) -> Story:
+    """Hours, days and months while clocks are changed."""
+    d = Draws(draw)
+    declared = world(d)
+    zone, base = d.pick(PLACES)
+    slide = d.pick(DAYS)
+    align = f" ALIGN TO TIMESTAMP '2010-01-31 {d.pick(('06:00', '00:30', '00:00'))}:00'" if d.chance(30) else ""
+    timed = f" TIME ZONE '{zone}'" if d.chance(85) else ""
+    beat = Beat(f"{slide}{align}{timed}", RANGES, restore=d.chance(20))
+    unit = d.pick((HOUR, 3 * HOUR, 11 * HOUR, HOUR // 4))
+    came = given(d, declared, most_rows, instant(base), unit)
+    return story_of(declared, PeriodicQueries(d, declared, beat).query(), came)
+
+
+@st.composite
+def counted_stories(draw: Any, most_rows: int = 20) -> Story:
+    """ROWS n SLIDE m over one stream."""
+    d = Draws(draw)
+    declared = World(world(d).sources[:1])
+    beat = Beat(str(d.pick((2, 1, 3, 5, 7))), rows=True, restore=d.chance(25))
+    return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))

@@ -1,0 +1,112 @@
+"""Periodic queries: the engine against the oracle, on random worlds, inputs and queries, at every boundary.
+
+A failing example is printed as a golden file: paste it below tests/golden/periodic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count, pairwise
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsms.sql.binder.options import OPTIONS
+from tests.generate.periodic import calendar_stories, counted_stories, periodic_stories
+from tests.generate.stories import examples
+from tests.oracle import ambiguous
+from tests.stories import cells, text
+from tests.stories.compare import complaint, same_lines, smaller
+from tests.stories.declared import Declared
+from tests.stories.judge import answer, expected, kind, periodic, take_in
+from tests.stories.model import Line, Story
+from tests.stories.play import Played, Way, play, some_ways
+
+SEEDS = st.integers(0, 9999)
+PATHS = OPTIONS["path"].choices
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A story and what the oracle says: all rows in order, the boundaries (and whether rows were told there), the last
+    answer (None: none is kept)."""
+
+    story: Story
+    declared: Declared
+    want: list[Line]
+    bounds: list[tuple[int, bool]]
+    answer: list[tuple] | None
+    loose: bool
+
+    @staticmethod
+    def of(story: Story) -> Case:
+        declared = text.resolve(story)
+        came = take_in(declared, story)
+        output = declared.queries["q"]
+        bounds = [(p.at, bool(p.rows)) for p in periodic(output, came).pushes()]
+        last = None if kind(output) != "rstream" or output.restore else answer(output, came)
+        return Case(story, declared, expected(output, came), bounds, last, ambiguous(output))
+
+    def trouble(self, way: Way) -> str | None:
+        """What is wrong with this way to run the story, as a golden file that shows it; None if nothing is."""
+        try:
+            played = play(self.story, self.declared, way)
+        except Exception as error:
+            return f"{way}: {type(error).__name__}: {error}\n\n{text.render(self.story, self.declared)}"
+        if not same_lines(self.want, played.pushes["q"], self.loose):
+            return complaint(self.story, self.declared, "q", self.want, played.pushes["q"], str(way))
+        found = self._progress(played) or self._snapshot(played)
+        return found and f"{way}: {found}\n\n{text.render(self.story, self.declared)}"
+
+    def _progress(self, played: Played) -> str | None:
+        """Every boundary is told, those without rows as progress; of a run of these the last is enough."""
+        told = set(played.progress["q"])
+        silent = {at for at, rows in self.bounds if not rows}
+        want = {at for (at, rows), (_, more) in pairwise([*self.bounds, (0, True)]) if more and not rows}
+        if want <= told <= silent:
+            return None
+        return f"progress at {list(map(cells.shown_instant, told))}, not at {list(map(cells.shown_instant, want))}"
+
+    def _snapshot(self, played: Played) -> str | None:
+        got = played.snapshots["q"]
+        if self.answer is None or self.loose:
+            return None
+        alike = len(got) == len(self.answer) and all(map(cells.same, self.answer, got))
+        return None if alike else f"the snapshot is {got}, not {self.answer}"
+
+
+def ways(seed: int) -> list[Way]:
+    """Some ways to run it, each by another access path."""
+    random = Random(seed)
+    paths = (f"'{random.choice(PATHS)}'" for _ in count())
+    return [replace(way, options=(*way.options, ("path", next(paths)))) for way in some_ways(seed)]
+
+
+def check(story: Story, ways: Sequence[Way]) -> None:
+    """All ways must push what the oracle says; if not, fail with a story as small as can be had quickly."""
+    case = Case.of(story)
+    for way in ways:
+        if case.trouble(way) is not None:
+            least = Case.of(smaller(story, lambda s, way=way: Case.of(s).trouble(way)))  # type: ignore[misc]
+            pytest.fail(least.trouble(way) or "it went wrong once only", pytrace=False)
+
+
+@settings(max_examples=examples(60))
+@given(periodic_stories(), SEEDS)
+def test_boundaries_in_seconds(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+@settings(max_examples=examples(25))
+@given(calendar_stories(), SEEDS)
+def test_boundaries_by_the_calendar(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+@settings(max_examples=examples(25))
+@given(counted_stories(), SEEDS)
+def test_boundaries_in_rows(story: Story, seed: int) -> None:
+    check(story, ways(seed))
