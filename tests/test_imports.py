@@ -2,6 +2,8 @@
 
     clients -> (protocol) ; server -> engine -> schedulers, storage -> synopses, operators, state -> plan -> sql
 
+Synopses use the kernels of `dsms.operators.aggregates`; operators know no synopsis.
+
 Imports for type checkers alone (``if TYPE_CHECKING:``) may point up inside dsms: a room may name the type of what is
 handed to it from above, it can't call for it.  They may not cross from dsms to server or clients either way.
 """
@@ -24,8 +26,9 @@ SOURCES = (ROOT / "dsms", ROOT / "server" / "dsms_server", ROOT / "clients" / "d
 LANGUAGE = {"dsms.errors", "dsms.sql", "dsms.api"}  # api: plain data with SQL's types
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
 EXPRESSIONS = "dsms.operators.expressions"  # knows of SQL's types and values only, so rooms below operators may use it
-BELOW_OPERATORS = BELOW_STATE | {"dsms.state", "dsms.synopses", EXPRESSIONS}
-BELOW_STORAGE = BELOW_OPERATORS | {"dsms.operators", "dsms.tables"}
+AGGREGATES = "dsms.operators.aggregates"  # kernels over arrays; synopses add up with the same ones
+BELOW_OPERATORS = BELOW_STATE | {"dsms.state", EXPRESSIONS, AGGREGATES}
+BELOW_STORAGE = BELOW_OPERATORS | {"dsms.operators", "dsms.synopses", "dsms.tables"}
 ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsms.settings"}
 
 # Who may import whom.  A room may always import from itself.
@@ -37,13 +40,14 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,
     EXPRESSIONS: {"dsms.errors", "dsms.sql"},
-    "dsms.synopses": BELOW_STATE | {"dsms.state", EXPRESSIONS},
+    AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
+    "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
     "dsms.intake": BELOW_STATE | {"dsms.state"},  # outside data -> typed columns and instants: knows no operator
     "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},  # values are shown as intake shows them
     "dsms.schedulers": BELOW_STORAGE,
     "dsms.storage": BELOW_STORAGE,  # writes down tables' versions and windows
-    "dsms.adhoc": BELOW_OPERATORS | {"dsms.operators"},  # a plan run once over batches that are handed to it
+    "dsms.adhoc": BELOW_OPERATORS | {"dsms.operators", "dsms.synopses"},  # a plan run once over batches
     "dsms.running": ENGINE | {"dsms.adhoc"},  # a registered query at work
     "dsms.commands": ENGINE | {"dsms.running", "dsms.adhoc"},  # one statement each
     "dsms.engine": ENGINE | {"dsms.running", "dsms.commands", "dsms.adhoc"},
@@ -171,7 +175,7 @@ def test_imports_point_one_way():
 def test_every_room_has_a_rule():
     """A new room must say where it stands, and a rule must be about something."""
     here = {".".join(name.split(".")[:2]) if name.startswith("dsms.") else name.split(".")[0] for name, _ in modules()}
-    assert here | PROTOCOL | {EXPRESSIONS} == set(ALLOWED)
+    assert here | PROTOCOL | {EXPRESSIONS, AGGREGATES} == set(ALLOWED)
     assert set(MEETING) <= {name for name, _ in modules()}
 
 
@@ -199,6 +203,9 @@ def test_the_engine_reads_no_clock_and_opens_no_socket():
         ("dsms.sql.ast", "from dsms import plan", True),
         ("dsms.synopses.counters", "from dsms.operators.expressions.show import show", False),
         ("dsms.synopses.counters", "from dsms.operators.join import kernels", True),
+        ("dsms.synopses.sums", "from dsms.operators.aggregates.limbs import add", False),
+        ("dsms.operators.aggregates.topk", "from dsms.synopses.items import coded", True),
+        ("dsms.operators.join", "from dsms.synopses.cells import Rows", True),
         ("dsms.operators.expressions.show", "from dsms.operators import join", True),
         ("dsms.state.live", "if TYPE_CHECKING:\n    from dsms.engine import Engine", False),
         ("dsms.state.live", "if TYPE_CHECKING:\n    from dsms_client.sync import Client", True),

@@ -21,10 +21,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.operators.aggregates.texts import joined
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Kind, Type
 from dsms.synopses.cells import Rows
-from dsms.synopses.items import back, counted, joined, no_values, places, starts_of, summed, texts
+from dsms.synopses.items import back, counted, no_values, places, starts_of, summed, texts
 
 GUARANTEE = (
     "every item listed occurs at least as often as its count says, which is more than delta; "

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dsms.operators.expressions.errors import ErrorCounter
-from dsms.operators.expressions.show import show
+from dsms.operators.aggregates.texts import shown
 from dsms.sql.types import Kind, Type
 from dsms.state.columns import numpy_valid, numpy_values
 
@@ -46,20 +45,6 @@ def back(values: pa.Array, type_: Type) -> pa.Array:
 def texts(values: pa.Array, type_: Type) -> pa.Array:
     """Plain values as `shown` writes them."""
     return shown(back(values, type_), type_)
-
-
-def shown(column: pa.Array, type_: Type) -> pa.Array:
-    """A column as CAST to STRING writes it (BYTES that are no text: in hex)."""
-    if type_.kind is Kind.BYTES:
-        return pa.array([_text(v) for v in column.to_pylist()], pa.string())
-    return show(type_).kernel(ErrorCounter(), column)
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.hex()
 
 
 def coded(values: pa.Array) -> tuple[np.ndarray, pa.Array]:
@@ -115,9 +100,3 @@ def places(starts: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarra
     new = np.zeros(len(index) + 1, np.int64)
     np.cumsum(size, out=new[1:])
     return np.repeat(low - new[:-1], size) + np.arange(new[-1]), new
-
-
-def joined(parts: pa.Array, starts: np.ndarray, separator: str) -> pa.Array:
-    """The texts of each cell, joined: string[cells]."""
-    lists = pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), parts)
-    return pc.binary_join(lists, separator)

@@ -32,7 +32,7 @@ def add_square(acc, g, pos, m, sign):
 
 
 @njit(cache=True, nogil=True)
-def _variance(sums, squares, g, base, n, below, s, square, q, times, total):
+def variance(sums, squares, g, base, n, below, s, square, q, times, total):
     """The double nearest to (n * squares - sums²) * 4^base / (n * below)."""
     width, width2 = sums.shape[1] + 1, squares.shape[1] + 1
     magnitude(sums, g, s, 0)
@@ -72,7 +72,7 @@ def _spread(code, sign, slot, emit, words, valid, sums, squares, base, odd, n, s
             out_valid[t] = True
             value = math.nan
             if odd[g] == 0:
-                value = _variance(sums, squares, g, base, n[g], below, s, square, q, times, total)
+                value = variance(sums, squares, g, base, n[g], below, s, square, q, times, total)
             answer[t] = math.sqrt(value) if root else value
 
 

@@ -91,7 +91,7 @@ def mean(acc, g, base, n, tens, scratch):
 
 
 @njit(cache=True, nogil=True)
-def _whole_mean(acc, g, n, scratch):
+def whole_mean(acc, g, n, scratch):
     """acc[g] / n to the nearest integer, ties to even."""
     scratch[:] = 0
     negative = magnitude(acc, g, scratch, 0)
@@ -125,7 +125,7 @@ def _mean_words(code, sign, slot, emit, words, high, valid, acc, n, tens, whole,
         if t >= 0 and n[g] > 0:
             out_valid[t] = True
             if whole:
-                out[t] = _whole_mean(acc, g, n[g], scratch)
+                out[t] = whole_mean(acc, g, n[g], scratch)
             else:
                 long = len(tens) > 0 or n[g] >= 0x7FFFFFFF
                 answer[t] = mean(acc, g, 0, n[g], tens, scratch) if long else nearest(acc, g, 0, n[g])

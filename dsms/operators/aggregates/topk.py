@@ -16,9 +16,9 @@ from numba import njit
 
 from dsms.operators.aggregates.base import Answers, Arg, ByGroup, Feed, grown
 from dsms.operators.aggregates.distinct import EMPTY, find, new_table, refill
+from dsms.operators.aggregates.texts import joined, shown
 from dsms.operators.aggregates.words import NONE, Codes
 from dsms.sql.types import STRING, Type
-from dsms.synopses.items import joined, shown
 
 NIL = -1
 DEEP = 512  # a path this long does not occur

@@ -1,0 +1,83 @@
+"""The basic interval synopsis: sub-windows and nothing else (Golab 2006, §2.3.4).
+
+Use      many spans that end together: one scan from the youngest sub-window to the oldest passes all of them (§8.3.1,
+         CS2).  And where groups are many and rows are few: a sub-window's cells that are empty take no space.
+State    a cell for each group that occurs in a sub-window.
+Cost     O(1) a sub-window; a probe reads each sub-window once for all spans with the same end, and combines once a span
+         and group on top.  The answer has a cell for every group, present or not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dsms.synopses.cells import Algebra, State
+from dsms.synopses.fold import EMPTY, folds, ranges
+from dsms.synopses.tape import Tape
+
+
+class Basic:
+    """Sub-window k has the cells from starts[k - first] to starts[k - first + 1]."""
+
+    def __init__(self, algebra: Algebra, groups: int = 1) -> None:
+        self.algebra = folds(algebra)
+        self.groups = groups
+        self.first = self.next = 0
+        self.tape = Tape(self.algebra)
+        self.starts = np.zeros(1, np.int64)
+
+    def grow(self, groups: int) -> None:
+        self.groups = groups
+
+    def append(self, state: State, count: int) -> None:
+        if count:
+            starts = self.tape.keep(state, self.groups, count)
+            self.starts = np.append(self.starts, starts[1:])
+            self.next += count
+
+    def trim(self, first: int) -> None:
+        first = min(first, self.next)
+        if first > self.first:
+            self.starts = self.starts[first - self.first :]
+            self.first = first
+            self.tape.drop(int(self.starts[0]))
+
+    def probe(self, low: np.ndarray, high: np.ndarray) -> State:
+        low = np.clip(low, self.first, self.next)
+        high = np.maximum(low, np.clip(high, self.first, self.next))
+        order = np.lexsort((-low, high))
+        low, high = low[order], high[order]
+        new = np.ones(len(low), np.bool_)
+        new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        state = self._passed(low[new], high[new])
+        if new.all() and (order[1:] > order[:-1]).all():
+            return state
+        node = np.empty(len(low), np.int64)
+        node[order] = np.cumsum(new) - 1
+        return self.algebra.take(state, (node[:, None] * self.groups + np.arange(self.groups)).ravel())
+
+    def _passed(self, low: np.ndarray, high: np.ndarray) -> State:
+        """Different spans in order of their end, those with the same end from the shortest to the longest."""
+        spans, groups = len(low), self.groups
+        follows = np.zeros(spans, np.bool_)
+        follows[1:] = high[1:] == high[:-1]
+        stop = np.where(follows, np.roll(low, 1), high)  # what lies beyond has been passed already
+        sub = ranges(low, stop) - self.first
+        base = np.repeat(np.arange(spans) * groups, stop - low)
+        state = self.tape.merge(self.starts[sub], self.starts[sub + 1], base, spans * groups)
+        if not follows.any():
+            return state
+        prev = np.arange(spans * groups) - groups
+        prev[~np.repeat(follows, groups)] = EMPTY
+        return self.algebra.chain(state, prev, False)
+
+    def forget(self, keep: np.ndarray) -> None:
+        (self.starts,) = self.tape.forget(keep, [self.starts])
+        self.groups = len(keep)
+
+    def cost(self, width: int) -> float:
+        return float(width)
+
+    @property
+    def nbytes(self) -> int:
+        return self.tape.nbytes + int(self.starts.nbytes)
