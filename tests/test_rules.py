@@ -309,7 +309,8 @@ RULES = [
     # ---- not yet
     ("DS390", "SELECT * FROM ^ARCHIVE trades", "not available yet", "leave ARCHIVE out"),
     ("DS390", "SELECT * FROM trades [^RANGE 2 h ARCHIVE]", "not available yet", "leave ARCHIVE out"),
-    ("DS392", "ONCE SELECT * FROM ^busy", "not available yet", "its SELECT"),
+    ("DS329", "ONCE SELECT * FROM ^ready", "registered ON LOOKUP", "LOOKUP ready"),
+    ("DS305", "ONCE SELECT * FROM busy [^ROWS 3]", "windows are for streams", "leave the window out"),
 ]
 
 

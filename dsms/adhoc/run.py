@@ -18,7 +18,7 @@ import pyarrow as pa
 from dsms.adhoc.aggregates import SUM_OVERFLOW
 from dsms.adhoc.parts import Part, concat, nothing
 from dsms.adhoc.render import Renderer
-from dsms.adhoc.steps import Env, LeafStep, Step, WindowStep
+from dsms.adhoc.steps import Env, LeafStep, Step, Take, WindowStep
 from dsms.api import Cancel
 from dsms.errors import InternalError, UsageError
 from dsms.operators.aggregates.sums import overflow
@@ -77,6 +77,12 @@ class Adhoc:
         """`Prepared.run`, once."""
         return self.prepare(plan, identity=identity).run(leaves, at, errors, cancel)
 
+    def limit(self, memory_limit: int | None) -> None:
+        """From now on another memory limit."""
+        if memory_limit != self.memory_limit:
+            self.close()
+            self.memory_limit = memory_limit
+
     def close(self) -> None:
         """Let go of the connection and all it knows."""
         if self._connection is not None:
@@ -86,12 +92,13 @@ class Adhoc:
 
     # ------------------------------------------------------------ DuckDB
 
-    def sql(self, text: str, tables: Mapping[str, pa.Table], cancel: Cancel | None) -> Iterator[pa.RecordBatch]:
-        """The rows of a text over tables, as they come.  Raises DS610, DS633, DS706."""
+    def sql(self, text: str, tables: Mapping[str, pa.Table], take: Take, cancel: Cancel | None) -> None:
+        """Give `take` the rows of a text over tables, as they come.  Raises DS610, DS633, DS706."""
         connection = self._open(tables)
         try:
             with self._telling(cancel), _explained(text, cancel, self.memory_limit):
-                yield from connection.sql(text).to_arrow_reader(CHUNK)
+                for rows in connection.sql(text).to_arrow_reader(CHUNK):
+                    take(rows)
         finally:
             for name in tables:
                 self._slots[name].table = None
@@ -238,7 +245,7 @@ class Prepared:
     def rows(self, leaves: Leaves, at: int, errors: ErrorCounter, cancel: Cancel | None = None,
              look: Look = go_on) -> tuple[pa.RecordBatch, tuple[np.ndarray, ...]]:  # fmt: skip
         """`run`, with the arrival numbers apart (none unless asked for)."""
-        env = Env(at, leaves, errors, lambda text, tables: self.adhoc.sql(text, tables, cancel), look)
+        env = Env(at, leaves, errors, lambda text, tables, take: self.adhoc.sql(text, tables, take, cancel), look)
         if cancel is not None:
             env.look = _both(cancel.check, look)
         for step in self.steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,12 +21,13 @@ from dsms.sql.types import ALWAYS, Schema
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true
 
-Sql = Callable[[str, Mapping[str, pa.Table]], Iterator[pa.RecordBatch]]
+Take = Callable[[pa.RecordBatch], None]
+Sql = Callable[[str, Mapping[str, pa.Table], Take], None]
 
 
 @dataclass(slots=True)
 class Env:
-    """One run.  `sql` answers a text over tables by name; `look` may end the run."""
+    """One run.  `sql` hands over the rows of a text over tables by name; `look` may end the run."""
 
     at: int
     leaves: Mapping[int, Sequence[Batch]]
@@ -180,11 +181,16 @@ class SqlStep:
 
     def run(self, env: Env) -> list[Part]:
         tables = {b.table: to_table(env.rels[b.relation], b.schema, b.width, b.aged, b.versions) for b in self.inputs}
-        out = []
-        for batch in env.sql(self.text, tables):
+        out: list[Part] = []
+
+        def take(rows: pa.RecordBatch) -> None:
             env.look()
-            out.append(self.ops(from_batch(batch, self.schema, self.width, self.aged), env.errors))
-        return gathered([p for p in out if p.n])
+            part = self.ops(from_batch(rows, self.schema, self.width, self.aged), env.errors)
+            if part.n:
+                out.append(part)
+
+        env.sql(self.text, tables, take)
+        return gathered(out)
 
 
 @dataclass(slots=True)

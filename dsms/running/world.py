@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from dsms.adhoc.run import Adhoc
 from dsms.api import Cancel
 from dsms.intake.clock import Clocks
 from dsms.intake.stream import Released, StreamInput
@@ -70,9 +71,11 @@ class World:
     first_rows: dict[str, int] = field(default_factory=dict)  # of each stream, once a row is complete
     clocks: Clocks = field(default_factory=Clocks)
     figures: dict[str, StreamFigures] = field(default_factory=dict)
+    adhoc: Adhoc = field(init=False)  # runs one-time queries
 
     def __post_init__(self) -> None:
         self.backlog = Backlog(self.settings)
+        self.adhoc = Adhoc(self.settings.statement_bytes)
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""
@@ -178,7 +181,7 @@ class World:
             if stream in self.first_rows:
                 group.begin(self.first_rows[stream])
             for batch in released.complete:
-                group.push(batch)
+                group.take(stream, batch)
         for query in self.queries.values():
             if query.failure is None and stream in query.reads:
                 for source in query.sources_of(stream):
@@ -188,7 +191,7 @@ class World:
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         for group in list(self.shared.of(stream)):
-            group.advance(self.clock_of((group.feed.stream,)), cancel)
+            group.advance(self.clock_of(group.streams), cancel)
         for query in list(self.queries.values()):
             if query.failure is None and (stream in query.reads if stream is not None else query.reads):
                 if cancel is not None:
@@ -216,6 +219,7 @@ class World:
     def forget(self) -> None:
         """Let tables drop versions that no clock can ask for again, not even that of a query still to come."""
         streams = [s.completed for s in self.inputs.values() if not s.ended]
+        streams += [r.oldest for r in self.rings.values() if r.count]  # whose rows one-time queries read
         for key, table in self.tables.items():
             readers = [q.clock for q in self.queries.values() if key in q.tables and q.streams]
             limit = min([*streams, *readers], default=ALWAYS)

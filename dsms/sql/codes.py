@@ -76,7 +76,6 @@ CODES: dict[str, str] = {
     "DS331": "an aggregate over sub-windows in a query without them",
     # not yet
     "DS390": "not yet: reading the archive",
-    "DS392": "not yet: a one-time query over a query",
     "DS394": "not yet: statements about periodic evaluation",
     "DS395": "not yet: running a SLIDE",
 }

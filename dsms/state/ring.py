@@ -179,6 +179,12 @@ class Ring:
         return self.reach <= since
 
     @property
+    def oldest(self) -> int:
+        """The timestamp of the oldest row here; FOREVER if there is none."""
+        first = self.closed[0].rows if self.closed else self.buffer[0] if self.buffer else None
+        return FOREVER if first is None else int(first.ts[0])
+
+    @property
     def nbytes(self) -> int:
         return sum(s.nbytes() for s in self.closed) + sum(batch_bytes(b) for b in self.buffer)
 

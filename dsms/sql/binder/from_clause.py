@@ -84,7 +84,7 @@ class _FromBinder:
             case TableDef():
                 return self._table(found, ref)
             case QueryDef():
-                raise _over_query(self.ctx, found, ref)
+                return self._answer(found, ref)
         known = self.ctx.catalog.names()
         hint = suggest(ref.name.text, known, "names") if known else "declare it first: CREATE STREAM ..."
         raise error("DS203", f"unknown stream or table `{ref.name.text}`", ref.name, hint)
@@ -119,6 +119,11 @@ class _FromBinder:
         scan = TableScan(table, schema, alias, self.ctx.next_leaf())
         return self._leaf(scan, relation_scope(table.schema, alias, table.name), ref, not table.retroactive)
 
+    def _answer(self, query: QueryDef, ref: ast.TableRef) -> tuple[Group, Scope]:
+        """The answer of a persistent query, as it stands: to a one-time query it is a table."""
+        _check_readable(self.ctx, query, ref)
+        return self._table(TableDef(query.name, query.schema), ref)
+
     def _subquery(self, ref: ast.SubqueryRef) -> tuple[Group, Scope]:
         bound = self.ctx.bind_query(self.ctx, ref.query, beyond=(*self.left, *self.beyond))
         alias = ref.alias.text if ref.alias else None
@@ -152,13 +157,17 @@ class _FromBinder:
         return Group([Outer(join.kind.value.lower(), left, right, on, join)]), scope
 
 
-def _over_query(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Exception:
+def _check_readable(ctx: Context, query: QueryDef, ref: ast.TableRef) -> None:
     if ctx.persistent:
         hint = f"repeat the text of {query.name} as a subquery in FROM"
         message = f"{query.name} is a query: persistent queries read streams and tables"
-        return error("DS325", message, ref.name, hint)
-    message = f"reading the answer of {query.name} in another query is not available yet"
-    return error("DS392", message, ref.name, "run its SELECT instead")
+        raise error("DS325", message, ref.name, hint)
+    if query.on_lookup:
+        message = f"{query.name} was registered ON LOOKUP: it has an answer when it is asked for one"
+        raise error("DS329", message, ref.name, f"LOOKUP {query.name}")
+    if ref.window is not None:
+        message = f"{query.name} is a query, read as its answer stands, and windows are for streams"
+        raise error("DS305", message, ref.window, "leave the window out")
 
 
 def _together(left: Scope, right: Scope, at: ast.FromItem) -> Scope:

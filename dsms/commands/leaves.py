@@ -1,0 +1,150 @@
+"""What is there now for a plan that is run once: rows of rings, tables, answers of queries, appended results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.adhoc.reads import Read
+from dsms.api import Cancel
+from dsms.commands.explain import plan_query
+from dsms.commands.watch import watching
+from dsms.errors import UsageError
+from dsms.intake.values import duration_text
+from dsms.running.periodic import PeriodicQuery
+from dsms.running.query import RunningQuery
+from dsms.running.world import World, leaves_of
+from dsms.sql import logical as lp
+from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.types import ALWAYS, FOREVER
+from dsms.state.batch import Batch
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+Query = RunningQuery | PeriodicQuery
+
+
+def instant(world: World, needed: Iterable[Read]) -> int:
+    """The instant as of which the plan answers: the clock of the streams that it reads, or, if that is earlier, that of
+    the answer of a query it reads; FOREVER where nothing has a clock."""
+    streams, found = set(), []
+    for read in needed:
+        streams |= {_stream(n) for n in leaves_of(read.node) if isinstance(n, lp.StreamScan)}
+        query = _query(world, read)
+        if query is not None:
+            found.append(_answered(query))
+    if streams:
+        found.append(world.clock_of(sorted(streams)))
+    return min(found, default=FOREVER)
+
+
+def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
+    """The rows of one leaf as of `at`.  Raises DS407 where some are not kept any more."""
+    world = engine.world
+    match read.kind:
+        case "stream":
+            return _stream_rows(world, read, at)
+        case "appended":
+            return list(_appended(engine, read, at, cancel))
+        case _ if (query := _query(world, read)) is not None:
+            return [_answer(query)]
+        case kind:
+            return [world.table(read.node).versions(at if kind == "table" else None)]  # type: ignore[arg-type]
+
+
+def _stream(scan: lp.StreamScan) -> str:
+    return Catalog.key(scan.stream.name)
+
+
+# ---------------------------------------------------------------- streams
+
+
+def _stream_rows(world: World, read: Read, at: int) -> list[Batch]:
+    assert isinstance(read.node, lp.StreamScan)
+    key = _stream(read.node)
+    since, ring = read.since(at), world.rings.get(key)
+    if world.handed_on(key) == ALWAYS or max(world.inputs[key].newest, ALWAYS) <= since:
+        return []  # nothing has come, or nothing since
+    if ring is None:
+        raise _gone(read)
+    if ring.holds(since):
+        return ring.rows(since, at)
+    last = [] if read.rows is None else ring.last(read.rows, at)
+    if read.rows is None or sum(map(len, last)) < read.rows:
+        raise _gone(read)
+    return last
+
+
+def _gone(read: Read) -> UsageError:
+    assert isinstance(read.node, lp.StreamScan)
+    stream = read.node.stream
+    what = "keeps no rows" if stream.retain is None else f"keeps the last {duration_text(stream.retain)} of its rows"
+    match read.spec.kind:
+        case "time" | "now":
+            hint = "declare the stream with RETAIN d and ask for a [RANGE t] within it"
+        case "rows":
+            hint = "ask for fewer rows, or declare the stream with a longer RETAIN"
+        case _:
+            hint = "this window needs all rows that ever came: put a [RANGE t] within RETAIN on the stream"
+    message = f"stream {stream.name} {what}, so this window can't be answered now"
+    return UsageError("DS407", message, hint=f"{hint}, or register the query: CREATE QUERY q AS ...")
+
+
+def _appended(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> Iterator[Batch]:
+    """Everything that a block over INTERNAL windows has appended, by the operators that persistent queries run."""
+    world = engine.world
+    output = lp.Output(read.node, "rstream", True, False, None, read.node.schema)
+    running = world.prepare(QueryDef("", ""), plan_query(engine, output, ()))
+    for leaf in leaves_of(read.node):
+        if isinstance(leaf, lp.StreamScan):
+            for rows in _stream_rows(world, Read("stream", leaf), at):
+                running.pipeline.sources[leaf.leaf].push(rows)
+    pipeline = running.pipeline
+    with watching(running, world.settings.statement_bytes, cancel):
+        reached = ALWAYS
+        yield from _living(pipeline.pieces(ALWAYS), at)
+        while reached < at:
+            reached = pipeline.next_cut(at)
+            yield from _living(pipeline.pieces(reached), at)
+
+
+def _living(pieces: Iterator[tuple[Batch, int]], at: int) -> Iterator[Batch]:
+    for rows, _ in pieces:
+        if len(rows):
+            yield rows if rows.exp is None else rows.take(np.flatnonzero(rows.exp > at))
+
+
+# ---------------------------------------------------------------- answers of queries
+
+
+def _query(world: World, read: Read) -> Query | None:
+    """The query whose answer a leaf reads; None if it is a table's."""
+    if not isinstance(read.node, lp.TableScan):
+        return None
+    key = Catalog.key(read.node.table.name)
+    return None if key in world.tables else world.queries.get(key)
+
+
+def _answered(query: Query) -> int:
+    """The last instant that its answer takes in."""
+    if isinstance(query, PeriodicQuery) and query.numbers is None and query.answered != ALWAYS:
+        return query.answered - 1
+    return query.shown_clock
+
+
+def _answer(query: Query) -> Batch:
+    if query.output.kind != "rstream":
+        raise UsageError(
+            "DS410",
+            f"query {query.name} reports what {'leaves' if query.output.kind == 'dstream' else 'enters'} its answer "
+            "and keeps no answer that could be read",
+            hint="register it as SELECT Rstream(...), or run its SELECT instead",
+        )
+    rows = query.answer()
+    n = 0 if rows is None else rows.num_rows
+    cols = tuple(rows.columns) if rows is not None else tuple(pa.array([], f.type.arrow) for f in query.output.schema)
+    return Batch(np.full(n, ALWAYS, np.int64), None, None, (np.arange(n, dtype=np.int64),), cols)
