@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dsms.engine import Engine
+from dsms.intake import packed
 from dsms.operators import join_kernels
 
 Progress = Callable[[str, int, int], None]
@@ -60,6 +61,7 @@ def warm(progress: Progress | None = None) -> None:
     for n, (what, query) in enumerate(steps):
         tell(what, n, len(steps))
         _run(query)
+    packed.ready()
     join_kernels.halves_ready()  # those wait for more rows than fit here, and for a second core
     if mark is not None:
         _leave(mark)

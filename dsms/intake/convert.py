@@ -63,7 +63,7 @@ def to_batch(data: Any, schema: Schema, name: str = "the stream") -> Converted:
         return _from_rows(data, schema, name)
     columns, rows = _named(data, name)
     arrays = _align(columns, rows, schema, name)
-    return _checked(arrays, rows, None, [], schema)
+    return checked(arrays, rows, None, [], schema)
 
 
 # -- forms with names ------------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def _from_columns(
         refusals.append(_refusal("wrong value", {int(positions[i]): why for i, why in bad.items()}))
         good = np.setdiff1d(np.arange(len(positions)), list(bad))
         arrays, kept = [a.take(pa.array(good)) for a in arrays], positions[good]
-    return _checked(arrays, sent, kept, refusals, schema)
+    return checked(arrays, sent, kept, refusals, schema)
 
 
 def _one_by_one(values: Sequence[Any], field: Field, bad: dict[int, str]) -> pa.Array:
@@ -287,7 +287,7 @@ def _refusal(reason: str, bad: dict[int, str]) -> Refusal:
 # -- what every form is checked for -----------------------------------------------------------------------------------
 
 
-def _checked(
+def checked(
     arrays: list[pa.Array], sent: int, kept: np.ndarray | None, refusals: list[Refusal], schema: Schema
 ) -> Converted:
     """Without rows that have NULL in a NOT NULL column or an instant outside the years that can be printed."""

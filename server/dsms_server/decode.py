@@ -3,7 +3,8 @@
 msgpack decoding holds the interpreter lock, so one call over a 64 MB frame would stall the event loop for seconds even
 from another thread.  `decode` therefore walks a big frame with a streaming unpacker: each step builds a few thousand
 rows in C, turns them into columns and lets other threads run.  It also keeps the Python objects of one piece in memory
-at a time instead of the whole frame's.
+at a time instead of the whole frame's.  Rows that are just what their stream asks for need no Python objects at all: a
+kernel reads them (`dsms.intake.packed`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.errors import DsmsError, UsageError
+from dsms.intake import packed
 from dsms.intake.convert import Converted, Refusal, to_batch
 from dsms.sql.types import Schema
 from dsms_client import columns, protocol
 
 PIECE = 4096  # rows built per step: about a millisecond
-SMALL = 16 << 10  # bytes of a body that is decoded in one go
+SMALL = 64 << 10  # bytes of a body that is decoded on the event loop
+WHOLE = 2 << 10  # bytes of a body that is unpacked in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
     Raises DS600..DS604; such an error has the request's id in `request_id` if that much could be read.
     """
     walked: Payload | None = None
-    if len(body) <= SMALL:
+    if len(body) <= WHOLE:
         message = protocol.unpack(body)
     else:
         message, walked = walk(memoryview(body), shape_of)
@@ -209,6 +212,10 @@ class _Cursor:
                 return self._body[start:stop]
         return self.value()
 
+    def rest(self) -> memoryview:
+        """What follows."""
+        return self._body[self.at :]
+
     def reader(self, stop: int | None = None) -> Any:
         """An unpacker that stands here and sees no further than `stop`."""
         reader = msgpack.Unpacker(
@@ -223,6 +230,11 @@ class _Cursor:
 
 def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
     out = Payload("rows", shape=shape)
+    whole = None if shape is None else packed.unpack(cursor.rest(), shape.schema)
+    if whole is not None:
+        out.converted, size = whole
+        cursor.at += size
+        return out
     rows: list[Any] = []
     pieces: list[Converted] = []
     reader = cursor.reader()
