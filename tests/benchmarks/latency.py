@@ -28,7 +28,7 @@ def section(options: Options) -> Section:
     """Both kinds of streams."""
     seconds, burst, single = options.pick((8.0, 40_000, 2_000), (1.0, 8_000, 400), (0.1, 500, 50))
     rows, lines = [], {}
-    with tcp.server() as server:
+    with tcp.server(options.pick(True, True, False)) as server:
         for kind, declare in STREAMS.items():
             waits, most = _measure(server, kind, declare, seconds, burst, single)
             rows += [_row(kind, label, most, w) for label, w in waits.items()]

@@ -33,7 +33,7 @@ def section(options: Options) -> Section:
     """All limits."""
     data = workloads.make(options.pick(2_000_000, 300_000, 20_000))
     rows = [_in_process(data, options, *case) for case in IN_PROCESS]
-    with tcp.server() as server:
+    with tcp.server(options.pick(True, True, False)) as server:
         rows += _over_tcp(server, data, options)
     header = ("operation", "dsms, rows/s", "limit", "its rows/s", "ratio, wall", "ratio, CPU")
     return Section("Engine against limits", __doc__ or "", [Table("Limits", header, tuple(rows))])

@@ -170,7 +170,7 @@ def over_tcp(options: Options) -> Table:
     size = options.pick(1 << 17, 1 << 16, 1 << 12)
     arrow = repeat(data.rows, options, lambda: bare.arrow_grouped(data.s))
     rows = []
-    with tcp.server() as server:
+    with tcp.server(options.pick(True, True, False)) as server:
         for query in ("grouped", "grouped, unbounded", "W1"):
             _arrow(server, query, _part(data, 10), size)
             spent = median(_arrow(server, query, data, size) for _ in range(options.repeats))
