@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import queries
+from tests.benchmarks import queries_run
 from tests.benchmarks.harness import Options, WrongAnswer
 from tests.benchmarks.queries_work import KEYS, RING, Basic, Query, Running, Traffic, quantile, queries_of, top
 
@@ -47,19 +47,19 @@ def test_running_counters_answer_as_recomputation_does() -> None:
 
 
 def test_a_wrong_answer_stops_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = queries.Sizes.of(Options("toy"))
-    load = queries.workload(sizes, 1, in_place=False)
-    second = queries.calibrate(load, 16)
+    sizes = queries_run.Sizes.of(Options("toy"))
+    load = queries_run.workload(sizes, 1, in_place=False)
+    second = queries_run.calibrate(load, 16)
     monkeypatch.setattr(Basic, "recomputed", lambda self, query, updates: -1)
     with pytest.raises(WrongAnswer, match="got"):
-        queries.run(load, 16, "HS", second, sizes, 1)
+        queries_run.run(load, 16, "HS", second, sizes, 1)
 
 
 def test_lateness_and_throughput_are_those_of_the_trace() -> None:
     """One group would run its only query each update if it could; it takes two and a half."""
-    sizes = queries.Sizes.of(Options("toy"))
-    load = queries.workload(sizes, 1, in_place=False)
-    machine = queries.Machine(load, 8, "CS", 1.0, 1 << 60)
+    sizes = queries_run.Sizes.of(Options("toy"))
+    load = queries_run.workload(sizes, 1, in_place=False)
+    machine = queries_run.Machine(load, 8, "CS", 1.0, 1 << 60)
     for synopsis in load.groups.values():
         synopsis.execute = lambda asked, updates: {}  # type: ignore[method-assign]
         synopsis.spent = (2.0, 0.5)
