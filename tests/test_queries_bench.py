@@ -55,15 +55,15 @@ def test_a_wrong_answer_stops_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> 
         queries_run.run(load, 16, "HS", second, sizes, 1)
 
 
-def test_lateness_and_throughput_are_those_of_the_trace() -> None:
+def test_lateness_and_throughput_are_those_of_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """One group would run its only query each update if it could; it takes two and a half."""
     sizes = queries_run.Sizes.of(Options("toy"))
     load = queries_run.workload(sizes, 1, in_place=False)
     machine = queries_run.Machine(load, 8, "CS", 1.0, 1 << 60)
     for synopsis in load.groups.values():
-        synopsis.execute = lambda asked, updates: {}  # type: ignore[method-assign]
+        monkeypatch.setattr(synopsis, "execute", lambda asked, updates: {})
         synopsis.spent = (2.0, 0.5)
-    load.running.look_up = lambda *_: 0  # type: ignore[method-assign]
+    monkeypatch.setattr(load.running, "look_up", lambda *_: 0)
     machine.run(100)
     outcome = machine.outcome(100)
     assert outcome.throughput == pytest.approx(0.4, abs=0.02)
