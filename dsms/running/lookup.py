@@ -15,8 +15,8 @@ import numpy as np
 from dsms.api import Cancel
 from dsms.operators.answers import Answer
 from dsms.operators.sort import sort_order
-from dsms.running.periodic import PeriodicQuery
 from dsms.running.counted import Numbers
+from dsms.running.periodic import PeriodicQuery
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.running.sharing.group import Group

@@ -56,7 +56,7 @@ class Evaluator(Protocol):
         ...
 
     def seed(self, upto: int) -> None:
-        """Take in what was given as history, up to that instant; nothing is reported of it."""
+        """Take in what was given as history, up to that instant; the first boundary reports of it."""
         ...
 
     def live(self) -> dict[Path, dict[str, float]]:
@@ -175,7 +175,9 @@ class PeriodicQuery(Registered):
         else:
             shown, span = self._changes_of(len(at), Answer(n, tuple(cols)), span)
         self.answered = int(told[-1])
-        self._publish(told[span], shown)
+        for rows in _apart(told, span):
+            piece = shown if len(rows) == shown.n else shown.take(rows)
+            self._publish(told[span[rows]], piece)
         if not shown.n or span[-1] < len(at) - 1:
             self.tell(Push(self.name, self.seq, "progress", self.answered))
         self._answered(int(at[-1]))
@@ -249,6 +251,15 @@ class PeriodicQuery(Registered):
     def sources_of(self, stream: str) -> Iterator[Source]:
         """Where rows of a stream go."""
         return self.evaluator.sources_of(stream)
+
+
+def _apart(told: np.ndarray, span: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows by boundary, as far as two boundaries of one instant (a SLIDE in rows) would run together."""
+    if not len(told) or bool((told[1:] > told[:-1]).all()):
+        yield np.arange(len(span))
+        return
+    for k in range(len(told)):
+        yield np.flatnonzero(span == k)
 
 
 def no_rows_like(answer: Answer) -> Answer:

@@ -165,6 +165,7 @@ class Feed:
     open: int | None = None
     pending: list[Batch] = field(default_factory=list)
     rows: int = 0  # pending
+    newest: int = 0  # the last sub-window that has rows
     errors: ErrorCounter = field(default_factory=ErrorCounter)
     updates: int = 0
     predicate: Callable[..., pa.BooleanArray] | None = field(init=False)
@@ -219,6 +220,7 @@ class Feed:
                 state = column.lift(piece, ts[start:stop], cell, count * groups, self.errors)
                 column.add(state, count)
             self.updates += count - 1
+            self.newest = first + count - 1
             self.open, start = first + count - 1, stop
 
     def _begin(self, number: int) -> None:

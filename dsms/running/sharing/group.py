@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,22 +61,24 @@ class Group:
         if self.numbers is not None:
             instants = rows.ids[0]
             self.numbers.see(rows)
-        newest = int(instants[-1])
-        if self.feed.open is not None and self.feed.number(newest) - self.feed.open > self._far():
-            gaps = np.flatnonzero(np.diff(self.feed.numbers(np.append(self.clock, instants))) > self._far())
-            for start, stop in zip([0, *gaps], [*gaps, len(rows)], strict=True):
-                if start < stop:
-                    self._leap(int(instants[start]))
-                    self.feed.push(rows.slice(start, stop))
-                    self.clock = int(instants[stop - 1])
+        newest, known = int(instants[-1]), max(self.clock, int(instants[0]) if self.feed.open is None else ALWAYS)
+        if (newest - known) // self.feed.span > self._far():
+            gaps = np.flatnonzero(np.diff(self.feed.numbers(np.append(known, instants))) > self._far())
+            for start, stop in pairwise(np.unique([0, *gaps, len(rows)]).tolist()):
+                self._leap(int(instants[start]))
+                self.feed.push(rows.slice(start, stop))
+                self.clock = int(instants[stop - 1])
             return
         self.feed.push(rows)
         self.clock = max(self.clock, newest)
 
     def _far(self) -> int:
         """Sub-windows without rows that are passed over instead of stored."""
-        longest = max((m.request.length for m in self.members), default=0) // self.feed.span
-        return 2 * longest + 65_536
+        return 4 * self._longest() + 8192
+
+    def _longest(self) -> int:
+        """Sub-windows of the longest window."""
+        return max((m.request.length for m in self.members), default=0) // self.feed.span
 
     def _leap(self, instant: int) -> None:
         """A row of that instant comes after nothing for long."""
@@ -97,9 +100,9 @@ class Group:
             if cancel is not None:
                 cancel.check()
             last = min(int(b[-1]) for _, b in due)  # members wait for each other, so that sub-windows can go
-            if self._silent(last):
+            if self._silent(upto + 1):
                 last = self._through_silence(due, last, upto)
-            due = [(m, mine) for m, b in due if len(mine := b[b <= last])]
+            due = [(m, mine) for m, b in due if self._waits(m, b) and len(mine := b[b <= last])]
             self.feed.close(self.feed.number(last))
             self._answer(due)
             self._trim()
@@ -142,6 +145,10 @@ class Group:
         most = max(1, min(MANY, CELLS // self.feed.space.groups))
         return boundaries(member.request.beat, query.due - 1, upto + 1, most)
 
+    def _waits(self, member: Member, at: np.ndarray) -> bool:
+        """Whether its boundaries were not passed over just now."""
+        return member.query is not None and member.query.due is not None and member.query.due <= at[0]
+
     def _silent(self, boundary: int) -> bool:
         self.feed.flush()
         return self.feed.open is not None and self.feed.number(boundary) - self.feed.open > self._far()
@@ -150,14 +157,14 @@ class Group:
         """No row for long: first the boundaries whose windows may still hold one; of a run of empty ones the last."""
         feed = self.feed
         assert feed.open is not None
-        horizon = feed.phase + (feed.open + self._far() // 2) * feed.span
+        horizon = feed.phase + (feed.newest + self._longest() + 1) * feed.span
         if any(b[0] <= horizon for _, b in due):
             return max(min(last, horizon), min(int(b[0]) for _, b in due))
-        for member in self.members:
-            if member.query is not None and member.query.due is not None:
+        for member, at in due:
+            if member.query is not None and len(at) == MANY:
                 member.query.pass_over(upto + 1)
-        feed.jump(feed.number(min(self._oldest(m) for m in self.members)))
-        return ALWAYS
+        feed.jump(feed.number(upto + 1))
+        return last
 
     def _trim(self) -> None:
         if self.feed.open is not None:
