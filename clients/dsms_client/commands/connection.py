@@ -14,15 +14,12 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """--host, --port, --token, --tls, --tls-ca."""
-    group = parser.add_argument_group("connection", "defaults may stand in DSMS_HOST, DSMS_PORT and DSMS_TOKEN")
-    group.add_argument(
-        "--host",
-        default=os.environ.get("DSMS_HOST", "127.0.0.1"),
-        help="default %(default)s (DSMS_HOST, else 127.0.0.1)",
-    )
+    said = "what is not said is taken from DSMS_HOST, DSMS_PORT and DSMS_TOKEN where these are set"
+    group = parser.add_argument_group("connection", said)
+    group.add_argument("--host", default=os.environ.get("DSMS_HOST", "127.0.0.1"), help="default %(default)s")
     group.add_argument("--port", type=_port, default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)),
-                       help=f"default %(default)s (DSMS_PORT, else {DEFAULT_PORT})")  # fmt: skip
-    group.add_argument("--token", default=os.environ.get("DSMS_TOKEN"), help="default: the variable DSMS_TOKEN")
+                       help="default %(default)s")  # fmt: skip
+    group.add_argument("--token", default=os.environ.get("DSMS_TOKEN"), help="what the server was given as --token")
     group.add_argument("--tls", action="store_true", help="encrypt; the server's certificate is checked")
     group.add_argument("--tls-ca", metavar="FILE", help="trust certificates signed by this one (implies --tls)")
 
