@@ -16,18 +16,32 @@ from dsms.state.intern import Intern
 from dsms.state.vec import Vec
 
 NAN = np.float64("nan")
+SOME = 4096  # rows that are hashed before the array is asked again
 DENSE = 1 << 16  # so many key values apart are always looked up in an array
 
 
 @njit(cache=True, nogil=True)
 def _look_up(values, low, table, out):
-    """Codes of integers by table[value - low]; True if all are known."""
+    """Codes of integers by table[value - low], as far as they are known: how many rows that is."""
     for i in range(len(values)):
         d = values[i] - low
         if d < 0 or d >= len(table) or table[d] < 0:
-            return False
+            return i
         out[i] = table[d]
-    return True
+    return len(values)
+
+
+@njit(cache=True, nogil=True)
+def _first_rows(codes, place, seen, out):
+    """Rows at which codes without a place stand first; how many."""
+    n = 0
+    for i in range(len(codes)):
+        code = codes[i]
+        if place[code] < 0 and not seen[code]:
+            seen[code] = True
+            out[n] = i
+            n += 1
+    return n
 
 
 @dataclass(slots=True)
@@ -37,10 +51,9 @@ class Dense:
     low: int = 0
     table: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def codes(self, values: np.ndarray) -> np.ndarray | None:
-        """Codes, if all are known."""
-        out = np.empty(len(values), np.int64)
-        return out if _look_up(values, self.low, self.table, out) else None
+    def codes(self, values: np.ndarray, out: np.ndarray) -> int:
+        """Codes into `out`, up to the first unknown value: how many."""
+        return int(_look_up(values, self.low, self.table, out))
 
     def learn(self, values: np.ndarray, codes: np.ndarray, groups: int) -> None:
         """Note the codes, if values lie close enough together."""
@@ -98,12 +111,14 @@ class GroupKeys:
             return np.zeros(n, np.int64)
         if self.dense is None or cols[0].null_count:
             return self._intern(cols, n, look)
-        values = numpy_values(cols[0])
-        codes = self.dense.codes(values)
-        if codes is None:
-            codes = self._intern(cols, n, look)
-            self.dense.learn(values, codes, self.intern.size)
-        return codes
+        values, out = numpy_values(cols[0]), np.empty(n, np.int64)
+        start, size = 0, SOME
+        while (start := start + self.dense.codes(values[start:], out[start:])) < n:
+            stop = min(n, start + size)
+            out[start:stop] = self._intern([cols[0].slice(start, stop - start)], stop - start, look)
+            self.dense.learn(values[start:stop], out[start:stop], self.intern.size)
+            start, size = stop, 2 * size
+        return out
 
     def _intern(self, cols: Sequence[pa.Array], n: int, look: Look) -> np.ndarray:
         assert self.intern is not None
@@ -115,9 +130,9 @@ class GroupKeys:
 
     def _learn(self, cols: Sequence[pa.Array], codes: np.ndarray) -> None:
         self.place.extend_fill(self.capacity - self.place.n, -1)
-        new = np.flatnonzero(self.place.view[codes] < 0)
-        fresh, first = np.unique(codes[new], return_index=True)
-        rows = pa.array(new[first])
+        first = np.empty(self.capacity, np.int64)
+        first = first[: _first_rows(codes, self.place.view, np.zeros(self.capacity, np.bool_), first)]
+        fresh, rows = codes[first], pa.array(first)
         self.place.view[fresh] = np.arange(self.rows, self.rows + len(fresh))
         self.rows += len(fresh)
         for store, col in zip(self.values, cols, strict=True):
