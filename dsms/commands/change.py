@@ -37,6 +37,8 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
             prepared, verb = table.updating(new, _predicate(change.predicate), at), "updated"
         case Delete():
             prepared, verb = table.deleting(_predicate(change.predicate), at), "deleted"
+    if cancel is not None:
+        cancel.check()  # the last time: what is stored is applied
     rows = max(len(prepared.new), len(prepared.deleted))
     engine.store(lambda s: s.add_change(table.definition.name, prepared))
     table.apply(prepared)

@@ -141,6 +141,7 @@ class GroupByOp(InPieces):
     def _step(self, rows: Batch, upto: int, look: Look) -> Batch:
         cols, n, life = self._inserted(rows)
         codes = self.groups.codes([k(cols, n) for k in self.keys], n, look)
+        look()
         lifted = [c.lift(cols, n) for c in self.columns[: len(self.columns) - (self.soonest is not None)]]
         if rows.life is not None and self.soonest is None:
             self._watch_lives()
@@ -154,6 +155,7 @@ class GroupByOp(InPieces):
             self._settle()
             return empty_batch(self.node.schema, self.child_width)
         answers = self._answers(touches, look)
+        look()
         out = self.reported.report(touches, answers, self._lives(touches), self.groups, self.order)
         self._settle()
         return self._up_to_overflow(out, touches)
