@@ -11,11 +11,14 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from dsms.api import Rows
 from dsms.errors import DsmsError
+from dsms.sql.binder.options import OPTIONS
 from dsms.sql.types import Kind, Type, decimal
 from tests.oracle.values import canons
 from tests.stories import cells, text
@@ -26,6 +29,7 @@ from tests.stories.model import Line, Section, Story
 from tests.stories.play import Way, all_ways, play, rows_of
 
 GOLDEN = Path(__file__).parent / "golden"
+PATHS = OPTIONS["path"].choices
 
 
 def files() -> list[Path]:
@@ -60,9 +64,17 @@ def verify(path: Path, ways: Sequence[Way] | None = None) -> list[str]:
         want = told(story, name)
         if not same_lines(want, lines):
             wrong.append(complaint(story, declared, name, want, lines, "the oracle"))
-    for way in ways or all_ways():
+    for way in ways or _ways(declared):
         wrong += _played(story, declared, way)
     return wrong
+
+
+def _ways(declared: Declared) -> list[Way]:
+    """All ways; with each in turn another access path, where a query has a SLIDE."""
+    found = all_ways()
+    if all(output.slide is None for output in declared.queries.values()):
+        return found
+    return [replace(way, options=(("path", f"'{path}'"),)) for way, path in zip(found, cycle(PATHS), strict=False)]
 
 
 def _played(story: Story, declared: Declared, way: Way) -> list[str]:
