@@ -6,8 +6,10 @@ from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Kind
 from dsms.synopses.cells import Algebra
+from dsms.synopses.counters import counters
 from dsms.synopses.ends import end
 from dsms.synopses.extremes import extreme
+from dsms.synopses.quantile import quantile
 from dsms.synopses.sums import Bools, Count, Doubles, Whole
 
 
@@ -17,7 +19,7 @@ def algebra(call: AggCall) -> Algebra:
     Its FILTER is none of its business: the caller drops rows that do not pass."""
     match call.fn:
         case _ if call.distinct and call.fn not in ("min", "max", "bool_and", "bool_or"):
-            pass
+            return counters(call)
         case "count" | "count_star":
             return Count()
         case "sum" | "avg" | "var" | "var_pop" | "stddev" | "stddev_pop":
@@ -28,6 +30,10 @@ def algebra(call: AggCall) -> Algebra:
             return extreme(call)
         case "first" | "last":
             return end(call)
+        case "median" | "quantile" | "quantile_cont":
+            return quantile(call) or counters(call)
+        case "topk":
+            return counters(call)
         case "approx_count_distinct" | "approx_quantile" | "approx_topk":
             from dsms.synopses.sketches import sketch
 

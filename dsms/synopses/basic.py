@@ -35,6 +35,11 @@ class Basic:
             self.starts = np.append(self.starts, starts[1:])
             self.next += count
 
+    def cells(self, sub: np.ndarray) -> State:
+        """The cells of those sub-windows (held), one below the other."""
+        at = self.starts[sub - self.first], self.starts[sub - self.first + 1]
+        return self.tape.merge(*at, np.arange(len(sub)) * self.groups, len(sub) * self.groups)
+
     def trim(self, first: int) -> None:
         first = min(first, self.next)
         if first > self.first:

@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.operators.aggregates.words import Codes, Coding, validity
+from dsms.state.columns import arrow_values
 
+NAN = 0x7FF8000000000000
 ALL = np.empty(0, np.bool_)  # nothing is NULL
 
 
@@ -28,6 +30,13 @@ def counting(column: pa.Array) -> np.ndarray:
     """bool[n]: which values are not NULL; empty if all are."""
     found = validity(column)
     return ALL if found is None else found
+
+
+def floats(values: np.ndarray, valid: np.ndarray) -> pa.Array:
+    """A FLOAT column with one zero and one NaN, as the engine writes it; changes `values`."""
+    values += 0.0
+    values.view(np.int64)[np.isnan(values)] = NAN
+    return arrow_values(values, valid)
 
 
 class Words:
@@ -50,7 +59,7 @@ class Words:
 
     def encode(self, column: pa.Array) -> np.ndarray:
         """int64[n], arbitrary where NULL.  Values that no cell holds are forgotten first, if that pays."""
-        if self.coded:
+        if isinstance(self.coding, Codes) and self.coding.value:
             held = [getattr(c, name) for c, name in self.columns.items()]
             if self.coding.crowded(sum(map(len, held))):
                 self.coding.purge(held)

@@ -23,10 +23,7 @@ from dsms.sql.types import Kind, Type
 from dsms.state.columns import arrow_values, numpy_valid, numpy_values
 from dsms.synopses.additive import Additive, Layout, Numbers
 from dsms.synopses.cells import Rows
-from dsms.synopses.coded import counting, fixed
-
-NAN = 0x7FF8000000000000
-
+from dsms.synopses.coded import counting, fixed, floats
 
 # ---------------------------------------------------------------- lift
 
@@ -214,12 +211,6 @@ def _lower_whole_means(words, out, valid):
             out[g] = whole_mean(acc, g, words[g, 0], scratch)
 
 
-def _canonical(values: np.ndarray, valid: np.ndarray) -> pa.Array:
-    """A FLOAT column with one NaN, as the engine writes it."""
-    values.view(np.int64)[np.isnan(values)] = NAN
-    return arrow_values(values, valid)
-
-
 # ---------------------------------------------------------------- the algebras
 
 
@@ -290,7 +281,7 @@ class Doubles(Additive):
             _lower_spread(state.words, layout.first, layout.base, self.sample, root, out, valid)
         else:
             _lower_doubles(state.words, layout.first, layout.base, self.what == "avg", out, valid)
-        return _canonical(out, valid)
+        return floats(out, valid)
 
 
 class Whole(Additive):
@@ -315,9 +306,9 @@ class Whole(Additive):
         n = len(state.words)
         valid = np.zeros(n, np.bool_)
         if self.result.kind is Kind.FLOAT:
-            floats = np.zeros(n)
-            _lower_means(state.words, powers_of_ten(self.arg.scale), floats, valid)
-            return _canonical(floats, valid)
+            out = np.zeros(n)
+            _lower_means(state.words, powers_of_ten(self.arg.scale), out, valid)
+            return floats(out, valid)
         whole = np.zeros(n, np.int64)
         _lower_whole_means(state.words, whole, valid)
         return arrow_values(whole, valid)

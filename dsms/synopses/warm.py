@@ -1,0 +1,73 @@
+"""Let every kernel of this room meet what it will be given, before anybody waits for it (`dsms.warmup`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.sql.expr import AggCall, Col
+from dsms.sql.types import BOOL, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
+from dsms.synopses.algebra import algebra
+from dsms.synopses.basic import Basic
+from dsms.synopses.cells import Rows
+from dsms.synopses.fold import chained
+from dsms.synopses.interval import Interval
+from dsms.synopses.landmark import Landmark
+from dsms.synopses.running import Running
+
+N = 16
+NUMBERS = range(N)
+WIDE = decimal(38, 2)
+COLUMNS: dict[Type, list[object]] = {
+    INT: list(NUMBERS),
+    FLOAT: [n / 3 for n in NUMBERS],
+    BOOL: [n % 2 == 0 for n in NUMBERS],
+    STRING: [f"v{n % 5}" for n in NUMBERS],
+    WIDE: [Decimal(n) for n in NUMBERS],
+    TIMESTAMP: list(NUMBERS),
+    INTERVAL: list(NUMBERS),
+}
+
+
+def _call(fn: str, result: Type, *args: Type, distinct: bool = False, params: tuple[object, ...] = ()) -> AggCall:
+    return AggCall(fn, tuple(Col(k, t) for k, t in enumerate(args)), result, distinct, params=params)
+
+
+CALLS = (
+    _call("count_star", INT), _call("count", INT, FLOAT), _call("sum", FLOAT, FLOAT), _call("sum", INT, INT),
+    _call("sum", WIDE, WIDE), _call("avg", FLOAT, FLOAT), _call("avg", FLOAT, WIDE), _call("avg", FLOAT, INT),
+    _call("avg", INTERVAL, INTERVAL), _call("var", FLOAT, FLOAT), _call("stddev_pop", FLOAT, FLOAT),
+    _call("bool_and", BOOL, BOOL), _call("min", FLOAT, FLOAT), _call("max", STRING, STRING),
+    _call("argmax", STRING, STRING, FLOAT), _call("first", INT, INT), _call("last", STRING, STRING),
+    _call("count", INT, STRING, distinct=True), _call("sum", FLOAT, FLOAT, distinct=True),
+    _call("topk", STRING, STRING, params=(2,)), _call("quantile", STRING, STRING, params=(0.5,)),
+    _call("median", FLOAT, FLOAT), _call("quantile", INT, INT, params=(0.9,)),
+    _call("quantile_cont", TIMESTAMP, TIMESTAMP, params=(0.3,)),
+)  # fmt: skip
+
+
+def _arguments(call: AggCall) -> Iterator[tuple[pa.Array, ...]]:
+    """Columns without and with NULLs."""
+    yield tuple(pa.array(COLUMNS[a.type], a.type.arrow) for a in call.args)
+    yield tuple(pa.array([None, *COLUMNS[a.type][1:]], a.type.arrow) for a in call.args)
+
+
+def ready() -> None:
+    """All algebras in all synopses that they may be kept in."""
+    order = np.arange(N)
+    low, high = np.array([0, 3, 5, 1]), np.array([N, N, 7, 14])
+    for call in CALLS:
+        how = algebra(call)
+        kinds = [Basic(how), Interval(how), Landmark(how, [6, 11]), *([Running(how)] if how.subtractable else [])]
+        for args in _arguments(call):
+            state = how.lift(Rows(order, order, order, args), N)
+            for synopsis in kinds:
+                synopsis.append(how.combine(state, state), N)
+        for synopsis in kinds:
+            how.lower(synopsis.probe(low, high))
+        if how.subtractable:
+            how.lower(how.subtract(state, state))
+        chained(how, state, order - 1, True)
