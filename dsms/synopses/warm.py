@@ -12,7 +12,7 @@ from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import BOOL, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
 from dsms.synopses.algebra import algebra
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import Rows
+from dsms.synopses.cells import Rows, Synopsis
 from dsms.synopses.fold import chained
 from dsms.synopses.interval import Interval
 from dsms.synopses.landmark import Landmark
@@ -61,7 +61,9 @@ def ready() -> None:
     low, high = np.array([0, 3, 5, 1]), np.array([N, N, 7, 14])
     for call in CALLS:
         how = algebra(call)
-        kinds = [Basic(how), Interval(how), Landmark(how, [6, 11]), *([Running(how)] if how.subtractable else [])]
+        kinds: list[Synopsis] = [Basic(how), Interval(how), Landmark(how, [6, 11])]
+        if how.subtractable:
+            kinds.append(Running(how))
         for args in _arguments(call):
             state = how.lift(Rows(order, order, order, args), N)
             for synopsis in kinds:
