@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.sql.catalog import TableDef
 from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, Field, decimal
@@ -320,3 +321,20 @@ class Mirror:
             else:
                 assert self.rows.pop(version) == tuple(values)
         self.upto = upto
+
+
+def test_a_query_over_tables_alone_sees_every_change_at_once():
+    """Also those that come while no stream's time goes on."""
+    engine = Engine()
+    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (v INT PRIMARY KEY)")
+    engine.ingest("s", [[1, 5_000_000]])
+    engine.execute("CREATE QUERY q AS SELECT v FROM r")
+    reader = engine.subscribe("q")
+    reader.take()
+    for n in range(3):
+        engine.execute(f"INSERT INTO r VALUES ({n})")
+        (push,) = reader.take()
+        assert (push.kind, push.at) == ("insert", 5_000_000 + n)
+        assert push.data is not None and push.data.column(0).to_pylist() == [n]
+    with pytest.raises(UsageError, match="DS523"):
+        engine.execute("INSERT INTO r VALUES (9) AT TIMESTAMP '1970-01-01 00:00:05'")

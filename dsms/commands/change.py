@@ -49,7 +49,7 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
 
 def _answered(engine: Engine, key: str) -> int:
     """The furthest instant to which a query that reads the table has gone."""
-    clocks = [q.begun for q in engine.world.queries.values() if key in q.tables and q.streams]
+    clocks = [q.begun for q in engine.world.queries.values() if key in q.tables]
     return max(clocks, default=ALWAYS)
 
 
