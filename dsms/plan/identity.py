@@ -103,16 +103,15 @@ def order(node: lp.Node) -> tuple[int, ...]:
 def by_value(node: lp.Node) -> bool:
     """Whether anything in a row of this edge has no parts (aggregate, DISTINCT, set operation, constant row).
 
-    Such rows are told apart by value: their ids may pass to another arrival while the row stays.
+    Such rows are told apart by value: their ids may pass to another arrival while the row stays.  What an Append hands
+    on are arrivals, whatever they are made of.
     """
     match node:
         case lp.GroupBy() | lp.Distinct() | lp.SetOp() | lp.Values():
             return True
-        case lp.StreamScan() | lp.TableScan():
+        case lp.StreamScan() | lp.TableScan() | lp.Append():
             return False
         case lp.SemiJoin():
             return by_value(node.left)
-        case lp.Append():
-            return by_value(node.child)
         case _:
             return any(by_value(child) for child in lp.children(node))
