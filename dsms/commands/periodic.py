@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dsms.adhoc.reads import reads
 from dsms.commands.explain import plan_query
-from dsms.errors import QueryError
+from dsms.commands.leaves import batches
+from dsms.commands.paths import Path, path_of
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Phys
@@ -16,22 +18,27 @@ from dsms.running.history import pasts, rows_of, whole_from
 from dsms.running.incremental import Collected, Incremental, inner_output, lazily, monotonic
 from dsms.running.periodic import Evaluator, PeriodicQuery
 from dsms.running.results import ResultLog
+from dsms.running.scan import Scan, need_of
 from dsms.running.sharing.join_request import JoinRequest, join_request
 from dsms.running.sharing.member import Member
 from dsms.running.sharing.request import Request, request
+from dsms.running.world import leaves_of
 from dsms.schedulers.tasks import Task
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Option, QueryDef
+from dsms.sql.catalog import Catalog, Option, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
 
 
+NO_LEAF = 1 << 30
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """phys   what EXPLAIN shows;  core, inner: the continuous query whose answers are reported, and its plan
-    wanted    what it asks of synopses, if they can answer it;  path: IS, WS, SS or ISS
+    wanted    what it asks of synopses, if they can answer it
     """
 
     phys: Phys
@@ -39,7 +46,7 @@ class Plan:
     inner: Phys
     counted: bool
     wanted: Request | JoinRequest | None
-    path: str
+    path: Path
 
 
 def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) -> Plan:
@@ -50,34 +57,39 @@ def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) 
     core = inner_output(lp.Output(bound.child, output.kind, True, bound.restore, bound.slide, bound.schema),
                         monotonic(phys))  # fmt: skip
     counted = is_counted(bound)
-    if counted:
-        if not fits(core):
-            raise QueryError("DS396", "a SLIDE in rows needs windows that all count the rows of one stream", hint=None)
+    numbered, as_written = counted and fits(core), core
+    if numbered:
         over = over_numbers(core)
         assert isinstance(over, lp.Output)
         core = over
     inner = plan_query(engine, core, options.items())
-    wanted: Request | JoinRequest | None = None
-    root = inner.node
-    assert isinstance(root, lp.Output)
-    may_share = not bound.restore and options.get("on_error") != "stop" and bound.slide.zone is None
-    if may_share:
-        wanted = request(root.child, bound.slide) if bound.slide.slide_calendar is None else None
+    wanted = _wanted(bound, inner, counted, numbered) if options.get("on_error") != "stop" else None
     asked = str(options.get("path", "auto"))
-    import importlib.util
-
-    if importlib.util.find_spec("dsms.synopses.choose") is None:
-        wanted = None
-    if wanted is None and not counted and may_share:
-        wanted = join_request(root.child, bound.slide)
-    path = "IS" if wanted is None or asked in ("is", "ws") else "SS"
+    path = path_of(replace(output, slide=bound.slide), inner, counted, numbered, wanted is not None, asked)
+    if path.name == "WS" and numbered:
+        core, inner = as_written, plan_query(engine, as_written, options.items())
     return Plan(phys, core, inner, counted, wanted, path)
+
+
+def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Request | JoinRequest | None:
+    """What synopses are asked for, if they can answer the query."""
+    root, slide = inner.node, bound.slide
+    assert isinstance(root, lp.Output) and slide is not None
+    if bound.restore or slide.zone is not None or slide.slide_calendar is not None or counted != numbered:
+        return None
+    found = request(root.child, slide)
+    return found if found is not None or counted else join_request(root.child, slide)
 
 
 def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:
     """The query, planned and assembled, with what the rings still hold of its past; not yet among the others."""
     plan = periodic_plan(engine, bound, dict(definition.options))
-    return _shared(engine, definition, bound, plan) if plan.path == "SS" else _alone(engine, definition, bound, plan)
+    match plan.path.name:
+        case "SS" | "ISS":
+            return _shared(engine, definition, bound, plan)
+        case "WS":
+            return _scanned(engine, definition, bound, plan)
+    return _alone(engine, definition, bound, plan)
 
 
 def _query(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, evaluator: Evaluator,
@@ -149,6 +161,49 @@ def forget(engine: Engine, query: PeriodicQuery) -> None:
     engine.world.backlog.remove(unit, query.name)
     if isinstance(query.evaluator, Member):
         engine.world.shared.leave(query.evaluator)
+    for leaf, stream in query.streams.items():
+        engine.world.release(stream, f"query {query.name} ({leaf})")
+
+
+# ---------------------------------------------------------------- by scanning
+
+
+def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
+    """The rings keep what its windows reach from now on, and what they hold already is its past."""
+    world, errors = engine.world, ErrorCounter()
+    root, beat = plan.inner.node, bound.slide
+    assert isinstance(root, lp.Output) and beat is not None
+    needed = reads(root.child)
+    streams = {n.leaf: Catalog.key(n.stream.name) for n in leaves_of(root) if isinstance(n, lp.StreamScan)}
+    tables = tuple(Catalog.key(n.table.name) for n in leaves_of(root) if isinstance(n, lp.TableScan))
+    fronts = {s: world.handed_on(s) for s in streams.values()}
+    span = 0 if plan.counted else beat.slide or 0
+    past = list(pasts(plan.core.child))
+    clock = world.clock_of(sorted(set(streams.values())))
+    governing = _governing(root, beat) if plan.counted else None
+    counted = () if governing is None else tuple(k for k, s in streams.items() if s == streams[governing])
+    scan = Scan(world.adhoc.prepare(root.child, identity=True), needed,
+                lambda read, at, cancel: batches(engine, read, at, cancel), errors, world.rings, counted,
+                "" if governing is None else streams[governing])  # fmt: skip
+    query = _query(engine, definition, bound, plan, scan, errors, streams, tables)
+    query.registered = query.clock = clock
+    if governing is not None:
+        entry = world.inputs[streams[governing]]
+        query.numbers = scan.numbers = Numbers(entry.next_arrival - entry.waiting)
+        query.registered = query.numbers.first
+    for leaf, read in needed.items():
+        if leaf in streams:
+            need = need_of(read, span, query.looked)
+            world.keep(streams[leaf], f"query {definition.name} ({leaf})", need)
+    query.partial_until = whole_from(past, world.rings, fronts, clock)
+    return query
+
+
+def _governing(node: lp.Node, beat: lp.WindowSpec) -> int:
+    """The stream leaf whose rows the SLIDE counts: that of the first window that says it."""
+    if isinstance(node, lp.Window) and node.spec.slide == beat.slide and node.spec.kind == beat.kind:
+        return min(n.leaf for n in leaves_of(node) if isinstance(n, lp.StreamScan))
+    return min((k for c in lp.children(node) if (k := _governing(c, beat)) < NO_LEAF), default=NO_LEAF)
 
 
 # ---------------------------------------------------------------- by itself

@@ -93,6 +93,14 @@ class PeriodicQuery(Registered):
         assert self.output.slide is not None
         return self.output.slide
 
+    def looked(self) -> int:
+        """The instant up to which it has answered, or could not have."""
+        if self.due is None:
+            return self.clock if self.numbers is None else ALWAYS
+        if self.numbers is None:
+            return self.due - 1
+        return self.numbers.ts(self.clock) if self.numbers.starts and self.clock >= self.numbers.starts[0] else ALWAYS
+
     @property
     def begun(self) -> int:
         """The instant up to which it has looked at tables."""

@@ -160,12 +160,18 @@ class World:
         """Hand on what a stream has released, and move the clocks of the queries that read it."""
         self._deliver(stream, self.inputs[stream].release())
         self.run(stream, cancel)
+        self._tidy()
 
     def pump_all(self, cancel: Cancel | None = None) -> None:
         """Hand on what any stream has released (idle ones move with the others)."""
         for key, entry in self.inputs.items():
             self._deliver(key, entry.release())
         self.run(None, cancel)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        for ring in self.rings.values():
+            ring.drop()
 
     def _deliver(self, stream: str, released: Released) -> None:
         for batch in released.complete:

@@ -9,7 +9,7 @@ arrays, so what they hold stays as it was.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ import numpy as np
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch, concat
 
+SECOND = 1_000_000
 MOST = 4096  # sub-windows that a ring is cut into
 
 
@@ -35,11 +36,12 @@ class SubWindow:
 @dataclass(frozen=True, slots=True)
 class Need:
     """What somebody wants kept: the rows of the last `length` µs, and at least the last `rows` rows; all of it cut
-    every `span` µs."""
+    every `span` µs.  `reached`: the instant up to which he has read, where he may lag behind the stream."""
 
     length: int = 0
     rows: int = 0
     span: int = 0
+    reached: Callable[[], int] | None = None
 
 
 @dataclass(slots=True)
@@ -85,7 +87,7 @@ class Ring:
             span = self.declared
         else:
             spans = [n.span for n in self.needs.values() if n.span]
-            span = int(np.gcd.reduce(spans)) if spans else max(1, self.length // 100)
+            span = int(np.gcd.reduce(spans)) if spans else self.length // 100 or SECOND
         span = max(span, -(-self.length // MOST), 1)
         if span != self.span:
             self.span = span
@@ -106,7 +108,6 @@ class Ring:
             self.count += len(rows)
             self._take(rows)
             self.newest = max(self.newest, int(rows.ts[-1]))
-            self._drop()
 
     def move(self, clock: int) -> None:
         """The stream is complete up to `clock`: sub-windows that ended are closed, old ones leave."""
@@ -114,7 +115,6 @@ class Ring:
             self.newest = clock
             if self.buffer and self._number(clock + 1) > self._number(int(self.buffer[0].ts[0])):
                 self._close()
-            self._drop()
 
     def _number(self, ts: int) -> int:
         return ts // self.span
@@ -139,13 +139,25 @@ class Ring:
         self.buffer = []
         self.updates += 1
 
-    def _drop(self) -> None:
-        rows = max((n.rows for n in self.needs.values()), default=0)
-        oldest = self._number(self.newest - self.length + 1) if self.length else self._number(self.newest) + 1
-        while self.closed and self.closed[0].number < oldest and self.count - len(self.closed[0].rows) >= rows:
+    def drop(self) -> None:
+        """Let the sub-windows go that nobody will read any more."""
+        while self.closed and not any(self._wanted(n) for n in self.needs.values()):
             gone = self.closed.popleft()
             self.count -= len(gone.rows)
             self.reach = max(self.reach, int(gone.rows.ts[-1]))
+
+    def _wanted(self, need: Need) -> bool:
+        """Whether the oldest sub-window is part of what somebody needs."""
+        at = self.newest if need.reached is None else min(self.newest, need.reached())
+        oldest = self.closed[0].rows
+        if need.length and oldest.ts[-1] > at - need.length:
+            return True
+        if not need.rows:
+            return False
+        younger = self.count - len(oldest)
+        if at < self.newest:
+            younger -= sum(len(b) for b in self.rows(at))
+        return younger < need.rows
 
     # -- what is there ------------------------------------------------------------------------------------------------
 

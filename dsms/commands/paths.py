@@ -1,0 +1,71 @@
+"""Access paths of periodic queries (Golab 2006, §7.2.1): which one a query takes, and why.
+
+WS   window scan               the windows are read and the query computed from scratch
+IS   incremental scan          operators keep state; only rows that came or expired are touched
+SS   synopsis scan             pre-aggregated sub-windows are combined
+ISS  incremental synopsis scan the last answer, and the sub-windows that came or expired
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dsms.adhoc.reads import from_past
+from dsms.plan.physical import Phys
+from dsms.sql import logical as lp
+
+Name = Literal["WS", "IS", "SS", "ISS"]
+OVERHEAD = 2000.0  # row operations that a scan costs before it has read a row
+SCANNED = 0.3  # row operations that a scanned row costs
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path and the reason for it."""
+
+    name: Name
+    why: str
+
+
+def path_of(output: lp.Output, inner: Phys, counted: bool, numbered: bool, fits_synopsis: bool, asked: str) -> Path:
+    """The path of a query whose continuous form has the plan `inner`.
+
+    counted: its SLIDE counts rows; numbered: and so do all its windows; asked: the option `path`."""
+    must_scan = counted and not numbered
+    past = "restore reports what lived between two boundaries" if output.restore else from_past(inner.node)
+    if output.kind == "istream" and inner.node.kind == "istream":  # type: ignore[union-attr]
+        past = past or "no row of the answer ever leaves, so only new ones are looked at"
+    if must_scan:
+        return Path("WS", "a SLIDE in rows beside other inputs: they are read as of the row that completes a boundary")
+    if asked in ("ss", "iss", "auto") and fits_synopsis:
+        return Path("ISS" if asked == "iss" else "SS", "aggregates over one window, from pre-aggregated sub-windows")
+    if asked == "ws" and past is None:
+        return Path("WS", "asked for")
+    if asked == "is" or past is not None:
+        return Path("IS", past or "asked for")
+    return _cheaper(output, inner)
+
+
+def _cheaper(output: lp.Output, inner: Phys) -> Path:
+    period = 1.0 if output.slide is None or output.slide.slide is None else output.slide.slide / SECOND
+    incremental, scan = inner.cost.total * period, OVERHEAD + SCANNED * _read(inner)
+    if output.slide is not None and output.slide.kind in ("rows", "partitioned"):
+        return Path("IS", "operators go on row by row")
+    told = f"about {_figure(incremental)} row operations a period, a scan about {_figure(scan)}"
+    if scan < incremental / 4:
+        return Path("WS", f"keeping state costs {told}")
+    return Path("IS", f"only rows that came or expired are touched: {told}")
+
+
+def _read(phys: Phys) -> float:
+    """Rows that a scan reads, times the nodes they go through."""
+    if isinstance(phys.node, lp.Window):
+        return phys.cost.size
+    own = sum(_read(c) for c in phys.children)
+    return own + (0.0 if not phys.children else sum(c.cost.size for c in phys.children))
+
+
+def _figure(x: float) -> str:
+    return f"{x:.3g}" if x < 1e4 else f"{x / 1e3:.3g}k"
