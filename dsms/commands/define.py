@@ -106,7 +106,7 @@ def _start_periodic(engine: Engine, definition: QueryDef, bound: lp.Output) -> t
     schedule(engine, query)
     query.advance(world.due(query))
     for group in list(world.shared.of(query.reads[0])) if query.evaluator.together else ():
-        group.advance(world.clock_of(query.reads))
+        group.advance(world.clock_of(group.streams))
     return announce(query)
 
 

@@ -14,6 +14,7 @@ from dsms.plan.explain import explain
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.plan.planner import plan
+from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_query, check_options
@@ -22,7 +23,6 @@ from dsms.sql.suggest import hint
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-    from dsms.running.periodic import PeriodicQuery
     from dsms.running.query import RunningQuery
 
 
@@ -37,23 +37,45 @@ def plan_query(engine: Engine, bound: lp.Output, options: Iterable[tuple[str, Op
 def explain_statement(engine: Engine, statement: ast.Explain) -> Rows:
     """The plan as text, one row per line; with ANALYZE the live counts of a registered query."""
     form = statement.format.value.lower()
-    live = None
+    live, more = None, []
     match statement.target:
         case ast.Ident() as name:
             running = registered(engine, name)
             phys, live = running.phys, running.live() if statement.analyze else None
+            more = _more(engine, running)
         case ast.CreateQuery() as create:
             definition, bound = bind_create_query(create, engine.world.catalog)
-            phys = plan_query(engine, bound, definition.options) if bound else registered(engine, create.name).phys
+            phys, more = _planned(engine, bound, dict(definition.options)) if bound else _known(engine, create.name)
         case ast.SelectStatement() as select:
-            options = check_options(select.options, "query")
-            phys = plan_query(engine, bind_query(select, engine.world.catalog), options)
+            options = dict(check_options(select.options, "query"))
+            phys, more = _planned(engine, bind_query(select, engine.world.catalog), options)
     if statement.analyze and live is None:
         raise UsageError("DS406", "EXPLAIN ANALYZE shows live counts, which only a registered query has",
                          statement.pos.line, statement.pos.column,
                          "register it with CREATE QUERY, then EXPLAIN ANALYZE QUERY name")  # fmt: skip
-    lines = explain(phys, form, live).splitlines()
+    lines = explain(phys, form, live).splitlines() + (more if form == "text" else [])
     return Rows(pa.record_batch({"plan": pa.array(lines, pa.string())}), ("STRING",))
+
+
+def _planned(engine: Engine, bound: lp.Output, options: dict[str, Option]) -> tuple[Phys, list[str]]:
+    """The plan, and what more there is to say of a periodic query."""
+    if bound.slide is None:
+        return plan_query(engine, bound, options.items()), []
+    from dsms.commands.explain_paths import of_statement
+
+    found, lines = of_statement(engine, bound, options)
+    return found.phys, lines
+
+
+def _known(engine: Engine, name: ast.Ident) -> tuple[Phys, list[str]]:
+    running = registered(engine, name)
+    return running.phys, _more(engine, running)
+
+
+def _more(engine: Engine, running: RunningQuery | PeriodicQuery) -> list[str]:
+    from dsms.commands.explain_paths import of_registered
+
+    return of_registered(engine, running) if isinstance(running, PeriodicQuery) else []
 
 
 def registered(engine: Engine, name: ast.Ident) -> RunningQuery | PeriodicQuery:

@@ -84,6 +84,12 @@ def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Req
 def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:
     """The query, planned and assembled, with what the rings still hold of its past; not yet among the others."""
     plan = periodic_plan(engine, bound, dict(definition.options))
+    query = _evaluated(engine, definition, bound, plan)
+    query.why = plan.path.why
+    return query
+
+
+def _evaluated(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
     match plan.path.name:
         case "SS" | "ISS":
             return _shared(engine, definition, bound, plan)
@@ -122,6 +128,7 @@ def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) 
     query.clock = query.registered
     query.partial_until = world.shared.settle(member, query, world.rings.get(stream), world.handed_on(stream), first)
     query.numbers = member.numbers
+    member.settle_path(str(dict(definition.options).get("path", "auto")))
     if stream in world.first_rows:
         query.begin(world.first_rows[stream])
     return query

@@ -73,6 +73,7 @@ class PeriodicQuery(Registered):
     evaluator: Evaluator = field(kw_only=True)
     sort: lp.Sort | None = field(kw_only=True)
     width: int = field(kw_only=True)  # id columns of its answers
+    why: str = ""  # it takes this access path
     registered: int = ALWAYS  # its clock when it was registered
     partial_until: int = ALWAYS  # before this instant its answers miss rows that were gone when it was registered
     numbers: Numbers | None = None  # SLIDE counts rows: boundaries are numbers of rows

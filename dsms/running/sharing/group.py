@@ -21,11 +21,13 @@ from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.counted import Numbers
 from dsms.running.sharing.columns import ROWS
 from dsms.running.sharing.feed import CELLS, Feed
+from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
     from dsms.running.elastic import Backlog
+    from dsms.running.sharing.incremental import Answers
     from dsms.running.sharing.member import Member
 
 MANY = 4096  # boundaries of one query answered in one go
@@ -178,7 +180,9 @@ class Group:
         assert member.query is not None
         due = member.query.due
         if member.query.elastic and self.feed.open is not None:
-            return self.feed.open - member.request.length // self.feed.span
+            due = self.feed.phase + self.feed.open * self.feed.span
+        if member.kept is not None and due is not None:
+            due -= member.request.beat.slide or 0  # what expires is still to be subtracted
         if due is None:
             due = next_boundary(member.request.beat, self.clock)
         return self.feed.number(due - member.request.length)
@@ -214,7 +218,7 @@ class Group:
         self._share_errors(due)
         alike: dict[object, list[int]] = {}
         for i, (member, _) in enumerate(due):
-            alike.setdefault(member.request.aggs, []).append(i)
+            alike.setdefault((member.request.aggs, None if member.kept is None else member.request), []).append(i)
         out: list[Cells | None] = [None] * len(due)
         for places in alike.values():
             for i, cells in zip(places, self._alike([due[i] for i in places]), strict=True):
@@ -235,7 +239,8 @@ class Group:
         asked = self._asked(due)
         cell, code, span = self._rows(asked)
         cols = self.feed.space.keys.gather(code) if first.keys else []
-        cols += [self._lowered(agg, asked, cell) for agg in first.aggs]
+        kept = due[0][0].kept if len(due) == 1 else None
+        cols += [self._lowered(agg, asked, cell, kept) for agg in first.aggs]
         starts = np.concatenate([[0], np.cumsum([len(b) for _, b in due])])
         cuts = np.searchsorted(span, starts) if len(first.keys) else starts
         out = []
@@ -264,9 +269,10 @@ class Group:
         cells = cells[counts[cells] > 0]
         return cells, cells % groups, cells // groups
 
-    def _lowered(self, agg: object, asked: tuple[np.ndarray, ...], cell: np.ndarray | None) -> pa.Array:
-        column = self.feed.columns[agg]  # type: ignore[index]
-        state = column.probe(*asked)
+    def _lowered(self, agg: AggCall, asked: tuple[np.ndarray, ...], cell: np.ndarray | None,
+                 kept: Answers | None) -> pa.Array:  # fmt: skip
+        column = self.feed.columns[agg]
+        state = column.probe(*asked) if kept is None else kept.states(agg, column, *asked)
         return column.algebra.lower(state if cell is None else column.algebra.take(state, cell))
 
     def _finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:

@@ -14,7 +14,9 @@ from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predi
 from dsms.running.counted import Numbers
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.pipeline import Path
+from dsms.running.sharing import incremental
 from dsms.running.sharing.group import Group
+from dsms.running.sharing.incremental import Answers
 from dsms.running.sharing.request import Request
 from dsms.running.sources import Source
 from dsms.sql import logical as lp
@@ -79,6 +81,17 @@ class Member:
     deltas: bool = False
     path: str = "SS"
     together: bool = True
+    kept: Answers | None = None  # ISS
+
+    def settle_path(self, asked: str) -> None:
+        """SS or ISS: as `asked` (the option `path`), or what combines fewer cells."""
+        feed, wanted = self.group.feed, self.request
+        columns = [feed.columns[a] for a in dict.fromkeys(wanted.aggs) if a in feed.columns]
+        width, step = (wanted.length - wanted.until) // feed.span, max(1, (wanted.beat.slide or 0) // feed.span)
+        if asked == "ss" or not columns or not incremental.fits(columns):
+            return
+        if asked == "iss" or incremental.pays(columns, width, step):
+            self.path, self.kept = "ISS", Answers()
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
         """The answer of one boundary."""
