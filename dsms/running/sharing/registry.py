@@ -12,6 +12,7 @@ from dsms.running.periodic import PeriodicQuery
 from dsms.running.sharing.columns import needed
 from dsms.running.sharing.feed import Column, Feed, KeySpace
 from dsms.running.sharing.group import Group
+from dsms.running.sharing.joins import JoinMember, Joins
 from dsms.running.sharing.member import Above, Member
 from dsms.running.sharing.request import Request
 from dsms.sql.expr import AggCall
@@ -38,9 +39,11 @@ class Registry:
     groups: dict[str, list[Group]] = field(default_factory=dict)
     spaces: list[KeySpace] = field(default_factory=list)
     made: int = 0
+    joins: Joins = field(default_factory=Joins)
 
     def of(self, stream: str | None) -> Iterator[Group]:
         """The groups over a stream (None: all)."""
+        yield from self.joins.of(stream)
         if stream is not None:
             yield from self.groups.get(stream, ())
             return
@@ -55,10 +58,10 @@ class Registry:
 
     def join(self, wanted: Request, errors: ErrorCounter, counted: bool, declared: int | None) -> Member:
         """A member for the request, in a group that fits or a new one.  `declared`: the stream's SUBWINDOW."""
-        group = self._fitting(wanted, counted) or self._new(wanted, counted, declared)
+        group = self.fitting(wanted, counted) or self._new(wanted, counted, declared)
         return Member(wanted, group, Above(wanted.above, len(wanted.keys), errors))
 
-    def _fitting(self, wanted: Request, counted: bool) -> Group | None:
+    def fitting(self, wanted: Request, counted: bool) -> Group | None:
         """SS1: a feed whose sub-windows the query's window and SLIDE are multiples of; the coarsest."""
         found = []
         for group in self.groups.get(wanted.stream, ()):
@@ -146,6 +149,9 @@ class Registry:
 
     def leave(self, member: Member) -> None:
         """The member's query is gone: so is what it alone used."""
+        if isinstance(member, JoinMember):
+            self.joins.leave(member)
+            return
         group, feed = member.group, member.group.feed
         group.members = [m for m in group.members if m is not member]
         used = {c for m in group.members for c in needed(m.request.aggs, bool(m.request.keys))}
