@@ -44,6 +44,17 @@ class Beats:
         return self._starts[key]
 
 
+def changes_at_boundaries(node: lp.Node) -> bool:
+    """Can the answer change at a boundary, though nothing comes or expires?"""
+    match node:
+        case lp.Append() if appends_at_boundaries(node.child):
+            return True
+        case lp.Window() if node.spec.calendar is not None:
+            return True
+        case _:
+            return any(changes_at_boundaries(child) for child in lp.children(node))
+
+
 def appends_at_boundaries(block: lp.Node) -> bool:
     """Has a window of the block itself, not of blocks that append within it, a SLIDE?"""
     match block:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
-from tests.oracle.beats import Beats
+from tests.oracle.beats import Beats, changes_at_boundaries
 from tests.oracle.boundaries import all_boundaries
 from tests.oracle.facts import Change, Fact, Row, Values, by_columns, changed, in_order, net
 from tests.oracle.instants import instants
@@ -67,7 +67,9 @@ class Periodic:
             firsts = [row.ts for rows in read.values() for row in rows if row.ts <= upto]
             bounds = all_boundaries(output.slide, max(registered, min(firsts)), upto + 1) if firsts else []
         self.bounds = bounds
-        found = instants(self.core, read, tables or {}) | {ALWAYS} | {b - 1 for b in bounds}
+        found = instants(self.core, read, tables or {}) | {ALWAYS}
+        if changes_at_boundaries(self.core):
+            found |= {b - 1 for b in bounds}
         self.instants = sorted(found)
         self._evaluator = Evaluator(self.instants, read, tables or {}, beats=Beats(bounds, output.restore))
 
@@ -86,7 +88,7 @@ class Periodic:
         last = ALWAYS
         for b in self.bounds:
             now = self._answer(b)
-            rows = self._shown(before, now, range(*self._steps(last, b)))
+            rows = self._shown(b, before, now, range(*self._steps(last, b)))
             yield Answered(self.told.get(b, b), tuple(f.values[: len(self.output.schema)] for f in rows))
             before, last = now, b
 
@@ -114,13 +116,13 @@ class Periodic:
         """The numbers of the instants in [first, end)."""
         return bisect_left(self.instants, first), bisect_left(self.instants, end)
 
-    def _shown(self, before: list[Fact], now: list[Fact], steps: range) -> list[Fact]:
+    def _shown(self, boundary: int, before: list[Fact], now: list[Fact], steps: range) -> list[Fact]:
         match self.kind, self.output.restore:
             case "istream", True:
                 came = [f for step in steps for f in self._came(step)]
                 return came if self.sort is None else sort_rows(self.sort, came)
             case "rstream", True:
-                return self._sorted(self._at(self.instants[steps[-1]]) + self._lost(steps))
+                return self._sorted(self._at(boundary - 1) + self._lost(boundary, steps))
             case "istream", _:
                 return self._missing(now, before)
             case "dstream", _:
@@ -133,9 +135,9 @@ class Periodic:
         left, entered = changed(self._evaluator.at(self.core, step - 1), self._evaluator.at(self.core, step))
         return in_order(net(left, entered)[1] if self.by_value else entered)
 
-    def _lost(self, steps: range) -> list[Fact]:
+    def _lost(self, boundary: int, steps: range) -> list[Fact]:
         """Of the rows that entered in those instants as many as are not there at their end, by identity or by value."""
-        there = self._count(self._at(self.instants[steps[-1]]))
+        there = self._count(self._at(boundary - 1))
         lost = []
         for fact in [f for step in reversed(steps) for f in reversed(self._came(step))]:
             if there.get(self._same(fact), 0) > 0:
