@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.benchmarks.harness import Options, machine
 from tests.benchmarks.report import text, write
 
-NAMES = ("thesis", "peers", "limits", "latency", "memory", "frequent", "queries", "transactions")
+NAMES = ("thesis", "peers", "sliding", "limits", "latency", "memory", "frequent", "queries", "transactions", "synopses")
 
 
 def main(arguments: list[str] | None = None) -> int:

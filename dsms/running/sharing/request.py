@@ -1,8 +1,9 @@
 """What a periodic query asks of synopses: aggregates over one window of one stream, and what is done with them.
 
-A plan has the shape for it where, from the root down, it selects and projects what one GROUP BY answers over selections
-and projections of one time window (or of a count window whose SLIDE counts rows).  Everything below the GROUP BY is
-written down in columns of the stream, so that queries which say the same in other words ask the same.
+A plan has the shape for it where, from the root down, it selects and projects what one GROUP BY (or DISTINCT, which is
+one without aggregates) answers over selections and projections of one time window (or of a count window whose SLIDE
+counts rows).  Everything below the GROUP BY is written down in columns of the stream, so that queries which say the
+same in other words ask the same.
 """
 
 from __future__ import annotations
@@ -45,14 +46,16 @@ def request(root: lp.Node, beat: lp.WindowSpec) -> Request | None:
     while isinstance(node, lp.Select | lp.Project):
         above.insert(0, node)
         node = node.child
-    if not isinstance(node, lp.GroupBy):
+    if not isinstance(node, lp.GroupBy | lp.Distinct):
         return None
     below = base(node.child)
     if below is None:
         return None
     exprs = below.exprs
-    keys = tuple(over(k, exprs) for k in node.keys)
-    aggs = tuple(normal(a, exprs) for a in node.aggs)
+    keys, aggs = exprs, tuple[AggCall, ...]()
+    if isinstance(node, lp.GroupBy):
+        keys = tuple(over(k, exprs) for k in node.keys)
+        aggs = tuple(normal(a, exprs) for a in node.aggs)
     where = tuple(sorted(dict.fromkeys(below.where), key=repr))
     spec = below.window
     return Request(below.scan.stream.name.casefold(), where, keys, aggs, spec.length, spec.until, beat, tuple(above),
