@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.sql.binder.options import OPTIONS
-from tests.generate.periodic import calendar_stories, counted_stories, periodic_stories
+from tests.generate.periodic import beside_stories, calendar_stories, counted_stories, periodic_stories
 from tests.generate.stories import examples
 from tests.oracle import ambiguous
 from tests.stories import cells, text
@@ -109,4 +109,10 @@ def test_boundaries_by_the_calendar(story: Story, seed: int) -> None:
 @settings(max_examples=examples(25))
 @given(counted_stories(), SEEDS)
 def test_boundaries_in_rows(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+@settings(max_examples=examples(25))
+@given(beside_stories(), SEEDS)
+def test_boundaries_in_rows_beside_other_inputs(story: Story, seed: int) -> None:
     check(story, ways(seed))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dsms.adhoc.reads import reads
+from dsms.adhoc.reads import from_past, reads
 from dsms.commands.explain import plan_query
 from dsms.commands.leaves import batches
 from dsms.commands.paths import Path, path_of
+from dsms.errors import QueryError
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Phys
@@ -58,6 +59,8 @@ def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) 
                         monotonic(phys))  # fmt: skip
     counted = is_counted(bound)
     numbered, as_written = counted and fits(core), core
+    if counted and not numbered:
+        _check_beside(core)
     if numbered:
         over = over_numbers(core)
         assert isinstance(over, lp.Output)
@@ -69,6 +72,14 @@ def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) 
     if path.name == "WS" and numbered:
         core, inner = as_written, plan_query(engine, as_written, options.items())
     return Plan(phys, core, inner, counted, wanted, path)
+
+
+def _check_beside(core: lp.Output) -> None:
+    """A SLIDE in rows beside other inputs reads these as of rows: what has been in between is not known; DS396."""
+    past = "-restore tells what lived between two answers" if core.restore else from_past(core)
+    if past is not None:
+        message = f"a SLIDE in rows beside inputs that count no rows of that stream can't be combined with this: {past}"
+        raise QueryError("DS396", message, hint="write the SLIDE in time, or let all windows count the same rows")
 
 
 def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Request | JoinRequest | None:

@@ -78,8 +78,9 @@ CODES: dict[str, str] = {
     "DS390": "not yet: reading the archive",
     "DS394": "not yet: statements about periodic evaluation",
     "DS395": "not yet: running a SLIDE",
+    "DS396": "a SLIDE in rows over what is no function of rows",
 }
-BY_ENGINE = ("DS394", "DS395")  # what binds, and is refused when it is run
+BY_ENGINE = ("DS394", "DS395", "DS396")  # what binds, and is refused when it is run
 
 
 def error(code: str, message: str, at: ast.Node | ast.Pos | None, hint: str | None = None) -> QueryError:

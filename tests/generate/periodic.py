@@ -33,11 +33,13 @@ PLACES = (  # a zone, and an instant shortly before its clocks are changed
 @dataclass(frozen=True, slots=True)
 class Beat:
     """`text`: what stands behind the windows; `ranges`: lengths of windows, if not in seconds; `rows`: SLIDE counts
-    rows; `restore`: all windows must have it, and be windows in time."""
+    rows, `beside`: and there may be windows in time, other streams and tables; `restore`: all windows must have it, and
+    be windows in time."""
 
     text: str
     ranges: tuple[str, ...] = ()
     rows: bool = False
+    beside: bool = False
     restore: bool = False
 
 
@@ -71,6 +73,10 @@ class PeriodicQueries(Queries):
     def _window(self, mode: Mode) -> str:
         d = self.d
         rows = d.number(1, 4)
+        if self.beat.beside and self.begun and d.chance(40):
+            return d.pick(
+                (self._range(mode), "NOW", "RANGE UNBOUNDED", f"RANGE {rows + 2} SECONDS UNTIL 1 SECONDS AGO")
+            )
         if self.beat.rows:
             ago = (f"ROWS {rows + 1} UNTIL 1 AGO", f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO")
             return d.pick((f"ROWS {rows}", f"PARTITION BY k ROWS {rows}", f"ROWS {rows * 4}", *ago))
@@ -95,7 +101,7 @@ class PeriodicQueries(Queries):
             kind = d.pick(("Istream-restore", "Rstream-restore"))
         else:
             kind = d.pick(("Rstream", "", "Istream", "Dstream", "Rstream"))
-        style = d.number(0, 99)
+        style = d.number(0, 79 if self.beat.beside else 99)
         if style >= 90 and not self.beat.restore:
             if d.chance(50):
                 return self._wstream_sum()
@@ -149,4 +155,13 @@ def counted_stories(draw: Any, most_rows: int = 20) -> Story:
     d = Draws(draw)
     declared = World(world(d).sources[:1])
     beat = Beat(str(d.pick((2, 1, 3, 5, 7))), rows=True, restore=d.chance(25))
+    return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))
+
+
+@st.composite
+def beside_stories(draw: Any, most_rows: int = 20) -> Story:
+    """ROWS n SLIDE m beside other streams, tables and windows in time."""
+    d = Draws(draw)
+    declared = world(d)
+    beat = Beat(str(d.pick((2, 1, 3, 5))), rows=True, beside=True)
     return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))

@@ -7,7 +7,8 @@ At boundary b a periodic query answers Q(b - 1 us): what the same query without 
     Istream-restore   all that the continuous Istream tells in the instants [boundary before, b), in its order
     Rstream-restore   the answer, and of the rows that entered since the evaluation before those that are gone again
 
-In ROWS n SLIDE m each row of the stream is an instant of its own: an answer after every m-th, told at its ts.
+In ROWS n SLIDE m each row of the stream is an instant of its own: an answer after every m-th, told at its ts.  Other
+streams and tables are read as of that whole instant (then nothing may depend on what was in between).
 Rows of one boundary stand in the order of ORDER BY; without it rows with parts by the arrival numbers of their parts in
 FROM order, others by their columns, NULLs last.  ORDER BY and LIMIT belong to the answer, of which Istream and Dstream
 tell what entered and left; with -restore to the rows that are told.
@@ -61,8 +62,12 @@ class Periodic:
         self.by_value = by_value(self.core)
         read: Streams = {name: rows for name, rows in streams.items() if name in streams_of(self.core)}
         self.told: dict[int, int] = {}  # instants that stand for others: of boundaries counted in rows
+        self.beside: dict[int, list[Fact]] = {}  # answers where rows count beside other inputs
         if output.slide.kind in ("rows", "partitioned"):
-            read, bounds = self._counted(output.slide, read, upto)
+            if _alone(self.core):
+                read, bounds = self._counted(output.slide, read, upto)
+            else:
+                bounds = self._beside(_governing(self.core, output.slide), read, tables or {}, upto)
         else:
             firsts = [row.ts for rows in read.values() for row in rows if row.ts <= upto]
             bounds = all_boundaries(output.slide, max(registered, min(firsts)), upto + 1) if firsts else []
@@ -81,6 +86,18 @@ class Periodic:
         bounds = list(range(beat.slide, len(come) + 1, beat.slide))
         self.told = {b: come[b - 1].ts for b in bounds}
         return {name: [replace(row, ts=number) for number, row in enumerate(come)]}, bounds
+
+    def _beside(self, name: str, read: Streams, tables: Mapping[str, Sequence[Change]], upto: int) -> list[int]:
+        """Each boundary by itself: the stream as far as its rows are counted, all else up to their instant."""
+        assert not self.output.restore and self.output.slide is not None and self.output.slide.slide is not None
+        come = [row for row in read[name] if row.ts <= upto]
+        bounds = list(range(self.output.slide.slide, len(come) + 1, self.output.slide.slide))
+        for b in bounds:
+            self.told[b] = come[b - 1].ts
+            seen = {**read, name: come[:b]}
+            steps = sorted(t for t in instants(self.core, seen, tables) | {ALWAYS} if t <= self.told[b])
+            self.beside[b] = Evaluator([*steps, self.told[b]], seen, tables).at(self.core, len(steps))
+        return bounds
 
     def pushes(self) -> Iterator[Answered]:
         """What is told at each boundary, also if that is nothing."""
@@ -104,7 +121,7 @@ class Periodic:
         return self._evaluator.at(self.core, bisect_right(self.instants, instant) - 1)
 
     def _answer(self, boundary: int) -> list[Fact]:
-        return self._sorted(self._at(boundary - 1))
+        return self._sorted(self.beside[boundary] if self.beside else self._at(boundary - 1))
 
     def _sorted(self, rows: list[Fact]) -> list[Fact]:
         rows = in_order(rows)
@@ -166,6 +183,29 @@ class Periodic:
     def _same(self, fact: Fact) -> object:
         """Two rows with equal ones are the same."""
         return canons(fact.values[: len(self.output.schema)]) if self.by_value else fact.ident
+
+
+def _windows(node: lp.Node) -> Iterator[lp.Window]:
+    if isinstance(node, lp.Window):
+        yield node
+    for child in lp.children(node):
+        yield from _windows(child)
+
+
+def _governing(node: lp.Node, beat: lp.WindowSpec) -> str:
+    """The stream whose rows are counted: that of the first window with the SLIDE."""
+    first = next(w for w in _windows(node) if w.spec.slide == beat.slide and w.spec.kind == beat.kind)
+    return next(iter(streams_of(first)))
+
+
+def _alone(node: lp.Node) -> bool:
+    """Is one stream, and its rows, all that there is?"""
+    kinds = {w.spec.kind for w in _windows(node)}
+    return len(streams_of(node)) == 1 and not _tables(node) and kinds <= {"rows", "partitioned", "unbounded"}
+
+
+def _tables(node: lp.Node) -> bool:
+    return isinstance(node, lp.TableScan | lp.JoinNRR) or any(map(_tables, lp.children(node)))
 
 
 def streams_of(node: lp.Node) -> set[str]:
