@@ -12,7 +12,19 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import frequent, limits, memory, ours, peers, thesis, trace, trace_file, workloads
+from tests.benchmarks import (
+    frequent,
+    limits,
+    memory,
+    ours,
+    peers,
+    synopses,
+    synopses_rates,
+    thesis,
+    trace,
+    trace_file,
+    workloads,
+)
 from tests.benchmarks.harness import Options, Table, WrongAnswer
 from tests.benchmarks.thesis_cases import CASES, DIRECT, NT, UPA, UPA10
 from tests.benchmarks.thesis_run import Effort, run
@@ -126,6 +138,18 @@ def test_algorithm_6_is_judged() -> None:
     few, many = (frequent.judged(np.arange(5000) ** 2 % 17, 100, k) for k in (2, 17))
     assert (few.listed, many.delta, many.error) == (0, 0.0, 0.0)
     assert many.listed == many.over == 9  # squares modulo 17
+
+
+def test_synopses_of_004_agree_with_each_other_and_with_the_values() -> None:
+    section = synopses.section(Options("toy"))
+    titles = [p.title for p in section.parts if isinstance(p, Table)]
+    assert [t[:6] for t in titles] == ["Fig 9:", "Fig 9:", "Fig 10", "Fig 11"]
+    looped, kept = synopses_rates.Looped("R-INT, SUM", 64), synopses_rates.Kept.of("R-INT, SUM")
+    values, low = np.arange(128), np.array([70, 90])
+    looped.update(values)
+    kept.update(values[::-1].copy(), 64)
+    with pytest.raises(WrongAnswer):
+        synopses_rates._check("R-INT, SUM", looped, kept, values, low, low + 9)
 
 
 def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
