@@ -35,7 +35,7 @@ def test_it_writes_its_report(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_schedulers_do_the_same_work_and_differ_as_they_should() -> None:
-    runs = compare(KINDS, SETTING, seed=1, speed=80.0, checks=1_000_000)
+    runs = compare(KINDS, SETTING, seed=1, speed=50.0, checks=1_000_000)
     counters = {kind: run.scheduler.counters for kind, run in runs.items()}
     assert all(c.committed > 20 for c in counters.values())
     assert counters["lws"].aborted > 0
@@ -52,7 +52,7 @@ def test_a_wrong_answer_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
     read = Group.read
     monkeypatch.setattr(Group, "read", lambda self, part: read(self, part) + 1)
     with pytest.raises(WrongAnswer, match="answer"):
-        compare(("ttu",), SETTING, seed=1, speed=80.0, checks=1)
+        compare(("ttu",), SETTING, seed=1, speed=50.0, checks=1)
 
 
 @pytest.mark.usefixtures("clock")
@@ -66,4 +66,4 @@ def test_a_missing_sub_window_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(transactions_run.Run, "_begin", begin)
     with pytest.raises((WrongAnswer, KeyError)):
-        compare(("ttu",), Setting(1.0, 8, 20, 0, 50, 12), seed=1, speed=80.0, checks=0)
+        compare(("ttu",), Setting(1.0, 8, 20, 0, 50, 12), seed=1, speed=50.0, checks=0)

