@@ -79,6 +79,7 @@ class PeriodicQuery(Registered):
     numbers: Numbers | None = None  # SLIDE counts rows: boundaries are numbers of rows
     due: int | None = None  # the boundary to be answered next
     last: Answer | None = None
+    latest: pa.RecordBatch | None = None  # instead of `last`: its last row is the answer
     answered: int = ALWAYS  # the boundary of `last`
     evaluations: int = 0
     elastic: bool = False  # evaluated when there is time (`dsms.running.elastic`)
@@ -169,6 +170,14 @@ class PeriodicQuery(Registered):
             self.tell(Push(self.name, self.seq, "progress", last))
             self._answered(last)
 
+    def take(self, rows: pa.RecordBatch, at: np.ndarray, sign: np.ndarray, each: int) -> None:
+        """Answers of one row at every boundary `at`; `each`: bytes of a row, about."""
+        self.evaluations += len(at)
+        self.latest, self.last = rows, None
+        self.answered = int(at[-1])
+        self.publish(Chunk(self.log.next_seq, sign, at, rows, each * len(at)))
+        self._answered(self.answered)
+
     def report(self, at: np.ndarray, span: np.ndarray, cols: list[pa.Array], n: int) -> None:
         """Answers of several boundaries at once: boundary of each, then the rows of all in order of boundary (`span`:
         its index) and then in their fixed order."""
@@ -184,9 +193,11 @@ class PeriodicQuery(Registered):
         else:
             shown, span = self._changes_of(len(at), Answer(n, tuple(cols)), span)
         self.answered = int(told[-1])
-        for rows in _apart(told, span):
-            piece = shown if len(rows) == shown.n else shown.take(rows)
-            self._publish(told[span[rows]], piece)
+        for first, end, silent in _pieces(told, span):
+            if silent is not None:
+                self.tell(Push(self.name, self.seq, "progress", silent))
+            piece = shown if end - first == shown.n else shown.take(np.arange(first, end))
+            self._publish(told[span[first:end]], piece)
         if not shown.n or span[-1] < len(at) - 1:
             self.tell(Push(self.name, self.seq, "progress", self.answered))
         self._answered(int(at[-1]))
@@ -240,13 +251,17 @@ class PeriodicQuery(Registered):
 
     def answer(self) -> pa.RecordBatch | None:
         """The last answer; None before the first, and for a query that only streams."""
+        if self.last is None and self.latest is not None:
+            return self.latest.slice(self.latest.num_rows - 1)
         if self.last is None or self.output.kind != "rstream":
             return None
         return self.batch(self.last)
 
     def answer_rows(self) -> int:
         """Rows of the last answer."""
-        return 0 if self.last is None else self.last.n
+        if self.last is None:
+            return 0 if self.latest is None else 1
+        return self.last.n
 
     def live(self) -> dict[Path, dict[str, float]]:
         """Live counts per place in the plan."""
@@ -262,13 +277,17 @@ class PeriodicQuery(Registered):
         return self.evaluator.sources_of(stream)
 
 
-def _apart(told: np.ndarray, span: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows by boundary, as far as two boundaries of one instant (a SLIDE in rows) would run together."""
-    if not len(told) or bool((told[1:] > told[:-1]).all()):
-        yield np.arange(len(span))
+def _pieces(told: np.ndarray, span: np.ndarray) -> Iterator[tuple[int, int, int | None]]:
+    """Rows first to end that can be told together, and a boundary without rows just before them, if there is one.
+
+    Boundaries of one instant (a SLIDE in rows) must not run together."""
+    if not len(span):
         return
-    for k in range(len(told)):
-        yield np.flatnonzero(span == k)
+    before = np.concatenate([[-1], span[:-1]])
+    cut = (span - before > 1) | ((span > before) & (before >= 0) & (told[span] == told[before]))
+    cut[0] = True
+    for first, end in pairwise([*np.flatnonzero(cut).tolist(), len(span)]):
+        yield first, end, int(told[span[first] - 1]) if span[first] - before[first] > 1 else None
 
 
 def no_rows_like(answer: Answer) -> Answer:
