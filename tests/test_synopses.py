@@ -175,7 +175,7 @@ def test_costs_are_cells_combined():
     rng = np.random.default_rng(2)
     for width in (1, 2, 3, 17, 500, 4000):
         low = rng.integers(0, 4096 - width + 1, 50)
-        span, _, _ = interval._runs(low, low + width)
+        span, _, _ = interval.cut(low, low + width)
         assert np.bincount(span).max() <= interval.cost(width)
     assert (landmark.cost(75), landmark.cost(30)) == (2.0, 30.0)
     assert (Running(how).cost(9), Basic(how).cost(9)) == (2.0, 9.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dsms.synopses.cells import Algebra, State
 from dsms.synopses.fold import EMPTY, folds, ranges
-from dsms.synopses.tape import Tape
+from dsms.synopses.tape import Queue, Tape
 
 
 class Basic:
@@ -24,7 +24,7 @@ class Basic:
         self.groups = groups
         self.first = self.next = 0
         self.tape = Tape(self.algebra)
-        self.starts = np.zeros(1, np.int64)
+        self.starts = Queue(np.zeros(1, np.int64))
 
     def grow(self, groups: int) -> None:
         self.groups = groups
@@ -32,20 +32,21 @@ class Basic:
     def append(self, state: State, count: int) -> None:
         if count:
             starts = self.tape.keep(state, self.groups, count)
-            self.starts = np.append(self.starts, starts[1:])
+            self.starts.append(starts[1:])
             self.next += count
 
     def cells(self, sub: np.ndarray) -> State:
         """The cells of those sub-windows (held), one below the other."""
-        at = self.starts[sub - self.first], self.starts[sub - self.first + 1]
+        starts = self.starts.view
+        at = starts[sub - self.first], starts[sub - self.first + 1]
         return self.tape.merge(*at, np.arange(len(sub)) * self.groups, len(sub) * self.groups)
 
     def trim(self, first: int) -> None:
         first = min(first, self.next)
         if first > self.first:
-            self.starts = self.starts[first - self.first :]
+            self.starts.drop(first - self.first)
             self.first = first
-            self.tape.drop(int(self.starts[0]))
+            self.tape.drop(int(self.starts.view[0]))
 
     def probe(self, low: np.ndarray, high: np.ndarray) -> State:
         low = np.clip(low, self.first, self.next)
@@ -69,7 +70,8 @@ class Basic:
         stop = np.where(follows, np.roll(low, 1), high)  # what lies beyond has been passed already
         sub = ranges(low, stop) - self.first
         base = np.repeat(np.arange(spans) * groups, stop - low)
-        state = self.tape.merge(self.starts[sub], self.starts[sub + 1], base, spans * groups)
+        starts = self.starts.view
+        state = self.tape.merge(starts[sub], starts[sub + 1], base, spans * groups)
         if not follows.any():
             return state
         prev = np.arange(spans * groups) - groups
@@ -77,7 +79,7 @@ class Basic:
         return self.algebra.chain(state, prev, False)
 
     def forget(self, keep: np.ndarray) -> None:
-        (self.starts,) = self.tape.forget(keep, [self.starts])
+        self.starts = Queue(*self.tape.forget(keep, [self.starts.view]))
         self.groups = len(keep)
 
     def cost(self, width: int) -> float:
@@ -85,4 +87,4 @@ class Basic:
 
     @property
     def nbytes(self) -> int:
-        return self.tape.nbytes + int(self.starts.nbytes)
+        return self.tape.nbytes + self.starts.nbytes

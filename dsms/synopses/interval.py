@@ -9,7 +9,7 @@ Cost     O(1) amortised a sub-window, O(log W) a span of W sub-windows, for each
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -18,55 +18,43 @@ from dsms.synopses.cells import Algebra, State
 from dsms.synopses.fold import folds
 from dsms.synopses.tape import Tape
 
+LEAST = 16  # sub-windows in a ring at first
+
+
+def place(ring: int, level: int, number: Any) -> Any:
+    """Where a base interval is (or several are), in rings for ring, ring / 2, ring / 4, ... intervals, one level behind
+    the other."""
+    return 2 * ring - (2 * ring >> level) + (number & ((ring >> level) - 1))
+
 
 @njit(cache=True, nogil=True)
-def cut(low, high, levels, span, level, number):
-    """Spans as base intervals of the levels there are, left to right: `number` of `level`, for `span`; how many."""
+def _runs(low, high, ring, begins, ends, span, begin, end):
+    """Spans as base intervals, left to right: the cells from begin[n] to end[n], for span[n]; how many."""
     n = 0
     for i in range(len(low)):
         a, b = low[i], high[i]
         while a < b:
-            most = 0
-            while most + 1 < levels and (a >> most) & 1 == 0 and a + (2 << most) <= b:
-                most += 1
-            span[n], level[n], number[n] = i, most, a >> most
-            a += 1 << most
+            level = 0
+            while (a >> level) & 1 == 0 and a + (2 << level) <= b:
+                level += 1
+            at = 2 * ring - (2 * ring >> level) + ((a >> level) & ((ring >> level) - 1))  # `place`
+            span[n], begin[n], end[n] = i, begins[at], ends[at]
+            a += 1 << level
             n += 1
     return n
 
 
-@dataclass(slots=True)
-class Level:
-    """Base interval first + i has the cells from low[i] to high[i]."""
-
-    first: int = 0
-    low: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    high: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    @property
-    def next(self) -> int:
-        return self.first + len(self.low)
-
-    def add(self, starts: np.ndarray) -> None:
-        """The next intervals, one behind the other."""
-        self.low, self.high = np.append(self.low, starts[:-1]), np.append(self.high, starts[1:])
-
-    def trim(self, first: int) -> None:
-        """Those before `first` go."""
-        gone = max(0, min(first - self.first, len(self.low)))
-        self.low, self.high = self.low[gone:], self.high[gone:]
-        self.first = max(first, self.first) if len(self.low) == 0 else self.first + gone
-
-
 class Interval:
-    """`levels` grow with the longest run of sub-windows held at once."""
+    """Base intervals in rings (`place`), each with the cells from begins to ends; `ring` is a power of two, and never
+    less than the sub-windows held."""
 
     def __init__(self, algebra: Algebra, groups: int = 1) -> None:
         self.algebra = folds(algebra)
         self.groups = groups
         self.first = self.next = 0
         self.tape = Tape(self.algebra)
-        self.levels = [Level()]
+        self.ring = LEAST
+        self.begins, self.ends = np.zeros(2 * LEAST, np.int64), np.zeros(2 * LEAST, np.int64)
 
     def grow(self, groups: int) -> None:
         self.groups = groups
@@ -74,67 +62,56 @@ class Interval:
     def append(self, state: State, count: int) -> None:
         if not count:
             return
-        self.levels[0].add(self.tape.keep(state, self.groups, count))
-        self.next += count
-        n = 1
-        while self.next >> n > -(-self.first >> n):  # a whole one is held
-            if n == len(self.levels):
-                self.levels.append(Level(-(-self.first >> n)))
-            if not self._complete(n):
-                break
-            n += 1
+        if self.next + count - self.first > self.ring:
+            self._enlarge(self.next + count - self.first)
+        old, self.next = self.next, self.next + count
+        self._enter(0, np.arange(old, self.next), state)
+        level = 1
+        while len(new := np.arange(max(old >> level, -(-self.first >> level)), self.next >> level)):
+            half = place(self.ring, level - 1, np.arange(2 * new[0], 2 * new[-1] + 2))
+            base = (np.arange(2 * len(new)) >> 1) * self.groups
+            both = self.tape.merge(self.begins[half], self.ends[half], base, len(new) * self.groups)
+            self._enter(level, new, both)
+            level += 1
 
-    def _complete(self, n: int) -> bool:
-        """Put the intervals of level n together whose halves are there now; whether there are such."""
-        level, halves = self.levels[n], self.levels[n - 1]
-        level.first = level.first if len(level.low) else max(level.first, -(-halves.first // 2))
-        old, new = level.next, self.next >> n
-        if new <= old:
-            return False
-        half = np.arange(2 * old, 2 * new) - halves.first
-        base = (np.arange(2 * (new - old)) >> 1) * self.groups
-        state = self.tape.merge(halves.low[half], halves.high[half], base, (new - old) * self.groups)
-        level.add(self.tape.keep(state, self.groups, new - old))
-        return True
+    def _enter(self, level: int, number: np.ndarray, state: State) -> None:
+        """These base intervals are complete."""
+        starts = self.tape.keep(state, self.groups, len(number))
+        at = place(self.ring, level, number)
+        self.begins[at], self.ends[at] = starts[:-1], starts[1:]
+
+    def _enlarge(self, held: int) -> None:
+        old, begins, ends = self.ring, self.begins, self.ends
+        while self.ring < held:
+            self.ring *= 2
+        self.begins, self.ends = np.zeros(2 * self.ring, np.int64), np.zeros(2 * self.ring, np.int64)
+        for level in range(old.bit_length()):
+            number = np.arange(-(-self.first >> level), self.next >> level)
+            here, there = place(old, level, number), place(self.ring, level, number)
+            self.begins[there], self.ends[there] = begins[here], ends[here]
 
     def trim(self, first: int) -> None:
         first = min(first, self.next)
-        if first <= self.first:
-            return
-        self.first = first
-        for n, level in enumerate(self.levels):
-            level.trim(-(-first >> n))
-        if len(self.levels[0].low):
-            self.tape.drop(int(self.levels[0].low[0]))
-        else:
-            self.tape.drop(self.tape.end)
+        if first > self.first:
+            self.first = first
+            oldest = int(self.begins[place(self.ring, 0, first)]) if first < self.next else self.tape.end
+            self.tape.drop(oldest)
 
     def probe(self, low: np.ndarray, high: np.ndarray) -> State:
         low = np.clip(low, self.first, self.next)
         high = np.maximum(low, np.clip(high, self.first, self.next))
-        span, begin, end = self._runs(low, high)
+        span, begin, end = self.cut(low, high)
         return self.tape.merge(begin, end, span * self.groups, len(low) * self.groups)
 
-    def _runs(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(span, beginning, end) of runs of cells that spans are made of, left to right."""
-        levels = len(self.levels)
-        width = high - low
-        bits = int(width.max(initial=0)).bit_length()
-        room = int(width.sum()) if bits < 3 else 2 * min(bits, levels) * len(low)
-        if bits > levels:
-            room += int((width >> levels - 1).sum())
-        span, level, number = (np.empty(room, np.int64) for _ in range(3))
-        n = cut(low, high, levels, span, level, number)
-        span, level, number = span[:n], level[:n], number[:n]
-        offsets = np.cumsum([0, *(len(k.low) for k in self.levels[:-1])]) - np.array([k.first for k in self.levels])
-        place = offsets[level] + number
-        begin = np.concatenate([k.low for k in self.levels])[place]
-        return span, begin, np.concatenate([k.high for k in self.levels])[place]
+    def cut(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(span, begin, end) of the runs of cells that spans of what is held are made of."""
+        room = 2 * int((high - low).max(initial=0)).bit_length() * len(low)
+        span, begin, end = (np.empty(room, np.int64) for _ in range(3))
+        n = _runs(low, high, self.ring, self.begins, self.ends, span, begin, end)
+        return span[:n], begin[:n], end[:n]
 
     def forget(self, keep: np.ndarray) -> None:
-        nodes = self.tape.forget(keep, [a for k in self.levels for a in (k.low, k.high)])
-        for n, level in enumerate(self.levels):
-            level.low, level.high = nodes[2 * n], nodes[2 * n + 1]
+        self.begins, self.ends = self.tape.forget(keep, [self.begins, self.ends])
         self.groups = len(keep)
 
     def cost(self, width: int) -> float:
@@ -142,4 +119,4 @@ class Interval:
 
     @property
     def nbytes(self) -> int:
-        return self.tape.nbytes + sum(int(k.low.nbytes + k.high.nbytes) for k in self.levels)
+        return self.tape.nbytes + int(self.begins.nbytes + self.ends.nbytes)

@@ -18,7 +18,7 @@ import numpy as np
 from dsms.synopses.basic import Basic
 from dsms.synopses.cells import Algebra, State
 from dsms.synopses.fold import EMPTY, folds
-from dsms.synopses.tape import Tape
+from dsms.synopses.tape import Queue, Tape
 
 FACTOR = 2
 
@@ -40,8 +40,7 @@ class Runs:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
         self.first = 0
-        self.where = np.zeros(0, np.int64)
-        self.width = np.zeros(0, np.int64)
+        self.where, self.width = Queue(), Queue()
 
     @property
     def next(self) -> int:
@@ -49,29 +48,36 @@ class Runs:
 
     def add(self, where: np.ndarray, width: int) -> None:
         """The next ones."""
-        self.where, self.width = np.append(self.where, where), np.append(self.width, np.full(len(where), width))
+        self.where.append(where)
+        self.width.append(np.full(len(where), width))
 
-    def trim(self, first: int) -> None:
-        """Those before `first` go."""
+    def trim(self, first: int) -> int:
+        """Those before `first` go; how many these are."""
         gone = max(0, min(first - self.first, len(self.where)))
-        self.where, self.width = self.where[gone:], self.width[gone:]
+        self.where.drop(gone)
+        self.width.drop(gone)
         self.first = self.first + gone if len(self.where) else max(first, self.first)
-        self.tape.drop(int(self.where[0]) if len(self.where) else self.tape.end)
+        self.tape.drop(int(self.where.view[0]) if len(self.where) else self.tape.end)
+        return gone
 
     def take(self, number: np.ndarray, row: np.ndarray, groups: int) -> State:
         """Rows of runs, `groups` cells each; a number before all: empty ones."""
-        held = number >= self.first
-        place = np.where(held, number - self.first, 0)
         if not len(self.where):
             return self.tape.take(np.full(len(number) * groups, EMPTY))
-        width = self.width[place]
-        address = (self.where[place] + row * width)[:, None] + np.arange(groups)
+        held = number >= self.first
+        place = np.where(held, number - self.first, 0)
+        width = self.width.view[place]
+        address = (self.where.view[place] + row * width)[:, None] + np.arange(groups)
         there = held[:, None] & (np.arange(groups) < width[:, None])
         return self.tape.take(np.where(there, address, EMPTY).ravel())
 
     def forget(self, keep: np.ndarray) -> None:
-        self.where, ends = self.tape.forget(keep, [self.where, self.where + self.width])
-        self.width = ends - self.where
+        where, ends = self.tape.forget(keep, [self.where.view, self.where.view + self.width.view])
+        self.where, self.width = Queue(where), Queue(ends - where)
+
+    @property
+    def nbytes(self) -> int:
+        return self.tape.nbytes + self.where.nbytes + self.width.nbytes
 
 
 class Gamma:
@@ -86,7 +92,7 @@ class Gamma:
         self.owner = owner
         self.shortest, self.longest = shortest, longest
         self.behind, self.before = Runs(Tape(owner.algebra)), Runs(Tape(owner.algebra))
-        self.depth = np.zeros(0, np.int64)
+        self.depth = Queue()
         self.behind.first = owner.first
         self.before.first = owner.first // shortest + 1
 
@@ -125,7 +131,7 @@ class Gamma:
         sums = owner.algebra.chain(state, prev, False)
         at = self.before.tape.append(sums, np.tile(np.arange(groups), len(row)))
         self.before.add(at + groups * first, groups)
-        self.depth = np.append(self.depth, depth)
+        self.depth.append(depth)
 
     def serves(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Which spans it answers."""
@@ -133,7 +139,7 @@ class Gamma:
         rows = mark * self.shortest - low
         known = (mark >= self.before.first) & (mark < self.before.next)
         place = np.where(known, mark - self.before.first, 0)
-        deep = self.depth[place] >= rows if len(self.depth) else known
+        deep = self.depth.view[place] >= rows if len(self.depth) else known
         return (high > low) & (rows >= 0) & ((rows == 0) | (known & deep))
 
     def probe(self, low: np.ndarray, high: np.ndarray) -> State:
@@ -146,9 +152,7 @@ class Gamma:
 
     def trim(self, first: int) -> None:
         self.behind.trim(first)
-        count = len(self.before.where)
-        self.before.trim(first // self.shortest + 1)
-        self.depth = self.depth[count - len(self.before.where) :]
+        self.depth.drop(self.before.trim(first // self.shortest + 1))
 
 
 class Landmark:
@@ -220,4 +224,4 @@ class Landmark:
 
     @property
     def nbytes(self) -> int:
-        return self.basic.nbytes + sum(g.behind.tape.nbytes + g.before.tape.nbytes for g in self.gammas)
+        return self.basic.nbytes + sum(g.behind.nbytes + g.before.nbytes for g in self.gammas)

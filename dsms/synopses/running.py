@@ -12,7 +12,7 @@ import numpy as np
 
 from dsms.synopses.cells import Algebra, State
 from dsms.synopses.fold import EMPTY, folds
-from dsms.synopses.tape import Tape
+from dsms.synopses.tape import Queue, Tape
 
 
 class Running:
@@ -23,8 +23,8 @@ class Running:
         self.groups = groups
         self.first = self.next = 0
         self.tape = Tape(self.algebra)
-        self.where = np.zeros(1, np.int64)  # address of the prefix before sub-window first + i
-        self.width = np.full(1, groups, np.int64)  # its cells
+        self.where = Queue(np.zeros(1, np.int64))  # address of the prefix before sub-window first + i
+        self.width = Queue(np.full(1, groups, np.int64))  # its cells
         self.tape.append(self.algebra.empty(groups), np.arange(groups))
 
     def grow(self, groups: int) -> None:
@@ -41,21 +41,22 @@ class Running:
         sums = self.algebra.chain(states, prev, True)
         new = self.algebra.take(sums, np.arange(groups, (count + 1) * groups))
         at = self.tape.append(new, np.tile(np.arange(groups), count))
-        self.where = np.append(self.where, at + groups * np.arange(count))
-        self.width = np.append(self.width, np.full(count, groups))
+        self.where.append(at + groups * np.arange(count))
+        self.width.append(np.full(count, groups))
         self.next += count
 
     def trim(self, first: int) -> None:
         first = min(first, self.next)
         if first > self.first:
-            self.where, self.width = self.where[first - self.first :], self.width[first - self.first :]
+            self.where.drop(first - self.first)
+            self.width.drop(first - self.first)
             self.first = first
-            self.tape.drop(int(self.where[0]))
+            self.tape.drop(int(self.where.view[0]))
 
     def _prefix(self, before: np.ndarray) -> State:
         """The prefixes before those sub-windows: groups cells each."""
         group = np.arange(self.groups)
-        where, width = self.where[before - self.first], self.width[before - self.first]
+        where, width = self.where.view[before - self.first], self.width.view[before - self.first]
         address = where[:, None] + group
         if int(width.min(initial=self.groups)) < self.groups:
             address = np.where(group < width[:, None], address, EMPTY)
@@ -67,8 +68,8 @@ class Running:
         return self.algebra.subtract(self._prefix(high), self._prefix(low))
 
     def forget(self, keep: np.ndarray) -> None:
-        self.where, ends = self.tape.forget(keep, [self.where, self.where + self.width])
-        self.width = ends - self.where
+        where, ends = self.tape.forget(keep, [self.where.view, self.where.view + self.width.view])
+        self.where, self.width = Queue(where), Queue(ends - where)
         self.groups = len(keep)
 
     def cost(self, width: int) -> float:
@@ -76,4 +77,4 @@ class Running:
 
     @property
     def nbytes(self) -> int:
-        return self.tape.nbytes + int(self.where.nbytes + self.width.nbytes)
+        return self.tape.nbytes + self.where.nbytes + self.width.nbytes

@@ -14,6 +14,39 @@ from dsms.synopses.fold import EMPTY, Folds
 LEAST = 64  # cells of room
 
 
+class Queue:
+    """int64 numbers that come at the end and go in front: `view` is what there is.  Amortised O(1) a number."""
+
+    def __init__(self, values: np.ndarray | None = None) -> None:
+        self.data = np.zeros(0, np.int64) if values is None else values
+        self.start, self.stop = 0, len(self.data)
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def view(self) -> np.ndarray:
+        return self.data[self.start : self.stop]
+
+    def append(self, values: np.ndarray) -> None:
+        """More at the end."""
+        if self.stop + len(values) > len(self.data):
+            old = self.view
+            self.data = np.zeros(max(LEAST, 2 * (len(old) + len(values))), np.int64)
+            self.data[: len(old)] = old
+            self.start, self.stop = 0, len(old)
+        self.data[self.stop : self.stop + len(values)] = values
+        self.stop += len(values)
+
+    def drop(self, count: int) -> None:
+        """The first `count` go."""
+        self.start += min(count, len(self))
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.data.nbytes)
+
+
 class Tape:
     """Cells of an algebra by address."""
 
