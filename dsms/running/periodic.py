@@ -87,6 +87,7 @@ class PeriodicQuery(Registered):
     early: bool = False
 
     def __post_init__(self) -> None:
+        self.grouped = self.evaluator.together
         self.reads = tuple(sorted(set(self.streams.values())))
 
     @property

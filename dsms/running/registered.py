@@ -32,6 +32,7 @@ class Registered:
     failure: DsmsError | None = None
     notes: tuple[str, ...] = ()
     reads: tuple[str, ...] = field(init=False)
+    grouped: bool = field(default=False, init=False)  # a group takes its rows and answers it
 
     @property
     def name(self) -> str:

@@ -189,7 +189,7 @@ class World:
             for batch in released.complete:
                 group.take(stream, batch)
         for query in self.queries.values():
-            if query.failure is None and stream in query.reads:
+            if query.failure is None and not query.grouped and stream in query.reads:
                 for source in query.sources_of(stream):
                     for batch in released.fresh if query.early else released.complete:
                         source.push(batch)
@@ -199,6 +199,8 @@ class World:
         for group in list(self.shared.of(stream)):
             group.advance(self.clock_of(group.streams), cancel)
         for query in list(self.queries.values()):
+            if query.grouped and query.due is not None:  # type: ignore[union-attr]
+                continue
             if query.failure is None and (stream in query.reads if stream is not None else query.reads):
                 if cancel is not None:
                     cancel.check()
