@@ -71,7 +71,7 @@ class TransactionScheduler:
         self.kind, self.patience, self.counters = kind, patience, Counters()
         self._rings: dict[str, _Ring] = {}
         self._running: dict[int, _Transaction] = {}
-        self._turns: list[tuple[bool, int, int]] = []  # heap; those that no longer hold are skipped
+        self._turns: list[tuple[bool, int, int]] = []  # heap; an urgent reader's older turn lies behind its new one
         self._last: _Transaction | None = None  # who read last, unless it is done
         self._handed: Read | None = None
         self._late: dict[int, list[Late]] = {}  # of committed ones, until taken
@@ -262,7 +262,7 @@ class TransactionScheduler:
             return self._last
         while self._turns:
             reader = self._running.get(self._turns[0][2])
-            if reader is not None and reader.turn is self._turns[0]:
+            if reader is not None:
                 return reader
             heapq.heappop(self._turns)
         return None
