@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -9,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import config
 
 from dsms.operators.aggregates import limbs
 from dsms.operators.aggregates.words import Codes
@@ -25,6 +29,8 @@ from dsms.synopses.running import Running
 from tests.generate.stories import examples
 from tests.grouping import COL, call
 from tests.synopsis_model import CALLS, Model, exact, lifted, spans_of, synopses, tame, value
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module", params=["roomy", "tight"])
@@ -179,3 +185,33 @@ def test_costs_are_cells_combined():
         assert np.bincount(span).max() <= interval.cost(width)
     assert (landmark.cost(75), landmark.cost(30)) == (2.0, 30.0)
     assert (Running(how).cost(9), Basic(how).cost(9)) == (2.0, 9.0)
+
+
+# In a process of its own, where nothing else has compiled anything.
+LIVES = """
+import sys
+from random import Random
+from dsms.synopses import warm
+warm.ready()
+from numba.core.dispatcher import Dispatcher
+from dsms.synopses.algebra import algebra
+from tests.synopsis_model import CALLS, Model, synopses, tame, value
+from tests.test_synopses import live
+def met():
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith("dsms.synopses")]
+    return {k: len(k.nopython_signatures) for m in modules for k in vars(m).values() if isinstance(k, Dispatcher)}
+ready = met()
+for seed in range(60):
+    rng = Random(seed)
+    wanted = rng.choice(CALLS[rng.choice(list(CALLS))])
+    how = algebra(wanted)
+    live(Model(wanted, how, {name: make() for name, make in synopses(how).items()}), rng, value if seed % 2 else tame)
+assert len(ready) > 20
+print([k.__name__ for k, n in met().items() if n != ready.get(k)])
+"""
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+def test_nothing_is_compiled_after_the_warm_up():
+    run = subprocess.run([sys.executable, "-c", LIVES], capture_output=True, text=True, cwd=ROOT)
+    assert (run.stdout.strip(), run.stderr) == ("[]", "")

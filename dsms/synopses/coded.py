@@ -20,8 +20,8 @@ ALL = np.empty(0, np.bool_)  # nothing is NULL
 
 
 def fixed(array: np.ndarray) -> np.ndarray:
-    """The array as one that is only read: kernels are compiled for those, wherever values come from."""
-    view = array.view()
+    """The array as one that is contiguous and only read: kernels are compiled for those, wherever values come from."""
+    view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 

@@ -74,8 +74,9 @@ def _add_doubles(cell, bits, valid, first, base, out):
 
 
 @njit(cache=True, nogil=True)
-def _add_squares(cell, bits, valid, base, out):
-    """Squares of the finite doubles; `out` is where their limbs are."""
+def _add_squares(cell, bits, valid, first, base, words):
+    """Squares of the finite doubles; their limbs begin in column `first`."""
+    out = words[:, first:]
     for i in range(len(cell)):
         if len(valid) and not valid[i]:
             continue
@@ -269,8 +270,7 @@ class Doubles(Additive):
         out = np.zeros((cells, layout.width), np.int64)
         _add_doubles(rows.cell, bits, valid, layout.first, layout.base, out)
         if layout.squares and layout.limbs:
-            squares = out[:, layout.first + layout.limbs :]
-            _add_squares(rows.cell, bits, valid, layout.base, squares)
+            _add_squares(rows.cell, bits, valid, layout.first + layout.limbs, layout.base, out)
         return Numbers(out, layout, 3 * int(out[:, 0].max(initial=0)))
 
     def lower(self, state: Numbers) -> pa.Array:
