@@ -88,5 +88,7 @@ def is_monotonic(node: lp.Node) -> bool:
             return inputs and node.kind == "inner"
         case lp.SemiJoin():
             return inputs and not node.anti
+        case lp.Sort():
+            return inputs and node.limit is None and not node.offset
         case _:
             return inputs
