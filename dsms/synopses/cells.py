@@ -49,7 +49,7 @@ class Algebra(Protocol):
         ...
 
     def lift(self, rows: Rows, cells: int) -> State:
-        """Cells 0 <= cell < `cells` of the rows (no NULL filter applied yet: as SQL says, NULL arguments are ignored)."""
+        """Cells 0 <= cell < `cells` of the rows (NULL arguments are among them, and do not count, as SQL says)."""
         ...
 
     def combine(self, older: State, newer: State) -> State:
@@ -105,8 +105,8 @@ class Synopsis(Protocol):
         ...
 
     def probe(self, low: np.ndarray, high: np.ndarray) -> State:
-        """For each span i the union of sub-windows low[i] <= k < high[i] (clipped to what is held; empty spans allowed):
-        len(low) * groups cells, span by span."""
+        """For each span i the union of sub-windows low[i] <= k < high[i] (clipped to what is held; empty spans are
+        allowed): len(low) * groups cells, span by span."""
         ...
 
     def forget(self, keep: np.ndarray) -> None:
