@@ -11,6 +11,7 @@ from dsms.commands.leaves import batches
 from dsms.commands.paths import Path, path_of
 from dsms.errors import QueryError
 from dsms.operators.expressions import ErrorCounter
+from dsms.plan.boundaries import next_boundary
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
@@ -264,6 +265,9 @@ def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool)
 
 def announce(query: PeriodicQuery) -> tuple[str, ...]:
     """What a user should know of a query just registered."""
+    slides = query.numbers is None and query.output.slide is not None
+    if slides and query.partial_until <= next_boundary(query.beat, query.registered):
+        query.partial_until = ALWAYS  # its first answer is whole
     if query.partial_until <= ALWAYS or query.numbers is not None:
         return query.notes
     from dsms.intake.values import instant_text
