@@ -101,7 +101,8 @@ def _claims(found: dict[str, list[float]]) -> Table:
             where = "at every ratio" if len(everywhere) == len(RATIOS) else f"at {', '.join(everywhere)}"
             rows.append((name, other, wins, f"{ratio(least[worst])} at {worst[0]} : {worst[1]}", where))
     header = ("", "against", "faster from 1 : 10 to 10 : 1", "at least", "faster")
-    note = "the extremes are what vector units do best: a thousand sums kept up to date, or added up, in 0.12 µs"
+    kept, added = 1e9 / found["materialize all"][-1], 1e9 / found["materialize none"][0]
+    note = f"vector units bring {LONGEST} sums up to date in {kept:.0f} ns, and add a window up in {added:.0f} ns"
     return Table("Fig 9: what 004 claims", header, tuple(rows), (note,))
 
 
