@@ -65,9 +65,9 @@ class Periodic:
         self.beside: dict[int, list[Fact]] = {}  # answers where rows count beside other inputs
         if output.slide.kind in ("rows", "partitioned"):
             if _alone(self.core):
-                read, bounds = self._counted(output.slide, read, upto)
+                read, bounds = self._counted(output.slide, read, upto, registered)
             else:
-                bounds = self._beside(_governing(self.core, output.slide), read, tables or {}, upto)
+                bounds = self._beside(_governing(self.core, output.slide), read, tables or {}, upto, registered)
         else:
             firsts = [row.ts for rows in read.values() for row in rows if row.ts <= upto]
             bounds = all_boundaries(output.slide, max(registered, min(firsts)), upto + 1) if firsts else []
@@ -78,20 +78,22 @@ class Periodic:
         self.instants = sorted(found)
         self._evaluator = Evaluator(self.instants, read, tables or {}, beats=Beats(bounds, output.restore))
 
-    def _counted(self, beat: lp.WindowSpec, read: Streams, upto: int) -> tuple[Streams, list[int]]:
+    def _counted(self, beat: lp.WindowSpec, read: Streams, upto: int, registered: int) -> tuple[Streams, list[int]]:
         """Rows by number, as if that were the instant at which they came; boundaries after every m-th."""
         assert len(read) == 1 and beat.slide is not None, "a SLIDE in rows counts the rows of one stream"
         ((name, rows),) = read.items()
         come = [row for row in rows if row.ts <= upto]
-        bounds = list(range(beat.slide, len(come) + 1, beat.slide))
+        bounds = _counts(beat, come, registered)
         self.told = {b: come[b - 1].ts for b in bounds}
         return {name: [replace(row, ts=number) for number, row in enumerate(come)]}, bounds
 
-    def _beside(self, name: str, read: Streams, tables: Mapping[str, Sequence[Change]], upto: int) -> list[int]:
+    def _beside(
+        self, name: str, read: Streams, tables: Mapping[str, Sequence[Change]], upto: int, registered: int
+    ) -> list[int]:
         """Each boundary by itself: the stream as far as its rows are counted, all else up to their instant."""
-        assert not self.output.restore and self.output.slide is not None and self.output.slide.slide is not None
+        assert not self.output.restore and self.output.slide is not None
         come = [row for row in read[name] if row.ts <= upto]
-        bounds = list(range(self.output.slide.slide, len(come) + 1, self.output.slide.slide))
+        bounds = _counts(self.output.slide, come, registered)
         for b in bounds:
             self.told[b] = come[b - 1].ts
             seen = {**read, name: come[:b]}
@@ -183,6 +185,13 @@ class Periodic:
     def _same(self, fact: Fact) -> object:
         """Two rows with equal ones are the same."""
         return canons(fact.values[: len(self.output.schema)]) if self.by_value else fact.ident
+
+
+def _counts(beat: lp.WindowSpec, rows: Sequence[Row], registered: int) -> list[int]:
+    """Numbers of rows after which there is an answer: those that complete later than the registration."""
+    assert beat.slide is not None
+    before = sum(row.ts <= registered for row in rows)
+    return [n for n in range(beat.slide, len(rows) + 1, beat.slide) if n > before]
 
 
 def _windows(node: lp.Node) -> Iterator[lp.Window]:

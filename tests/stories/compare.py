@@ -62,7 +62,9 @@ def _without(story: Story, place: int) -> Story:
     sections = []
     for section in story.sections:
         if section.kind == "input":
-            events = section.events[:place] + section.events[place + 1 :]
-            section = replace(section, events=events)
+            count = len(section.events)
+            if 0 <= place < count:
+                section = replace(section, events=section.events[:place] + section.events[place + 1 :])
+            place -= count
         sections.append(section)
     return replace(story, sections=sections)

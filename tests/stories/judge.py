@@ -142,18 +142,19 @@ def _picked(log: list[Change], predicate: Expr | None) -> list[Change]:
     return [c for c in live if predicate is None or evaluate(predicate, c.values) is True]
 
 
-def expected(output: lp.Output, given: Input) -> list[Line]:
-    """Everything that the query pushes, up to its clock."""
+def expected(output: lp.Output, given: Input, registered: int = ALWAYS) -> list[Line]:
+    """Everything that the query pushes, up to its clock.  `registered`: a periodic one's clock when it began, over
+    streams that had kept all their rows."""
     if output.slide is not None:
-        pushes = periodic(output, given).pushes()
+        pushes = periodic(output, given, registered).pushes()
         return [Line(p.at, "=", values) for p in pushes for values in p.rows]
     oracle = Oracle(output, given.streams, given.tables)
     return [Line(d.at, "+" if d.kind == "insert" else "-", d.values) for d in oracle.deltas(clock(output, given))]
 
 
-def periodic(output: lp.Output, given: Input) -> Periodic:
+def periodic(output: lp.Output, given: Input, registered: int = ALWAYS) -> Periodic:
     """The oracle of a query with SLIDE, up to the query's clock."""
-    return Periodic(output, given.streams, given.tables, clock(output, given))
+    return Periodic(output, given.streams, given.tables, clock(output, given), registered)
 
 
 def answer(output: lp.Output, given: Input) -> list[Values] | None:

@@ -95,7 +95,8 @@ def play(story: Story, declared: Declared, way: Way) -> Played:
                 out.sections.append((section, _said(engine, section)))
     for name, reader in readers.items():
         out.pushes[name] += taken(reader, rows_in(out.pushes[name]), out.progress[name])
-        out.snapshots[name] = snapshot(engine.subscribe(name))
+        if Line(None, "!", ("dropped",)) not in out.pushes[name]:
+            out.snapshots[name] = snapshot(engine.subscribe(name))
     return out
 
 
