@@ -133,7 +133,8 @@ def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) 
         return _joined(engine, definition, bound, plan, wanted)
     assert wanted is not None
     stream, entry = wanted.stream, world.inputs[wanted.stream]
-    member = world.shared.join(wanted, errors, plan.counted, entry.definition.subwindow)
+    own = dict(definition.options).get("synopsis") == "own"
+    member = world.shared.join(wanted, errors, plan.counted, entry.definition.subwindow, not own)
     query = _query(engine, definition, bound, plan, member, errors, {0: stream}, ())
     first = entry.next_arrival - entry.waiting
     query.registered = first if plan.counted else world.clock_of((stream,))
