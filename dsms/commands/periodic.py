@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dsms.adhoc.reads import from_past, reads
+from dsms.adhoc.reads import Read, from_past, reads
+from dsms.api import Cancel
 from dsms.commands.explain import plan_query
 from dsms.commands.leaves import batches
 from dsms.commands.paths import Path, path_of
@@ -29,6 +30,7 @@ from dsms.schedulers.tasks import Task
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER
+from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -203,7 +205,7 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     governing = _governing(root, beat) if plan.counted else None
     counted = () if governing is None else tuple(k for k, s in streams.items() if s == streams[governing])
     scan = Scan(world.adhoc.prepare(root.child, identity=True), needed,
-                lambda read, at, cancel: batches(engine, read, at, cancel), errors, world.rings, counted,
+                lambda read, at, cancel: _there(engine, read, at, cancel), errors, world.rings, counted,
                 "" if governing is None else streams[governing])  # fmt: skip
     query = _query(engine, definition, bound, plan, scan, errors, streams, tables)
     query.registered = query.clock = clock
@@ -217,6 +219,14 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
             world.keep(streams[leaf], f"query {definition.name} ({leaf})", need)
     query.partial_until = whole_from(past, world.rings, fronts, clock)
     return query
+
+
+def _there(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
+    """What there is of a leaf: of a stream the part that its ring holds (`partial_until` tells until when)."""
+    if not isinstance(read.node, lp.StreamScan):
+        return batches(engine, read, at, cancel)
+    ring, since = engine.world.rings[Catalog.key(read.node.stream.name)], read.since(at)
+    return ring.last(read.rows, at) if read.rows is not None and since == ALWAYS else ring.rows(since, at)
 
 
 def _governing(node: lp.Node, beat: lp.WindowSpec) -> int:
