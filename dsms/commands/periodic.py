@@ -247,7 +247,7 @@ def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -
     inner = world.assembled(definition, plan.inner, Collected(0), beat, bound.restore)
     evaluator = Incremental(inner, bound.restore)
     query = _query(engine, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables)
-    recall(engine, query, plan.core, plan.counted)
+    recall(engine, query, bound, plan.counted)
     return query
 
 
