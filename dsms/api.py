@@ -60,7 +60,7 @@ class Push:
     code: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Chunk:
     """Result rows `seq`, `seq` + 1, ...: sign int8[n] (+1 insert, -1 delete, 0 periodic), at int64[n] instants, values.
 
@@ -74,7 +74,7 @@ class Chunk:
 
     def __post_init__(self) -> None:
         if self.nbytes < 0:
-            object.__setattr__(self, "nbytes", int(self.data.nbytes + self.sign.nbytes + self.at.nbytes))
+            self.nbytes = int(self.data.nbytes + self.sign.nbytes + self.at.nbytes)
 
     def __len__(self) -> int:
         return len(self.at)

@@ -86,15 +86,12 @@ class PeriodicQuery(Registered):
     reached: int = ALWAYS  # the instant up to which boundaries have passed, if it is elastic
     early: bool = False
 
+    beat: lp.WindowSpec = field(init=False)  # the SLIDE that governs it
+
     def __post_init__(self) -> None:
+        self.beat = self.output.slide or lp.WindowSpec("time")
         self.grouped = self.evaluator.together
         self.reads = tuple(sorted(set(self.streams.values())))
-
-    @property
-    def beat(self) -> lp.WindowSpec:
-        """The SLIDE that governs it."""
-        assert self.output.slide is not None
-        return self.output.slide
 
     def looked(self) -> int:
         """The instant up to which it has answered, or could not have."""

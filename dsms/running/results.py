@@ -22,10 +22,13 @@ class ResultLog:
     next_seq: int = 0
 
     def append(self, chunk: Chunk) -> None:
+        count = len(chunk.at)
         self.chunks.append(chunk)
-        self.rows += len(chunk)
+        self.rows += count
         self.nbytes += chunk.nbytes
-        self.next_seq = chunk.seq + len(chunk)
+        self.next_seq = chunk.seq + count
+        if self.rows < self.limit and self.nbytes <= self.limit_bytes:
+            return
         while len(self.chunks) > 1 and self._too_much(len(self.chunks[0])):
             old = self.chunks.popleft()
             self.rows -= len(old)
