@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from dsms.commands.periodic import Plan, periodic_plan
 from dsms.intake.values import duration_text
-from dsms.plan.text import aggregate
+from dsms.plan.text import aggregate, expression
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.sharing.columns import needed
 from dsms.running.sharing.group import Group
 from dsms.running.sharing.member import Member
-from dsms.running.sharing.registry import span_of
-from dsms.running.sharing.request import Request
+from dsms.running.sharing.request import Request, span_of
+from dsms.running.sharing.view import View
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
+from dsms.sql.expr import conjunction
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -30,8 +31,8 @@ def of_registered(engine: Engine, query: PeriodicQuery) -> list[str]:
     path = query.evaluator.path
     lines = [f"access path: {path} ({MEANINGS[path]}): {query.why}" if query.why else f"access path: {path}"]
     if isinstance(query.evaluator, Member):
-        lines += _synopses(engine, query.evaluator.request, query.evaluator.group)
-        others = [m.query.name for m in query.evaluator.group.members if m.query not in (None, query)]
+        lines += _synopses(engine, query.evaluator.request, query.evaluator.group, query.evaluator.view)
+        others = [m.query.name for m in _sharing(query.evaluator) if m.query is not None]
         lines.append(f"shared with: {_some(sorted(others))}" if others else "shared with: no other query")
     return lines
 
@@ -41,26 +42,46 @@ def of_statement(engine: Engine, bound: lp.Output, options: dict[str, Option]) -
     plan = periodic_plan(engine, bound, options)
     lines = [f"access path: {plan.path.name} ({MEANINGS[plan.path.name]}): {plan.path.why}"]
     if plan.path.name in ("SS", "ISS") and isinstance(plan.wanted, Request):
-        group = engine.world.shared.fitting(plan.wanted, plan.counted)
-        if group is None:
+        registry, covers = engine.world.shared, options.get("synopsis") != "own"
+        found = registry.place(plan.wanted, plan.counted)
+        if found is None and covers:
+            found = registry.covered(plan.wanted, plan.counted)
+        if found is None:
             lines.append(f"synopses: new ones, of sub-windows of {_span(span_of(plan.wanted), plan.counted)}")
         else:
-            lines += _synopses(engine, plan.wanted, group)
-            lines.append(f"shared with: {_some(sorted(m.query.name for m in group.members if m.query))}")
+            group, view = found
+            lines += _synopses(engine, plan.wanted, group, view)
+            names = [m.query.name for g in registry.all() for m in g.members if m.query and _meets(m, view)]
+            lines.append(f"shared with: {_some(sorted(names))}")
     return plan, lines
 
 
-def _synopses(engine: Engine, wanted: Request, group: Group) -> Iterator[str]:
-    feed = group.feed
-    schema = engine.world.inputs[feed.stream].definition.schema
-    width = (wanted.length - wanted.until) // feed.span
+def _meets(member: Member, view: View) -> bool:
+    """Whether both are answered from some feed."""
+    return member.view is not None and any(member.view.reads(p.feed) for p in view.parts)
+
+
+def _sharing(member: Member) -> list[Member]:
+    """The others that are answered from a feed that it is answered from."""
+    others = [m for m in member.group.members if m is not member]
+    return [m for m in others if member.view is None or _meets(m, member.view)]
+
+
+def _synopses(engine: Engine, wanted: Request, group: Group, view: View | None) -> Iterator[str]:
+    """A line for each aggregate, and column that answers it."""
+    parts = [(group.feed, None, False)] if view is None else [(p.feed, p.sources, p.less) for p in view.parts]
+    schema = tuple(f for s in group.sides for f in engine.world.inputs[s].definition.schema)
     for call in needed(wanted.aggs, bool(wanted.keys)):
-        column = feed.columns.get(call)
-        span = _span(feed.span, feed.counted)
-        if column is None:
-            yield f"synopsis: {aggregate(call, schema)}: a new one, {width} sub-windows of {span}"
-        else:
-            yield f"synopsis: {aggregate(call, schema)}: {width} sub-windows of {span} in {column.why}"
+        for feed, sources, less in parts:
+            source = call if sources is None else sources[call]
+            told = aggregate(call, schema) + ("" if source == call else f", from {aggregate(source, schema)}")
+            if view is not None and not view.single:
+                whole = conjunction(list(feed.where))
+                told += f", {'less' if less else 'with'} {'' if whole is None else expression(whole, schema)}"
+            width, span = (wanted.length - wanted.until) // feed.span, _span(feed.span, feed.counted)
+            column = feed.columns.get(source)
+            where = "a new one, " if column is None else ""
+            yield f"synopsis: {told}: {where}{width} sub-windows of {span}" + (f" in {column.why}" if column else "")
 
 
 def _span(span: int, counted: bool) -> str:

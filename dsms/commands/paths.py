@@ -40,7 +40,7 @@ def path_of(output: lp.Output, inner: Phys, counted: bool, numbered: bool, fits_
     if must_scan:
         return Path("WS", "a SLIDE in rows beside other inputs: they are read as of the row that completes a boundary")
     if asked in ("ss", "iss", "auto") and fits_synopsis:
-        return Path("ISS" if asked == "iss" else "SS", "aggregates over one window, from pre-aggregated sub-windows")
+        return Path("ISS" if asked == "iss" else "SS", "aggregates over windows, from pre-aggregated sub-windows")
     if asked == "ws" and past is None:
         return Path("WS", "asked for")
     if asked == "is" or past is not None:

@@ -276,7 +276,7 @@ def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool)
 
 def announce(query: PeriodicQuery) -> tuple[str, ...]:
     """What a user should know of a query just registered."""
-    slides = query.numbers is None and query.output.slide is not None
+    slides = query.numbers is None and query.output.slide is not None and query.partial_until > ALWAYS
     if slides and query.partial_until <= next_boundary(query.beat, query.registered):
         query.partial_until = ALWAYS  # its first answer is whole
     if query.partial_until <= ALWAYS or query.numbers is not None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
 from dsms.commands.show_queries import show_queries, show_windows
-from dsms.errors import QueryError, UsageError
+from dsms.commands.show_sharing import show_sharing
+from dsms.errors import UsageError
 from dsms.settings import CHANGEABLE
 from dsms.sql import ast
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
@@ -29,11 +30,10 @@ def show(engine: Engine, statement: ast.Show) -> Rows:
             return show_queries(engine)
         case ast.ShowKind.WINDOWS:
             return show_windows(engine)
+        case ast.ShowKind.SHARING:
+            return show_sharing(engine)
         case ast.ShowKind.SETTINGS:
             return _settings(engine)
-    message = f"SHOW {statement.what.value} comes with periodic evaluation, which does not run yet"
-    place = statement.pos
-    raise QueryError("DS394", message, place.line, place.column, "SHOW QUERIES, SHOW STREAMS and SHOW TABLES do")
 
 
 def _streams(engine: Engine) -> Rows:

@@ -100,19 +100,19 @@ def _rings(engine: Engine) -> list[tuple[Any, ...]]:
 def _synopses(engine: Engine) -> list[tuple[Any, ...]]:
     lines = []
     for group in engine.world.shared.all():
-        name = engine.world.inputs[group.feed.stream].definition.name
-        feed = group.feed
-        span = f"{feed.span} rows" if feed.counted else duration_text(feed.span)
-        users = ", ".join(sorted(m.query.name for m in group.members if m.query is not None))
-        for call, column in feed.columns.items():
-            held = column.synopsis
-            lines.append((name, call_text(call, engine, feed.stream), type(held).__name__.lower(), span,
-                          held.next - held.first, held.groups, column.nbytes, feed.updates, users))  # fmt: skip
+        name = " * ".join(engine.world.inputs[s].definition.name for s in group.sides)
+        for feed in group.feed.feeds:
+            span = f"{feed.span} rows" if feed.counted else duration_text(feed.span)
+            users = ", ".join(sorted(m.query.name for m in group.members if m.query is not None and m.reads(feed)))
+            for call, column in feed.columns.items():
+                held = column.synopsis
+                lines.append((name, call_text(call, engine, group.sides), type(held).__name__.lower(), span,
+                              held.next - held.first, held.groups, column.nbytes, feed.updates, users))  # fmt: skip
     return lines
 
 
-def call_text(call: Any, engine: Engine, stream: str) -> str:
-    """An aggregate over a stream's columns, as it would be written."""
+def call_text(call: Any, engine: Engine, sides: tuple[str, ...]) -> str:
+    """An aggregate over the streams' columns, as it would be written."""
     from dsms.plan.text import aggregate
 
-    return aggregate(call, engine.world.inputs[stream].definition.schema)
+    return aggregate(call, tuple(f for s in sides for f in engine.world.inputs[s].definition.schema))

@@ -64,6 +64,14 @@ class Backlog:
             del self.units[name]
             self.groups.remove(name)
 
+    def move(self, query: str, name: str, to: str, unit: Unit) -> None:
+        """A query now belongs to another unit."""
+        known = self.units.get(name)
+        if known is not None and query in known.tasks:
+            task = known.tasks[query]
+            self.remove(name, query)
+            self.add(to, unit, task)
+
     def updated(self, name: str, times: int) -> None:
         """The unit's sub-windows have moved on that often."""
         known = self.units.get(name)

@@ -93,6 +93,7 @@ class Column:
     open: State = None
     whole_from: int = ALWAYS  # sub-windows before this one miss rows
     why: str = ""  # this synopsis was chosen
+    readers: dict[AggCall, Algebra] = field(default_factory=dict)  # of other aggregates that need the same data
     args: Exprs = field(init=False)
     passes: Callable[..., pa.BooleanArray] | None = field(init=False)
 
@@ -147,6 +148,28 @@ class Column:
         return self.synopsis.probe(low - self.base, high - self.base)
 
     @property
+    def reach(self) -> int:
+        """The first sub-window that is held and misses no row; ALWAYS: all that ever were."""
+        held = self.synopsis.first
+        return max(self.whole_from, self.base + held if held > 0 else ALWAYS)
+
+    def lower(self, call: AggCall, state: State) -> pa.Array:
+        """The answers of an aggregate that these cells hold the data of."""
+        return (self.algebra if call == self.call else self.reader(call)).lower(state)
+
+    def reader(self, call: AggCall) -> Algebra:
+        """The algebra of the call, which understands these cells."""
+        from dsms.synopses.algebra import algebra
+
+        if call == self.call:
+            return self.algebra
+        if call not in self.readers:
+            self.readers[call] = how = algebra(call)
+            if hasattr(how, "words") and hasattr(self.algebra, "words"):
+                how.words = self.algebra.words  # one dictionary
+        return self.readers[call]
+
+    @property
     def nbytes(self) -> int:
         return self.synopsis.nbytes + self.algebra.nbytes(self.open)
 
@@ -165,6 +188,7 @@ class Feed:
     open: int | None = None
     pending: list[Batch] = field(default_factory=list)
     rows: int = 0  # pending
+    began: int = 0  # the first sub-window
     newest: int = 0  # the last sub-window that has rows
     errors: ErrorCounter = field(default_factory=ErrorCounter)
     updates: int = 0
@@ -224,7 +248,7 @@ class Feed:
             self.open, start = first + count - 1, stop
 
     def _begin(self, number: int) -> None:
-        self.open = number
+        self.open = self.began = number
         for column in self.columns.values():
             column.base = number
 
@@ -266,6 +290,11 @@ class Feed:
             column.synopsis.trim(number - column.base)
 
     # -- what is there ------------------------------------------------------------------------------------------------
+
+    @property
+    def feeds(self) -> Sequence[Feed]:
+        """The feeds that it is made of."""
+        return (self,)
 
     def present(self) -> np.ndarray:
         """bool[groups]: which groups have rows in any sub-window held."""

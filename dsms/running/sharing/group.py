@@ -19,6 +19,7 @@ from dsms.errors import DsmsError
 from dsms.operators.sort import ordered
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.counted import Numbers
+from dsms.running.sharing import plain, twins
 from dsms.running.sharing.columns import ROWS
 from dsms.running.sharing.feed import CELLS, Feed
 from dsms.sql.expr import AggCall
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dsms.running.elastic import Backlog
     from dsms.running.sharing.incremental import Answers
     from dsms.running.sharing.member import Member
+    from dsms.running.sharing.view import View
 
 MANY = 4096  # boundaries of one query answered in one go
 Due = tuple["Member", np.ndarray]
@@ -44,11 +46,19 @@ class Group:
     members: list[Member] = field(default_factory=list)
     clock: int = ALWAYS
     numbers: Numbers | None = None  # where time is counted in rows
+    kinds: dict[plain.Kind, plain.Kind] = field(default_factory=dict)  # of plain members, each once
+    _known: tuple[int, int, int] = (0, -1, 0)  # of which members the longest window is known
+    told: int | None = None  # the sub-window up to which `backlog` knows of updates
     backlog: Backlog | None = None  # where elastic members wait
 
     @property
     def streams(self) -> tuple[str, ...]:
         """Keys of the streams it reads."""
+        return (self.feed.stream,)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Keys of the streams whose columns, one stream after the other, its aggregates are over."""
         return (self.feed.stream,)
 
     # -- rows and time ------------------------------------------------------------------------------------------------
@@ -80,7 +90,14 @@ class Group:
 
     def _longest(self) -> int:
         """Sub-windows of the longest window."""
-        return max((m.request.length for m in self.members), default=0) // self.feed.span
+        return self._reach() // self.feed.span
+
+    def _reach(self) -> int:
+        """The longest window."""
+        if self._known[:2] != (id(self.members), len(self.members)):
+            longest = max((m.request.length for m in self.members), default=0)
+            self._known = id(self.members), len(self.members), longest
+        return self._known[2]
 
     def _leap(self, instant: int) -> None:
         """A row of that instant comes after nothing for long."""
@@ -98,13 +115,14 @@ class Group:
         """Answer all boundaries b with b - 1 <= upto of all members."""
         upto = self.clock if self.feed.counted else max(upto, self.clock)
         self.clock = upto
-        while due := [(m, b) for m in self.members if len(b := self._due(m, upto))]:
+        while due := self._all_due(upto):
             if cancel is not None:
                 cancel.check()
             last = min(int(b[-1]) for _, b in due)  # members wait for each other, so that sub-windows can go
             if self._silent(upto + 1):
                 last = self._through_silence(due, last, upto)
-            due = [(m, mine) for m, b in due if self._waits(m, b) and len(mine := b[b <= last])]
+            if any(int(b[-1]) > last or not self._waits(m, b) for m, b in due):
+                due = [(m, mine) for m, b in due if self._waits(m, b) and len(mine := b[b <= last])]
             self.feed.close(self.feed.number(last))
             self._answer(due)
             self._trim()
@@ -112,16 +130,20 @@ class Group:
 
     def _take_updates(self, upto: int) -> None:
         """Elastic members: their sub-windows move on at once, they are answered later."""
-        before, number = self.feed.open, self.feed.number(upto + 1)
-        elastic = [m for m in self.members if m.query is not None and m.query.elastic]
-        if not elastic or (before is not None and number <= before):
+        if upto <= ALWAYS:
             return
-        if before is not None and number - before > self._far():
+        elastic = [m for m in self.members if m.query is not None and m.query.elastic]
+        number = self.feed.number(upto + 1)
+        if not elastic or number == self.told:
+            return
+        self.feed.flush()
+        if self.feed.open is not None and number - self.feed.open > self._far():
             self.feed.jump(number)
         self.feed.close(number)
         self._trim()
         if self.backlog is not None:
-            self.backlog.updated(self.name, 1 if before is None else number - before)
+            self.backlog.updated(self.name, number - (self.feed.began if self.told is None else self.told))
+        self.told = number
 
     def latest(self, clock: int) -> int:
         """The newest boundary that is complete at `clock`."""
@@ -140,12 +162,21 @@ class Group:
         at = np.array([boundary], np.int64)
         self._answer([(m, at) for m in chosen if m.query is not None and m.query.clock < boundary - 1])
 
-    def _due(self, member: Member, upto: int) -> np.ndarray:
-        query = member.query
-        if query is None or query.due is None or query.failure is not None or query.elastic or query.due - 1 > upto:
-            return np.empty(0, np.int64)
+    def _all_due(self, upto: int) -> list[Due]:
+        """Members with the boundaries that can be answered; those of one SLIDE share an array."""
         most = max(1, min(MANY, CELLS // self.feed.space.groups))
-        return boundaries(member.request.beat, query.due - 1, upto + 1, most)
+        known: dict[tuple[object, ...], np.ndarray] = {}
+        due = []
+        for member in self.members:
+            query = member.query
+            if query is None or query.due is None or query.due - 1 > upto or query.elastic or query.failure is not None:
+                continue
+            beat = member.request.beat
+            key = (beat.slide, beat.align, query.due)
+            if key not in known:
+                known[key] = boundaries(beat, query.due - 1, upto + 1, most)
+            due.append((member, known[key]))
+        return due
 
     def _waits(self, member: Member, at: np.ndarray) -> bool:
         """Whether its boundaries were not passed over just now."""
@@ -170,8 +201,13 @@ class Group:
 
     def _trim(self) -> None:
         if self.feed.open is not None:
-            oldest = min([self.feed.open, *(self._oldest(m) for m in self.members if m.query is not None)])
-            self.feed.trim(oldest)
+            oldest = self.feed.open
+            for feed in self.feed.feeds:
+                alone = feed is self.feed
+                readers = [m for m in self.members if m.query is not None and (alone or m.reads(feed))]
+                mine = min([self.feed.open, *map(self._oldest, readers)])
+                feed.trim(mine)
+                oldest = min(oldest, mine)
             self.feed.space.forget()
             if self.numbers is not None:
                 self.numbers.forget(self.feed.phase + oldest * self.feed.span)
@@ -191,6 +227,9 @@ class Group:
 
     def _answer(self, due: list[Due]) -> None:
         """Answer and report; where an answer fails, the boundaries before it stand."""
+        due = self._plainly(due)
+        if not due:
+            return
         try:
             found = self.answers(due)
         except DsmsError as error:
@@ -199,6 +238,26 @@ class Group:
         for (member, at), (cols, span, n) in zip(due, found, strict=True):
             assert member.query is not None
             member.query.report(at, span, cols, n)
+
+    def _plainly(self, due: list[Due]) -> list[Due]:
+        """Answer global aggregates; the other members remain."""
+        kinds: dict[int, list[Due]] = {}  # by id: a group has each kind once
+        rest = []
+        for one in due:
+            if (alike := one[0].plain) is None:
+                rest.append(one)
+            elif id(alike) in kinds:
+                kinds[id(alike)].append(one)
+            else:
+                kinds[id(alike)] = [one]
+        if kinds:
+            self._share_errors(due)
+        for mine in kinds.values():
+            try:
+                plain.answer(self, mine)
+            except DsmsError:
+                rest += mine
+        return rest
 
     def _one_by_one(self, due: list[Due], error: DsmsError) -> None:
         if len(due) == 1 and len(due[0][1]) == 1:
@@ -218,29 +277,48 @@ class Group:
         self._share_errors(due)
         alike: dict[object, list[int]] = {}
         for i, (member, _) in enumerate(due):
-            alike.setdefault((member.request.aggs, None if member.kept is None else member.request), []).append(i)
+            key = (member.request.aggs, member.view, None if member.kept is None else member.request)
+            alike.setdefault(key, []).append(i)
         out: list[Cells | None] = [None] * len(due)
         for places in alike.values():
-            for i, cells in zip(places, self._alike([due[i] for i in places]), strict=True):
+            for i, cells in zip(places, self._with_twins([due[i] for i in places]), strict=True):
                 out[i] = cells
         return [c for c in out if c is not None]
 
+    def _with_twins(self, due: list[Due]) -> list[Cells]:
+        """`_alike`, where members that ask the same are answered once (CS8)."""
+        leader = twins.leaders(due)
+        own = [i for i, k in enumerate(leader) if i == k]
+        if len(own) == len(due):
+            return self._alike(due)
+        failed = [due[i][0].above.errors.count for i in own]
+        cells = dict(zip(own, self._alike([due[i] for i in own]), strict=True))
+        clean = {i for i, n in zip(own, failed, strict=True) if due[i][0].above.errors.count == n}
+        for i, k in enumerate(leader):
+            if i != k:  # errors are counted by whoever has them
+                cells[i] = twins.part(cells[k], due[k][1], due[i][1]) if k in clean else self._alike([due[i]])[0]
+        return [cells[i] for i in range(len(due))]
+
     def _share_errors(self, due: Sequence[Due]) -> None:
-        """Values that failed below count for every member."""
-        failed = self.feed.errors
-        for code, rows in failed.by_code.items():
-            for member in self.members:
-                member.above.errors.add(rows, code, (failed.first or "").partition(": ")[2])
-        failed.count, failed.first, failed.by_code = 0, None, {}
+        """Values that failed below count for every member that reads them."""
+        for feed in self.feed.feeds:
+            failed = feed.errors
+            if not failed.count:
+                continue
+            for member in [m for m in self.members if m.reads(feed)]:
+                for code, rows in failed.by_code.items():
+                    member.above.errors.add(rows, code, (failed.first or "").partition(": ")[2])
+            failed.count, failed.first, failed.by_code = 0, None, {}
 
     def _alike(self, due: Sequence[Due]) -> list[Cells]:
         """Members with the same aggregates (CS1, CS2): one probe for all spans."""
         first = due[0][0].request
-        asked = self._asked(due)
-        cell, code, span = self._rows(asked)
+        asked = self.asks(due)
+        view = due[0][0].view
+        cell, code, span = self._rows(asked, view)
         cols = self.feed.space.keys.gather(code) if first.keys else []
         kept = due[0][0].kept if len(due) == 1 else None
-        cols += [self._lowered(agg, asked, cell, kept) for agg in first.aggs]
+        cols += [self.lowered(agg, asked, view, cell, kept) for agg in first.aggs]
         starts = np.concatenate([[0], np.cumsum([len(b) for _, b in due])])
         cuts = np.searchsorted(span, starts) if len(first.keys) else starts
         out = []
@@ -250,29 +328,40 @@ class Group:
             out.append(self._finished(member, mine, span[a:b] - starts[k], b - a))
         return out
 
-    def _asked(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
+    def asks(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
         """What synopses are asked for each boundary: spans of sub-windows, by their ends."""
+        first = due[0][1]
+        if all(b is first for _, b in due):
+            lengths = np.array([(m.request.length, m.request.until) for m, _ in due], np.int64)
+            ends = self.feed.numbers(first[None, None, :] - lengths.T[:, :, None])
+            return ends[0].ravel(), ends[1].ravel()
         low = np.concatenate([self.feed.numbers(b - m.request.length) for m, b in due])
         return low, np.concatenate([self.feed.numbers(b - m.request.until) for m, b in due])
 
-    def _rows(self, asked: tuple[np.ndarray, ...]) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    def _rows(self, asked: tuple[np.ndarray, ...],
+              view: View | None) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:  # fmt: skip
         """Cells that give a row (None: all), their groups, and their spans, in order of span and key."""
         spans = len(asked[0])
         if not self.feed.space.exprs:
             return None, np.zeros(spans, np.int64), np.arange(spans)
-        column = self.feed.columns[ROWS]
-        groups = column.synopsis.groups
-        counts = np.asarray(column.algebra.lower(column.probe(*asked)))
+        counts = np.asarray(self.lowered(ROWS, asked, view))
+        groups = len(counts) // spans
         codes = self.feed.space.in_order()
         codes = codes[codes < groups]
         cells = (np.arange(spans, dtype=np.int64)[:, None] * groups + codes[None, :]).ravel()
         cells = cells[counts[cells] > 0]
         return cells, cells % groups, cells // groups
 
-    def _lowered(self, agg: AggCall, asked: tuple[np.ndarray, ...], cell: np.ndarray | None,
-                 kept: Answers | None) -> pa.Array:  # fmt: skip
-        column = self.feed.columns[agg]
-        state = column.probe(*asked) if kept is None else kept.states(agg, column, *asked)
+    def lowered(self, agg: AggCall, asked: tuple[np.ndarray, ...], view: View | None,
+                cell: np.ndarray | None = None, kept: Answers | None = None) -> pa.Array:  # fmt: skip
+        """The answers of an aggregate, of all cells or those at `cell`."""
+        column = self.feed.columns[agg] if view is None else view.column(agg)
+        if kept is not None:
+            state = kept.states(agg, column, *asked)
+        else:
+            state = column.probe(*asked) if view is None else view.probe(agg, *asked)
+        if view is not None:
+            return view.lower(agg, state, cell)
         return column.algebra.lower(state if cell is None else column.algebra.take(state, cell))
 
     def _finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:

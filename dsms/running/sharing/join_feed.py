@@ -31,6 +31,8 @@ KINDS: dict[str, type[BasicIntervalJoin] | type[IntervalJoin] | type[RunningJoin
     "running": RunningJoin,
 }
 
+NAMES = {"basic": "BIJ", "interval": "IJ", "running": "RJ"}
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -74,10 +76,15 @@ def new_synopsis(algebra: Algebra, shape: Shape, pairs: int, asked: str) -> tupl
     Each update touches all intervals of any kind (§8.3.2), and the basic one is then read in one pass for all queries
     together: it is cheapest unless it is asked for by name."""
     if asked in KINDS:
-        return KINDS[asked](algebra, shape.b, shape.g), "asked for"
+        return KINDS[asked](algebra, shape.b, shape.g), f"{_named(asked, shape)}: asked for"
     made: dict[str, JoinSynopsis] = {name: kind(algebra, shape.b, shape.g) for name, kind in KINDS.items()}
     best = min(made, key=lambda name: made[name].cost(pairs))
-    return made[best], f"fewest intervals touched by an update and {pairs} pairs of windows"
+    return made[best], f"{_named(best, shape)}: it touches the fewest intervals in an update and {pairs} probes"
+
+
+def _named(kind: str, shape: Shape) -> str:
+    flags = f", g = {shape.g}" if shape.g else ""
+    return f"a {NAMES[kind]} synopsis of the join (b = {shape.b}{flags})"
 
 
 @dataclass(slots=True)
@@ -132,7 +139,7 @@ class JoinFeed(Feed):
     times: tuple[int, int] = field(kw_only=True)
     mapped: Callable[[Expr], Expr] = field(kw_only=True)
     asked: str = "auto"
-    newest: int | None = None  # the last sub-window in which something was born
+    last_born: int | None = None  # the last sub-window in which something was born
 
     def __post_init__(self) -> None:
         self.predicate = None
@@ -178,7 +185,7 @@ class JoinFeed(Feed):
         if len(kept) < len(rows):
             rows, cell = rows.take(kept), cell[kept]
         if len(rows):
-            self.newest = self.open
+            self.last_born = self.open
             for column in columns:
                 column.take(rows, cell, self.errors)
 
@@ -210,7 +217,7 @@ class JoinFeed(Feed):
     def empty_from(self) -> int | None:
         """The first boundary (a sub-window's number) at which no window holds a result; None: all so far."""
         self.flush()
-        return None if self.newest is None else self.newest + 1 + self.shape.b
+        return None if self.last_born is None else self.last_born + 1 + self.shape.b
 
     def present(self) -> np.ndarray:
         """bool[groups]: which groups have results in any interval held."""

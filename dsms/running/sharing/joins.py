@@ -79,6 +79,10 @@ class JoinGroup(Group):
     def streams(self) -> tuple[str, ...]:
         return tuple(sorted(set(self.stem.names.values())))
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return self.asked.join.left.stream, self.asked.join.right.stream
+
     # -- rows and time ------------------------------------------------------------------------------------------------
 
     def take(self, stream: str, rows: Batch) -> None:
@@ -176,7 +180,7 @@ class JoinGroup(Group):
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def _asked(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
+    def asks(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
         """Boundaries, and the lengths of both windows, in sub-windows."""
         counts = [len(b) for _, b in due]
         pairs = [self.feed.shape.counted(m.request.lengths) for m, _ in due]  # type: ignore[attr-defined]
@@ -213,9 +217,8 @@ class Joins:
         for stream in group.streams:
             if stream in world.first_rows:
                 group.begin(world.first_rows[stream])
-        sides = group.asked.join.left.stream, group.asked.join.right.stream
         pasts = [Past(k, f"{k}", n) for k, n in enumerate(member.request.lengths)]
-        missing = {f"{k}": group.gone[k] for k in range(len(sides))}
+        missing = {f"{k}": group.gone[k] for k in range(len(group.sides))}
         return whole_from(pasts, {}, missing, query.registered)
 
     def leave(self, member: JoinMember) -> None:
@@ -306,10 +309,6 @@ def _made(requests: Sequence[JoinRequest], shape: Shape, synopsis: str,
     return feed, upstream
 
 
-def _sides(group: JoinGroup) -> tuple[str, str]:
-    return group.asked.join.left.stream, group.asked.join.right.stream
-
-
 def _gone(stream: str, world: Surroundings) -> int:
     """Rows of the stream up to there can't be had."""
     ring = world.rings.get(stream)
@@ -318,7 +317,7 @@ def _gone(stream: str, world: Surroundings) -> int:
 
 def _in_reach(group: JoinGroup, shape: Shape, world: Surroundings) -> bool:
     """Whether the rings hold what the windows reach, or at least all that the group has seen."""
-    for stream, length, had in zip(_sides(group), shape.lengths, group.gone, strict=True):
+    for stream, length, had in zip(group.sides, shape.lengths, group.gone, strict=True):
         gone = _gone(stream, world)
         if gone > ALWAYS and gone > had and gone > group.clock - length:
             return False
@@ -328,13 +327,13 @@ def _in_reach(group: JoinGroup, shape: Shape, world: Surroundings) -> bool:
 def _fill(group: JoinGroup, world: Surroundings, clock: int) -> None:
     """What the rings hold of its windows goes in; nothing is answered."""
     lengths: Mapping[str, int] = {}
-    for stream, length in zip(_sides(group), group.feed.shape.lengths, strict=True):
+    for stream, length in zip(group.sides, group.feed.shape.lengths, strict=True):
         lengths = {**lengths, stream: max(length, lengths.get(stream, 0))}
     for stream, length in lengths.items():
         ring = world.rings.get(stream)
         for rows in () if ring is None else ring.rows(ALWAYS if clock <= ALWAYS else clock - length):
             group.stem.push(stream, rows)
-    group.gone = (_gone(_sides(group)[0], world), _gone(_sides(group)[1], world))
+    group.gone = (_gone(group.sides[0], world), _gone(group.sides[1], world))
     for rows, _ in group.stem.pieces(clock):
         group.feed.push(rows)
     if clock > ALWAYS:

@@ -14,10 +14,12 @@ from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predi
 from dsms.running.counted import Numbers
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.pipeline import Path
-from dsms.running.sharing import incremental
+from dsms.running.sharing import incremental, plain
+from dsms.running.sharing.feed import Column, Feed
 from dsms.running.sharing.group import Group
 from dsms.running.sharing.incremental import Answers
 from dsms.running.sharing.request import Request
+from dsms.running.sharing.view import View
 from dsms.running.sources import Source
 from dsms.sql import logical as lp
 from dsms.sql.expr import Col
@@ -82,16 +84,34 @@ class Member:
     path: str = "SS"
     together: bool = True
     kept: Answers | None = None  # ISS
+    plain: plain.Kind | None = None  # see `plain.kind`
+    view: View | None = None  # None: columns of the group's feed (joins)
+    same: int = 0  # members with the same one differ in nothing but their SLIDE; 0: like no other
 
     def settle_path(self, asked: str) -> None:
         """SS or ISS: as `asked` (the option `path`), or what combines fewer cells."""
-        feed, wanted = self.group.feed, self.request
-        columns = [feed.columns[a] for a in dict.fromkeys(wanted.aggs) if a in feed.columns]
+        self._choose(asked)
+        self.plain = plain.kind(self)
+
+    def _choose(self, asked: str) -> None:
+        feed, wanted, columns = self.group.feed, self.request, self._columns()
         width, step = (wanted.length - wanted.until) // feed.span, max(1, (wanted.beat.slide or 0) // feed.span)
-        if asked == "ss" or not columns or not incremental.fits(columns):
+        alone = self.view is None or self.view.single
+        if asked == "ss" or not columns or not alone or not incremental.fits(columns):
             return
         if asked == "iss" or incremental.pays(columns, width, step):
             self.path, self.kept = "ISS", Answers()
+
+    def reads(self, feed: Feed) -> bool:
+        """Whether it is answered from that feed of its group."""
+        return self.view is None or self.view.reads(feed)
+
+    def _columns(self) -> list[Column]:
+        """The columns that an evaluation reads, those of the rows of groups apart."""
+        aggs = dict.fromkeys(self.request.aggs)
+        if self.view is None:
+            return [self.group.feed.columns[a] for a in aggs if a in self.group.feed.columns]
+        return [p.feed.columns[s] for p in self.view.parts for s in dict.fromkeys(p.sources[a] for a in aggs)]
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
         """The answer of one boundary."""
@@ -119,8 +139,7 @@ class Member:
         """Cells that an evaluation combines."""
         feed, asked = self.group.feed, self.request
         width = (asked.length - asked.until) // feed.span
-        columns = [feed.columns[a] for a in dict.fromkeys(asked.aggs) if a in feed.columns]
-        return sum(c.synopsis.cost(width) for c in columns) * feed.space.groups
+        return sum(c.synopsis.cost(width) for c in self._columns()) * feed.space.groups
 
     def nbytes(self) -> int:
         return self.group.nbytes // max(1, len(self.group.members))

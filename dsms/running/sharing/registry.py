@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.counted import Numbers
 from dsms.running.periodic import PeriodicQuery
-from dsms.running.sharing.columns import needed
+from dsms.running.sharing.bundle import Bundle
+from dsms.running.sharing.columns import sources
 from dsms.running.sharing.feed import Column, Feed, KeySpace
 from dsms.running.sharing.group import Group
 from dsms.running.sharing.joins import JoinMember, Joins
 from dsms.running.sharing.member import Above, Member
-from dsms.running.sharing.request import Request
+from dsms.running.sharing.relevant import covering, exact
+from dsms.running.sharing.request import Request, phase_of, span_of
+from dsms.running.sharing.rules import SS1, SS4, Asked
+from dsms.running.sharing.view import Part, View
+from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 from dsms.state.ring import Ring
+from dsms.synopses.cells import Algebra
 
-
-def span_of(wanted: Request) -> int:
-    """The longest sub-window of which its window and its SLIDE are made."""
-    assert wanted.beat.slide is not None
-    return math.gcd(wanted.length, wanted.until, wanted.beat.slide)
-
-
-def phase_of(wanted: Request, span: int) -> int:
-    """Where sub-windows begin so that boundaries fall between them."""
-    return (wanted.beat.align or 0) % span
+NO_BEAT = lp.WindowSpec("unbounded")
 
 
 @dataclass(slots=True)
@@ -40,6 +37,8 @@ class Registry:
     spaces: list[KeySpace] = field(default_factory=list)
     made: int = 0
     joins: Joins = field(default_factory=Joins)
+    alike: dict[Request, int] = field(default_factory=dict)  # requests without their SLIDE, numbered
+    numbered: int = 0
 
     def of(self, stream: str | None) -> Iterator[Group]:
         """The groups over a stream (None: all)."""
@@ -56,20 +55,45 @@ class Registry:
 
     # -- coming -------------------------------------------------------------------------------------------------------
 
-    def join(self, wanted: Request, errors: ErrorCounter, counted: bool, declared: int | None) -> Member:
-        """A member for the request, in a group that fits or a new one.  `declared`: the stream's SUBWINDOW."""
-        group = self.fitting(wanted, counted) or self._new(wanted, counted, declared)
-        return Member(wanted, group, Above(wanted.above, len(wanted.keys), errors))
+    def join(self, wanted: Request, errors: ErrorCounter, counted: bool, declared: int | None,
+             covers: bool = True) -> Member:  # fmt: skip
+        """A member for the request, in a group that fits or a new one.  `declared`: the stream's SUBWINDOW; `covers`:
+        whether feeds with other predicates may answer it (SS4)."""
+        found = self.place(wanted, counted)
+        if found is None and covers and (found := self.covered(wanted, counted)) is not None:
+            found = self._bundled(found[1]), found[1]
+        if found is None:
+            group = self._new(wanted, counted, declared)
+            found = group, View((Part(group.feed, {}),))
+        return Member(wanted, found[0], Above(wanted.above, len(wanted.keys), errors), view=found[1])
 
-    def fitting(self, wanted: Request, counted: bool) -> Group | None:
+    def place(self, wanted: Request, counted: bool) -> tuple[Group, View] | None:
         """SS1: a feed whose sub-windows the query's window and SLIDE are multiples of; the coarsest."""
-        found = []
-        for group in self.groups.get(wanted.stream, ()):
-            feed = group.feed
-            same = feed.where == wanted.where and feed.space.exprs == wanted.keys and feed.counted == counted
-            if same and span_of(wanted) % feed.span == 0 and phase_of(wanted, feed.span) == feed.phase:
-                found.append(group)
-        return max(found, key=lambda g: g.feed.span, default=None)
+        found = [
+            (group, feed)
+            for group in self.groups.get(wanted.stream, ())
+            for feed in group.feed.feeds
+            if SS1.applies(Asked(wanted, counted, (feed,)))
+        ]
+        if not found:
+            return None
+        group, feed = max(found, key=lambda pair: pair[1].span)
+        return group, View((Part(feed, sources(wanted.aggs, bool(wanted.keys), feed.columns)),))
+
+    def covered(self, wanted: Request, counted: bool) -> tuple[Group, View] | None:
+        """SS4: feeds that cover the query's predicate, all of the same sub-windows; the coarsest.  (And the group of
+        the first of them.)"""
+        feeds = [
+            (group, feed)
+            for group in self.groups.get(wanted.stream, ())
+            for feed in group.feed.feeds
+            if not counted and SS4.applies(Asked(wanted, counted, (feed,), tuple(m for m in group.members)))
+        ]
+        for span in sorted({f.span for _, f in feeds}, reverse=True):
+            view = covering(wanted, [f for _, f in feeds if f.span == span])
+            if view is not None:
+                return next(g for g, f in feeds if view.reads(f)), view
+        return None
 
     def _new(self, wanted: Request, counted: bool, declared: int | None) -> Group:
         span = span_of(wanted)
@@ -85,65 +109,122 @@ class Registry:
         self.groups.setdefault(wanted.stream, []).append(group)
         return group
 
+    def _bundled(self, view: View) -> Group:
+        """The groups of its feeds as one, whose feeds move together."""
+        first, *others = [g for g in self.groups[view.parts[0].feed.stream] if any(map(view.reads, g.feed.feeds))]
+        if others:
+            first.feed = Bundle(f for g in (first, *others) for f in g.feed.feeds)
+        for group in others:
+            first.clock = max(first.clock, group.clock)
+            self.groups[first.feed.stream].remove(group)
+            for member in group.members:
+                member.group = first
+                first.members.append(member)
+                if group.backlog is not None and member.query is not None:
+                    first.backlog = group.backlog
+                    group.backlog.move(member.query.name, group.name, first.name, first)
+        return first
+
+    # -- becoming part of a group -------------------------------------------------------------------------------------
+
     def settle(self, member: Member, query: PeriodicQuery, ring: Ring | None, gone: int, first_number: int) -> int:
         """The member becomes part of its group: its columns are made and filled with what the ring holds.
 
         `gone`: rows up to this instant can't be had; `first_number`: of the next row, where rows are counted.
         Answers the instant from which its answers miss nothing (ALWAYS: they never do)."""
-        group, feed = member.group, member.group.feed
+        group = member.group
+        assert member.view is not None
         new = not group.members
-        if new and feed.counted:
+        if new and group.feed.counted:
             group.numbers = Numbers(first_number)
-        member.numbers = group.numbers
-        member.query = query
+        member.numbers, member.query = group.numbers, query
+        member.same = self._number(member.request)
         group.members.append(member)
-        calls = [c for c in needed(member.request.aggs, bool(member.request.keys)) if c not in feed.columns]
+        gone = gone if ring is None else ring.reach
+        if group.feed.counted:
+            gone = first_number - 1 if first_number else ALWAYS
         past = [] if ring is None else ring.rows(ALWAYS)
+        for part in member.view.parts:
+            self._columns(member, part.feed, _Past(past, gone), new)
         if new:
-            for call in calls:
-                self._column(group, call)
             for rows in past:
                 group.push(rows)
-        else:
-            feed.flush()
-            for call in calls:
-                self._late_column(group, call, past)
-        return _whole_from(member, gone if ring is None else ring.reach, first_number)
+        member.view = self._interned(member)
+        return gone + member.request.length if new and gone > ALWAYS else _whole_from(member)
 
-    def _column(self, group: Group, call: AggCall) -> Column:
-        from dsms.synopses.algebra import algebra
+    def _number(self, wanted: Request) -> int:
+        """A number for all requests that differ in nothing but their SLIDE (CS8)."""
+        alike = replace(wanted, beat=NO_BEAT)
+        if alike not in self.alike:
+            self.numbered += 1
+            self.alike[alike] = self.numbered
+        return self.alike[alike]
+
+    def _interned(self, member: Member) -> View:
+        """The member's view; the same object for members that are probed together."""
+        wanted, view = member.request, member.view
+        assert view is not None
+        parts = tuple(
+            replace(p, sources=sources(wanted.aggs, bool(wanted.keys), p.feed.columns)) if view.single else p
+            for p in view.parts
+        )
+        made = View(parts, view.how)
+        others = (m.view for m in member.group.members if m.view is not None)
+        return next((v for v in others if v.key == made.key), made)
+
+    def _columns(self, member: Member, feed: Feed, past: _Past, new: bool) -> None:
+        """The columns that the member reads of the feed, as far back as its window reaches if that can be had."""
+        assert member.view is not None
+        if member.view.single:
+            wanted = sources(member.request.aggs, bool(member.request.keys), feed.columns)
+        else:
+            wanted = next(dict(p.sources) for p in member.view.parts if p.feed is feed)
+        if not new:
+            feed.flush()
+        for call in dict.fromkeys(wanted.values()):
+            column = feed.columns.get(call)
+            if column is None:
+                feed.columns[call] = self._column(member.group, feed, call)
+                if not new:
+                    self._fill(feed, call, past)
+                feed.columns[call].whole_from = past.number(feed)
+            elif _short(column, feed, member) and past.rows and past.number(feed) < column.reach:
+                feed.columns[call] = self._column(member.group, feed, call)
+                self._fill(feed, call, past)
+                feed.columns[call].whole_from = past.number(feed)
+
+    def _column(self, group: Group, feed: Feed, call: AggCall) -> Column:
         from dsms.synopses.choose import choose
 
-        feed = group.feed
-        how = algebra(call)
-        longest = max((m.request.length for m in group.members), default=feed.span) // feed.span
-        widths = sorted({(m.request.length - m.request.until) // feed.span for m in group.members})
+        how = self._algebra(feed, call)
+        members = [m for m in group.members if m.reads(feed)]
+        longest = max((m.request.length for m in members), default=feed.span) // feed.span
+        widths = sorted({(m.request.length - m.request.until) // feed.span for m in members})
         groups = feed.space.groups
-        synopsis, why = choose(how, widths, groups, longest, len(group.members))
+        synopsis, why = choose(how, widths, groups, longest, len(members))
         column = Column(call, how, synopsis, feed.open or 0)
         column.why = why
         column.grow(groups)
-        feed.columns[call] = column
         return column
 
-    def _late_column(self, group: Group, call: AggCall, past: Sequence[Batch]) -> None:
+    def _algebra(self, feed: Feed, call: AggCall) -> Algebra:
+        """One algebra for all columns of the stream that hold the same aggregate: their cells can be combined."""
+        from dsms.synopses.algebra import algebra
+
+        others = (f.columns[call] for g in self.groups[feed.stream] for f in g.feed.feeds if call in f.columns)
+        known = next((c.algebra for c in others if exact(c.algebra)), None)
+        return known or algebra(call)
+
+    def _fill(self, feed: Feed, call: AggCall, past: _Past) -> None:
         """A column in a feed that runs already; filled from the ring, else it begins with the next sub-window."""
-        feed = group.feed
-        column = self._column(group, call)
-        if feed.open is None:
-            return
-        column.whole_from = feed.open + 1
-        del feed.columns[call]
-        if not past:
-            feed.columns[call] = column
+        column = feed.columns[call]
+        if feed.open is None or not past.rows:
             return
         side = Feed(feed.stream, feed.where, feed.space, feed.span, feed.phase, feed.counted, {call: column})
         feed.space.feeds.remove(side)
-        for rows in past:
+        for rows in past.rows:
             side.push(rows)
         side.close(feed.open)
-        column.whole_from = ALWAYS
-        feed.columns[call] = column
 
     # -- going --------------------------------------------------------------------------------------------------------
 
@@ -152,29 +233,52 @@ class Registry:
         if isinstance(member, JoinMember):
             self.joins.leave(member)
             return
-        group, feed = member.group, member.group.feed
+        group, stream = member.group, member.group.feed.stream
         group.members = [m for m in group.members if m is not member]
-        used = {c for m in group.members for c in needed(m.request.aggs, bool(m.request.keys))}
-        feed.columns = {c: column for c, column in feed.columns.items() if c in used}
-        if not group.members:
-            self.groups[feed.stream] = [g for g in self.groups[feed.stream] if g is not group]
-            feed.space.feeds = [f for f in feed.space.feeds if f is not feed]
-            if not feed.space.feeds:
-                self.spaces = [s for s in self.spaces if s is not feed.space]
+        if not any(m.same == member.same for m in group.members):
+            self._forget(member)
+        kept = []
+        for feed in group.feed.feeds:
+            used = {id(c) for m in group.members if m.view is not None for _, c in m.view.columns()}
+            feed.columns = {call: column for call, column in feed.columns.items() if id(column) in used}
+            if any(m.reads(feed) for m in group.members):
+                kept.append(feed)
+            else:
+                feed.space.feeds = [f for f in feed.space.feeds if f is not feed]
+        if not kept:
+            self.groups[stream] = [g for g in self.groups[stream] if g is not group]
+            self.spaces = [s for s in self.spaces if s.feeds]
+        elif len(kept) < len(group.feed.feeds):
+            group.feed = kept[0] if len(kept) == 1 else Bundle(kept)
+
+    def _forget(self, member: Member) -> None:
+        everywhere = (m for g in self.groups.get(member.request.stream, ()) for m in g.members)
+        if not any(m.same == member.same for m in everywhere):
+            self.alike.pop(replace(member.request, beat=NO_BEAT), None)
 
 
-def _whole_from(member: Member, gone: int, first_number: int) -> int:
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What the ring holds, and the instant (or row number) up to which rows are gone."""
+
+    rows: list[Batch]
+    gone: int
+
+    def number(self, feed: Feed) -> int:
+        """The first sub-window that misses none."""
+        return ALWAYS if self.gone <= ALWAYS else -((feed.phase - self.gone - 1) // feed.span)
+
+
+def _short(column: Column, feed: Feed, member: Member) -> bool:
+    """Whether the column does not reach back as far as the member's window does."""
+    return feed.open is not None and column.reach > feed.open - member.request.length // feed.span
+
+
+def _whole_from(member: Member) -> int:
     """The instant from which the member's boundaries have all their rows."""
-    feed, length = member.group.feed, member.request.length
+    assert member.view is not None
     worst = ALWAYS
-    if feed.counted:
-        gone = first_number - 1 if first_number else ALWAYS
-    for call in needed(member.request.aggs, bool(member.request.keys)):
-        column = feed.columns[call]
-        if column.whole_from > ALWAYS:
-            worst = max(worst, feed.phase + column.whole_from * feed.span + length)
-        elif feed.open is not None and column.synopsis.first > 0:
-            worst = max(worst, feed.phase + (column.base + column.synopsis.first) * feed.span + length)
-        elif gone > ALWAYS and feed.open is None:
-            worst = max(worst, gone + length)
+    for feed, column in member.view.columns():
+        if (reach := column.reach if feed.open is not None else column.whole_from) > ALWAYS:
+            worst = max(worst, feed.phase + reach * feed.span + member.request.length)
     return worst

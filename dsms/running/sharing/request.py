@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 
 from dsms.sql import logical as lp
-from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts, rewrite
+from dsms.sql.expr import AggCall, Col, Expr, conjuncts, rewrite
 from dsms.sql.types import Schema
 
 
@@ -117,25 +118,12 @@ def normal(call: AggCall, exprs: Sequence[Expr]) -> AggCall:
     return replace(call, args=arguments, filter=passes, name="")
 
 
-def atoms(where: Sequence[Expr]) -> tuple[Expr, ...] | None:
-    """The terms of a predicate that is a disjunction of atoms `column op constant` (§8.3.3); None if it is another.
-
-    No condition at all has no terms."""
-    if len(where) != 1:
-        return None if where else ()
-    terms = tuple(dict.fromkeys(_disjuncts(where[0])))
-    return terms if all(_is_atom(t) for t in terms) else None
+def span_of(wanted: Request) -> int:
+    """The longest sub-window of which its window and its SLIDE are made."""
+    assert wanted.beat.slide is not None
+    return gcd(wanted.length, wanted.until, wanted.beat.slide)
 
 
-def _disjuncts(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Call) and expr.fn == "or":
-        return [t for a in expr.args for t in _disjuncts(a)]
-    return [expr]
-
-
-def _is_atom(expr: Expr) -> bool:
-    comparisons = ("eq", "ne", "lt", "le", "gt", "ge")
-    if not (isinstance(expr, Call) and expr.fn in comparisons and len(expr.args) == 2):
-        return False
-    a, b = expr.args
-    return (isinstance(a, Col) and isinstance(b, Lit)) or (isinstance(a, Lit) and isinstance(b, Col))
+def phase_of(wanted: Request, span: int) -> int:
+    """Where sub-windows begin so that boundaries fall between them."""
+    return (wanted.beat.align or 0) % span

@@ -35,7 +35,10 @@ OPTIONS: dict[str, OptionSpec] = {
     "description": OptionSpec(("stream", "query"), "text", "kept with the definition"),
     "path": OptionSpec(("query",), "word", "how a periodic query is evaluated", ("auto", "is", "ws", "ss", "iss")),
     "synopsis": OptionSpec(
-        ("query",), "word", "what is kept for it", ("auto", "running", "interval", "landmark", "basic", "none")
+        ("query",),
+        "word",
+        "what is kept for it (own: no other predicate's synopses cover it)",
+        ("auto", "running", "interval", "landmark", "basic", "own", "none"),
     ),
     "priority": OptionSpec(
         ("query",), "int", "which of two due queries runs first: the larger (default 0)", least=-100

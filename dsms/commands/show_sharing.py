@@ -1,0 +1,89 @@
+"""SHOW SHARING: which queries share what, by which rule, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dsms.api import Rows
+from dsms.commands.rows import as_rows
+from dsms.intake.values import duration_text
+from dsms.plan.text import aggregate, expression
+from dsms.running.sharing.feed import Feed
+from dsms.running.sharing.group import Group
+from dsms.running.sharing.join_feed import JoinFeed
+from dsms.running.sharing.rules import RULES, Rule
+from dsms.running.sharing.shared import Shared
+from dsms.sql.expr import AggCall, conjunction
+from dsms.sql.types import INT, STRING, Schema
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+
+def show_sharing(engine: Engine) -> Rows:
+    """One line per rule and shared thing."""
+    lines = list(_lines(engine))
+    columns: list[Any] = list(zip(*lines, strict=True)) if lines else [[] for _ in range(6)]
+    names = ("rule", "shared", "synopses", "queries", "count", "reason")
+    types = (STRING, STRING, STRING, STRING, INT, STRING)
+    return as_rows([(n, t, list(c)) for n, t, c in zip(names, types, columns, strict=True)])
+
+
+def _lines(engine: Engine) -> Iterator[tuple[Any, ...]]:
+    groups = engine.world.shared.all()
+    for rule in RULES:
+        for group in groups:
+            for found in rule.found(group):
+                yield _line(engine, rule, group, found)
+
+
+def _line(engine: Engine, rule: Rule, group: Group, found: Shared) -> tuple[Any, ...]:
+    schema = tuple(f for s in group.sides for f in engine.world.inputs[s].definition.schema)
+    names = [m.query.name for m in found.members if m.query is not None]
+    what = _feed(found.feed, group, schema)
+    if found.others:
+        what = _combined(found, schema)
+    if found.length is not None:
+        what += f", windows of {_length(found.length, found.feed)}"
+    return rule.name, what, _synopses(found, schema), ", ".join(names), len(names), rule.says
+
+
+def _feed(feed: Feed, group: Group, schema: Schema) -> str:
+    """A feed in words."""
+    span = _length(feed.span, feed)
+    if isinstance(feed, JoinFeed):
+        return f"{' JOIN '.join(group.sides)}, sub-windows of {span}"
+    by = ", ".join(expression(e, schema) for e in feed.space.exprs)
+    where = _predicate(feed, schema)
+    return f"{feed.stream}{where and ' WHERE ' + where}{by and ' GROUP BY ' + by}, sub-windows of {span}"
+
+
+def _predicate(feed: Feed, schema: Schema) -> str:
+    whole = conjunction(list(feed.where))
+    return "" if whole is None else expression(whole, schema)
+
+
+def _combined(found: Shared, schema: Schema) -> str:
+    """Feeds that cover a predicate."""
+    plus = " + ".join(f"({_predicate(f, schema)})" for f, less in found.others if not less)
+    minus = "".join(f" - ({_predicate(f, schema)})" for f, less in found.others if less)
+    by = ", ".join(expression(e, schema) for e in found.feed.space.exprs)
+    span = _length(found.feed.span, found.feed)
+    return f"{found.feed.stream} WHERE {plus}{minus}{by and ' GROUP BY ' + by}, sub-windows of {span}"
+
+
+def _length(length: int, feed: Feed) -> str:
+    return f"{length} rows" if feed.counted else duration_text(length)
+
+
+def _synopses(found: Shared, schema: Schema) -> str | None:
+    """Which synopses, and of what."""
+    kinds = ", ".join(found.kinds)
+    if not found.calls:
+        return kinds or None
+    return f"{kinds}: {', '.join(_call(c, schema) for c in found.calls)}"
+
+
+def _call(call: AggCall, schema: Schema) -> str:
+    return aggregate(call, schema)
