@@ -67,6 +67,13 @@ class Numbers:
         k = bisect_right(self.starts, number) - 1
         return int(self.known[k][number - self.starts[k]])
 
+    def upto(self, instant: int) -> int:
+        """The number of the last row known with a timestamp <= `instant`."""
+        for start, ts in zip(reversed(self.starts), reversed(self.known), strict=True):
+            if ts[0] <= instant:
+                return start + int(np.searchsorted(ts, instant, side="right")) - 1
+        return (self.starts[0] if self.starts else self.first) - 1
+
     def forget(self, number: int) -> None:
         """Rows before `number` will not be asked for."""
         k = bisect_right(self.starts, number) - 1

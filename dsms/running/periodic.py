@@ -122,7 +122,7 @@ class PeriodicQuery(Registered):
         if self.evaluator.together or self.elastic:
             return
         if self.numbers is not None:
-            upto = self.numbers.first - 1
+            upto = self.numbers.upto(upto)
         while self.failure is None and self.due is not None and self.due - 1 <= upto:
             self._evaluated(self._passed_over(upto), cancel)
             if cancel is not None:
@@ -150,7 +150,7 @@ class PeriodicQuery(Registered):
     def behind(self, upto: int) -> int:
         """Time has come to `upto`: how many boundaries have passed since the last call."""
         if self.numbers is not None:
-            upto = self.numbers.first - 1
+            upto = self.numbers.upto(upto)
         if self.due is None or upto + 1 <= self.reached:
             return 0
         after, self.reached = max(self.reached, self.due - 1), upto + 1
