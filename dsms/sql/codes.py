@@ -76,11 +76,10 @@ CODES: dict[str, str] = {
     "DS331": "an aggregate over sub-windows in a query without them",
     # not yet
     "DS390": "not yet: reading the archive",
-    "DS394": "not yet: statements about periodic evaluation",
-    "DS395": "not yet: running a SLIDE",
+    # refused when it is run
     "DS396": "a SLIDE in rows over what is no function of rows",
 }
-BY_ENGINE = ("DS394", "DS395", "DS396")  # what binds, and is refused when it is run
+BY_ENGINE = ("DS396",)  # what binds, and is refused when it is run
 
 
 def error(code: str, message: str, at: ast.Node | ast.Pos | None, hint: str | None = None) -> QueryError:

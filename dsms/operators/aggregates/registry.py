@@ -87,8 +87,9 @@ def _plain(call: AggCall, leaving: Leaving) -> Aggregate:
             return Ranked(share(call.params[0]), call.fn == "quantile_cont", call.type)
         case "topk":
             return TopK(int(str(call.params[0])), call.args[0].type)
-    message = f"{call.fn.upper()} is put together from sub-windows, and this query is evaluated row by row"
-    raise QueryError("DS394", message, hint="this comes with synopses; until then use the exact aggregate")
+    message = f"{call.fn.upper()} is put together from sub-windows, and operators that follow each row have none"
+    hint = "use the exact aggregate, or WITH (path = ws): then each answer is computed from scratch (not with -restore)"
+    raise QueryError("DS331", message, hint=hint)
 
 
 def extreme(down: bool, leaving: Leaving) -> Aggregate:
