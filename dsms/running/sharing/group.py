@@ -191,7 +191,7 @@ class Group:
         feed = self.feed
         assert feed.open is not None
         horizon = feed.phase + (feed.newest + self._longest() + 1) * feed.span
-        if any(b[0] <= horizon for _, b in due):
+        if any(m.query is not None and m.query.answered < horizon for m, _ in due):  # not yet over no rows
             return max(min(last, horizon), min(int(b[0]) for _, b in due))
         for member, at in due:
             if member.query is not None and len(at) == MANY:

@@ -1,0 +1,249 @@
+"""Queries that come and go beside each other share synopses; their answers are those of twins that share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+
+import dsms
+from dsms.running.periodic import PeriodicQuery
+from dsms.running.sharing.member import Member
+
+S = 1_000_000
+STREAM = "CREATE STREAM s (p STRING, u STRING, n INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t"
+
+
+def fresh(more: str = "") -> dsms.Engine:
+    engine = dsms.Engine()
+    engine.execute(STREAM + more)
+    return engine
+
+
+def rows(random: Random, seconds: Sequence[float]) -> dict[str, list[Any]]:
+    n = len(seconds)
+    return {
+        "p": random.choices(["TCP", "UDP", "ICMP", None], k=n),
+        "u": random.choices(["U", "V", "W", None], k=n),
+        "n": random.choices([*range(-3, 9), None], k=n),
+        "f": [random.choice([0.1, 1e17, -1e17, 3.7, 1 / 3, None]) for _ in range(n)],
+        "t": [int(t * S) for t in seconds],
+    }
+
+
+def member(engine: dsms.Engine, name: str) -> Member:
+    query = engine.world.queries[name]
+    assert isinstance(query, PeriodicQuery) and isinstance(query.evaluator, Member)
+    return query.evaluator
+
+
+def how(engine: dsms.Engine, name: str) -> tuple[str, int]:
+    """How feeds are combined for a query, and how many."""
+    view = member(engine, name).view
+    assert view is not None
+    return view.how, len(view.parts)
+
+
+def sharing(engine: dsms.Engine) -> list[dict[str, Any]]:
+    return engine.execute("SHOW SHARING")[0].data.to_pylist()
+
+
+@dataclass
+class Watched:
+    """What a query has answered, by boundary."""
+
+    engine: dsms.Engine
+    name: str
+    reader: Any = field(init=False)
+    told: dict[int, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.reader = self.engine.subscribe(self.name, 0)
+
+    @property
+    def whole(self) -> int:
+        query = self.engine.world.queries[self.name]
+        assert isinstance(query, PeriodicQuery)
+        return query.partial_until
+
+    def answers(self) -> dict[int, list[str]]:
+        for push in self.reader.take():
+            if push.kind == "result":
+                ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
+                for at, row in zip(ats, push.data.to_pylist(), strict=True):
+                    self.told.setdefault(at, []).append(repr(tuple(row.values())))
+        return self.told
+
+
+@dataclass
+class Pair:
+    """A query and its twin."""
+
+    engine: dsms.Engine
+    name: str
+    sql: str
+    one: Watched = field(init=False)
+    twin: Watched = field(init=False)
+    since: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.engine.execute(f"CREATE QUERY {self.name} AS {self.sql}")
+        self.engine.execute(f"CREATE QUERY twin_{self.name} AS {self.sql} WITH (path = 'is')")
+        self.one, self.twin = Watched(self.engine, self.name), Watched(self.engine, f"twin_{self.name}")
+        self.since = max(self.one.whole, self.twin.whole)
+
+    def check(self) -> int:
+        """Both have answered the same since both are whole; how many boundaries that is."""
+        for watched in (self.one, self.twin):
+            assert self.engine.world.queries[watched.name].failure is None
+        mine, theirs = self.one.answers(), self.twin.answers()
+        ats = sorted({*mine, *theirs})
+        last: list[list[str] | None] = [None, None]
+        for at in ats:
+            here = [told.get(at, None if "GROUP BY" in self.sql else old) for told, old in zip((mine, theirs), last)]
+            assert at <= self.since or here[0] == here[1], (self.name, self.sql, at / S)
+            last = here  # what a global aggregate goes on answering where a silence is passed over
+        return sum(at > self.since for at in ats)
+
+    def drop(self) -> None:
+        self.check()
+        self.engine.execute(f"DROP QUERY {self.name}")
+        self.engine.execute(f"DROP QUERY twin_{self.name}")
+
+
+# ---------------------------------------------------------------- one after the other
+
+
+def test_a_cover_keeps_its_feeds_when_their_queries_are_dropped() -> None:
+    engine, random = fresh(), Random(3)
+    sql = "SELECT SUM(f), COUNT(*) FROM s [RANGE 10 SLIDE 1] WHERE "
+    one, two = Pair(engine, "q1", sql + "p = 'TCP'"), Pair(engine, "q2", sql + "p = 'UDP'")
+    both = Pair(engine, "q3", sql + "p = 'TCP' OR p = 'UDP'")
+    assert how(engine, "q3") == ("added", 2)
+    engine.ingest("s", rows(random, range(30)))
+    one.drop()
+    engine.ingest("s", rows(random, range(30, 60)))
+    two.drop()
+    engine.ingest("s", rows(random, range(60, 90)))
+    assert both.check() > 80
+    again = Pair(engine, "q1", sql + "p = 'TCP'")  # the feed is there still
+    assert how(engine, "q1") == ("", 1) and engine.world.shared.made == 2
+    engine.ingest("s", rows(random, range(90, 120)))
+    assert again.check() and both.check()
+    both.drop()
+    again.drop()
+    assert not engine.world.shared.groups["s"] and not engine.world.shared.spaces and not engine.world.shared.alike
+
+
+def test_a_cover_joins_feeds_that_have_run_for_long() -> None:
+    engine, random = fresh(), Random(4)
+    sql = "SELECT u, MIN(p), AVG(n), COUNT(DISTINCT f) FROM s [RANGE 20 SLIDE 2] WHERE {} GROUP BY u"
+    parts = [Pair(engine, f"q{i}", sql.format(f"p = '{p}'")) for i, p in enumerate(("TCP", "UDP", "ICMP"))]
+    engine.ingest("s", rows(random, range(50)))
+    whole = Pair(engine, "whole", sql.format("p IN ('TCP', 'UDP', 'ICMP')"))
+    assert how(engine, "whole") == ("added", 3)
+    engine.ingest("s", rows(random, range(50, 120)))
+    assert whole.one.whole < 50 * S  # it has the history of the feeds
+    assert whole.check() > 20 and all(p.check() > 20 for p in parts)
+
+
+def test_a_long_silence_leaves_covers_right() -> None:
+    engine, random = fresh(), Random(5)
+    sql = "SELECT u, SUM(n) FROM s [RANGE 10 SLIDE 1] WHERE {} GROUP BY u"
+    pairs = [Pair(engine, f"q{i}", sql.format(w)) for i, w in enumerate(("n < 2", "n >= 2", "n < 2 OR n >= 2"))]
+    assert how(engine, "q2") == ("added", 2)
+    for start in (0, 100_000, 100_020, 400_000):
+        engine.ingest("s", rows(random, [start + k / 3 for k in range(60)]))
+        assert all(p.check() for p in pairs)
+
+
+def test_a_longer_window_is_extended_from_the_ring() -> None:
+    engine, random = fresh(" RETAIN 1 min"), Random(6)
+    sql = "SELECT SUM(n) FROM s [RANGE {} SLIDE 1]"
+    short = Pair(engine, "short", sql.format(5))
+    engine.ingest("s", rows(random, range(50)))
+    long = Pair(engine, "long", sql.format(40))
+    assert member(engine, "long").group is member(engine, "short").group
+    assert long.since <= 0
+    engine.ingest("s", rows(random, range(50, 80)))
+    assert long.check() >= 29 and short.check() >= 70
+
+
+def test_a_longer_window_without_a_ring_says_until_when_it_is_partial() -> None:
+    engine, random = fresh(), Random(7)
+    short = Pair(engine, "short", "SELECT SUM(n) FROM s [RANGE 5 SLIDE 1]")
+    engine.ingest("s", rows(random, range(50)))
+    long = Pair(engine, "long", "SELECT SUM(n) FROM s [RANGE 40 SLIDE 1]")
+    assert 80 * S <= long.one.whole <= 90 * S
+    engine.ingest("s", rows(random, range(50, 120)))
+    assert long.check() >= 29 and short.check()
+
+
+def test_the_slower_twin_goes_on_when_the_faster_is_dropped() -> None:
+    engine, random = fresh(), Random(8)
+    sql = "SELECT u, MAX(f) FROM s [RANGE 12 SLIDE {}] GROUP BY u"
+    fast, slow = Pair(engine, "fast", sql.format(2)), Pair(engine, "slow", sql.format(6))
+    assert member(engine, "fast").same == member(engine, "slow").same
+    engine.ingest("s", rows(random, range(40)))
+    assert fast.check() > 15 and slow.check() > 5
+    assert any(line["rule"] == "CS8" and line["queries"] == "fast, slow" for line in sharing(engine))
+    fast.drop()
+    engine.ingest("s", rows(random, range(40, 80)))
+    assert slow.check() > 10
+
+
+# ---------------------------------------------------------------- at random
+
+WHERE = (
+    "", "WHERE p = 'TCP'", "WHERE p = 'UDP'", "WHERE p = 'TCP' OR p = 'UDP'", "WHERE p IN ('TCP', 'UDP', 'ICMP')",
+    "WHERE p = 'ICMP'", "WHERE u = 'U'", "WHERE p = 'TCP' OR u = 'U'", "WHERE n < 3", "WHERE n >= 3", "WHERE n > 5",
+    "WHERE n < 3 OR n > 5", "WHERE n < 3 OR n >= 3", "WHERE p <> 'TCP'", "WHERE p = 'TCP' OR p <> 'TCP'",
+    "WHERE f < 1.0 OR f = 3.7", "WHERE f < 1.0", "WHERE f = 3.7",
+)  # fmt: skip
+ANSWERS = (
+    "SUM(n)", "AVG(n)", "COUNT(n)", "SUM(f), AVG(f)", "COUNT(f)", "COUNT(*)", "MAX(p)", "MIN(n), MAX(n)",
+    "COUNT(DISTINCT p)", "TOPK(p, 2)", "MEDIAN(n)", "QUANTILE(n, 0.9)", "STDDEV(f)", "MAX(f)", "LAST(p)",
+    "COUNT(DISTINCT u), SUM(n)", "SUM(n) FILTER (WHERE u = 'V')",
+)  # fmt: skip
+
+
+def query(random: Random) -> str:
+    keys = random.choice(["", "", "u"])
+    length, slide = random.choice([2, 4, 6, 10, 16]), random.choice([1, 2, 4])
+    items = ", ".join(filter(None, [keys, random.choice(ANSWERS)]))
+    by = f" GROUP BY {keys}" if keys else ""
+    return f"SELECT {items} FROM s [RANGE {length} SLIDE {slide}] {random.choice(WHERE)}{by}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_queries_come_and_go(seed: int) -> None:
+    random = Random(seed)
+    engine = fresh(random.choice(["", "", " RETAIN 8 SECONDS", " RETAIN 1 min"]))
+    alive: dict[str, Pair] = {}
+    clock, checked, covered = 0.0, 0, 0
+    for step in range(45):
+        if random.random() < 0.5 or not alive:
+            alive[f"q{step}"] = Pair(engine, f"q{step}", query(random))
+            view = member(engine, f"q{step}").view
+            covered += view is not None and not view.single
+        elif random.random() < 0.4:
+            alive.pop(random.choice(sorted(alive))).drop()
+        n = random.randint(1, 12)
+        gaps = [random.choice([0, 0.25, 0.5, 1, 3]) for _ in range(n)]
+        seconds = [clock + sum(gaps[: i + 1]) for i in range(n)]
+        clock = seconds[-1]
+        engine.ingest("s", rows(random, seconds))
+        if random.random() < 0.3:
+            clock += random.choice([0.5, 4, 30])
+            engine.heartbeat("s", int(clock * S))
+        if random.random() < 0.03:
+            clock += 100_000
+    for pair in alive.values():
+        checked += pair.check()
+    assert checked and sharing(engine)
+    for pair in alive.values():
+        pair.drop()
+    assert not any(engine.world.shared.groups.values()) and not engine.world.shared.spaces
