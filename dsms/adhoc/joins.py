@@ -161,8 +161,8 @@ def _numbered(r: Renderer, rel: Rel, versions: bool = False) -> Rel:
 
 def _through_pairs(kind: str, left: Rel, right: Rel, pairs: Rel) -> str:
     x, y = f"l.c{len(left.schema) - 1} = p.c0", f"p.c1 = r.c{len(right.schema) - 1}"
-    first = "JOIN" if kind == "right" else "LEFT JOIN"
-    second = {"left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}[kind]
+    first = "JOIN" if kind in ("inner", "right") else "LEFT JOIN"
+    second = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}[kind]
     return f"({left.text}) AS l {first} ({pairs.text}) AS p ON {x} {second} ({right.text}) AS r ON {y}"
 
 
