@@ -83,6 +83,10 @@ class FakeEngine:
             return self._rows(["column", "type", "nullable", "note"], ["STRING"] * 4, rows)
         if found := re.fullmatch(r"(?is)select (\d+)", sql):
             return self._rows([found[1]], ["INT"], [[int(found[1])]])
+        if sql.upper() == "SHOW QUERIES":
+            rows = [[q, "SS" if q.startswith("each") else None, "10 s" if q.startswith("each") else None]
+                    for q in self.queries]  # fmt: skip
+            return self._rows(["query", "path", "period"], ["STRING"] * 3, rows)
         if sql.upper() == "GATE":
             self.gate.wait(10)
             return Done("gate passed")
@@ -133,6 +137,9 @@ class FakeEngine:
     def advance(self, now: int, cancel=None) -> None:
         assert now >= self.now
         self.now = now
+
+    def has_work(self) -> bool:
+        return False
 
     def subscribe(self, query, start=None, limit_bytes=None, on_ready=None) -> Subscription:
         if query not in self.queries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -89,6 +90,29 @@ def test_backslash_commands(dsms):
     assert (code, err) == (1, "unknown command \\formt\nHINT: did you mean `\\format`?\n")
     for wrong in ("\\format xml", "\\i", "\\i /none", "\\watch", "\\watch x", "\\subscribe", "\\subscribe none"):
         assert dsms("shell", "-c", wrong)[0] == 1
+
+
+def test_d_says_when_queries_are_answered_and_how(dsms):
+    _, out, _ = dsms("shell", "-c", "CREATE QUERY each10 AS SELECT * FROM s;\n\\d\n\\d s")
+    lines = [[cell.strip() for cell in line.split("|")] for line in out.splitlines()]
+    assert ["query", "each10", "k INT, v FLOAT", "every 10 s, path SS"] in lines
+    assert ["query", "q", "k INT, v FLOAT", "at each change"] in lines
+    assert ["stream", "s", "k INT, v FLOAT", ""] in lines
+
+
+def test_watch_repeats_a_one_time_query_and_says_as_of_when(dsms, monkeypatch):
+    rounds = []
+
+    def sleep(seconds):
+        rounds.append(seconds)
+        if len(rounds) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("dsms_client.shell.meta.time.sleep", sleep)
+    code, out, err = dsms("shell", "-c", "SELECT 1;\n\\watch 0.5\nSELECT 1;")
+    assert (code, rounds, err) == (0, [0.5] * 3, "")
+    assert len([line for line in out.splitlines() if re.match(r"as of \d{4}-\d\d-\d\d ", line)]) == 3
+    assert out.count("(1 row)") == 5  # once before, three times, and once more after Ctrl-C
 
 
 def test_subscribe_prints_rows_until_the_query_ends(dsms, server):

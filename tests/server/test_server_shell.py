@@ -6,9 +6,13 @@ import pytest
 from prompt_toolkit.document import Document
 
 from dsms.errors import QueryError
+from dsms.settings import CHANGEABLE
+from dsms.sql import grammar
+from dsms.sql.binder import OPTIONS
+from dsms.sql.functions import aggregate_names
 from dsms_client.files.replay import cuts
 from dsms_client.results import Data, Push
-from dsms_client.shell import show
+from dsms_client.shell import show, words
 from dsms_client.shell.complete import ShellCompleter
 from dsms_client.shell.live import View, push_lines
 from dsms_client.shell.statements import complete, script, split
@@ -100,6 +104,14 @@ class Names:
         ("SELECT fl", ["flights", "float"]),
         ("SELECT ca| FROM flights", ["carrier", "case", "cast"]),
         ("SELECT ta| FROM flights", ["table", "tables"]),
+        ("SELECT APPROX_T", ["APPROX_TOPK"]),
+        ("SET tr", ["transaction_scheduler"]),
+        ("SET ", ["query_scheduler", "late_sharing", "transaction_scheduler"]),
+        ("set late_sharing = ", ["none", "late", "'late-pending'"]),
+        ("SET query_scheduler TO hy", ["hybrid"]),
+        ("CREATE QUERY q AS SELECT 1 WITH (bou", ["boundaries"]),
+        ("CREATE QUERY q AS SELECT 1 WITH (priority = 1, boundaries = e", ["every", "elastic"]),
+        ("LOOKUP ", ["late"]),
         ("SELECT f.d| FROM flights [RANGE 1 min] AS f", ["f.delay"]),
         ("SELECT flights.| FROM flights", ["flights.carrier", "flights.delay"]),
         ("\\f", ["\\format"]),
@@ -112,6 +124,16 @@ def test_completion(text, offered):
     before, _, after = text.partition("|")
     document = Document(before + after, len(before))
     assert [c.text for c in ShellCompleter(Names()).get_completions(document, None)] == offered
+
+
+def test_completion_knows_all_words_of_the_language():
+    functions = {name.upper() for name in aggregate_names()} - {"COUNT_STAR"}
+    assert {*grammar.keywords()} | functions <= {*words.KEYWORDS, "WSTREAM-RESTORE"}
+    bare = {n: tuple(v.strip("'") for v in vs) for n, vs in words.SETTINGS.items()}
+    assert bare == CHANGEABLE
+    offered = {n: {v.strip("'") for v in vs} for n, vs in words.OPTIONS.items()}
+    assert offered.keys() == {n for n, option in OPTIONS.items() if "query" in option.on}
+    assert all(offered[n] == set(OPTIONS[n].choices) for n in offered if OPTIONS[n].choices)
 
 
 def push(kind, seq, *rows, at=5_000_000):
@@ -132,8 +154,23 @@ def test_the_live_view_of_a_stream_is_its_newest_rows():
         view.add(push("insert", seq, (seq,)))
     assert view.rows(2) == [(3,), (4,)]
     assert "5 result rows so far" in view.title("q")
-    view.add(push("result", 5, (9,)))
-    assert view.rows(3) == [(9,)]
+
+
+def test_the_live_view_of_a_periodic_query_is_its_last_answer():
+    view = View()
+    view.add(push("snapshot", 4, (7,), at=4_000_000))  # the answer that was there
+    assert view.rows(3) == [(7,)]
+    view.add(push("result", 4, (8,), (9,)))
+    assert view.rows(3) == [(8,), (9,)]
+    view.add(push("result", 6, (5,)))  # more rows of that boundary
+    assert view.rows(3) == [(8,), (9,), (5,)]
+    assert view.title("q").startswith("q at 1970-01-01 00:00:05: 3 rows at this boundary")
+    view.add(push("result", 7, (1,), at=6_000_000))
+    assert view.rows(3) == [(1,)]
+    seen = view.pushes
+    view.add(Push("q", 8, "progress", 9_000_000))
+    assert (view.rows(3), view.pushes) == ([], seen + 1)  # it is drawn anew
+    assert view.title("q").startswith("q at 1970-01-01 00:00:09: 0 rows")
 
 
 def test_pushes_as_lines():
@@ -142,6 +179,10 @@ def test_pushes_as_lines():
     assert push_lines(push("insert", 0, (1,)), ("INT",), "json") == [
         '{"$kind": "insert", "$at": "1970-01-01 00:00:05", "a": 1}'
     ]
+    assert push_lines(push("result", 0, (1,)), ("INT",), "table") == ["> 1970-01-01 00:00:05  1"]
+    progress = Push("q", 1, "progress", 6_000_000)
+    assert push_lines(progress, ("INT",), "table") == [". 1970-01-01 00:00:06  nothing"]
+    assert push_lines(progress, ("INT",), "csv") == push_lines(progress, ("INT",), "json") == []
 
 
 def test_replay_cuts_rows_by_steps_of_our_time():

@@ -1,10 +1,12 @@
 """Send the rows of a file to a stream at the pace of their timestamps, so that queries see them as they once came.
 
+Meanwhile another shell may ask one-time queries, LOOKUP, or \\subscribe to what is answered.
+
 The file's rows must be in the order of the time column; where one steps back, it is sent at once.
 
 examples:
   dsms replay flights.csv.gz --stream flights --speed 600x     # ten minutes in a second
-  dsms replay trace.csv --stream s --time-column t --speed max
+  dsms replay trace.csv --stream s --time-column t --speed max    # boundaries of periodic queries come as fast
 """
 
 from __future__ import annotations

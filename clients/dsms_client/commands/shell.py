@@ -3,6 +3,8 @@
 examples:
   dsms shell
   dsms shell -c "SHOW STREAMS"
+  dsms shell -c "SELECT COUNT(*) FROM s [RANGE 5 MIN]"   # once, from the live window (needs RETAIN, or a query's ring)
+  dsms shell -c '\\subscribe q'             # the answers of query q as they come, + in, - out, > periodic, . nothing
   dsms shell -f declare.sql --format json
   dsms shell --embedded -c "SELECT 1"      # an engine of its own, no server needed
 

@@ -1,4 +1,4 @@
-"""Completion at the prompt: keywords, names of streams, tables and queries, columns, backslash commands."""
+"""Completion at the prompt: keywords, names of streams, tables and queries, columns, settings, backslash commands."""
 
 from __future__ import annotations
 
@@ -11,21 +11,15 @@ from prompt_toolkit.document import Document
 
 from dsms.errors import DsmsError
 from dsms_client.shell.show import FORMATS
+from dsms_client.shell.words import KEYWORDS, OPTIONS, SETTINGS
 
 if TYPE_CHECKING:
     from dsms_client.sync import Client
 
-_TEXT = """
-SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT DISTINCT AS AND OR NOT IN EXISTS BETWEEN LIKE IS NULL CASE WHEN THEN ELSE
-END CAST JOIN LEFT RIGHT FULL OUTER ON USING UNION INTERSECT EXCEPT ALL CREATE STREAM TABLE QUERY DROP SHOW STREAMS
-TABLES QUERIES DESCRIBE EXPLAIN ANALYZE INSERT INTO VALUES UPDATE SET DELETE TIMESTAMP UNIT SLACK LATE MAX FUTURE IDLE
-TIMEOUT SUBWINDOW RETAIN ARCHIVE WITH PRIMARY KEY RETROACTIVE RANGE ROWS SLIDE PARTITION NOW UNBOUNDED UNTIL AGO SINCE
-WINDOW INTERNAL ALIGN TO TIME ZONE ISTREAM DSTREAM RSTREAM WSTREAM FILTER ASC DESC NULLS FIRST LAST TRUE FALSE
-BOOL INT FLOAT DECIMAL STRING BYTES INTERVAL SECONDS MINUTES HOURS DAYS
-COUNT SUM AVG MIN MAX VAR STDDEV MEDIAN QUANTILE ARGMAX ARGMIN
-"""
-KEYWORDS = _TEXT.split()
-_WORD = re.compile(r"\\?[\w.]*$")
+_WORD = re.compile(r"\\?['\w.]*$")
+_SET = re.compile(r"(?:^|;)\s*set\s+(?:(\w+)\s*(?:=|\bto\b)\s*)?['\w]*$", re.IGNORECASE)
+_WITH = re.compile(r"\bwith\s*\((?:[^()]*,)?\s*(?:(\w+)\s*=\s*)?['\w]*$", re.IGNORECASE)
+_LOOKUP = re.compile(r"(?:^|;)\s*lookup\s+\w*$", re.IGNORECASE)
 _NAME = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_]\w*')
 
 
@@ -51,9 +45,15 @@ class ShellCompleter(Completer):
         """(completion, what it is), best first."""
         if before.lstrip().startswith("\\"):
             return self._meta(before)
+        names = self._known()
+        if _LOOKUP.search(before):
+            return [(q, "query") for q in names.get("queries", {})]
+        for place, table, kind in ((_SET, SETTINGS, "setting"), (_WITH, OPTIONS, "option")):
+            if found := place.search(before):
+                chosen = found[1]
+                return [(v, kind) for v in (table if chosen is None else table.get(chosen.lower(), ()))]
         if not word:
             return []
-        names = self._known()
         objects = [(n, kind[:-1] if kind != "queries" else "query") for kind, named in names.items() for n in named]
         if "." in word:
             return self._qualified(text, word, names)

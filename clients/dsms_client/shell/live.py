@@ -1,7 +1,8 @@
 """The live view of a persistent query: on a terminal a table that changes, else a line per row.
 
-A query that sends a snapshot or deletions is a view, and the table is its current content.  Of any other the table
-shows the newest rows.  Ctrl-C leaves the view, not the shell.
+A query that sends a snapshot or deletions is a view, and the table is its current content.  Of a periodic query it is
+the answer of the last boundary (empty, if there was nothing to tell), of any other the newest rows.  Ctrl-C leaves the
+view, not the shell.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dsms_client.shell.runner import Runner
     from dsms_client.sync import Subscription
 
-MARKS = {"snapshot": "=", "insert": "+", "delete": "-", "result": ">"}
+MARKS = {"snapshot": "=", "insert": "+", "delete": "-", "result": ">", "progress": "."}
 REFRESH = 0.1  # seconds between two drawings
 SHOWN = 1000  # rows kept for the table
 
@@ -46,6 +47,8 @@ def push_lines(push: Push, types: tuple[str, ...], form: str) -> list[str]:
     """A push as text, a line per row: its mark, its instant, its values."""
     if push.kind == "end":
         return [f"the query has ended{': ' + push.message if push.message else ''}"]
+    if push.kind == "progress":
+        return [f". {show.instant(push.at)}  nothing"] if form == "table" else []
     if form == "json":
         names, kinds = ("$kind", "$at", *push.columns), ("STRING", "TIMESTAMP", *types)
         return list(show.as_json(names, kinds, _marked(push, push.kind)))
@@ -61,21 +64,28 @@ def _marked(push: Push, mark: str) -> list[tuple[Any, ...]]:
 
 
 class View:
-    """What the table shows: the content of a view, the last periodic answer, or the newest rows."""
+    """What the table shows: the content of a view, the last periodic answer, or the newest rows.
+
+    An answer of many rows comes in several pushes that tell the same boundary."""
 
     def __init__(self) -> None:
         self.is_view = False
+        self.is_periodic = False
         self.at: int | None = None
         self.total = 0
+        self.pushes = 0
         self._content: Counter[tuple[Any, ...]] = Counter()
         self._newest: deque[tuple[Any, ...]] = deque(maxlen=SHOWN)
+        self._answer: list[tuple[Any, ...]] = []
 
     def add(self, push: Push) -> None:
         """Take a push in."""
+        goes_on = push.kind == "result" and push.at == self.at and bool(self._answer)
         self.at = push.at if push.at is not None else self.at
-        if push.kind in ("snapshot", "delete"):
-            self.is_view = True
+        self.is_view = self.is_view or push.kind in ("snapshot", "delete")
+        self.is_periodic = self.is_periodic or push.kind in ("result", "progress")
         self.total += len(push)
+        self.pushes += 1
         match push.kind:
             case "snapshot" | "insert":
                 self._content.update(push.rows)
@@ -84,17 +94,23 @@ class View:
                 self._content.subtract(push.rows)
                 self._content += Counter()  # forget what is gone
             case "result":
-                self._newest.clear()
-                self._newest.extend(push.rows)
+                self._answer = [*self._answer, *push.rows] if goes_on else list(push.rows)
+            case "progress":
+                self._answer = []
         if not self.is_view:
             self._content.clear()
 
     def rows(self, count: int) -> list[tuple[Any, ...]]:
         """At most `count` rows to show."""
+        if self.is_periodic:
+            return self._answer[:count]
         return list(self._content.elements())[:count] if self.is_view else list(self._newest)[-count:]
 
     def title(self, query: str) -> str:
-        count = f"{self._content.total()} rows" if self.is_view else f"{self.total} result rows so far"
+        if self.is_periodic:
+            count = f"{len(self._answer)} rows at this boundary, {self.total} result rows so far"
+        else:
+            count = f"{self._content.total()} rows" if self.is_view else f"{self.total} result rows so far"
         return f"{query} at {show.instant(self.at)}: {count}   (Ctrl-C leaves)"
 
 
@@ -104,9 +120,9 @@ def _draw(runner: Runner, results: Subscription) -> None:
     view, seen = View(), -1
     with Live(_picture(view, results), auto_refresh=False, vertical_overflow="crop") as screen:
         while not _take(view, results):
-            if view.total != seen:
+            if view.pushes != seen:
                 screen.update(_picture(view, results), refresh=True)
-                seen = view.total
+                seen = view.pushes
         screen.update(_picture(view, results), refresh=True)
     runner.say("the query has ended")
 

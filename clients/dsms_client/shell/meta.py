@@ -14,9 +14,9 @@ from dsms_client.shell.statements import Statement
 
 DEEPEST = 16  # files that include files
 HELP = {
-    "\\d [name]": "what is declared; the columns of one stream, table or query",
+    "\\d [name]": "what is declared, when queries are answered and how; the columns of one stream, table or query",
     "\\subscribe q [from]": "watch the results of query q as they come; Ctrl-C leaves",
-    "\\watch [seconds]": "run the last statement again and again (default every 2 s); Ctrl-C leaves",
+    "\\watch [seconds]": "run the last statement (a one-time SELECT) again and again, every 2 s unsaid; Ctrl-C leaves",
     "\\timing [on|off]": "say how long statements take",
     "\\format [name]": "how rows are shown: table, csv, json, vertical",
     "\\i file": "run a file of statements",
@@ -42,17 +42,41 @@ def run(runner: Runner, line: str) -> bool:
 
 
 def _describe(runner: Runner, rest: list[str]) -> bool:
-    if rest:
-        return runner.statement(Statement(f"DESCRIBE {rest[0]}", 1, 1, True))
     names = runner.client.names()
+    told = _evaluated(runner) if names["queries"] else {}
+    if rest:
+        went_well = runner.statement(Statement(f"DESCRIBE {rest[0]}", 1, 1, True))
+        how = told.get(rest[0].strip('"').lower())
+        if went_well and how and runner.form == "table":
+            runner.say(f"answered {how}")
+        return went_well
     rows = [
-        (kind, name, ", ".join(f"{c} {t}" for c, t in columns))
+        (kind, name, ", ".join(f"{c} {t}" for c, t in columns), told.get(name.lower()) if kind == "query" else None)
         for kind, named in (("stream", names["streams"]), ("table", names["tables"]), ("query", names["queries"]))
         for name, columns in named.items()
     ]
-    for text in show.render(("kind", "name", "columns"), ("STRING",) * 3, rows, runner.form):
+    heads = ("kind", "name", "columns", "answered")
+    shown = [(*row[:3], row[3] or "") for row in rows]
+    for text in show.render(heads, ("STRING",) * 4, shown, runner.form):
         runner.say(text)
     return True
+
+
+def _evaluated(runner: Runner) -> dict[str, str]:
+    """By query when it is answered, and how."""
+    answer = runner.client.query("SHOW QUERIES")
+    told = {}
+    for row in answer.rows:
+        line = dict(zip(answer.columns, row, strict=True))
+        period, path = line.get("period"), line.get("path")
+        told[str(line["query"]).lower()] = _when(period) + (f", path {path}" if path else "")
+    return told
+
+
+def _when(period: str | None) -> str:
+    if period is None:
+        return "at each change"
+    return period if period.startswith("on ") else f"every {period}"
 
 
 def _quit(runner: Runner, rest: list[str]) -> bool:
@@ -109,7 +133,7 @@ def _watch(runner: Runner, rest: list[str]) -> bool:
     if runner.last is None or period < 0:
         runner.complain("there is no statement to repeat" if runner.last is None else "seconds are not negative")
         return False
-    statement = Statement(runner.last, 1, 1, True)
+    statement, runner.watching = Statement(runner.last, 1, 1, True), True
     try:
         while runner.statement(statement):
             time.sleep(period)
@@ -117,6 +141,8 @@ def _watch(runner: Runner, rest: list[str]) -> bool:
     except KeyboardInterrupt:
         runner.say()
         return True
+    finally:
+        runner.watching = False
     return False
 
 

@@ -30,6 +30,7 @@ class Runner:
         self.form = form
         self.timing = False
         self.interactive = False
+        self.watching = False  # \\watch repeats a statement
         self.last: str | None = None
         self.depth = 0  # of files that include files
         self.changed: Callable[[], None] = lambda: None  # declarations may have changed
@@ -61,6 +62,8 @@ class Runner:
                 self.complain(line)
             return False
         except KeyboardInterrupt:
+            if self.watching:
+                raise
             self.complain("cancelled")
             if self.interactive:
                 return False
@@ -86,5 +89,5 @@ class Runner:
             return
         for line in show.render(result.columns, result.types, result.rows, self.form):
             self.say(line)
-        if self.form == "table" and self.interactive and result.as_of is not None:
+        if self.form == "table" and (self.interactive or self.watching) and result.as_of is not None:
             self.say(f"as of {show.instant(result.as_of)}")

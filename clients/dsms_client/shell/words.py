@@ -1,0 +1,40 @@
+"""Words that completion offers: those of the language, its functions, options and settings, as the server knows them.
+
+The client imports nothing of the engine; a test holds these lists against the grammar and the engine's tables.
+"""
+
+from __future__ import annotations
+
+_TEXT = """
+SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET DISTINCT AS AND OR NOT IN EXISTS BETWEEN LIKE ESCAPE IS NULL CASE
+WHEN THEN ELSE END CAST JOIN INNER LEFT RIGHT FULL OUTER CROSS ON USING UNION INTERSECT EXCEPT ALL CREATE STREAM TABLE
+QUERY DROP IF SHOW STREAMS TABLES QUERIES WINDOWS SHARING SETTINGS DESCRIBE EXPLAIN ANALYZE FORMAT INSERT INTO VALUES
+UPDATE SET DELETE AT LOOKUP TIMESTAMP UNIT SLACK LATE MAX FUTURE IDLE TIMEOUT SUBWINDOW RETAIN ARCHIVE CLUSTER EVERY FOR
+WITH PRIMARY KEY NON RETROACTIVE RANGE ROWS SLIDE PARTITION NOW UNBOUNDED UNTIL AGO SINCE WINDOW INTERNAL ALIGN TO TIME
+ZONE ISTREAM DSTREAM RSTREAM WSTREAM ISTREAM-RESTORE RSTREAM-RESTORE FILTER ASC DESC NULLS FIRST LAST TRUE FALSE DATE
+BOOL INT FLOAT DECIMAL STRING BYTES INTERVAL SECONDS MINUTES HOURS DAYS WEEKS MONTHS YEARS
+COUNT SUM AVG MIN MAX VAR VAR_POP STDDEV STDDEV_POP MEDIAN QUANTILE QUANTILE_CONT ARGMAX ARGMIN TOPK BOOL_AND BOOL_OR
+APPROX_COUNT_DISTINCT APPROX_QUANTILE APPROX_TOPK FREQUENT
+"""
+KEYWORDS = list(dict.fromkeys(_TEXT.split()))
+
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "query_scheduler": ("none", "aggressive", "conservative", "hybrid"),
+    "late_sharing": ("none", "late", "'late-pending'"),
+    "transaction_scheduler": ("serial", "ws", "lws", "ttu"),
+}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "boundaries": ("every", "elastic"),
+    "path": ("auto", "'is'", "ws", "ss", "iss"),
+    "synopsis": ("auto", "running", "interval", "landmark", "basic", "own", "none"),
+    "priority": (),
+    "strategy": ("upa", "direct", "nt"),
+    "on_error": ("null", "stop"),
+    "negation": ("auto", "up", "down"),
+    "distinct": ("auto", "input-storing", "delta-star", "counting"),
+    "optimize": ("TRUE", "FALSE"),
+    "partitions": (),
+    "result_log": (),
+    "max_state": (),
+    "description": (),
+}
