@@ -22,7 +22,7 @@ from dsms.state.columns import numpy_values
 from dsms.synopses.bij import BasicIntervalJoin
 from dsms.synopses.cells import Algebra, State
 from dsms.synopses.ij import IntervalJoin
-from dsms.synopses.joins import JoinSynopsis, regrouped
+from dsms.synopses.joins import JoinSynopsis, regrouped, spread
 from dsms.synopses.rj import RunningJoin
 
 KINDS: dict[str, type[BasicIntervalJoin] | type[IntervalJoin] | type[RunningJoin]] = {
@@ -93,6 +93,7 @@ class JoinColumn(Column):
 
     synopsis: JoinSynopsis  # type: ignore[assignment]
     filled: bool = False  # the buffer holds rows
+    scan: tuple[np.ndarray, State] | None = None  # what all who are due together ask, and the cells
 
     def __post_init__(self) -> None:
         Column.__post_init__(self)
@@ -117,9 +118,21 @@ class JoinColumn(Column):
             self.open, self.filled = self.algebra.empty(self.synopsis.buffer), False
         self.synopsis.move(number)
 
+    def prepare(self, at: np.ndarray, n1: np.ndarray, n2: np.ndarray) -> None:
+        """All of this will be asked, maybe in parts: answer it together, each pair of windows once (CS4, CS5)."""
+        known, first = np.unique(self._coded(at, n1, n2), return_index=True)
+        self.scan = known, self.synopsis.probe(at[first], n1[first], n2[first])
+
+    def _coded(self, at: np.ndarray, n1: np.ndarray, n2: np.ndarray) -> np.ndarray:
+        most = self.synopsis.b + 1
+        return ((at - self.synopsis.next) * most + n1) * most + n2
+
     def probe(self, *asked: np.ndarray) -> State:
         """Joins as of boundaries (numbers of sub-windows), by the lengths of their windows."""
-        return self.synopsis.probe(*asked)
+        if self.scan is None:
+            return self.synopsis.probe(*asked)
+        known, state = self.scan
+        return self.algebra.take(state, spread(np.searchsorted(known, self._coded(*asked)), self.synopsis.groups))
 
     def counts(self) -> np.ndarray:
         """int64[groups]: of a COUNT(*), over all that is held."""
@@ -195,7 +208,7 @@ class JoinFeed(Feed):
         self._go_to(number)
 
     def _begin(self, number: int) -> None:
-        self.open = number
+        self.open = self.began = number
         for column in self.joined:
             column.synopsis.begin(number)
 

@@ -23,10 +23,11 @@ from dsms.operators.expressions import ErrorCounter
 from dsms.plan.boundaries import boundaries
 from dsms.running.history import Past, whole_from
 from dsms.running.periodic import PeriodicQuery
+from dsms.running.sharing import plain
 from dsms.running.sharing.columns import needed
 from dsms.running.sharing.feed import CELLS
 from dsms.running.sharing.group import MANY, Due, Group
-from dsms.running.sharing.join_feed import JoinFeed, Shape, new_feed
+from dsms.running.sharing.join_feed import JoinColumn, JoinFeed, Shape, new_feed
 from dsms.running.sharing.join_request import JoinRequest
 from dsms.running.sharing.member import Above, Member
 from dsms.running.sharing.stem import Stem, stem
@@ -180,6 +181,18 @@ class JoinGroup(Group):
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
+    def _answer(self, due: list[Due]) -> None:
+        """Columns that are read for several lists of aggregates are scanned once for all."""
+        for call, column in self.feed.columns.items():
+            users = [d for d in due if call in needed(d[0].request.aggs, bool(d[0].request.keys))]
+            if isinstance(column, JoinColumn) and len({m.request.aggs for m, _ in users}) > 1:
+                column.prepare(*self.asks(users))
+        try:
+            Group._answer(self, due)
+        finally:
+            for column in self.feed.joined:
+                column.scan = None
+
     def asks(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
         """Boundaries, and the lengths of both windows, in sub-windows."""
         counts = [len(b) for _, b in due]
@@ -214,6 +227,7 @@ class Joins:
         group = member.group
         member.query = query
         group.members.append(member)
+        member.plain = plain.kind(member)
         for stream in group.streams:
             if stream in world.first_rows:
                 group.begin(world.first_rows[stream])
