@@ -73,7 +73,7 @@ class Group:
         if self.numbers is not None:
             instants = rows.ids[0]
             self.numbers.see(rows)
-        newest, known = int(instants[-1]), max(self.clock, int(instants[0]) if self.feed.open is None else ALWAYS)
+        newest, known = int(instants[-1]), self.clock if self.feed.open is not None else self._waited(int(instants[0]))
         if (newest - known) // self.feed.span > self._far():
             gaps = np.flatnonzero(np.diff(self.feed.numbers(np.append(known, instants))) > self._far())
             for start, stop in pairwise(np.unique([0, *gaps, len(rows)]).tolist()):
@@ -83,6 +83,11 @@ class Group:
             return
         self.feed.push(rows)
         self.clock = max(self.clock, newest)
+
+    def _waited(self, instant: int) -> int:
+        """From where on sub-windows are asked for, if the first row comes at that instant."""
+        dues = [m.query.due - 1 for m in self.members if m.query is not None and m.query.due is not None]
+        return max(self.clock, min([*dues, instant]))
 
     def _far(self) -> int:
         """Sub-windows without rows that are passed over instead of stored."""
