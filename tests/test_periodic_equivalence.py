@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 
 from dsms.errors import QueryError
 from dsms.sql.binder.options import OPTIONS
-from tests.generate.periodic import beside_stories, calendar_stories, counted_stories, periodic_stories
+from tests.generate.periodic import (
+    beside_stories,
+    calendar_stories,
+    counted_stories,
+    late_stories,
+    long_periodic_stories,
+    periodic_stories,
+)
 from tests.generate.stories import examples
 from tests.oracle import ambiguous
 from tests.stories import cells, text
@@ -120,4 +127,16 @@ def test_boundaries_in_rows(story: Story, seed: int) -> None:
 @settings(max_examples=examples(25))
 @given(beside_stories(), SEEDS)
 def test_boundaries_in_rows_beside_other_inputs(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+@settings(max_examples=examples(20))
+@given(late_stories(), SEEDS)
+def test_late_rows_and_boundaries(story: Story, seed: int) -> None:
+    check(story, [way for way in ways(seed) if way.cut == "rows"])
+
+
+@settings(max_examples=examples(5))
+@given(long_periodic_stories(), SEEDS)
+def test_long_inputs(story: Story, seed: int) -> None:
     check(story, ways(seed))

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.generate.draws import Draws
-from tests.generate.inputs import given
+from tests.generate.inputs import given, shuffled
 from tests.generate.queries import TYPES, Mode, Queries
-from tests.generate.stories import story_of
+from tests.generate.stories import many_rows, story_of
 from tests.generate.world import SECOND, World, world
 from tests.stories.cells import instant
-from tests.stories.model import Story
+from tests.stories.model import Arrival, Story
 
 HOUR = 3_600 * SECOND
 SLIDES = ("5 SECONDS", "1 SECONDS", "2 SECONDS", "3 SECONDS", "10 SECONDS", "7 SECONDS", "500 ms", "25 SECONDS")
@@ -165,3 +165,23 @@ def beside_stories(draw: Any, most_rows: int = 20) -> Story:
     declared = world(d)
     beat = Beat(str(d.pick((2, 1, 3, 5))), rows=True, beside=True)
     return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))
+
+
+@st.composite
+def late_stories(draw: Any) -> Story:
+    """Rows in disorder, within the slack of their streams, and beyond it."""
+    d = Draws(draw)
+    declared = World(tuple(s for s in world(d, slack=4).sources if s.kind == "stream"))
+    sql = PeriodicQueries(d, declared, Beat(d.pick(SLIDES), restore=d.chance(30))).query()
+    came = given(d, declared)
+    rows = [e for e in came.events if isinstance(e, Arrival)] + came.events[-1:]
+    return story_of(declared, sql, came, shuffled(d, rows, 9 * SECOND))
+
+
+@st.composite
+def long_periodic_stories(draw: Any, rows: int = 160) -> Story:
+    """Enough rows for state to be compacted, through short windows."""
+    d = Draws(draw)
+    declared = World(tuple(s for s in world(d).sources if s.kind == "stream"))
+    queries = PeriodicQueries(d, declared, Beat(d.pick(SLIDES), ("1 SECONDS", "3 SECONDS", "4 SECONDS")))
+    return story_of(declared, queries.query(), many_rows(d, declared, rows))

@@ -63,6 +63,11 @@ def long_stories(draw: Any, rows: int = 220) -> Story:
     d = Draws(draw)
     declared = World(tuple(s for s in world(d).sources if s.kind == "stream"))
     sql = Queries(d, declared, "small").query()
+    return story_of(declared, sql, many_rows(d, declared, rows))
+
+
+def many_rows(d: Draws, declared: World, rows: int) -> Given:
+    """Many rows of all streams, with ties and gaps."""
     random = Random(d.number(0, 9999))
     now, out = 0, list[Event]()
     for _ in range(rows):
@@ -70,7 +75,7 @@ def long_stories(draw: Any, rows: int = 220) -> Story:
         source = random.choice(declared.sources)
         values = [random.choice(KEYS), *(random.choice(DOMAIN[t]) for _, t in source.columns[1:])]
         out.append(Arrival(source.name, now, (*values, now)))
-    return story_of(declared, sql, Given((), [*out, Beat(None, now + 40 * SECOND)]))
+    return Given((), [*out, Beat(None, now + 40 * SECOND)])
 
 
 @st.composite
