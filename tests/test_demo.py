@@ -12,9 +12,10 @@ import pytest
 
 import dsms
 from dsms.api import Push as EnginePush
+from dsms.api import Rows
 from dsms.errors import DsmsError, QueryError
-from dsms_client.results import Data, Push
-from examples.flights import data, recompute, show, story
+from dsms_client.results import Data, Push, RowSet
+from examples.flights import asked, data, recompute, show, story
 from examples.flights.replay import CLOCKS, Replay, fill_tables, hours
 from examples.flights.script import blocks
 from examples.flights.view import View
@@ -31,6 +32,9 @@ def winter() -> data.Winter:
         return data.load(STORM, 1)
 
 
+QUESTIONS = (*blocks("periodic"), *blocks("queries"))
+
+
 class Local:
     """An engine in this process with what the demo uses of a client."""
 
@@ -38,11 +42,18 @@ class Local:
         self.engine = dsms.Engine()
         self.execute, self.ingest, self.heartbeat = self.engine.execute, self.engine.ingest, self.engine.heartbeat
 
+    def query(self, sql: str) -> RowSet:
+        (rows,) = self.execute(sql)
+        assert isinstance(rows, Rows)
+        told = [tuple(row.values()) for row in rows.data.to_pylist()]
+        names = rows.data.schema.names
+        return RowSet({"columns": names, "types": rows.types, "rows": told, "as_of": rows.as_of})
+
 
 @pytest.fixture(scope="module")
 def room(winter: data.Winter) -> Local:
     client = Local()
-    for block in (*blocks("declare"), *blocks("queries")):
+    for block in (*blocks("declare"), *QUESTIONS):
         client.execute(block.sql)
     fill_tables(client, winter)  # type: ignore[arg-type]
     return client
@@ -90,7 +101,7 @@ def test_the_days_asked_for(winter: data.Winter):
 
 def test_a_day_of_answers(room: Local, winter: data.Winter):
     """Every query answers; what is easy to recompute comes out the same hour by hour."""
-    views = {block.name: View(None) for block in blocks("queries")}  # type: ignore[arg-type]
+    views = {name: View(None) for block in QUESTIONS for name in block.names}  # type: ignore[arg-type]
     pushes = {name: room.engine.subscribe(name) for name in views}
     replay = Replay(room, winter)  # type: ignore[arg-type]
     for instant in hours(STORM, 1, STORM):
@@ -102,9 +113,16 @@ def test_a_day_of_answers(room: Local, winter: data.Winter):
         true = {a: (n, round(mean, 9), worst) for a, (n, mean, worst) in recompute.delays(winter, instant).items()}
         assert told == true, show.moment(instant)
         assert {row[0] for row in views["query2"].rows} == recompute.reached(winter, instant)
+        periodic = {a: (n, round(mean, 9), p90) for a, n, mean, p90 in views["hourly"].answers.get(instant, [])}
+        true = {a: (n, round(mean, 9), p90) for a, (n, mean, p90) in recompute.hourly(winter, instant).items()}
+        assert periodic == true, show.moment(instant)
+        assert asked.check(room, winter) == []  # type: ignore[arg-type]
+    assert [row[:2] for row in views["daily"].answers[winter.last]] == recompute.busiest(
+        winter, winter.first, winter.last
+    )
     assert replay.rows == winter.rows
     silent = {name for name, view in views.items() if not view.seen}
-    assert silent <= {"blind"}  # there was no fog that day
+    assert silent <= {"blind", "newark_week"}  # there was no fog that day, and no week
     assert show.moment(winter.first) in story.opening(winter)
     assert "Fri  8 Feb" in story.line(winter.last - 1, views)
 
@@ -124,6 +142,22 @@ def test_a_view_refuses_to_lose_what_it_never_had():
     assert list(view.latest)[-1] == (2, "-", (1,))
     with pytest.raises(ValueError, match="took back"):
         view.apply(Push("q", 4, "delete", 3, Data(("a",), ("INT",), [(7,)])))
+
+
+def test_a_view_of_a_periodic_query_is_its_last_answer():
+    view = View(None)  # type: ignore[arg-type]
+    for at, first, rows in ((5, 0, [(1,), (2,)]), (5, 2, [(2,)]), (9, 3, [(4,)])):
+        view.apply(Push("q", first, "result", at, Data(("a",), ("INT",), rows)))
+    assert (view.answer(), view.answers, view.seen) == ([(4,)], {5: [(1,), (2,), (2,)], 9: [(4,)]}, 4)
+    view.apply(Push("q", 4, "progress", 12))
+    assert (view.answer(), view.next_seq) == ([], 4)
+
+
+def test_questions_asked_once_have_answers(room: Local):
+    """At any time; here after the day above, if that test ran."""
+    told = asked.ask(room)  # type: ignore[arg-type]
+    assert told.count("as of") == len(asked.QUESTIONS)
+    assert "newark_shift, newark_day, newark_week" in story.sharing(room)  # type: ignore[arg-type]
 
 
 def test_the_mistakes_are_mistakes(room: Local):

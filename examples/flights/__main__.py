@@ -10,16 +10,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from datetime import date
+from datetime import date, timedelta
+from itertools import pairwise
 
 from dsms_client import Client, connect
-from examples.flights import data, recompute, show, story
+from examples.flights import asked, data, recompute, show, story
 from examples.flights.replay import Replay, fill_tables, hours
 from examples.flights.script import Block, blocks
 from examples.flights.server import server
 from examples.flights.view import catch_up, watch
 
 STORM = date(2013, 2, 8)
+ASKED = data.midnight(STORM, 14)
 EXTRAS = [(data.midnight(STORM, 20), story.pushes), (data.midnight(date(2013, 2, 9), 18), story.way_out)]
 
 
@@ -44,7 +46,7 @@ def main() -> int:
 def run(client: Client, winter: data.Winter, pace: float) -> list[str]:
     """The whole story; returns what was missing or wrong."""
     questions = _declare(client, winter)
-    views = watch(client, [block.name for block in questions])
+    views = watch(client, [name for block in questions for name in block.names])
     print(show.title("Three weeks go by: the last hour's departures and their mean delay in minutes, and more"))
     print(story.LEGEND)
     replay, problems, extras = Replay(client, winter), [], []
@@ -54,9 +56,11 @@ def run(client: Client, winter: data.Winter, pace: float) -> list[str]:
         if story.worth_a_line(instant, STORM):
             print(story.line(instant, views), flush=True)
             extras += [tell(views) for at, tell in EXTRAS if at == instant]
-            problems += _check(winter, instant, views)
+            extras += [asked.ask(client)] if instant == ASKED else []
+            problems += [*_check(winter, instant, views), *asked.check(client, winter)]
             time.sleep(pace)
-    print(*extras, story.news(views), sep="\n")
+    print(*extras, story.days(views), story.news(views), sep="\n")
+    problems += _check_days(winter, views)
     _ask(client, questions[-1])
     problems += [f"{name} never answered" for name, view in views.items() if not view.seen]
     print(show.title("The end"))
@@ -67,7 +71,7 @@ def run(client: Client, winter: data.Winter, pace: float) -> list[str]:
 def _declare(client: Client, winter: data.Winter) -> list[Block]:
     """Everything is declared; returns the queries."""
     print(show.title("The streams, the tables, the questions"))
-    questions = blocks("queries")
+    questions = [*blocks("periodic"), *blocks("queries")]
     for block in (*blocks("declare"), *questions):
         print(story.told(block))
         client.execute(block.sql)
@@ -79,6 +83,8 @@ def _ask(client: Client, query4: Block) -> None:
     """What the server tells about itself, plans and mistakes."""
     print(show.title("What the server says of its queries"))
     print(story.status(client))
+    print(show.title("Which of them share what, by which rule (Golab 2006, §8.3)"))
+    print(story.sharing(client))
     print(show.title("Query 4, two ways (Golab 2006, Figure 3.5): see where STR begins"))
     print(story.plans(client, query4.select))
     print(show.title("Mistakes are answered, too"))
@@ -92,8 +98,23 @@ def _check(winter: data.Winter, instant: int, views: dict[str, story.View]) -> l
     true = recompute.delays(winter, instant)
     if told.keys() != true.keys() or any(not _same(told[a], true[a]) for a in true):
         wrong.append(f"delays at {show.moment(instant)}: {told}, but recomputed {true}")
+    told = {airport: rest for airport, *rest in views["hourly"].answers.get(instant, [])}
+    true = recompute.hourly(winter, instant)
+    if told.keys() != true.keys() or any(not _same(told[a], true[a]) for a in true):
+        wrong.append(f"hourly at {show.moment(instant)}: {told}, but recomputed {true}")
     if (cities := {row[0] for row in views["query2"].rows}) != recompute.reached(winter, instant):
         wrong.append(f"query2 at {show.moment(instant)}: {sorted(cities)}")
+    return wrong
+
+
+def _check_days(winter: data.Winter, views: dict[str, story.View]) -> list[str]:
+    """The daily answers, all of them, recomputed."""
+    wrong = []
+    days = [data.midnight(data.FIRST_DAY + timedelta(days=n)) for n in range(data.DAYS + 1)]
+    for begin, end in pairwise(days):
+        told = [(carrier, flights) for carrier, flights, _ in views["daily"].answers.get(end, [])]
+        if told != (true := recompute.busiest(winter, begin, end)):
+            wrong.append(f"daily at {show.moment(end)}: {told}, but recomputed {true}")
     return wrong
 
 

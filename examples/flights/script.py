@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,12 @@ class Block:
     def name(self) -> str:
         """Of what the (first) statement creates: the word behind CREATE STREAM, TABLE or QUERY."""
         return self.sql.split()[2]
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that its statements create and that answers by itself (not ON LOOKUP)."""
+        statements = [s for s in self.sql.split(";") if s.strip() and "ON LOOKUP" not in s]
+        return [re.split(r"\s+", s.strip())[2] for s in statements]
 
     @property
     def select(self) -> str:

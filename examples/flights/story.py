@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from datetime import date
 
 from dsms_client import Client, DsmsError
@@ -72,6 +73,25 @@ def way_out(views: dict[str, View]) -> str:
     return f"{head}\n{show.table(('from Kennedy', 'to', 'United from Newark'), rows[:5])}"
 
 
+def days(views: dict[str, View]) -> str:
+    """The periodic answers around the storm: by day, and the last summary of where flights go."""
+    rows = []
+    for at, answer in sorted(views["daily"].answers.items()):
+        day = data.local(at - 1)
+        if 7 <= day.day <= 11 and day.month == 2:
+            rows += [(f"{day:%a} {day.day:>2} {day:%b}", c, n, f"{mean:.1f}") for c, n, mean in answer]
+    frequent, places = next(iter(views["places"].answers.items()))[1][0]
+    lines = textwrap.fill(str(frequent), 116)
+    head = show.title(
+        "Day by day around the storm: LaGuardia's busiest carriers (a periodic query over days of New York)"
+    )
+    return (
+        f"{head}\n{show.table(('day', 'carrier', 'flights', 'mean'), rows)}\n"
+        f"{show.title('Where flights from Kennedy go: the first answer of `places`')}\n"
+        f"{show.indent(lines)}\n    and about {places} places in all"
+    )
+
+
 def news(views: dict[str, View]) -> str:
     """What the two append-only queries found, and the last answers of others."""
     tails = [(t, maker, model, show.moment(j), show.moment(g)) for t, maker, model, j, g in views["two_airports"].news]
@@ -92,9 +112,15 @@ def news(views: dict[str, View]) -> str:
 def status(client: Client) -> str:
     """Some columns of SHOW QUERIES."""
     answer = client.query("SHOW QUERIES")
-    names = ("query", "output", "strategy", "pattern", "result_rows", "live_rows", "state_bytes")
+    names = ("query", "output", "period", "path", "pattern", "result_rows", "live_rows", "state_bytes", "shares_with")
     where = [answer.columns.index(name) for name in names]
     return show.table(names, [[row[k] for k in where] for row in answer.rows])
+
+
+def sharing(client: Client) -> str:
+    """SHOW SHARING, without its reasons."""
+    answer = client.query("SHOW SHARING")
+    return show.table(answer.columns[:-1], [row[:-1] for row in answer.rows])
 
 
 def plans(client: Client, select: str) -> str:

@@ -13,12 +13,15 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class View:
-    """A query's answer as a bag of rows; what came last, as (instant, + or -, row); all that ever entered: `news`."""
+    """A query's answer as a bag of rows; what came last, as (instant, + or -, row); all that ever entered: `news`.
+
+    Of a periodic query the bag is the answer of the last boundary, and `answers` has those before it, by boundary."""
 
     subscription: Subscription
     rows: Counter[Row] = field(default_factory=Counter)
     news: list[Row] = field(default_factory=list)
     latest: deque[tuple[int | None, str, Row]] = field(default_factory=lambda: deque(maxlen=10))
+    answers: dict[int, list[Row]] = field(default_factory=dict)
     seen: int = 0  # result rows
     next_seq: int = 0  # the number of the row that follows them
 
@@ -37,10 +40,16 @@ class View:
                     raise ValueError(f"{push.query} took back rows that it never gave: {-self.rows}")
                 self.rows = +self.rows
                 self.seen += len(push)
+            case "result" | "progress":
+                assert push.at is not None
+                answer = self.answers.setdefault(push.at, [])  # of many rows it comes in several pushes
+                answer += push.rows
+                self.rows = Counter(answer)
+                self.seen += len(push)
             case "end":
                 raise ValueError(f"{push.query} ended: {push.message}")
         self.next_seq = push.next_seq
-        if push.kind != "snapshot":
+        if push.kind in ("insert", "delete"):
             sign = "+" if push.kind == "insert" else "-"
             self.latest.extend((at, sign, row) for at, row in zip(push.instants, push.rows, strict=True))
 
