@@ -198,6 +198,27 @@ def test_the_slower_twin_goes_on_when_the_faster_is_dropped() -> None:
     assert slow.check() > 10
 
 
+def test_the_synopsis_follows_the_number_of_queries_together() -> None:
+    """Basic intervals once b / log2 b = 64 / 6 queries are answered together; landmarks where widths are close."""
+    engine, random = fresh(), Random(9)
+    sql = "SELECT MAX(f) FROM s [RANGE {} SLIDE 1]"
+    pairs = [Pair(engine, "q64", sql.format(64))]
+    (column,) = member(engine, "q64").group.feed.columns.values()
+    kinds = []
+    for k in range(1, 24):
+        engine.ingest("s", rows(random, [8 * k + j / 2 for j in range(16)]))
+        pairs.append(Pair(engine, f"q{k}", sql.format(64 - 2 * k)))
+        kinds.append(type(column.synopsis).__name__)
+    assert list(dict.fromkeys(kinds)) == ["Interval", "Landmark", "Basic"] and "b / log2 b" in column.why
+    engine.ingest("s", rows(random, range(200, 300)))
+    for pair in pairs[2:]:
+        assert pair.drop() > 50
+        engine.ingest("s", rows(random, [300 + int(pair.name[1:])]))
+    assert type(column.synopsis).__name__ != "Basic"
+    engine.ingest("s", rows(random, range(330, 400)))
+    assert all(pair.check() > 100 for pair in pairs[:2])
+
+
 # ---------------------------------------------------------------- at random
 
 ATOMS = (  # predicates are made of some of these

@@ -93,6 +93,8 @@ class Column:
     open: State = None
     whole_from: int = ALWAYS  # sub-windows before this one miss rows
     why: str = ""  # this synopsis was chosen
+    chosen_for: tuple[int, int] = (0, 0)  # so many queries that read it, and the longest reach of their windows
+    widths: dict[tuple[int, int], int] = field(default_factory=dict)  # (width, reach) of windows: how many read them
     readers: dict[AggCall, Algebra] = field(default_factory=dict)  # of other aggregates that need the same data
     args: Exprs = field(init=False)
     passes: Callable[..., pa.BooleanArray] | None = field(init=False)

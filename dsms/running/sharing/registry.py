@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.counted import Numbers
 from dsms.running.periodic import PeriodicQuery
+from dsms.running.sharing import chosen
 from dsms.running.sharing.bundle import Bundle
 from dsms.running.sharing.columns import sources
 from dsms.running.sharing.feed import Column, Feed, KeySpace
@@ -150,6 +151,7 @@ class Registry:
             for rows in past:
                 group.push(rows)
         member.view = self._interned(member)
+        _count(member, 1)
         return gone + member.request.length if new and gone > ALWAYS else _whole_from(member)
 
     def _number(self, wanted: Request) -> int:
@@ -189,9 +191,9 @@ class Registry:
                     self._fill(feed, call, past)
                 feed.columns[call].whole_from = past.number(feed)
             elif _short(column, feed, member) and past.rows and past.number(feed) < column.reach:
-                feed.columns[call] = self._column(member.group, feed, call)
+                feed.columns[call] = made = self._column(member.group, feed, call)
                 self._fill(feed, call, past)
-                feed.columns[call].whole_from = past.number(feed)
+                made.whole_from, made.widths, made.chosen_for = past.number(feed), column.widths, column.chosen_for
 
     def _column(self, group: Group, feed: Feed, call: AggCall) -> Column:
         from dsms.synopses.choose import choose
@@ -201,7 +203,7 @@ class Registry:
         longest = max((m.request.length for m in members), default=feed.span) // feed.span
         widths = sorted({(m.request.length - m.request.until) // feed.span for m in members})
         groups = feed.space.groups
-        synopsis, why = choose(how, widths, groups, longest, len(members))
+        synopsis, why = choose(how, widths, groups, longest, 1)
         column = Column(call, how, synopsis, feed.open or 0)
         column.why = why
         column.grow(groups)
@@ -234,6 +236,7 @@ class Registry:
             self.joins.leave(member)
             return
         group, stream = member.group, member.group.feed.stream
+        _count(member, -1)
         group.members = [m for m in group.members if m is not member]
         if not any(m.same == member.same for m in group.members):
             self._forget(member)
@@ -267,6 +270,14 @@ class _Past:
     def number(self, feed: Feed) -> int:
         """The first sub-window that misses none."""
         return ALWAYS if self.gone <= ALWAYS else -((feed.phase - self.gone - 1) // feed.span)
+
+
+def _count(member: Member, more: int) -> None:
+    """The columns that the member reads have one more (or less) reader."""
+    asked = member.request
+    for feed, column in member.view.columns() if member.view is not None else ():
+        width, reach = (asked.length - asked.until) // feed.span, asked.length // feed.span
+        chosen.read(column, feed, width, reach, more)
 
 
 def _short(column: Column, feed: Feed, member: Member) -> bool:
