@@ -5,7 +5,7 @@ W6  1,000 SUMs over windows of 1 to 1,000 ms, each answered every 100 ms; beside
 
 DuckDB answers the whole input in batch, from memory, with the sub-windows written by hand in SQL; csp replays it in
 simulated time; dsms takes batches of 131,072 rows; W2 and W5 hand every answer to a reader, those of W6 are read from
-the queries' result logs afterwards.  Answers are checked against NumPy at every boundary (those of the peers by totals).
+the queries' result logs afterwards.  Answers are checked against NumPy at every boundary (peers' by their totals).
 Rows per second, medians of three."""
 
 from __future__ import annotations
