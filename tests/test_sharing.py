@@ -12,6 +12,7 @@ import pytest
 import dsms
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.sharing.member import Member
+from dsms.settings import Settings
 
 S = 1_000_000
 STREAM = "CREATE STREAM s (p STRING, u STRING, n INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t"
@@ -196,6 +197,49 @@ def test_the_slower_twin_goes_on_when_the_faster_is_dropped() -> None:
     fast.drop()
     engine.ingest("s", rows(random, range(40, 80)))
     assert slow.check() > 10
+
+
+def test_an_elastic_twin_takes_the_period_of_the_faster_one_until_it_is_dropped() -> None:
+    engine, random = dsms.Engine(settings=Settings(deferred=True)), Random(10)
+    engine.execute(STREAM)
+    sql = "SELECT u, SUM(n) FROM s [RANGE 12 SLIDE {}] GROUP BY u"
+    for name, slide in (("fast", 2), ("slow", 6)):
+        engine.execute(f"CREATE QUERY {name} AS {sql.format(slide)} WITH (boundaries = 'elastic')")
+
+    def period(name: str) -> int:
+        late = engine.world.backlog.lateness(name)
+        assert late is not None
+        return late.period
+
+    assert (period("fast"), period("slow")) == (1, 1)  # in updates of 2 s
+    for second in range(0, 40, 2):
+        engine.ingest("s", rows(random, [second, second + 1]))
+        while engine.work():
+            pass
+    fast, slow = (engine.world.queries[name].answer().to_pylist() for name in ("fast", "slow"))
+    assert fast == slow and fast
+    engine.execute("DROP QUERY fast")
+    assert period("slow") == 3
+
+
+def test_covered_elastic_queries_are_scheduled_with_those_that_cover_them() -> None:
+    engine, random = dsms.Engine(settings=Settings(deferred=True)), Random(11)
+    engine.execute(STREAM)
+    sql = "SELECT SUM(n) FROM s [RANGE 12 SLIDE 2] WHERE {} WITH (boundaries = '{}')"
+    parts = {"a": "p = 'TCP'", "b": "p = 'UDP'", "c": "p = 'TCP' OR p = 'UDP'"}
+    for name, where in parts.items():
+        engine.execute(f"CREATE QUERY {name} AS {sql.format(where, 'elastic')}")
+    own = sql.format(parts["c"], "every").replace("WITH (", "WITH (synopsis = 'own', ")
+    engine.execute(f"CREATE QUERY d AS {own}")
+    assert how(engine, "c") == ("added", 2) and list(engine.world.backlog.units) == ["s#1"]
+    for second in range(0, 40, 2):
+        engine.ingest("s", rows(random, [second, second + 1]))
+        while engine.work():
+            pass
+        answers = {n: engine.world.queries[n].answer() for n in "abcd"}
+        if all(answers.values()):
+            assert answers["c"].equals(answers["d"])
+    assert all(q.answered == 38 * S for q in engine.world.queries.values())
 
 
 def test_the_synopsis_follows_the_number_of_queries_together() -> None:

@@ -171,7 +171,8 @@ def schedule(engine: Engine, query: PeriodicQuery) -> None:
         member = query.evaluator
         member.group.backlog = world.backlog
         span, beat = member.group.feed.span, query.beat.slide or 1
-        task = Task(query.name, max(1, beat // span), max(1, member.request.length // span), priority)
+        task = Task(query.name, max(1, beat // span), max(1, member.request.length // span), priority,
+                    same=str(member.same) if member.same else None)  # fmt: skip
         world.backlog.add(member.group.name, member.group, task)
     else:
         world.backlog.add(query.name, query, Task(query.name, 1, 1, priority))

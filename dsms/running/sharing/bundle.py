@@ -31,6 +31,16 @@ class Bundle(Feed):
         return max((f.open for f in self.children if f.open is not None), default=None)
 
     @property
+    def began(self) -> int:  # type: ignore[override]
+        """The first sub-window of any."""
+        return min((f.began for f in self.children if f.open is not None), default=0)
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        """How many wait."""
+        return sum(f.rows for f in self.children)
+
+    @property
     def newest(self) -> int:  # type: ignore[override]
         """The last sub-window that has rows."""
         return max(f.newest for f in self.children)

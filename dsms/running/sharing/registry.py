@@ -117,6 +117,7 @@ class Registry:
             first.feed = Bundle(f for g in (first, *others) for f in g.feed.feeds)
         for group in others:
             first.clock = max(first.clock, group.clock)
+            first.told = group.told if first.told is None else first.told
             self.groups[first.feed.stream].remove(group)
             for member in group.members:
                 member.group = first
@@ -237,7 +238,7 @@ class Registry:
             return
         group, stream = member.group, member.group.feed.stream
         _count(member, -1)
-        group.members = [m for m in group.members if m is not member]
+        group.members, group._known = [m for m in group.members if m is not member], (0, -1, 0)
         if not any(m.same == member.same for m in group.members):
             self._forget(member)
         kept = []
