@@ -13,11 +13,12 @@ Not thread-safe: one thread at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription, shown_instant
 from dsms.commands import change, define, explain, lookup, select, settings, show
+from dsms.commands.select import Statement
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.intake.convert import Converted, to_batch
 from dsms.running.periodic import PeriodicQuery
@@ -62,22 +63,60 @@ class Engine:
 
         Statements before a failing one stand: the DsmsError has `statement`, the index of the one that failed, and
         `done`, the results of those before it."""
+        slices = self.slices(text, cancel)
+        while True:
+            try:
+                next(slices)
+            except StopIteration as end:
+                results: list[Result] = end.value
+                return results
+
+    def slices(self, text: str, cancel: Cancel | None = None, priority: int = 0) \
+            -> Generator[Statement, None, list[Result]]:  # fmt: skip
+        """`execute`, one slice of work at a time: rows and other statements may come in between.
+
+        Yields the statement that is at work.  If it is `ready`, its `run` may be called in another thread before the
+        next slice, which then waits for nothing.  Close the generator to give up."""
         results: list[Result] = []
         try:
             for piece in pieces(text):
                 if cancel is not None:
                     cancel.check()
-                results.append(self._run(parse_piece(piece), piece.text, cancel))
+                statement = self._begin(parse_piece(piece), piece.text, priority, cancel)
+                try:
+                    while not statement.step():
+                        yield statement
+                finally:
+                    statement.close()
+                assert statement.result is not None
+                results.append(statement.result)
+                yield statement
         except DsmsError as error:
             error.statement = len(results)
             error.done = results  # type: ignore[attr-defined]
             raise
         return results
 
+    def begin(self, sql: str, priority: int = 0, cancel: Cancel | None = None) -> Statement:
+        """One statement, to be done by `step`s: a SELECT reads one sub-window at a time, and windows may slide
+        meanwhile (setting `transaction_scheduler`); others are done in one.
+
+        priority  of a SELECT: larger ones suspend smaller ones
+        Raises what binding it raises; UsageError DS400 unless `sql` is one statement."""
+        found = list(pieces(sql))
+        if len(found) != 1:
+            raise UsageError(
+                "DS400", f"one statement at a time is begun, not {len(found)}", hint="`execute` runs scripts"
+            )
+        return self._begin(parse_piece(found[0]), found[0].text, priority, cancel)
+
+    def _begin(self, statement: ast.Statement, sql: str, priority: int, cancel: Cancel | None) -> Statement:
+        if isinstance(statement, ast.SelectStatement):
+            return select.Selection(self, statement, priority, cancel)
+        return select.Whole(lambda: self._run(statement, sql, cancel))
+
     def _run(self, statement: ast.Statement, sql: str, cancel: Cancel | None) -> Result:
         match statement:
-            case ast.SelectStatement():
-                return select.select(self, statement, cancel)
             case ast.CreateStream():
                 return define.create_stream(self, statement, sql)
             case ast.CreateTable():
@@ -257,9 +296,10 @@ class Engine:
         """End all subscriptions and close the catalog."""
         for query in self.world.queries.values():
             query.close("the engine is stopping")
+        self.world.adhocs.close()
         if self._store is not None:
             self._store.close()
             self._store = None
 
 
-__all__ = ["Done", "Engine", "Rows", "Settings"]
+__all__ = ["Done", "Engine", "Rows", "Settings", "Statement"]

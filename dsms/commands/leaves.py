@@ -13,7 +13,7 @@ from dsms.api import Cancel
 from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
 from dsms.errors import UsageError
-from dsms.intake.values import duration_text
+from dsms.running.contents import stream_of, stream_rows
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.world import World, leaves_of
@@ -33,7 +33,7 @@ def instant(world: World, needed: Iterable[Read]) -> int:
     the answer of a query it reads; FOREVER where nothing has a clock."""
     streams, found = set(), []
     for read in needed:
-        streams |= {_stream(n) for n in leaves_of(read.node) if isinstance(n, lp.StreamScan)}
+        streams |= {stream_of(n) for n in leaves_of(read.node) if isinstance(n, lp.StreamScan)}
         query = _query(world, read)
         if query is not None:
             found.append(_answered(query))
@@ -47,7 +47,7 @@ def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[
     world = engine.world
     match read.kind:
         case "stream":
-            return _stream_rows(world, read, at)
+            return stream_rows(world, read, at)
         case "appended":
             return list(_appended(engine, read, at, cancel))
         case _ if (query := _query(world, read)) is not None:
@@ -56,42 +56,7 @@ def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[
             return [world.table(read.node).versions(at if kind == "table" else None)]  # type: ignore[arg-type]
 
 
-def _stream(scan: lp.StreamScan) -> str:
-    return Catalog.key(scan.stream.name)
-
-
-# ---------------------------------------------------------------- streams
-
-
-def _stream_rows(world: World, read: Read, at: int) -> list[Batch]:
-    assert isinstance(read.node, lp.StreamScan)
-    key = _stream(read.node)
-    since, ring = read.since(at), world.rings.get(key)
-    if world.handed_on(key) == ALWAYS or max(world.inputs[key].newest, ALWAYS) <= since:
-        return []  # nothing has come, or nothing since
-    if ring is None:
-        raise _gone(read)
-    if ring.holds(since):
-        return ring.rows(since, at)
-    last = [] if read.rows is None else ring.last(read.rows, at)
-    if read.rows is None or sum(map(len, last)) < read.rows:
-        raise _gone(read)
-    return last
-
-
-def _gone(read: Read) -> UsageError:
-    assert isinstance(read.node, lp.StreamScan)
-    stream = read.node.stream
-    what = "keeps no rows" if stream.retain is None else f"keeps the last {duration_text(stream.retain)} of its rows"
-    match read.spec.kind:
-        case "time" | "now":
-            hint = "declare the stream with RETAIN d and ask for a [RANGE t] within it"
-        case "rows":
-            hint = "ask for fewer rows, or declare the stream with a longer RETAIN"
-        case _:
-            hint = "this window needs all rows that ever came: put a [RANGE t] within RETAIN on the stream"
-    message = f"stream {stream.name} {what}, so this window can't be answered now"
-    return UsageError("DS407", message, hint=f"{hint}, or register the query: CREATE QUERY q AS ...")
+# ---------------------------------------------------------------- appended results
 
 
 def _appended(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> Iterator[Batch]:
@@ -101,7 +66,7 @@ def _appended(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> Ite
     running = world.prepare(QueryDef("", ""), plan_query(engine, output, ()))
     for leaf in leaves_of(read.node):
         if isinstance(leaf, lp.StreamScan):
-            for rows in _stream_rows(world, Read("stream", leaf), at):
+            for rows in stream_rows(world, Read("stream", leaf), at):
                 running.pipeline.sources[leaf.leaf].push(rows)
     pipeline = running.pipeline
     with watching(running, world.settings.statement_bytes, cancel):

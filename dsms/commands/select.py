@@ -2,34 +2,180 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from dsms.adhoc.reads import reads
-from dsms.api import Cancel, Rows, shown_instant
+from dsms.adhoc.cut import cut
+from dsms.adhoc.reads import Read, reads
+from dsms.api import Cancel, Result, Rows, shown_instant
 from dsms.commands.explain import plan_query
 from dsms.commands.leaves import batches, instant
+from dsms.errors import UsageError
 from dsms.operators.expressions import ErrorCounter
+from dsms.running.contents import stream_of, subwindows
+from dsms.running.reading import Access, Reading
+from dsms.running.world import leaves_of
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_query
+from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
 
 
-def select(engine: Engine, statement: ast.SelectStatement, cancel: Cancel | None) -> Rows:
-    """Answer a SELECT now."""
-    bound = bind_query(statement, engine.world.catalog, persistent=False)
-    batch, clock = answer_of(engine, bound, cancel)
-    return Rows(batch, tuple(str(f.type) for f in bound.schema), shown_instant(clock))
+class Statement(Protocol):
+    """A statement at work, in slices.  `step` and `close` belong to the engine's thread.
+
+    result  once it is done
+    """
+
+    result: Result | None
+
+    @property
+    def ready(self) -> bool:
+        """Whether what is left touches nothing of the engine: `run` does it, in any thread, or the next `step`."""
+        ...
+
+    def step(self) -> bool:
+        """The next slice; True: it is done.  Raises what ended it, and is over then."""
+        ...
+
+    def run(self) -> None:
+        """Do what is left, if it is `ready`.  Errors come with the next `step`."""
+        ...
+
+    def close(self) -> None:
+        """Nobody wants it any more."""
+        ...
+
+
+class Whole:
+    """A statement that is done in one slice."""
+
+    ready = False
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._work, self.result = work, None
+
+    result: Result | None
+
+    def step(self) -> bool:
+        """Do it."""
+        self.result = self._work()
+        return True
+
+    def run(self) -> None:
+        """It is never `ready`."""
+
+    def close(self) -> None:
+        """There is nothing that could be left half done."""
+
+
+class Selection:
+    """A one-time query: a read transaction, then its plan over what that has read."""
+
+    def __init__(self, engine: Engine, statement: ast.SelectStatement, priority: int, cancel: Cancel | None) -> None:
+        """Raises QueryError, and DS407 where a window reaches back further than what is kept."""
+        self.bound = bind_query(statement, engine.world.catalog, persistent=False)
+        self.result: Result | None = None
+        self._cancel, self._outcome = cancel, list[Callable[[], Rows]]()
+        self._world = engine.world
+        plan = _optimized(engine, self.bound)
+        needed, parts = reads(plan), cut(plan)
+        streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
+        limit = engine.world.settings.statement_bytes
+        self._reading = Reading(parts, needed, streams, access(engine, needed, cancel), limit, priority)
+        self._world.transactions.begin(self._reading)
+
+    @property
+    def ready(self) -> bool:
+        """Whether only the plan is left to be run.  Where transactions run one after the other, that is part of one."""
+        return self._reading.given is not None and not self._outcome and not self._world.transactions.atomic
+
+    def step(self) -> bool:
+        """One sub-window is read, for this query or for one that goes before it; or the plan is run."""
+        try:
+            if self._cancel is not None:
+                self._cancel.check()
+            if not self._reading.done:
+                self._world.transactions.advance()
+                if not self._reading.done or not self._world.transactions.atomic:
+                    return False
+            if self._reading.failure is not None:
+                raise self._reading.failure
+            if not self._outcome:
+                self.run()
+            self.result = self._outcome[0]()
+        except BaseException:
+            self.close()
+            raise
+        return True
+
+    def run(self) -> None:
+        """Run the plan over what has been read."""
+        try:
+            rows = self._rows()
+        except Exception as error:
+            problem = error  # `error` goes out of scope
+            self._outcome.append(lambda: _raised(problem))
+        else:
+            self._outcome.append(lambda: rows)
+
+    def _rows(self) -> Rows:
+        reading, schema = self._reading, self.bound.schema
+        assert reading.given is not None
+        with self._world.adhocs.lent(reading.limit) as adhoc:
+            found = adhoc.run(reading.cut.rest, reading.given, reading.at, ErrorCounter("stop"), self._cancel)
+        data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
+        clock = None if reading.at == FOREVER else shown_instant(reading.at)
+        return Rows(data, tuple(str(f.type) for f in schema), clock)
+
+    def close(self) -> None:
+        """Give up; nothing of it is left."""
+        self._world.transactions.close(self._reading)
+
+
+def _raised(error: Exception) -> Rows:
+    raise error
+
+
+def access(engine: Engine, needed: dict[int, Read], cancel: Cancel | None) -> Access:
+    """How a one-time query gets at what it reads."""
+    world = engine.world
+    names = {_relation(n) for read in needed.values() for n in leaves_of(read.node)}
+    known = {name: _object(engine, name) for name in names}
+
+    def check() -> None:
+        for name, there in known.items():
+            if _object(engine, name) is not there:
+                raise UsageError("DS411", f"{name} was dropped while a query was reading it", hint="ask again")
+
+    return Access(
+        lambda: instant(world, needed.values()),
+        lambda read, at: subwindows(world, read, at),
+        lambda read, at: batches(engine, read, at, cancel),
+        check,
+    )
+
+
+def _relation(node: lp.Node) -> str:
+    assert isinstance(node, lp.StreamScan | lp.TableScan)
+    return node.stream.name if isinstance(node, lp.StreamScan) else node.table.name
+
+
+def _object(engine: Engine, name: str) -> object:
+    world, key = engine.world, Catalog.key(name)
+    kinds: tuple[Mapping[str, object], ...] = (world.inputs, world.tables, world.queries)
+    return next((k[key] for k in kinds if key in k), None)
 
 
 def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None = None) -> tuple[pa.RecordBatch, int]:
-    """Rows of a one-time query and the instant they hold at (ALWAYS: nothing it reads has a clock).
+    """Rows of a one-time query, read in one go, and the instant they hold at (ALWAYS: nothing it reads has a clock).
 
     A window that reaches back further than what is kept is an error, never a silent part: DS407.  A row that fails ends
     the query (DS7xx), as does what takes too much memory (DS633)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from dsms.adhoc.pool import Adhocs
 from dsms.adhoc.run import Adhoc
 from dsms.api import Cancel
 from dsms.intake.clock import Clocks
@@ -20,6 +21,7 @@ from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.sharing.registry import Registry
+from dsms.running.transactions import Transactions
 from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
@@ -71,11 +73,14 @@ class World:
     first_rows: dict[str, int] = field(default_factory=dict)  # of each stream, once a row is complete
     clocks: Clocks = field(default_factory=Clocks)
     figures: dict[str, StreamFigures] = field(default_factory=dict)
-    adhoc: Adhoc = field(init=False)  # runs one-time queries
+    adhoc: Adhoc = field(init=False)  # runs plans once, in the engine's thread
+    adhocs: Adhocs = field(default_factory=Adhocs)  # ... and in others
+    transactions: Transactions = field(init=False)
 
     def __post_init__(self) -> None:
         self.backlog = Backlog(self.settings)
         self.adhoc = Adhoc(self.settings.statement_bytes)
+        self.transactions = Transactions(self.rings, self.settings)
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""

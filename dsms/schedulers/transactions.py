@@ -183,6 +183,10 @@ class TransactionScheduler:
         """The ring's youngest sub-window, as readers who start now see it."""
         return self._ring(ring).newest
 
+    def size(self, ring: str) -> int:
+        """How many sub-windows the ring has."""
+        return self._ring(ring).size
+
     def state(self, id: int) -> dict[str, int]:
         """The youngest sub-window of each ring in the state which this running transaction would answer for now."""
         reader = self._running[id]

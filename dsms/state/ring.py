@@ -8,6 +8,7 @@ arrays, so what they hold stays as it was.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -160,6 +161,21 @@ class Ring:
         return younger < need.rows
 
     # -- what is there ------------------------------------------------------------------------------------------------
+
+    @property
+    def front(self) -> int:
+        """The number of the youngest sub-window that has ended: rows to come belong to later ones."""
+        return self._number(int(self.buffer[0].ts[0]) if self.buffer else self.newest + 1) - 1
+
+    def number(self, ts: int) -> int:
+        """The number of the sub-window of an instant."""
+        return self._number(max(ts, ALWAYS + 1))
+
+    def find(self, number: int) -> SubWindow | None:
+        """A closed sub-window; None if it has no rows, or is not here."""
+        place = bisect_left(self.closed, number, key=lambda s: s.number)
+        found = self.closed[place] if place < len(self.closed) else None
+        return found if found is not None and found.number == number else None
 
     def subwindows(self, since: int = ALWAYS, upto: int = FOREVER) -> Iterator[SubWindow]:
         """Those with rows in (since, upto], oldest first, whole; the open one last."""

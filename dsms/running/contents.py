@@ -1,0 +1,67 @@
+"""What a stream's ring holds now of what a plan that is run once needs, by sub-window."""
+
+from __future__ import annotations
+
+from dsms.adhoc.reads import Read
+from dsms.errors import UsageError
+from dsms.intake.values import duration_text
+from dsms.running.world import World
+from dsms.sql import logical as lp
+from dsms.sql.catalog import Catalog
+from dsms.sql.types import ALWAYS
+from dsms.state.batch import Batch
+from dsms.state.ring import SubWindow, between
+
+
+def stream_of(scan: lp.StreamScan) -> str:
+    """The key of the stream that a leaf reads."""
+    return Catalog.key(scan.stream.name)
+
+
+def stream_rows(world: World, read: Read, at: int) -> list[Batch]:
+    """The rows of a stream leaf as of `at`, oldest first.  Raises DS407 where some are not kept any more."""
+    since = read.since(at)
+    rows = [between(s.rows, since, at) for s in subwindows(world, read, at)]
+    return [b for b in rows if len(b)]
+
+
+def subwindows(world: World, read: Read, at: int) -> list[SubWindow]:
+    """The sub-windows in which those rows lie, whole, oldest first; the open one last.  Raises DS407."""
+    assert isinstance(read.node, lp.StreamScan)
+    key = stream_of(read.node)
+    since, ring = read.since(at), world.rings.get(key)
+    if world.handed_on(key) == ALWAYS or max(world.inputs[key].newest, ALWAYS) <= since:
+        return []  # nothing has come, or nothing since
+    if ring is None:
+        raise _gone(read)
+    if read.rows is not None:
+        found = _last(list(ring.subwindows(ALWAYS, at)), read.rows, at)
+        if ring.holds(since) or sum(len(between(s.rows, ALWAYS, at)) for s in found) >= read.rows:
+            return found
+    elif ring.holds(since):
+        return list(ring.subwindows(since, at))
+    raise _gone(read)
+
+
+def _last(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
+    """The youngest of them, until they hold so many rows up to `at`."""
+    count, first = 0, len(there)
+    while first and count < rows:
+        first -= 1
+        count += len(between(there[first].rows, ALWAYS, at))
+    return there[first:]
+
+
+def _gone(read: Read) -> UsageError:
+    assert isinstance(read.node, lp.StreamScan)
+    stream = read.node.stream
+    what = "keeps no rows" if stream.retain is None else f"keeps the last {duration_text(stream.retain)} of its rows"
+    match read.spec.kind:
+        case "time" | "now":
+            hint = "declare the stream with RETAIN d and ask for a [RANGE t] within it"
+        case "rows":
+            hint = "ask for fewer rows, or declare the stream with a longer RETAIN"
+        case _:
+            hint = "this window needs all rows that ever came: put a [RANGE t] within RETAIN on the stream"
+    message = f"stream {stream.name} {what}, so this window can't be answered now"
+    return UsageError("DS407", message, hint=f"{hint}, or register the query: CREATE QUERY q AS ...")
