@@ -1,0 +1,1 @@
+"""Forty questions about two links of a network, answered beside each other: `python -m examples.network`."""
