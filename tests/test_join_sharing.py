@@ -315,6 +315,21 @@ def test_show_sharing_names_the_rules():
     assert kinds == {"basicintervaljoin"}
 
 
+def test_many_groups_and_few_results_are_left_to_operators():
+    """An update of a synopsis goes through all intervals of all groups: it must be shared, or asked for."""
+    twins = Twins.fresh()
+    n = 20_000
+    for stream in "ab":
+        named = {"k": list(range(n)), "s": [None] * n, NUMBER[stream]: [1] * n, REAL[stream]: [None] * n}
+        twins.ours.ingest(stream, {**named, "t": [10_000 * i for i in range(n)]})
+    sql = query(SHAPES[2], 600, 600, 1)
+    twins.ours.execute(f"CREATE QUERY p AS {sql}")
+    assert asked(twins.ours, "p").evaluator.path == "IS"
+    twins.ours.execute(f"CREATE QUERY q AS {sql} WITH (path = 'ss')")
+    twins.ours.execute(f"CREATE QUERY r AS {sql}")
+    assert [asked(twins.ours, name).evaluator.path for name in "qr"] == ["SS", "SS"]
+
+
 # ---------------------------------------------------------------- time, groups, faults
 
 

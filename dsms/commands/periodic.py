@@ -22,7 +22,7 @@ from dsms.running.incremental import Collected, Incremental, inner_output, lazil
 from dsms.running.periodic import Evaluator, PeriodicQuery
 from dsms.running.results import ResultLog
 from dsms.running.scan import Scan, need_of
-from dsms.running.sharing.join_request import JoinRequest, join_request
+from dsms.running.sharing.join_request import JoinRequest, join_request, pays
 from dsms.running.sharing.member import Member
 from dsms.running.sharing.request import Request, request
 from dsms.running.world import leaves_of
@@ -71,6 +71,8 @@ def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) 
     inner = plan_query(engine, core, options.items())
     wanted = _wanted(bound, inner, counted, numbered) if options.get("on_error") != "stop" else None
     asked = str(options.get("path", "auto"))
+    if isinstance(wanted, JoinRequest) and asked == "auto" and not _pays(engine, wanted, inner):
+        wanted = None
     path = path_of(replace(output, slide=bound.slide), inner, counted, numbered, wanted is not None, asked)
     if path.name == "WS" and numbered:
         core, inner = as_written, plan_query(engine, as_written, options.items())
@@ -93,6 +95,15 @@ def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Req
         return None
     found = request(root.child, slide)
     return found if found is not None or counted else join_request(root.child, slide)
+
+
+def _pays(engine: Engine, wanted: JoinRequest, inner: Phys) -> bool:
+    """Whether join synopses are there, or worth making."""
+    grouped = inner
+    while not isinstance(grouped.node, lp.GroupBy):
+        (grouped,) = grouped.children
+    groups = max(1.0, grouped.cost.size) if wanted.keys else 1.0
+    return engine.world.shared.joins.fits(wanted) or pays(wanted, groups, grouped.children[0].cost.rate)
 
 
 def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:

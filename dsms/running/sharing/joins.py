@@ -222,6 +222,10 @@ class Joins:
             self.groups.append(group)
         return JoinMember(wanted, group, Above(wanted.above, len(wanted.keys), errors))
 
+    def fits(self, wanted: JoinRequest) -> bool:
+        """Whether a group answers it as it is."""
+        return self._fitting(wanted, "auto") is not None
+
     def settle(self, member: JoinMember, query: PeriodicQuery, world: Surroundings) -> int:
         """The member becomes part of its group; answers the instant from which its answers miss nothing."""
         group = member.group
