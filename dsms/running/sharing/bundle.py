@@ -20,6 +20,7 @@ class Bundle(Feed):
         self.stream, self.where, self.space = first.stream, (), first.space
         self.span, self.phase, self.counted = first.span, first.phase, first.counted
         self.columns, self.pending, self.errors, self.predicate = {}, [], ErrorCounter(), None
+        self.terms = None
 
     @property
     def feeds(self) -> Sequence[Feed]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from dsms.operators.basic import filter_batch
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.group_keys import GroupKeys
+from dsms.running.sharing.covers import Terms, terms
 from dsms.sql.expr import AggCall, Expr, conjunction
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch, concat
@@ -195,10 +196,12 @@ class Feed:
     errors: ErrorCounter = field(default_factory=ErrorCounter)
     updates: int = 0
     predicate: Callable[..., pa.BooleanArray] | None = field(init=False)
+    terms: Terms | None = field(init=False, default=None)  # of its condition, if it is a disjunction of atoms
 
     def __post_init__(self) -> None:
         whole = conjunction(list(self.where))
         self.predicate = None if whole is None else compile_predicate(whole)
+        self.terms = terms(self.where)
         self.space.feeds.append(self)
 
     def number(self, instant: int) -> int:

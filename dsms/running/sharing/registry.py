@@ -12,6 +12,7 @@ from dsms.running.periodic import PeriodicQuery
 from dsms.running.sharing import chosen
 from dsms.running.sharing.bundle import Bundle
 from dsms.running.sharing.columns import sources
+from dsms.running.sharing.covers import terms
 from dsms.running.sharing.feed import Column, Feed, KeySpace
 from dsms.running.sharing.group import Group
 from dsms.running.sharing.joins import JoinMember, Joins
@@ -84,11 +85,16 @@ class Registry:
     def covered(self, wanted: Request, counted: bool) -> tuple[Group, View] | None:
         """SS4: feeds that cover the query's predicate, all of the same sub-windows; the coarsest.  (And the group of
         the first of them.)"""
+        mine = terms(wanted.where)
+        if counted or not mine:
+            return None
+        there = [(g, f) for g in self.groups.get(wanted.stream, ()) for f in g.feed.feeds if f.terms]
+        touching = frozenset(t for _, f in there if f.terms and f.terms & mine for t in f.terms)
         feeds = [
             (group, feed)
-            for group in self.groups.get(wanted.stream, ())
-            for feed in group.feed.feeds
-            if not counted and SS4.applies(Asked(wanted, counted, (feed,), tuple(m for m in group.members)))
+            for group, feed in there
+            if feed.terms and feed.terms <= touching
+            if SS4.applies(Asked(wanted, counted, (feed,), tuple(group.members)))
         ]
         for span in sorted({f.span for _, f in feeds}, reverse=True):
             view = covering(wanted, [f for _, f in feeds if f.span == span])

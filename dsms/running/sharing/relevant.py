@@ -59,7 +59,7 @@ def covering(wanted: Request, feeds: Sequence[Feed]) -> View | None:
 
 def _offer(wanted: Request, feed: Feed) -> _Offer | None:
     """What of the feed may be of use: it must hold all that is asked for."""
-    found = terms(feed.where)
+    found = feed.terms
     used = sources(wanted.aggs, bool(wanted.keys), feed.columns)
     if not found or not all(s in feed.columns for s in used.values()):
         return None

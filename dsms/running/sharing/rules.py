@@ -103,7 +103,7 @@ def _covers(asked: Asked) -> bool:
     """The feeds may be of use: their windows are at least as long, and all predicates are made of atoms."""
     if not isinstance(asked.wanted, Request) or not terms(asked.wanted.where):
         return False
-    return all(aligned(asked, f) and terms(f.where) and _reaches(asked, f) for f in asked.feeds)
+    return all(aligned(asked, f) and f.terms and _reaches(asked, f) for f in asked.feeds)
 
 
 def _reaches(asked: Asked, feed: Feed) -> bool:
