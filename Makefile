@@ -1,5 +1,6 @@
 # Needs Python 3.11 or newer and, the first time, a network: everything else goes into .venv.
 #   make demo    a control room over real flights, in a minute
+#   make network forty queries over two links of a network, beside each other
 #   make test    the tests          make lint   ruff and mypy          make bench   the benchmarks, into bench-report/
 
 PYTHONS := python3.13 python3.12 python3.11 python3 python
@@ -10,7 +11,7 @@ PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS    ?= 2
 TESTS   ?= tests
 
-.PHONY: help demo test bench lint venv clean
+.PHONY: help demo network test bench lint venv clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +19,9 @@ help:
 
 demo: venv
 	$(BIN)/python -m examples.flights
+
+network: venv
+	$(BIN)/python -m examples.network
 
 test: venv
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)

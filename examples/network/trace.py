@@ -29,11 +29,11 @@ SCANNER, FLOODER = "10.66.6.6", "10.99.9.9"
 
 NAMES = {
     "t": ("ts", "t", "time", "timestamp"),
-    "src": ("src", "source", "host", "client", "id.orig_h", "orig_h", "orig"),
-    "dst": ("dst", "destination", "path", "url", "id.resp_h", "resp_h", "resp"),
+    "src": ("src", "source", "host", "client", "id.orig_h", "orig_h", "orig_host", "local_host"),
+    "dst": ("dst", "destination", "path", "url", "id.resp_h", "resp_h", "resp_host", "remote_host"),
     "port": ("port", "dst_port", "id.resp_p", "resp_p", "status"),
     "protocol": ("protocol", "service", "method", "proto"),
-    "bytes": ("bytes", "size", "length", "resp_bytes", "bytes_orig"),
+    "bytes": ("bytes", "size", "length", "resp_bytes", "bytes_resp"),
 }
 
 
