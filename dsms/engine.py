@@ -284,7 +284,15 @@ class Engine:
             }
             for q in world.queries.values()
         }
+        counts = world.transactions.counters()
         return {
+            "transactions_begun": counts.begun,
+            "transactions_committed": counts.committed,
+            "transactions_aborted": counts.aborted,
+            "transactions_cancelled": counts.cancelled,
+            "transactions_suspended": counts.suspended,
+            "transactions_waiting": world.transactions.waiting(),
+            "window_updates": counts.writes,
             "stream_count": len(streams),
             "query_count": len(queries),
             "table_count": len(world.tables),

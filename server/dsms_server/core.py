@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
 
-from dsms.api import Cancel, Chunk, Done, IngestReport, Push, Result, Subscription
-from dsms.errors import DsmsError, UsageError
+from dsms.api import Cancel, Chunk, Done, IngestReport, Push, Subscription
+from dsms.errors import UsageError
 from dsms.intake.convert import Converted
 from dsms.sql.catalog import Catalog
 from dsms_server import clock
@@ -24,6 +25,8 @@ from dsms_server.worker import Job, Steps, Urgency, Worker
 HOT_TICK = 0.001  # seconds until system time moves on after rows have come
 IDLE_TICK = 0.05
 SLICE_SECONDS = 0.01  # what one slice of an ingest should take
+READ_SECONDS = 0.003  # what one slice of a SELECT's reads should take
+RUNNERS = 2  # SELECTs whose plans run at once, beside the engine's thread
 MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
 
 
@@ -73,6 +76,8 @@ class Core:
         self.shapes: dict[str, Shape] = {}
         self.names: dict[str, Any] = {}
         self.slow_readers = 0
+        self.read_seconds = READ_SECONDS
+        self._runners = ThreadPoolExecutor(RUNNERS, thread_name_prefix="dsms-select")
         self._subscriber_bytes = subscriber_bytes
         self._book = SeqBook()
         self._ready: set[Feed] = set()  # feeds for which something waits
@@ -99,6 +104,7 @@ class Core:
         closed = self.worker.call(self.engine.close, Urgency.BULK)
         await self.worker.stop()
         await closed
+        self._runners.shutdown(wait=False)
 
     # -- system time --------------------------------------------------------------------------------------------
 
@@ -161,20 +167,29 @@ class Core:
     # -- jobs ---------------------------------------------------------------------------------------------------
 
     def execute_steps(self, sql: str, cancel: Cancel) -> Steps:
-        """Run a script.  The result is the list of results; an error has those before it in `done`."""
+        """Run a script.  The result is the list of results; an error has those before it in `done`.
+
+        A SELECT reads for a few milliseconds at a time; its plan runs in another thread."""
         cancel.check()
         self._tick(cancel)
-        results: list[Result] = []
+        slices = self.engine.slices(sql, cancel)
+        until = clock.elapsed() + self.read_seconds
         try:
-            results = self.engine.execute(sql, cancel)
-        except DsmsError as problem:
-            results = list(getattr(problem, "done", []))
-            raise
+            while True:
+                statement = next(slices)
+                if isinstance(statement.result, Done):
+                    self._learn_names()
+                if statement.ready:
+                    yield self._runners.submit(statement.run)
+                elif clock.elapsed() >= until:
+                    yield
+                else:
+                    continue
+                until = clock.elapsed() + self.read_seconds
+        except StopIteration as end:
+            return end.value
         finally:
-            if any(isinstance(r, Done) for r in results):
-                self._learn_names()
-        return results
-        yield
+            slices.close()
 
     def ingest_steps(self, stream: str, payload: Payload, client: str | None, seq: int | None, cancel: Cancel) -> Steps:
         """Apply one frame of rows in slices; the result is its IngestReport."""

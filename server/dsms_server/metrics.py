@@ -12,6 +12,8 @@ from dsms.api import IngestReport
 
 LAG_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
+RESPONSE_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
 
 class Metrics:
     """One registry per server, so that several servers may live in one process."""
@@ -35,6 +37,10 @@ class Metrics:
         self.slices = Histogram(
             "dsms_slice_seconds", "duration of one slice of engine work", ["kind"], registry=registry,
             buckets=LAG_BUCKETS,
+        )  # fmt: skip
+        self.response = Histogram(
+            "dsms_response_seconds", "from a statement that answers with rows to its answer", registry=registry,
+            buckets=RESPONSE_BUCKETS,
         )  # fmt: skip
         self.lag = Histogram(
             "dsms_loop_lag_seconds", "how late the event loop wakes up", registry=registry, buckets=LAG_BUCKETS

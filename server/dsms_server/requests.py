@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dsms.api import IngestReport, Result, Rows, Subscription
 from dsms.errors import DsmsError, UsageError
 from dsms_client.protocol import VERSION
+from dsms_server.clock import elapsed
 from dsms_server.core import Feed
 from dsms_server.encode import ROWS_PIECE, result_reply
 from dsms_server.worker import Job, Lane, Steps, Urgency, internal
@@ -138,11 +139,16 @@ class Requests:
         return self.server.core.worker.submit(job, self.lane)
 
     def _execute(self, message: Message, ident: Any, size: int) -> None:
-        sql, core = message["sql"], self.server.core
+        sql, core, asked = message["sql"], self.server.core, elapsed()
+
+        def answer(results: list[Result]) -> None:
+            if len(results) == 1 and isinstance(results[0], Rows):
+                self.server.metrics.response.observe(elapsed() - asked)
+            self._answer_results(ident, results, None)
+
         self._queue(
             ident, size, "execute", Urgency.STATEMENT,
-            lambda job: core.execute_steps(sql, job.cancel),
-            lambda results: self._answer_results(ident, results, None),
+            lambda job: core.execute_steps(sql, job.cancel), answer,
             lambda problem: self._answer_results(ident, list(getattr(problem, "done", [])), problem),
         )  # fmt: skip
 

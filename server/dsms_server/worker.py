@@ -3,7 +3,7 @@
 A lane keeps the order of one writer's requests; at most its first job competes for the thread.  A job is a generator:
 each `next` is one slice of work, after which the job goes back and others may pass, so a statement or a heartbeat
 never waits longer than a slice behind a big frame.  Who is next: arrival order with a handicap (`Urgency`), hence
-nothing starves.
+nothing starves.  What goes on after a slice has no handicap any more.  A job that yields a future waits for it outside the thread, and its lane with it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -23,7 +24,7 @@ from dsms.errors import DsmsError, InternalError
 from dsms_server.clock import elapsed
 
 log = logging.getLogger("dsms.server")
-Steps = Generator[None, None, Any]
+Steps = Generator[Future[Any] | None, None, Any]
 
 
 class Urgency(IntEnum):
@@ -61,6 +62,7 @@ class Worker:
         self._loop = loop
         self._heap: list[tuple[int, int, Job]] = []
         self._count = 0
+        self._parked = 0  # jobs that wait for a future
         self._wake = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="dsms-engine", daemon=True)
@@ -132,15 +134,16 @@ class Worker:
             self._wake.notify()
         await self._loop.run_in_executor(None, self._thread.join)
 
-    def _push(self, job: Job) -> None:
+    def _push(self, job: Job, going_on: bool = False) -> None:
         self._count += 1
-        heapq.heappush(self._heap, (self._count - job.urgency, self._count, job))
+        handicap = Urgency.BULK if going_on else job.urgency
+        heapq.heappush(self._heap, (self._count - handicap, self._count, job))
 
     def _run(self) -> None:
         while True:
             with self._wake:
                 while not self._heap:
-                    if self._stopping:
+                    if self._stopping and not self._parked:
                         return
                     self._wake.wait()
                 job = heapq.heappop(self._heap)[2]
@@ -151,7 +154,7 @@ class Worker:
 
     def _slice(self, job: Job) -> None:
         began = elapsed()
-        result, error, more = _advance(job)
+        result, error, more, wait = _advance(job)
         try:
             self.after_slice()
         except Exception:
@@ -162,28 +165,45 @@ class Worker:
         self.observe(job.kind, took)
         with self._wake:
             assert job.lane is not None
-            if more:
-                self._push(job)
+            if wait is not None:
+                self._parked += 1
+            elif more:
+                self._push(job, going_on=True)
                 return
-            job.lane.jobs.popleft()
-            if job.lane.jobs:
-                self._push(job.lane.jobs[0])
+            else:
+                self._next_of(job)
+        if wait is not None:
+            wait.add_done_callback(lambda future: self._unpark(job))
+            return
         self._loop.call_soon_threadsafe(job.done, result, error)
 
+    def _unpark(self, job: Job) -> None:
+        """What the job waited for is done (called in any thread)."""
+        with self._wake:
+            self._parked -= 1
+            self._push(job)
+            self._wake.notify()
 
-def _advance(job: Job) -> tuple[Any, BaseException | None, bool]:
-    """One slice: (result, error, more to do)."""
+    def _next_of(self, job: Job) -> None:
+        """The job has ended: the next one of its lane competes."""
+        assert job.lane is not None
+        job.lane.jobs.popleft()
+        if job.lane.jobs:
+            self._push(job.lane.jobs[0])
+
+
+def _advance(job: Job) -> tuple[Any, BaseException | None, bool, Future[Any] | None]:
+    """One slice: (result, error, more to do, what must be waited for first)."""
     assert job.steps is not None
     try:
-        next(job.steps)
-        return None, None, True
+        return None, None, True, next(job.steps)
     except StopIteration as stop:
-        return stop.value, None, False
+        return stop.value, None, False, None
     except DsmsError as problem:
-        return None, problem, False
+        return None, problem, False, None
     except Exception as problem:
         log.exception("%s failed", job.kind)
-        return None, internal(problem, job.kind), False
+        return None, internal(problem, job.kind), False, None
 
 
 def internal(problem: BaseException, doing: str) -> InternalError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Generator
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ class FakeEngine:
         self.calls: list[tuple] = []
         self.dropped: set[str] = set()  # their log is still read, and then they end
 
-    def execute(self, text: str, cancel: Cancel | None = None) -> list[Result]:
+    def slices(self, text: str, cancel: Cancel | None = None) -> Generator[SimpleNamespace, None, list[Result]]:
         done: list[Result] = []
         for number, statement in enumerate(s.strip() for s in text.split(";") if s.strip()):
             try:
@@ -54,6 +55,7 @@ class FakeEngine:
                 problem.statement = number
                 problem.done = done
                 raise
+            yield SimpleNamespace(result=done[-1], ready=False)
         return done
 
     def _one(self, sql: str, cancel: Cancel) -> Result:
