@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer and, the first time, a network: everything else goes into .venv.
-#   make demo    a control room over real flights, in a minute
+#   make demo    a control room over real flights, in a minute (the first time two)
 #   make network forty queries over two links of a network, beside each other
 #   make test    the tests          make lint   ruff and mypy          make bench   the benchmarks, into bench-report/
 

@@ -128,7 +128,7 @@ def _progress(text: str) -> None:
     if sys.stdout.isatty():
         print(f"\r\x1b[K{text}", end="\r", flush=True)
     elif text.startswith("kernels 0/"):
-        print("The server makes its kernels ready; the first time that takes a minute.", flush=True)
+        print("The server makes its kernels ready; the first time that takes a minute or two.", flush=True)
 
 
 if __name__ == "__main__":
