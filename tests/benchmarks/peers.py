@@ -3,8 +3,8 @@ kernels over the same arrays.
 
 DuckDB and Polars answer the whole input in batch, from memory; csp replays it in simulated time; dsms takes it in
 batches of 131,072 rows, answers every instant, and hands all changes to a reader.  W5 is a continuous DISTINCT in dsms
-(each change at once), an answer each 100 ms for the others: SLIDE does not run yet.  W2 and W6 are periodic queries and
-come with it.  Every answer is checked against NumPy.  Rates are rows per second; medians of three."""
+(each change at once), an answer each 100 ms for the others; `sliding` has it as a periodic query, and W2 and W6.  Every
+answer is checked against NumPy.  Rates are rows per second; medians of three."""
 
 from __future__ import annotations
 
