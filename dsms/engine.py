@@ -22,6 +22,7 @@ from dsms.commands.select import Statement
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.intake.convert import Converted, to_batch
 from dsms.running.periodic import PeriodicQuery
+from dsms.running.progress import progress
 from dsms.running.query import RunningQuery
 from dsms.running.world import World
 from dsms.settings import Settings
@@ -260,7 +261,7 @@ class Engine:
         }
 
     def stats(self) -> dict[str, Any]:
-        """Counters for metrics."""
+        """Counters for metrics: of transactions, streams, queries (`dsms.running.progress`)."""
         world = self.world
         streams = {
             s.definition.name: {
@@ -281,6 +282,7 @@ class Engine:
                 "readers": len(q.readers),
                 "failed": int(q.failure is not None),
                 "clock": shown_instant(q.shown_clock),
+                **progress(world, q),
             }
             for q in world.queries.values()
         }

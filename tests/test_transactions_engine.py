@@ -40,7 +40,7 @@ ASKED = [
     "SELECT DISTINCT v FROM r [RANGE 10 SECONDS] WHERE v < 8 EXCEPT SELECT v FROM s [RANGE 10 SECONDS]",
     "SELECT COUNT(*) FROM s [NOW]",
     "SELECT v FROM s [RANGE 8 SECONDS] UNION ALL SELECT k FROM r [RANGE 25 SECONDS] WHERE v > 2",
-    "SELECT k, COUNT(*) FROM (SELECT k, v FROM s [RANGE 20 SECONDS] WHERE v > 1) WHERE v < 9 GROUP BY k HAVING COUNT(*) > 1",
+    "SELECT k, COUNT(*) FROM (SELECT k, v FROM s [RANGE 20 SECONDS] WHERE v > 1) WHERE v < 9 GROUP BY k",
 ]  # fmt: skip
 
 
@@ -91,7 +91,7 @@ class Play:
     chance: random.Random
     now: dict[str, int] = field(default_factory=lambda: {"s": 0, "r": 0})
     came: dict[str, list[Row]] = field(default_factory=lambda: {"s": [], "r": []})
-    running: list[tuple[str, int, Statement]] = field(default_factory=list)
+    running: list[tuple[str, int | None, Statement]] = field(default_factory=list)
     answered: list[tuple[str, int | None, int | None, list[tuple]]] = field(default_factory=list)
 
     def clock(self, sql: str) -> int | None:
@@ -122,6 +122,7 @@ class Play:
         if statement.step():
             self.running.remove((sql, begun, statement))
             rows = statement.result
+            assert isinstance(rows, Rows)
             self.answered.append((sql, begun, rows.as_of, rows_of(rows)))
 
     def on(self, times: int) -> None:
@@ -223,6 +224,20 @@ def test_one_time_queries_suspend_those_of_less_priority() -> None:
     fill(engine, 42, 40)
     assert finish(high) == [(20, 20 * S, 39 * S)]
     assert finish(low) == [(20, 22 * S, 41 * S)]
+
+
+def test_a_plan_is_offered_to_other_threads_even_if_somebody_else_has_done_the_reading() -> None:
+    engine = fresh()
+    fill(engine, 40)
+    one, two = engine.begin(COUNT), engine.begin(COUNT)
+    assert not one.ready
+    for _ in range(50):
+        assert not two.step() or two.result is not None
+        if two.ready:
+            break
+    assert one.ready and two.ready and not one.step()  # a last look at it before it would run here
+    one.run()
+    assert one.step() and rows_of(one.result) == [(20, 20 * S, 39 * S)]
 
 
 # ---------------------------------------------------------------- disturbances

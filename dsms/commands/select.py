@@ -84,6 +84,7 @@ class Selection:
         self.bound = bind_query(statement, engine.world.catalog, persistent=False)
         self.result: Result | None = None
         self._cancel, self._outcome = cancel, list[Callable[[], Rows]]()
+        self._offered = False  # whoever steps it has seen that it is ready
         self._world = engine.world
         plan = _optimized(engine, self.bound)
         needed, parts = reads(plan), cut(plan)
@@ -104,8 +105,11 @@ class Selection:
                 self._cancel.check()
             if not self._reading.done:
                 self._world.transactions.advance()
-                if not self._reading.done or not self._world.transactions.atomic:
-                    return False
+            if self.ready and not self._offered:  # perhaps others have read for it
+                self._offered = True
+                return False
+            if not self._reading.done:
+                return False
             if self._reading.failure is not None:
                 raise self._reading.failure
             if not self._outcome:

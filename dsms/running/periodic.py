@@ -78,6 +78,7 @@ class PeriodicQuery(Registered):
     partial_until: int = ALWAYS  # before this instant its answers miss rows that were gone when it was registered
     numbers: Numbers | None = None  # SLIDE counts rows: boundaries are numbers of rows
     due: int | None = None  # the boundary to be answered next
+    first: int = ALWAYS  # the first boundary
     last: Answer | None = None
     latest: pa.RecordBatch | None = None  # instead of `last`: its last row is the answer
     answered: int = ALWAYS  # the boundary of `last`
@@ -115,7 +116,7 @@ class PeriodicQuery(Registered):
         if self.numbers is not None:
             first_row = self.registered
         if self.due is None:
-            self.due = next_boundary(self.beat, max(self.registered, first_row))
+            self.first = self.due = next_boundary(self.beat, max(self.registered, first_row))
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all boundaries b with b - 1 <= `upto`."""

@@ -182,7 +182,7 @@ class Core:
                 if statement.ready:
                     yield self._runners.submit(statement.run)
                 elif clock.elapsed() >= until:
-                    yield
+                    yield None
                 else:
                     continue
                 until = clock.elapsed() + self.read_seconds
@@ -214,7 +214,7 @@ class Core:
                 self._book.note(client, stream, seq)  # from here on a repeat would apply the first slices twice
             if first >= len(rows):
                 return _sum(reports)
-            yield
+            yield None
             cancel.check()
 
     def _ingest_piece(
@@ -296,7 +296,7 @@ class Core:
     def _work_steps(self) -> Steps:
         try:
             while self.engine.work():
-                yield
+                yield None
         finally:
             self._working = False
 

@@ -3,7 +3,8 @@
 A lane keeps the order of one writer's requests; at most its first job competes for the thread.  A job is a generator:
 each `next` is one slice of work, after which the job goes back and others may pass, so a statement or a heartbeat
 never waits longer than a slice behind a big frame.  Who is next: arrival order with a handicap (`Urgency`), hence
-nothing starves.  What goes on after a slice has no handicap any more.  A job that yields a future waits for it outside the thread, and its lane with it.
+nothing starves.  What goes on after a slice has no handicap any more.  A job that yields a future waits for it outside
+the thread, and its lane with it.
 """
 
 from __future__ import annotations
