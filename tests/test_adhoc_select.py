@@ -102,7 +102,7 @@ def test_what_others_keep_of_a_stream_is_there_without_retain():
 def test_internal_windows_append_from_the_beginning_or_not_at_all():
     query = "SELECT SUM(v) FROM s [ROWS 2 INTERNAL]"
     made = engine(*MANY[:4], upto=3)
-    assert ask(made, query)[0] == [(0,), (1,), (3,), (5,), (None,)]
+    assert ask(made, query)[0] == [(None,), (0,), (1,), (3,), (5,)]
     assert ask(made, "SELECT MAX(x) FROM (SELECT SUM(v) AS x FROM s [ROWS 2 INTERNAL]) [ROWS 2]")[0] == [(5,)]
     long = engine(*MANY, upto=29)
     with pytest.raises(UsageError, match="DS407"):

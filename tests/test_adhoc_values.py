@@ -16,12 +16,13 @@ from dsms.adhoc.scalars import exact
 from dsms.errors import QueryError
 from dsms.operators.expressions import ErrorCounter, can_fail, compile_expr
 from dsms.sql import logical as lp
+from dsms.sql.catalog import TableDef
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, rewrite, shift
 from dsms.sql.functions import AGGREGATES, FUNCTIONS, FunctionError, call, resolve_aggregate
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, Type, decimal
 from tests.adhoc_runs import batch, run, values
 from tests.generate.stories import examples
-from tests.oracle import Oracle, Row
+from tests.oracle import Change, Oracle, Row
 from tests.oracle import plans as p
 from tests.oracle.aggregates import SumOverflow
 from tests.oracle.values import canons
@@ -37,10 +38,11 @@ ADHOC = Adhoc()
 
 
 def agrees(plan: lp.Node, rows: dict[str, list[Row]], shown: object) -> None:
-    """The plan run once answers as the oracle does."""
+    """The plan run once answers as the oracle does; the relation n has the rows of t."""
     output = p.output(plan, "rstream")
-    want = [canons(f.values) for f in Oracle(output, rows, {}).answer(10)]
-    got = list(map(canons, values(run(output, rows, {}, 10))))
+    tables = {"n": [Change(r.ts, "insert", r.values, r.arrival) for r in rows[RIGHT]]}
+    want = [canons(f.values) for f in Oracle(output, rows, tables).answer(10)]
+    got = list(map(canons, values(run(output, rows, tables, 10))))
     assert Counter(got) == Counter(want), f"{shown}: {got}, the oracle says {want}"
     if isinstance(plan, lp.Sort):
         assert got == want, f"order, {shown}: {got}, the oracle says {want}"
@@ -78,6 +80,10 @@ def places(expr: Expr, left: lp.Node, right: lp.Node) -> dict[str, lp.Node]:
     for kind in ("inner", "left", "right", "full"):
         found[f"{kind} key"] = lp.Join(left, right, kind, ((expr, expr),), None, both)
         found[f"{kind} condition"] = lp.Join(left, right, kind, (), differ, both)
+    versions = lp.TableScan(TableDef("n", right.schema, (), False), right.schema, "n", 1)
+    for kind in ("inner", "left"):
+        found[f"{kind} key as of"] = lp.JoinNRR(left, versions, kind, ((expr, expr),), None, both)
+        found[f"{kind} condition as of"] = lp.JoinNRR(left, versions, kind, (), differ, both)
     for anti in (False, True):
         found[f"exists key {anti}"] = lp.SemiJoin(left, right, anti, ((expr, expr),), None, False, left.schema)
         found[f"exists condition {anti}"] = lp.SemiJoin(left, right, anti, (), differ, False, left.schema)

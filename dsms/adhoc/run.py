@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.adhoc.aggregates import SUM_OVERFLOW
+from dsms.adhoc.limits import Room, too_much
 from dsms.adhoc.parts import Part, concat, nothing
 from dsms.adhoc.render import Renderer
-from dsms.adhoc.steps import Env, LeafStep, Step, Take, WindowStep
+from dsms.adhoc.steps import Env, LeafStep, SqlStep, Step, Take, WindowStep
 from dsms.api import Cancel
 from dsms.errors import InternalError, UsageError
 from dsms.operators.aggregates.sums import overflow
@@ -185,17 +186,6 @@ def _meant(error: Exception, text: str, cancel: Cancel | None, limit: int | None
     return InternalError("DS903", f"DuckDB refused what we rendered: {told}", hint=f"please report this with: {text}")
 
 
-def too_much(limit: int | None) -> UsageError:
-    """DS633."""
-    most = "DuckDB's memory limit" if limit is None else f"{limit >> 20} MiB, which is the limit"
-    return UsageError(
-        "DS633",
-        f"running the query over what its windows hold takes more than {most}",
-        hint="filter first, take narrower windows, or join on a key; the limit is the setting statement_bytes "
-        "(--statement-bytes)",
-    )
-
-
 # ---------------------------------------------------------------- prepared plans
 
 
@@ -207,6 +197,7 @@ class Prepared:
     plan: lp.Node
     identity: bool
     steps: list[Step] = field(init=False)
+    done: list[list[str]] = field(init=False)  # per step the relations that nobody needs behind it
     root: str = field(init=False)
     core: lp.Node = field(init=False)
     sort: lp.Sort | None = field(init=False)
@@ -221,6 +212,9 @@ class Prepared:
         renderer = Renderer()
         self.root = renderer.kept(renderer.rel(self.core, self.ages)).name
         self.steps = renderer.steps
+        last = {name: k for k, step in enumerate(self.steps) for name in (step.target, *step.takes)}
+        last.pop(self.root)
+        self.done = [[name for name, at in last.items() if at == k] for k in range(len(self.steps))]
 
     @property
     def schema(self) -> Schema:
@@ -245,22 +239,22 @@ class Prepared:
     def rows(self, leaves: Leaves, at: int, errors: ErrorCounter, cancel: Cancel | None = None,
              look: Look = go_on) -> tuple[pa.RecordBatch, tuple[np.ndarray, ...]]:  # fmt: skip
         """`run`, with the arrival numbers apart (none unless asked for)."""
-        env = Env(at, leaves, errors, lambda text, tables, take: self.adhoc.sql(text, tables, take, cancel), look)
+        room = Room(self.adhoc.memory_limit)
+        env = Env(at, leaves, errors, lambda text, tables, take: self.adhoc.sql(text, tables, take, cancel), look, room)
         if cancel is not None:
             env.look = _both(cancel.check, look)
-        for step in self.steps:
+        sizes: dict[str, int] = {}
+        for step, done in zip(self.steps, self.done, strict=True):
             env.look()
+            before = room.used
             env.rels[step.target] = step.run(env)
-            self._check(env)
+            if not isinstance(step, SqlStep | LeafStep | WindowStep):  # the first counts its rows as they come
+                room.take(sum(p.nbytes for p in env.rels[step.target]))
+            sizes[step.target] = room.used - before
+            for name in done:
+                del env.rels[name]
+                room.take(-sizes[name])
         return self._answer(env)
-
-    def _check(self, env: Env) -> None:
-        limit = self.adhoc.memory_limit
-        if limit is None:
-            return
-        made = [p for s in self.steps if not isinstance(s, LeafStep | WindowStep) for p in env.rels.get(s.target, ())]
-        if sum(p.nbytes for p in made) > limit:
-            raise too_much(limit)
 
     def _answer(self, env: Env) -> tuple[pa.RecordBatch, tuple[np.ndarray, ...]]:
         parts = env.rels[self.root]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.adhoc import windows
+from dsms.adhoc.limits import Room
 from dsms.adhoc.parts import Part, concat, from_batch, gathered, ints, nothing, of_batch, to_table
 from dsms.adhoc.relation import Bound, Op, Where
 from dsms.operators.basic import sorted_by
@@ -34,6 +35,7 @@ class Env:
     errors: ErrorCounter
     sql: Sql
     look: Look
+    room: Room
     rels: dict[str, list[Part]] = field(default_factory=dict)
 
     def whole(self, name: str, schema: Schema, width: int) -> Part:
@@ -43,9 +45,12 @@ class Env:
 
 
 class Step(Protocol):
-    """`target` is the name of what it leaves."""
+    """`target` is the name of what it leaves, `takes` are those of what it works on."""
 
     target: str
+
+    @property
+    def takes(self) -> tuple[str, ...]: ...
 
     def run(self, env: Env) -> list[Part]: ...
 
@@ -56,6 +61,10 @@ class LeafStep:
 
     target: str
     leaf: int
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return ()
 
     def run(self, env: Env) -> list[Part]:
         return gathered([of_batch(b) for b in env.leaves[self.leaf] if len(b)])
@@ -68,6 +77,10 @@ class ValuesStep:
     target: str
     rows: tuple[tuple[Expr, ...], ...]
     schema: Schema
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return ()
 
     def run(self, env: Env) -> list[Part]:
         n = len(self.rows)
@@ -112,6 +125,10 @@ class MapStep:
     source: str
     ops: Map
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return (self.source,)
+
     def run(self, env: Env) -> list[Part]:
         out = []
         for part in env.rels[self.source]:
@@ -126,6 +143,10 @@ class OrdinalStep:
 
     target: str
     source: str
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return (self.source,)
 
     def run(self, env: Env) -> list[Part]:
         out, n = [], 0
@@ -145,6 +166,10 @@ class WindowStep:
     schema: Schema
     width: int
     order: tuple[int, ...]
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return (self.source,)
 
     def run(self, env: Env) -> list[Part]:
         parts = env.rels[self.source]
@@ -179,6 +204,10 @@ class SqlStep:
     aged: bool
     ops: Map
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return tuple(b.relation for b in self.inputs)
+
     def run(self, env: Env) -> list[Part]:
         tables = {b.table: to_table(env.rels[b.relation], b.schema, b.width, b.aged, b.versions) for b in self.inputs}
         out: list[Part] = []
@@ -187,6 +216,7 @@ class SqlStep:
             env.look()
             part = self.ops(from_batch(rows, self.schema, self.width, self.aged), env.errors)
             if part.n:
+                env.room.take(part.nbytes)
                 out.append(part)
 
         env.sql(self.text, tables, take)
@@ -201,6 +231,10 @@ class UnionStep:
     sources: tuple[str, ...]
     width: int
     aged: bool
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return self.sources
 
     def run(self, env: Env) -> list[Part]:
         pairs = [(k, p) for k, name in enumerate(self.sources) for p in env.rels[name]]

@@ -38,6 +38,10 @@ class GroupStep:
     aged: bool
     order: tuple[int, ...]
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return (self.source,)
+
     def run(self, env: Env) -> list[Part]:
         rows = env.whole(self.source, self.node.child.schema, self.width)
         rows = by_age(rows, self.order, "ts") if self.sorted else rows
@@ -105,6 +109,10 @@ class DistinctStep:
     width: int
     order: tuple[int, ...]
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return (self.source,)
+
     def run(self, env: Env) -> list[Part]:
         rows = by_age(env.whole(self.source, self.schema, self.width), self.order, "ts")
         env.look()
@@ -122,6 +130,10 @@ class SetOpStep:
     node: lp.SetOp
     width: int
     order: tuple[int, ...]
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return (self.left, self.right)
 
     def run(self, env: Env) -> list[Part]:
         left = by_age(env.whole(self.left, self.node.schema, self.width), self.order, "ts")

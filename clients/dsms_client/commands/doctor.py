@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
 
-REQUIRED = ("numpy", "pyarrow", "numba", "msgpack", "lark", "aiohttp", "prometheus_client", "rich", "prompt_toolkit")
+REQUIRED = ("numpy", "pyarrow", "numba", "msgpack", "lark", "aiohttp", "prometheus_client", "rich", "prompt_toolkit",
+            "duckdb")  # fmt: skip
 OPTIONAL = {"uvloop": "the server is slower without it", "pandas": "for DataFrames", "polars": "for DataFrames",
-            "duckdb": "for ad-hoc statements over live windows", "pyspark": "for the archive"}  # fmt: skip
+            "pyspark": "for the archive"}  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
