@@ -370,3 +370,74 @@ def test_a_script_in_slices() -> None:
 def _drained(slices) -> Iterator[Statement]:
     results = yield from slices
     assert [type(r).__name__ for r in results] == ["Rows", "Done", "Rows"]
+
+
+# ---------------------------------------------------------------- periodic scans
+
+
+SCANNED = (
+    "CREATE QUERY q AS SELECT k, MEDIAN(v), COUNT(*) FROM (SELECT k, v FROM s [RANGE 20 SECONDS SLIDE 2 SECONDS] "
+    "WHERE v <> 5) GROUP BY k WITH (boundaries = elastic, path = ws)"
+)
+
+
+def periodic(kind: str) -> Engine:
+    engine = fresh(kind, deferred=True)
+    fill(engine, 40)
+    engine.execute(SCANNED)
+    fill(engine, 42, 40)
+    return engine
+
+
+def answer_at(engine: Engine, at: int) -> list[tuple]:
+    """The answer of a boundary in seconds, by another engine that knows what had come until then."""
+    other = fresh()
+    fill(other, at)
+    return one_go(other, "SELECT k, MEDIAN(v), COUNT(*) FROM s [RANGE 20 SECONDS] WHERE v <> 5 GROUP BY k")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_elastic_scan_is_a_transaction_that_rows_may_interrupt(kind: str) -> None:
+    engine = periodic(kind)
+    reader, now, told = engine.subscribe("q", 0), 42, []
+    for n in range(300):
+        engine.work()
+        if n % 4 == 3 and now < 90:
+            fill(engine, now + 2, now)
+            now += 2
+        told += [(p.at // S, list(zip(*(c.to_pylist() for c in p.data.columns), strict=True)))
+                 for p in reader.take() if p.at is not None and p.data is not None]  # fmt: skip
+    assert not engine.has_work() and told[-1][0] == 90
+    assert [at for at, _ in told] == sorted({at for at, _ in told})
+    for at, rows in told:
+        assert rows == answer_at(engine, at), at
+
+
+def test_one_time_queries_suspend_periodic_scans() -> None:
+    engine = periodic("ttu")
+    for _ in range(3):
+        assert engine.work()
+    asked = engine.begin(COUNT)
+    while not asked.step():
+        pass
+    assert rows_of(asked.result) == [(20, 22 * S, 41 * S)]
+    assert engine.stats()["transactions_waiting"] == 1 and engine.stats()["transactions_suspended"] >= 1
+    while engine.work():
+        pass
+    assert rows_of(engine.execute("SELECT * FROM q")[0]) == answer_at(engine, 42)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_query_that_is_dropped_while_it_scans_leaves_nothing(kind: str) -> None:
+    engine = periodic(kind)
+    engine.execute(SCANNED.replace("QUERY q", "QUERY other"))
+    fill(engine, 44, 42)
+    engine.work()
+    engine.execute("DROP QUERY q")
+    engine.work()
+    engine.execute("SET query_scheduler = none; SET transaction_scheduler = ttu")
+    fill(engine, 46, 44)
+    while engine.work():
+        pass
+    assert engine.stats()["transactions_waiting"] == 0
+    assert rows_of(engine.execute("SELECT * FROM other")[0]) == answer_at(engine, 46)

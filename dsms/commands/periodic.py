@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dsms.adhoc.cut import cut
 from dsms.adhoc.reads import Read, from_past, reads
 from dsms.api import Cancel
 from dsms.commands.explain import plan_query
@@ -16,12 +18,14 @@ from dsms.plan.boundaries import next_boundary
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
+from dsms.running.contents import last_of, stream_of
 from dsms.running.counted import Numbers, fits, is_counted, over_numbers
 from dsms.running.history import pasts, rows_of, whole_from
 from dsms.running.incremental import Collected, Incremental, inner_output, lazily, monotonic
 from dsms.running.periodic import Evaluator, PeriodicQuery
+from dsms.running.reading import Access, Reading
 from dsms.running.results import ResultLog
-from dsms.running.scan import Scan, need_of
+from dsms.running.scan import Scan, Sliced, need_of
 from dsms.running.sharing.join_request import JoinRequest, join_request, pays
 from dsms.running.sharing.member import Member
 from dsms.running.sharing.request import Request, request
@@ -31,6 +35,7 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
+from dsms.state.ring import SubWindow
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -225,12 +230,40 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
         entry = world.inputs[streams[governing]]
         query.numbers = scan.numbers = Numbers(entry.next_arrival - entry.waiting)
         query.registered = query.numbers.first
+    else:
+        scan.sliced = _sliced(engine, root.child, needed)
     for leaf, read in needed.items():
         if leaf in streams:
             need = need_of(read, span, query.looked)
             world.keep(streams[leaf], f"query {definition.name} ({leaf})", need)
     query.partial_until = whole_from(past, world.rings, fronts, clock)
     return query
+
+
+def _sliced(engine: Engine, plan: lp.Node, needed: dict[int, Read]) -> Sliced:
+    """The scan as a transaction of less priority than one-time queries have."""
+    world, parts = engine.world, cut(plan)
+    streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
+
+    def begin(instant: Callable[[], int], errors: ErrorCounter) -> Reading:
+        access = Access(
+            instant, lambda read, at: _subwindows(engine, read, at), lambda read, at: _there(engine, read, at, None),
+            lambda: None,
+        )  # fmt: skip
+        reading = Reading(parts, needed, streams, access, world.settings.statement_bytes, -1, errors)
+        world.transactions.begin(reading)
+        return reading
+
+    return Sliced(world.adhoc.prepare(parts.rest, identity=True), world.transactions, begin)
+
+
+def _subwindows(engine: Engine, read: Read, at: int) -> list[SubWindow]:
+    """Those that there are of a leaf."""
+    assert isinstance(read.node, lp.StreamScan)
+    ring = engine.world.rings[stream_of(read.node)]
+    if read.rows is not None:
+        return last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
+    return list(ring.subwindows(read.since(at), at))
 
 
 def _there(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:

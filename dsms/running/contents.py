@@ -35,7 +35,7 @@ def subwindows(world: World, read: Read, at: int) -> list[SubWindow]:
     if ring is None:
         raise _gone(read)
     if read.rows is not None:
-        found = _last(list(ring.subwindows(ALWAYS, at)), read.rows, at)
+        found = last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
         if ring.holds(since) or sum(len(between(s.rows, ALWAYS, at)) for s in found) >= read.rows:
             return found
     elif ring.holds(since):
@@ -43,7 +43,7 @@ def subwindows(world: World, read: Read, at: int) -> list[SubWindow]:
     raise _gone(read)
 
 
-def _last(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
+def last_of(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
     """The youngest of them, until they hold so many rows up to `at`."""
     count, first = 0, len(there)
     while first and count < rows:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dsms.schedulers.edf import QueryScheduler
 from dsms.schedulers.groups import Groups
@@ -24,6 +24,23 @@ class Unit(Protocol):
     def refresh(self, names: tuple[str, ...]) -> None:
         """Evaluate those queries over the latest state, together."""
         ...
+
+
+@runtime_checkable
+class Sliced(Protocol):
+    """A unit that is evaluated in slices, between which its windows may slide."""
+
+    def slices(self) -> Iterator[None]: ...
+
+
+@dataclass(slots=True)
+class _Going:
+    """An evaluation that has begun."""
+
+    name: str
+    scheduler: QueryScheduler
+    queries: tuple[str, ...]
+    steps: Iterator[None]
 
 
 @dataclass(slots=True)
@@ -42,6 +59,7 @@ class Backlog:
     units: dict[str, _Known] = field(default_factory=dict)
     technique: tuple[str, str] = ("", "")
     executions: int = 0
+    going: _Going | None = None
 
     def add(self, name: str, unit: Unit, task: Task) -> None:
         """A query of the unit called `name`."""
@@ -58,6 +76,8 @@ class Backlog:
         known = self.units.get(name)
         if known is None or query not in known.tasks:
             return
+        if self.going is not None and self.going.name == name and query in self.going.queries:
+            self._ended(self.going)
         known.scheduler.remove(query)
         del known.tasks[query]
         if not known.tasks:
@@ -80,26 +100,39 @@ class Backlog:
             self.units[name].scheduler.updated(times)
 
     def work(self, timer: Callable[[], float] | None = None) -> bool:
-        """Run what is most urgent; False if nothing is due."""
+        """Run what is most urgent, or go on with what has begun, for a slice; False if nothing is due."""
+        going = self.going or self._begun()
+        if going is None:
+            return False
+        began, over = timer() if timer else 0.0, True
+        try:
+            over = next(going.steps, _OVER) is _OVER
+        finally:
+            self.groups.charge(going.name, max(timer() - began if timer else 1.0, 1e-6))
+            if over:
+                self._ended(going)
+                self.executions += 1
+        return True
+
+    def _begun(self) -> _Going | None:
         name = self.groups.next_group()
         if name is None:
-            return False
+            return None
         known = self.units[name]
         names = known.scheduler.next()
         if not names:
-            return False
-        began = timer() if timer else 0.0
-        try:
-            known.unit.refresh(names)
-        finally:
-            known.scheduler.done(names)
-            self.groups.charge(name, max(timer() - began if timer else 1.0, 1e-6))
-        self.executions += 1
-        return True
+            return None
+        self.going = _Going(name, known.scheduler, names, _slices(known.unit, names))
+        return self.going
+
+    def _ended(self, going: _Going) -> None:
+        self.going = None
+        going.steps.close()  # type: ignore[attr-defined]
+        going.scheduler.done(going.queries)
 
     def pending(self) -> bool:
-        """Whether a query is due."""
-        return bool(self.units) and self.groups.next_group() is not None
+        """Whether a query is due, or being evaluated."""
+        return self.going is not None or (bool(self.units) and self.groups.next_group() is not None)
 
     def lateness(self, query: str) -> Lateness | None:
         """How an elastic query fares; None for others."""
@@ -124,3 +157,14 @@ class Backlog:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.units)
+
+
+_OVER = object()
+
+
+def _slices(unit: Unit, names: tuple[str, ...]) -> Iterator[None]:
+    """The unit's evaluation; in one go unless it can be interrupted."""
+    if isinstance(unit, Sliced):
+        yield from unit.slices()
+    else:
+        unit.refresh(names)

@@ -7,10 +7,10 @@ of it is reported.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +64,17 @@ class Evaluator(Protocol):
         ...
 
     def nbytes(self) -> int: ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """An evaluator that can read for an answer before it gives it.  scanned: the boundary it has read for, if any."""
+
+    scanned: int | None
+
+    def scan(self, boundary: Callable[[], int]) -> Iterator[None]:
+        """Read, a slice at a time, for the boundary that is the latest one then."""
+        ...
 
 
 @dataclass(slots=True)
@@ -145,8 +156,22 @@ class PeriodicQuery(Registered):
         """Evaluate once, as of the latest boundary that has passed (elastic queries; see `behind`)."""
         if self.failure is not None or self.due is None or self.due > self.reached:
             return
-        boundary = int(next_boundary(self.beat, self.reached - (self.beat.slide or 1)))
-        self._evaluated(max(boundary, self.due), None)
+        self._evaluated(self._latest(), None)
+
+    def slices(self) -> Iterator[None]:
+        """`refresh`, a sub-window at a time where a scan can be interrupted: it answers the boundary that is the latest
+        one when it commits (or, under `ws`, when it begins)."""
+        if isinstance(self.evaluator, Interruptible) and self.due is not None and self.due <= self.reached:
+            yield from self.evaluator.scan(self._latest)
+            if self.evaluator.scanned is not None and self.failure is None:
+                self._evaluated(self.evaluator.scanned, None)
+                return
+        self.refresh()
+
+    def _latest(self) -> int:
+        """The latest boundary that has passed and is not answered."""
+        assert self.due is not None
+        return max(int(next_boundary(self.beat, self.reached - (self.beat.slide or 1))), self.due)
 
     def behind(self, upto: int) -> int:
         """Time has come to `upto`: how many boundaries have passed since the last call."""

@@ -18,7 +18,9 @@ from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.counted import Numbers
 from dsms.running.pipeline import Path
+from dsms.running.reading import Reading
 from dsms.running.sources import Source
+from dsms.running.transactions import Transactions
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
@@ -39,8 +41,18 @@ class NumbersOnly:
 
 
 @dataclass(slots=True)
+class Sliced:
+    """Reads as transactions.  rest: the plan over leaves that have done their part;  begin: as of which instant now."""
+
+    rest: Prepared
+    transactions: Transactions
+    begin: Callable[[Callable[[], int], ErrorCounter], Reading]
+
+
+@dataclass(slots=True)
 class Scan:
     """prepared  the plan, rendered;  needed: what it reads, by leaf;  fetch: gets it
+    sliced    how to read it one sub-window at a time, if it may be interrupted
     counted   the leaves over the stream whose rows the SLIDE counts, and its key; none if it counts time
     """
 
@@ -57,8 +69,27 @@ class Scan:
     deltas: bool = False
     scans: int = 0
     rows: int = field(default=0)
+    sliced: Sliced | None = None
+    scanned: int | None = None
+    _reading: Reading | None = None
+
+    def scan(self, boundary: Callable[[], int]) -> Iterator[None]:
+        """Read as a transaction, which rows may come in between and one-time queries go before."""
+        self.scanned = None
+        if self.sliced is None:
+            return
+        reading = self._reading = self.sliced.begin(lambda: boundary() - 1, self.errors)
+        try:
+            while not reading.done:
+                self.sliced.transactions.advance()
+                yield
+            self.scanned = reading.at + 1 if reading.failure is None else boundary()
+        finally:
+            self.sliced.transactions.close(reading)
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
+        if self.scanned == boundary and self._reading is not None:
+            return self._scanned(self._reading, cancel)
         at = boundary - 1
         if self.numbers is not None:
             self.numbers.forget(boundary - 1)
@@ -69,6 +100,16 @@ class Scan:
         self.scans += 1
         self.rows += sum(len(b) for batches in given.values() for b in batches)
         rows, ids = self.prepared.rows(given, at, self.errors, cancel)
+        return Answer(rows.num_rows, tuple(rows.columns), ids)
+
+    def _scanned(self, reading: Reading, cancel: Cancel | None) -> Answer:
+        self.scanned = self._reading = None
+        if reading.failure is not None:
+            raise reading.failure
+        assert reading.given is not None and self.sliced is not None
+        self.scans += 1
+        self.rows += sum(len(b) for batches in reading.given.values() for b in batches)
+        rows, ids = self.sliced.rest.rows(reading.given, reading.at, self.errors, cancel)
         return Answer(rows.num_rows, tuple(rows.columns), ids)
 
     def sources_of(self, stream: str) -> Iterator[Source]:
