@@ -170,7 +170,7 @@ def _explained(text: str, cancel: Cancel | None, limit: int | None) -> Iterator[
         raise
     except duckdb.OutOfMemoryException as error:
         raise too_much(limit) from error
-    except (duckdb.Error, pa.ArrowException) as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # OSError: what Arrow makes of most errors of a reader
         raise _meant(error, text, cancel, limit) from error
 
 
