@@ -17,7 +17,8 @@ from dsms.sql.binder import Delete, Insert, Update, bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS
-from dsms.tables.versioned import VersionedTable
+from dsms.storage.catalog import packed
+from dsms.tables.changes import Change
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -40,9 +41,8 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
     if cancel is not None:
         cancel.check()  # the last time: what is stored is applied
     rows = max(len(prepared.new), len(prepared.deleted))
-    engine.store(lambda s: s.add_change(table.definition.name, prepared))
-    table.apply(prepared)
-    _react(engine, key, table, cancel)
+    engine.store(lambda s: s.add_change(table.definition.name, prepared), "change", packed(key, prepared))
+    apply(engine, key, prepared, cancel)
     when = "" if at == ALWAYS else f" as of {instant_text(at)}"
     return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}")
 
@@ -53,7 +53,10 @@ def _answered(engine: Engine, key: str) -> int:
     return max(clocks, default=ALWAYS)
 
 
-def _react(engine: Engine, key: str, table: VersionedTable, cancel: Cancel | None) -> None:
+def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None) -> None:
+    """A change that has been checked and stored; queries that read the table react."""
+    table = engine.world.tables[key]
+    table.apply(change)
     for query in engine.world.queries.values():
         if key in query.tables and not query.streams:
             query.advance(table.last_change, cancel)

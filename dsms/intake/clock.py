@@ -12,7 +12,7 @@ nothing: silence is measured by the steps forward, and stamps never decrease.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from dsms.intake.stream import StreamInput
@@ -63,6 +63,8 @@ class Clocks:
     _queries: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _given: int | None = None  # the last `advance`
     _passed: int = 0  # µs of engine time: the steps forward
+    moved: Callable[[str, int], None] | None = None  # told of every move of an idle stream
+    still: bool = False  # idle streams stay where they are (who knows how they moved moves them)
 
     # -- who takes part -----------------------------------------------------------------------------------------------
 
@@ -112,6 +114,8 @@ class Clocks:
 
     def follow(self) -> None:
         """Move idle streams on with the others.  Call it after `end`; the other verbs here do so themselves."""
+        if self.still:
+            return
         idle = [(n, w) for n, w in self._streams.items() if w.idle and not w.stream.ended]
         moved = True
         while moved:
@@ -119,6 +123,8 @@ class Clocks:
             for name, watched in idle:
                 target = max([watched.front, *(self._without_idle(q) for q in self._queries.values() if name in q)])
                 if target > watched.stream.completed:
+                    if self.moved is not None:
+                        self.moved(name, target)
                     watched.stream.move(target)
                     moved = True
 

@@ -51,6 +51,11 @@ class Converted:
     def __len__(self) -> int:
         return self.sent if self.kept is None else len(self.kept)
 
+    def after(self, count: int) -> Converted:
+        """Without the first `count` rows, and what was refused among them."""
+        kept = np.arange(len(self)) if self.kept is None else self.kept
+        return Converted(tuple(c.slice(count) for c in self.columns), self.sent, kept[count:])
+
 
 def to_batch(data: Any, schema: Schema, name: str = "the stream") -> Converted:
     """Rows of `schema` from a RecordBatch, Table, anything with an Arrow C stream (polars, DuckDB), a pandas DataFrame,

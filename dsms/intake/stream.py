@@ -138,7 +138,7 @@ class StreamInput:
         `now`: the engine's system time (µs), needed for system-time streams.  `kept`: the rows' positions in what the
         writer sent, for messages.  Raises UsageError DS507 after `end`, DS509 if the time is not known.
         """
-        self._check_open("rows")
+        self.check_rows(now)
         cols = tuple(columns)
         if not len(cols[0]):
             return Accepted(0)
@@ -158,6 +158,18 @@ class StreamInput:
 
         Raises UsageError DS507 after `end`, DS508 for a system-time stream or a year that can't be.
         """
+        self.check_heartbeat(ts)
+        self.move(ts)
+
+    def check_rows(self, now: int | None) -> None:
+        """Raise what `accept` would raise of rows that come at `now`."""
+        self._check_open("rows")
+        if not self.event_time and now is None and self.now is None:
+            message = f"rows of {self.definition.name} are stamped on arrival, and the engine's time is not known yet"
+            raise UsageError("DS509", message, hint="call advance(now) first, or declare the stream TIMESTAMP BY")
+
+    def check_heartbeat(self, ts: int) -> None:
+        """Raise what `heartbeat` would raise."""
         self._check_open("heartbeats")
         if not self.event_time:
             message = f"stream {self.definition.name} is stamped on arrival: its clock is the engine's"
@@ -165,7 +177,6 @@ class StreamInput:
         if not MIN_INSTANT <= ts <= MAX_INSTANT:
             hint = "a heartbeat is in microseconds since 1970, UTC"
             raise UsageError("DS508", f"heartbeat {ts} lies outside the years 0001-9999", hint=hint)
-        self.move(ts)
 
     def move(self, upto: int) -> None:
         """No row with a timestamp <= `upto` will be accepted (a heartbeat, or an idle stream moved with the others)."""
@@ -208,9 +219,7 @@ class StreamInput:
     def _by_arrival(self, cols: tuple[pa.Array, ...], now: int | None) -> Accepted:
         if now is not None:
             self.advance(now)
-        if self.now is None:
-            message = f"rows of {self.definition.name} are stamped on arrival, and the engine's time is not known yet"
-            raise UsageError("DS509", message, hint="call advance(now) first, or declare the stream TIMESTAMP BY")
+        assert self.now is not None
         self.newest = self.now
         self._queue(np.full(len(cols[0]), self.now, np.int64), cols)
         return Accepted(len(cols[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 Sources = Callable[[lp.StreamScan | lp.TableScan], Operator]
 Relation = Callable[[lp.TableScan], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """An evaluator whose failing rows are counted in `errors`: (cols, n) -> array."""
+
+    run: Callable[..., Any]
+    errors: ErrorCounter
+
+    def __call__(self, cols: Sequence[pa.Array], n: int) -> Any:
+        return self.run(cols, n, self.errors)
 
 
 @dataclass(slots=True)
@@ -67,13 +78,11 @@ class Builder:
 
     def expr(self, expr: Expr) -> Callable[..., pa.Array]:
         """(cols, n) -> array."""
-        run = compile_expr(expr)
-        return lambda cols, n: run(cols, n, self.errors)
+        return Counted(compile_expr(expr), self.errors)
 
     def predicate(self, expr: Expr) -> Callable[..., pa.BooleanArray]:
         """(cols, n) -> bool array."""
-        run = compile_predicate(expr)
-        return lambda cols, n: run(cols, n, self.errors)
+        return Counted(compile_predicate(expr), self.errors)
 
     def _values(self, node: lp.Values) -> Operator:
         from dsms.operators.values import ValuesSource

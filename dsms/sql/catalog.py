@@ -33,6 +33,11 @@ class StreamDef:
     options: tuple[tuple[str, Option], ...] = ()
     sql: str = ""
 
+    @property
+    def durability(self) -> str:
+        """none, interval or sync: when a row counts as kept, where there is a data folder."""
+        return str(dict(self.options).get("durability", "interval"))
+
 
 @dataclass(frozen=True, slots=True)
 class TableDef:

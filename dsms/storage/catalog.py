@@ -25,7 +25,7 @@ from dsms.errors import InternalError, UsageError
 from dsms.sql.catalog import Option, QueryDef, StreamDef, TableDef
 from dsms.tables.changes import Change, Snapshot
 
-VERSION = 1  # of this layout: raise it with every change, and convert older files on opening
+VERSION = 2  # of this layout: raise it with every change, and convert older files on opening
 APPLICATION = 0x64736D73  # "dsms": marks the file as ours
 
 Kind = Literal["stream", "table", "query"]
@@ -43,6 +43,7 @@ CREATE TABLE snapshot (object INTEGER PRIMARY KEY REFERENCES object ON DELETE CA
                        forgotten INTEGER NOT NULL);
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
+_JOURNAL = "CREATE TABLE journal (lsn INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL)"  # since layout 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,24 @@ class CatalogStore:
             found = self._db.execute(query, (place,)).fetchall()
             return None if row is None else _snapshot(row), [_change(*r) for r in found]
 
+    # -- the journal's part -------------------------------------------------------------------------------------------
+    # What declarations and changes of tables were made since the last checkpoints, numbered among the rows of streams.
+
+    def note(self, lsn: int, kind: str, body: bytes) -> None:
+        """Keep a record of the journal; in one transaction with what it is about."""
+        with self._explained(), self.transaction():
+            self._db.execute("INSERT INTO journal VALUES (?, ?, ?)", (lsn, kind, body))
+
+    def noted(self, after: int) -> list[tuple[int, str, bytes]]:
+        """The records numbered above `after`, in order."""
+        with self._explained():
+            return self._db.execute("SELECT * FROM journal WHERE lsn > ? ORDER BY lsn", (after,)).fetchall()
+
+    def trim(self, upto: int) -> None:
+        """Forget the records numbered up to there, if no checkpoint needs them."""
+        with self._explained(), self.transaction():
+            self._db.execute("DELETE FROM journal WHERE lsn <= ?", (upto,))
+
     # -- settings -----------------------------------------------------------------------------------------------------
 
     def setting(self, name: str, default: Setting = None) -> Setting:
@@ -189,6 +208,8 @@ class CatalogStore:
                 for statement in _LAYOUT.split(";"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
+            if db.execute("PRAGMA user_version").fetchone()[0] < 2:
+                db.execute(_JOURNAL)
                 db.execute(f"PRAGMA user_version = {VERSION}")
 
     def _check_ours(self) -> None:
@@ -232,6 +253,21 @@ class CatalogStore:
         except (sqlite3.DatabaseError, pa.ArrowException, json.JSONDecodeError) as err:
             hint = "restore it from a backup, or move it away to start with an empty catalog"
             raise UsageError("DS541", f"the catalog {self.path} is damaged: {err}", hint=hint) from None
+
+
+def packed(table: str, change: Change) -> bytes:
+    """A change of a table as bytes."""
+    parts = (_ints(change.deleted), _pack(change.inserted))
+    head = json.dumps([table, change.at, change.first_version, change.rows, *map(len, parts)]).encode()
+    return b"".join((len(head).to_bytes(4, "little"), head, *parts))
+
+
+def unpacked(body: bytes) -> tuple[str, Change]:
+    """The table and the change again."""
+    size = 4 + int.from_bytes(body[:4], "little")
+    table, at, first_version, rows, deleted, inserted = json.loads(body[4:size])
+    parts = body[size : size + deleted], body[size + deleted : size + deleted + inserted]
+    return table, _change(at, *parts, first_version, rows)
 
 
 def _pack(columns: Sequence[pa.Array]) -> bytes:

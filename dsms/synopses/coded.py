@@ -47,6 +47,13 @@ class Words:
         self.coded = isinstance(coding, Codes)
         self.columns: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
+    def __getstate__(self) -> tuple[Coding, list[tuple[Any, str]]]:
+        return self.coding, list(self.columns.items())
+
+    def __setstate__(self, state: tuple[Coding, list[tuple[Any, str]]]) -> None:
+        self.__init__(state[0])  # type: ignore[misc]
+        self.columns.update(state[1])
+
     @property
     def rank(self) -> np.ndarray:
         """int64 by word where words are codes of values; empty where words themselves are in order."""

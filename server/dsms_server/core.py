@@ -18,8 +18,8 @@ from dsms.errors import UsageError
 from dsms.intake.convert import Converted
 from dsms.sql.catalog import Catalog
 from dsms_server import clock
+from dsms_server.commit import Committer
 from dsms_server.decode import Payload, Shape, part
-from dsms_server.seqbook import SeqBook
 from dsms_server.worker import Job, Steps, Urgency, Worker
 
 HOT_TICK = 0.001  # seconds until system time moves on after rows have come
@@ -79,7 +79,7 @@ class Core:
         self.read_seconds = READ_SECONDS
         self._runners = ThreadPoolExecutor(RUNNERS, thread_name_prefix="dsms-select")
         self._subscriber_bytes = subscriber_bytes
-        self._book = SeqBook()
+        self.committer = Committer(self._journal)
         self._ready: set[Feed] = set()  # feeds for which something waits
         self._flushing = False
         self._pace: dict[str, int] = {}
@@ -94,6 +94,8 @@ class Core:
 
     async def start(self) -> None:
         self.worker.start()
+        if self._journal() is not None:
+            self.committer.start()
         await self.worker.call(self._learn_names)
         self._plan_tick(IDLE_TICK)
 
@@ -101,10 +103,14 @@ class Core:
         """Finish the jobs that wait, close the engine, end the thread."""
         if self._timer is not None:
             self._timer.cancel()
-        closed = self.worker.call(self.engine.close, Urgency.BULK)
+        closed = self.worker.call(self._close_engine, Urgency.BULK)
         await self.worker.stop()
         await closed
         self._runners.shutdown(wait=False)
+
+    def _close_engine(self) -> None:
+        self.committer.stop()
+        self.engine.close()
 
     # -- system time --------------------------------------------------------------------------------------------
 
@@ -195,36 +201,41 @@ class Core:
         """Apply one frame of rows in slices; the result is its IngestReport."""
         cancel.check()
         shape = self._known_shape(stream)
-        stream = shape.stream
-        if client is not None and seq is not None and self._book.applied(client, stream, seq):
-            return IngestReport(0, repeated=True)
         rows = payload.fitted(shape)
         payload.converted = None
-        # the engine may remember this writer from before a restart: let it judge the first frame whole
-        whole = client is not None and seq is not None and not self._book.knows(client, stream)
         reports: list[IngestReport] = []
         first = 0
         while True:
-            size = len(rows) if whole else self._pace.get(stream, 4 * MIN_SLICE)
-            piece = part(rows, first, size)
-            first += size
-            number = seq if first >= len(rows) else None
-            reports.append(self._ingest_piece(shape, piece, client, number, cancel))
-            if client is not None and seq is not None:
-                self._book.note(client, stream, seq)  # from here on a repeat would apply the first slices twice
-            if first >= len(rows):
+            piece = part(rows, first, self._pace.get(shape.stream, 4 * MIN_SLICE))
+            last = first + len(piece) >= len(rows)
+            reports.append(self._ingest_piece(shape, piece, client, seq, first, last, cancel))
+            first += len(piece)
+            if last:
+                yield from self._kept(shape.stream)
                 return _sum(reports)
             yield None
             cancel.check()
 
+    def _kept(self, stream: str) -> Steps:
+        """Wait until what the stream was given is as safe as its durability says."""
+        journal = self._journal()
+        if journal is not None and journal.policies.get(Catalog.key(stream)) == "sync":
+            yield self.committer.wait()
+            journal.check(Catalog.key(stream))
+
+    def _journal(self) -> Any:
+        saver = getattr(self.engine, "saver", None)
+        return None if saver is None else saver.durable.journal
+
     def _ingest_piece(
-        self, shape: Shape, piece: Converted, client: str | None, seq: int | None, cancel: Cancel
+        self, shape: Shape, piece: Converted, client: str | None, seq: int | None, first: int, last: bool, cancel: Cancel
     ) -> IngestReport:
         if shape.stamped:
             self._tick(cancel)  # the rows bear the time of their arrival
         began = clock.elapsed()
-        writer = client if seq is not None else None
-        report = self.engine.ingest(shape.stream, piece, client=writer, seq=seq, cancel=cancel)
+        report = self.engine.ingest(
+            shape.stream, piece, client=client, seq=seq, first=first, last=last, cancel=cancel
+        )
         took = max(clock.elapsed() - began, 1e-6)
         if len(piece) >= MIN_SLICE:
             ideal = int(len(piece) * SLICE_SECONDS / took)
@@ -232,14 +243,14 @@ class Core:
         return report
 
     def heartbeat_steps(self, stream: str, ts: int, cancel: Cancel) -> Steps:
-        self.engine.heartbeat(self._known_shape(stream).stream, ts, cancel)
-        return
-        yield
+        name = self._known_shape(stream).stream
+        self.engine.heartbeat(name, ts, cancel)
+        yield from self._kept(name)
 
     def end_steps(self, stream: str, cancel: Cancel) -> Steps:
-        self.engine.end(self._known_shape(stream).stream, cancel)
-        return
-        yield
+        name = self._known_shape(stream).stream
+        self.engine.end(name, cancel)
+        yield from self._kept(name)
 
     # -- subscriptions ------------------------------------------------------------------------------------------
 
@@ -315,8 +326,16 @@ class Core:
                 feed.credit = False
             self._ready.discard(feed)  # after the credit: `settled` must not see it without both
             if items:
-                items = [feed.number(item) for item in items]
-                self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
+                self._deliver(feed, [feed.number(item) for item in items])
+
+    def _deliver(self, feed: Feed, items: list[Push | Chunk]) -> None:
+        """Hand items to the reader: at once, or when the rows that they come from are where `sync` wants them."""
+        journal = self._journal()
+        if journal is None or not journal.pending("sync"):
+            self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
+        else:
+            kept = self.committer.wait()
+            kept.add_done_callback(lambda _: self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items))
 
 
 def _nothing(result: Any, error: BaseException | None) -> None:

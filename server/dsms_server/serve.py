@@ -33,6 +33,8 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
 
         warmup.warm(warm)
     engine = make_engine(config)
+    for line in recovered(engine):
+        say(line)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         calm_collector()
         runner.run(_serve(engine, config, say))
@@ -53,17 +55,28 @@ def make_engine(config: Config) -> Any:
         "subscriber_bytes": config.subscriber_bytes,
     }
     known = {name: value for name, value in limits.items() if value is not None}
-    catalog = None
     if config.data is not None:
         try:
             Path(config.data).mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise UsageError("DS543", f"cannot make the data directory {config.data}: {problem.strerror}",
                              hint="--data names a directory that may be written to") from None  # fmt: skip
-        catalog = str(Path(config.data) / "catalog.sqlite")
-    engine = Engine(catalog, Settings(timer=clock.elapsed, deferred=True, **known))
+    settings = Settings(timer=clock.elapsed, deferred=True, group_commit=True, **known)
+    engine = Engine(config.data, settings)
     engine.execute("SELECT 1")  # load the grammar and the planner now: the first statement of a user need not wait
     return engine
+
+
+def recovered(engine: Any) -> list[str]:
+    """What to say of how the engine came back: nothing if there was nothing."""
+    if engine.saver is None:
+        return []
+    told = engine.saver.recovered
+    lines = [f"note: {note}" for note in told.notes]
+    if told.checkpoint or told.records:
+        lines.insert(0, f"recovered: the checkpoint at record {told.checkpoint}, and {told.records} records "
+                        f"({told.rows} rows) behind it")  # fmt: skip
+    return lines
 
 
 def calm_collector() -> None:

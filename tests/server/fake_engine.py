@@ -102,11 +102,12 @@ class FakeEngine:
     def _rows(self, names, types, rows) -> Rows:
         return Rows(columns.rows_to_batch(rows, names, types), tuple(types), self.now)
 
-    def ingest(self, stream, data, *, client=None, seq=None, cancel=None) -> IngestReport:
+    def ingest(self, stream, data, *, client=None, seq=None, first=0, last=True, cancel=None) -> IngestReport:
         if client is not None and seq is not None:
             if seq <= self.seqs.get((client, stream), -1):
                 return IngestReport(0, repeated=True)
-            self.seqs[client, stream] = seq
+            if last:
+                self.seqs[client, stream] = seq
         batch = pa.RecordBatch.from_arrays(list(data.columns), [c.name for c in self.streams[stream]])
         self.rows[stream].append(batch)
         for query, source in self.queries.items():

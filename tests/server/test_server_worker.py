@@ -13,7 +13,6 @@ from dsms_client import columns
 from dsms_server.core import Feed
 from dsms_server.decode import Shape, join, part
 from dsms_server.encode import push_frames
-from dsms_server.seqbook import SeqBook
 from dsms_server.worker import Job, Lane, Urgency, Worker
 
 
@@ -124,16 +123,6 @@ def test_a_queued_job_is_dropped_and_a_running_one_is_not():
         yield
 
     assert asyncio.run(run())[0] == [3]
-
-
-def test_the_seq_book_forgets_the_longest_unused():
-    book = SeqBook(limit=2)
-    book.note("a", "s", 5)
-    book.note("b", "s", 1)
-    book.note("a", "s", 3)
-    assert (book.applied("a", "s", 5), book.applied("a", "s", 6), book.applied("a", "t", 1)) == (True, False, False)
-    book.note("c", "s", 1)
-    assert (book.knows("a", "s"), book.knows("b", "s")) == (True, False)
 
 
 def test_a_frame_is_joined_and_parted_with_the_places_of_its_rows():

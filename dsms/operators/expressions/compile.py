@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,22 @@ from dsms.sql.types import Kind
 
 Predicate = Callable[[Sequence[pa.Array], int, ErrorCounter], pa.BooleanArray]
 
+
+class Compiled:
+    """What `make(of)` gave, called as such.  Pickled it is `make` and `of`: closures don't travel, expressions do."""
+
+    __slots__ = ("make", "of", "run")
+
+    def __init__(self, run: Callable[..., Any], make: Callable[[Any], Any], of: Any) -> None:
+        self.run, self.make, self.of = run, make, of
+
+    def __call__(self, cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> Any:
+        return self.run(cols, n, errors)
+
+    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[Any]]:
+        return self.make, (self.of,)
+
+
 _BUILDERS: dict[str, Builder] = {
     name: builder
     for module in (arithmetic, casts, compare, digests, logic, maths, patterns, strings, times)
@@ -30,20 +47,20 @@ def compile_expr(expr: Expr) -> Evaluator:
     `cols` are the columns of the expression's schema (unchunked, of n rows; slices are welcome).  Rows that fail are
     NULL and counted in `errors`, or raise QueryError DS7xx in its `stop` mode.  A bare column is passed on, not copied.
     """
-    return _node(expr).run
+    return Compiled(_node(expr).run, compile_expr, expr)
 
 
 def compile_many(exprs: Sequence[Expr]) -> Callable[[Sequence[pa.Array], int, ErrorCounter], tuple[pa.Array, ...]]:
     """The evaluator of several expressions over one schema; equal ones are evaluated once."""
     distinct = list(dict.fromkeys(exprs))
-    runs = [compile_expr(e) for e in distinct]
+    runs = [_node(e).run for e in distinct]
     places = [distinct.index(e) for e in exprs]
 
     def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> tuple[pa.Array, ...]:
         done = [r(cols, n, errors) for r in runs]
         return tuple(done[p] for p in places)
 
-    return run
+    return Compiled(run, compile_many, tuple(exprs))
 
 
 def compile_predicate(expr: Expr) -> Predicate:
@@ -57,7 +74,7 @@ def compile_predicate(expr: Expr) -> Predicate:
             return fill([found.cast(pa.bool_()), NO])
         return found
 
-    return mask
+    return Compiled(mask, compile_predicate, expr)
 
 
 def can_fail(expr: Expr) -> bool:

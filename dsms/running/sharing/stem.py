@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NoReturn
 
 import pyarrow as pa
@@ -91,8 +92,7 @@ def _kept(streams: tuple[StreamDef, StreamDef], used: frozenset[int]) -> tuple[l
 def _mapping(streams: tuple[StreamDef, StreamDef], kept: tuple[list[int], list[int]]) -> Callable[[Expr], Expr]:
     """An expression over both streams' columns as one over the results'."""
     left, (a, b) = len(streams[0].schema), kept
-    place = {i: k for k, i in enumerate(a)} | {left + i: len(a) + 1 + k for k, i in enumerate(b)}
-    return lambda expr: rewrite(expr, lambda c: Col(place[c.index], c.type, c.name))
+    return partial(_onto, place={i: k for k, i in enumerate(a)} | {left + i: len(a) + 1 + k for k, i in enumerate(b)})
 
 
 def _join(key: JoinKey, streams: tuple[StreamDef, StreamDef], kept: tuple[list[int], list[int]],

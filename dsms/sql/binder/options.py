@@ -32,6 +32,7 @@ OPTIONS: dict[str, OptionSpec] = {
         ("query",), "word", "the form of DISTINCT", ("auto", "input-storing", "delta-star", "counting")
     ),
     "result_log": OptionSpec(("query",), "int", "result rows kept for subscribers that resume", least=0),
+    "durability": OptionSpec(("stream",), "word", "when a row counts as kept", ("none", "interval", "sync")),
     "description": OptionSpec(("stream", "query"), "text", "kept with the definition"),
     "path": OptionSpec(("query",), "word", "how a periodic query is evaluated", ("auto", "is", "ws", "ss", "iss")),
     "synopsis": OptionSpec(

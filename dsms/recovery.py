@@ -1,0 +1,334 @@
+"""Nothing acknowledged is lost: what an engine writes down as it works, and how it goes on after a crash.
+
+Every input (rows, heartbeats, ends, moves of idle streams, statements, changes of tables) is written to the journal
+before it is applied; now and then the whole state is written as a checkpoint.  Recovery reads the newest checkpoint and
+applies the records behind it again.  What the engine does is a function of its inputs in their order, so it ends in the
+state that it was in, and result rows have the numbers that they had.  A restart costs the state (window contents, not
+history) and the records since the checkpoint, of which there are no more than about as many bytes.
+
+(The thesis leaves recovery open, §9.2; write-ahead journal and checkpoints are as in any database.)
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dsms.commands import change
+from dsms.errors import DsmsError, UsageError
+from dsms.intake.convert import Converted
+from dsms.running.transactions import Transactions
+from dsms.running.writers import Part
+from dsms.sql.parser import parse_one
+from dsms.storage import records
+from dsms.storage.catalog import CatalogStore, unpacked
+from dsms.storage.checkpoints import Checkpoint
+from dsms.storage.durable import Durable
+from dsms.storage.files import Files, RealFiles
+from dsms.storage.frozen import freeze, thaw
+from dsms.storage.journal import ENGINE, Entry
+from dsms.storage.restore import restore
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+    from dsms.running.world import World
+
+STATEMENTS = 2000  # of which a checkpoint saves the repetition
+SECOND = 1_000_000
+
+
+@dataclass(slots=True)
+class Recovered:
+    """How an engine came back.
+
+    checkpoint  the record that it started from (0: none)
+    records     applied again behind it, of which `rows` rows of streams
+    notes       what is missing or was mended, in sentences
+    """
+
+    checkpoint: int = 0
+    records: int = 0
+    rows: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Saver:
+    """The engine's hand on its data folder."""
+
+    engine: Engine
+    durable: Durable
+    catalog: CatalogStore
+    recovered: Recovered = field(default_factory=Recovered)
+    statements: int = 0
+    size: int = 0  # bytes of the last checkpoint
+    told: int = 0  # the system time written down last
+    trouble: DsmsError | None = None  # why the last checkpoint could not be made
+
+    # -- what happens, written down -----------------------------------------------------------------------------------
+
+    def rows(self, stream: str, rows: Converted, now: int | None, part: Part | None) -> None:
+        """Rows that are about to be applied.  Raises, with nothing done, DS55x."""
+        journal = self.durable.journal
+        if journal.muted or journal.policies.get(stream) == "none":
+            return
+        client, seq, done, last = (part.client, part.seq, part.done, part.last) if part else (None, None, 0, True)
+        record = records.Rows(rows.columns, now, rows.kept, client, seq, done, last, tuple(rows.refusals))
+        journal.append(stream, records.ROWS, records.encode(record))
+        self._commit(stream)
+
+    def late(self, source: str, stream: str, columns: Any, now: int | None) -> None:
+        """Late rows of `source` that go to another stream: written down unless they come back with `source`'s own."""
+        if self.durable.journal.policies.get(source) == "none":
+            self._append(stream, records.LATE, records.Late(tuple(columns), now))
+
+    def heartbeat(self, stream: str, ts: int) -> None:
+        self._append(stream, records.HEARTBEAT, records.Heartbeat(ts))
+
+    def ended(self, stream: str) -> None:
+        self._append(stream, records.ENDED, records.Ended())
+
+    def moved(self, stream: str, upto: int) -> None:
+        """An idle stream moves on with the others, which depends on the time of the day."""
+        self._append(stream, records.MOVED, records.Moved(upto))
+
+    def advanced(self, now: int) -> None:
+        """The system time, once a second where a stream is stamped by it: it must not go back in the next life."""
+        if now - self.told >= SECOND and any(not s.event_time for s in self.engine.world.inputs.values()):
+            self.told = now
+            self._append(ENGINE, records.ADVANCE, records.Advance(now))
+
+    def store(self, write: Callable[[CatalogStore], None], kind: str, body: bytes) -> None:
+        """A declaration or a change of a table, in one transaction with its place among the rows."""
+        if self.durable.journal.muted:
+            return
+        with self.catalog.transaction():
+            write(self.catalog)
+            self.catalog.note(self.durable.journal.lsn + 1, kind, body)
+        self.durable.journal.number()
+        self.statements += 1
+
+    def _append(self, stream: str, kind: int, record: Any) -> None:
+        self.durable.journal.append(stream, kind, records.encode(record))
+        self._commit(stream)
+
+    def _commit(self, stream: str) -> None:
+        journal = self.durable.journal
+        if journal.policies.get(stream) == "sync" and not self.engine.world.settings.group_commit:
+            journal.commit("sync")
+            journal.check(stream)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def settled(self) -> None:
+        """Between two inputs: make a checkpoint if it is time."""
+        if self.engine.world.settings.checkpoint_bytes and self.due():
+            self.checkpoint()
+
+    def due(self) -> bool:
+        """Whether a restart would repeat more than it would read."""
+        journal, least = self.durable.journal, self.engine.world.settings.checkpoint_bytes
+        much = journal.written >= max(least, self.size) or self.statements >= STATEMENTS
+        return much and not journal.muted and self.trouble is None
+
+    def checkpoint(self) -> bool:
+        """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays as it is)."""
+        durable = self.durable
+        try:
+            lsn = durable.journal.lsn
+            state = self._state()
+            durable.journal.rotate()
+            durable.checkpoints.save(lsn, state, sorted(durable.referred))
+            self.catalog.set("checkpointed", True)
+            self.catalog.trim(durable.checkpoints.oldest)
+            durable.sweep(_segments(self.engine.world))
+        except DsmsError as error:
+            self.trouble = error
+            return False
+        self.trouble, self.size, self.statements = None, sum(len(b) for b in state), 0
+        return True
+
+    def _state(self) -> list[Any]:
+        engine = self.engine
+        settle(engine.world)
+        self.durable.referred.clear()
+        with _alone(engine.world):
+            state = {"world": engine.world, "now": engine.now, "writers": engine.writers}
+            return freeze(state, self._outside(), self.durable.refer)
+
+    def _outside(self) -> dict[str, Any]:
+        world = self.engine.world
+        outside = {"settings": world.settings, "adhoc": world.adhoc, "adhocs": world.adhocs, "saver": self,
+                   "durable": self.durable}  # fmt: skip
+        return outside if world.settings.timer is None else outside | {"timer": world.settings.timer}
+
+    def close(self) -> None:
+        """The engine stops: the next start has nothing to repeat."""
+        if self.durable.journal.written or self.statements:
+            self.checkpoint()
+        self.durable.close()
+        self.catalog.close()
+
+    # -- coming back --------------------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Read the newest checkpoint that can be read, and apply what came after it."""
+        journal = self.durable.journal
+        journal.muted = True
+        start = self._start()
+        self.engine.world.clocks.still = True
+        noted = [Entry(lsn, ENGINE, -1, (kind, body)) for lsn, kind, body in self.catalog.noted(start)]
+        last = start
+        for entry in heapq.merge(journal.entries(start), noted, key=lambda e: e.lsn):
+            if entry.lsn > last + 1:
+                self._gap(last, entry.lsn)
+            last = entry.lsn
+            self._again(entry)
+        journal.lsn, journal.muted = last, False
+        self.recovered.checkpoint = start
+        self.recovered.notes += [f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items()]
+        self.engine.world.clocks.moved, self.engine.world.clocks.still = self.moved, False
+        if self.durable.checkpoints.kept:
+            self.durable.sweep(_segments(self.engine.world))
+        elif self.engine.world.catalog.names():
+            self.checkpoint()
+
+    def _gap(self, last: int, found: int) -> None:
+        count = found - last - 1
+        self.recovered.notes.append(
+            f"{count} {'record' if count == 1 else 'records'} before number {found} "
+            f"{'is' if count == 1 else 'are'} missing: rows that were not yet on the disk when the power failed, or a lost file"
+        )
+
+    def _start(self) -> int:
+        """Put the newest state that can be read in place; the record that it stands at."""
+        checkpoints = self.durable.checkpoints
+        checkpoints.load()
+        trouble: DsmsError | None = None
+        for checkpoint, data in checkpoints.states():
+            try:
+                self._restore(checkpoint, data)
+            except DsmsError as error:
+                trouble = trouble or error
+                continue
+            if trouble is not None:
+                self.recovered.notes.append(f"the newest checkpoint could not be read, the one before it was: {trouble.message}")
+            return checkpoint.lsn
+        if trouble is not None:
+            raise trouble
+        if self.catalog.setting("checkpointed"):
+            raise UsageError("DS545", f"{self.durable.folder}/manifest.json is missing, and with it the state",
+                             hint="restore the data directory from a backup, or start with an empty one")  # fmt: skip
+        if not self.catalog.noted(0):
+            restore(self.catalog, self.engine.world, lambda statement, sql: self.engine._run(statement, sql, None))
+        return 0
+
+    def _restore(self, checkpoint: Checkpoint, data: Any) -> None:
+        if isinstance(data, DsmsError):
+            raise data
+        engine, durable = self.engine, self.durable
+        durable.lost.clear()
+        path = f"{durable.folder}/{checkpoint.path}"
+        state = thaw(data, self._outside(), durable.resolve, path)
+        world = state["world"]
+        engine.world, engine.now, engine.writers = world, state["now"], state["writers"]
+        world.transactions = Transactions(world.rings, world.settings)
+        for key, definition in world.catalog.streams.items():
+            durable.declare(key, definition.schema, definition.durability)
+        self.size = len(data)
+        self._without_lost(world)
+
+    def _without_lost(self, world: World) -> None:
+        for stream, error in self.durable.lost:
+            self.durable.journal.failures[stream] = error
+            ring = world.rings[stream]
+            while None in ring.closed:  # and what is older: a window has no holes
+                gone = ring.closed.popleft()
+                ring.count -= 0 if gone is None else len(gone.rows)
+            first = ring.oldest
+            ring.reach = max(ring.reach, min(first - 1, ring.newest))
+            ring.count = sum(len(s.rows) for s in ring.closed) + sum(map(len, ring.buffer))
+
+    def _again(self, entry: Entry) -> None:
+        """Apply a record.  What failed then fails now, and is told to nobody."""
+        engine = self.engine
+        self.recovered.records += 1
+        try:
+            if entry.kind < 0:
+                self._statement(*entry.payload)
+                return
+            match records.decode(entry.kind, entry.payload):
+                case records.Rows() as r:
+                    self.recovered.rows += len(r.columns[0])
+                    part = None if r.client is None or r.seq is None else Part(r.client, r.seq, r.done, r.last)
+                    engine.take(entry.stream, Converted(r.columns, len(r.columns[0]), r.kept, r.refusals), r.now, part)
+                case records.Late() as r:
+                    engine.take(entry.stream, Converted(r.columns, len(r.columns[0])), r.now)
+                case records.Heartbeat(ts):
+                    engine.heartbeat_of(entry.stream, ts)
+                case records.Moved(upto):
+                    engine.world.inputs[entry.stream].move(upto)
+                    engine.world.pump_all()
+                case records.Ended():
+                    engine.end_of(entry.stream)
+                case records.Advance(now):
+                    engine.now = now if engine.now is None else max(engine.now, now)
+        except DsmsError as error:
+            self.recovered.notes.append(f"record {entry.lsn} of the journal failed again: {error.message}")
+
+    def _statement(self, kind: str, body: bytes) -> None:
+        if kind == "statement":
+            sql = body.decode()
+            self.engine._run(parse_one(sql), sql, None)
+        else:
+            key, made = unpacked(body)
+            change.apply(self.engine, key, made)
+
+
+def open_data(engine: Engine, data: str, files: Files | None = None) -> Saver:
+    """Open a data folder, or make it, for an engine that has nothing yet, and bring back what is in it.
+
+    Raises DS54x (the catalog or the state can't be read, or is in use), DS55x (files)."""
+    Path(data).mkdir(parents=True, exist_ok=True)
+    catalog = CatalogStore(Path(data) / "catalog.sqlite")
+    try:
+        durable = Durable(files or RealFiles(), f"{data}/journal")
+        engine.world.durable = durable
+        saver = engine.saver = Saver(engine, durable, catalog)
+        saver.recover()
+    except BaseException:
+        engine.saver = None
+        catalog.close()
+        raise
+    return saver
+
+
+def settle(world: World) -> None:
+    """Finish what is under way, so that state holds no half-done step."""
+    world.run(None)
+    while world.backlog.going is not None:
+        world.backlog.work()
+
+
+def _segments(world: World) -> set[str]:
+    return {s.segment for ring in world.rings.values() for s in ring.closed if s.segment is not None}
+
+
+@contextmanager
+def _alone(world: World) -> Iterator[None]:
+    """The world without those who look at it: readers of results, one-time queries."""
+    readers = {key: query.readers for key, query in world.queries.items()}
+    transactions = world.transactions
+    try:
+        world.transactions = None  # type: ignore[assignment]
+        for query in world.queries.values():
+            query.readers = []
+        yield
+    finally:
+        world.transactions = transactions
+        for key, found in readers.items():
+            world.queries[key].readers = found

@@ -1,0 +1,99 @@
+"""Checkpoints: the whole state of an engine at a record of its journal, and the manifest that says which there are.
+
+The two newest are kept, with what the journal holds since the older one: should the newest turn out damaged, the other
+one leads to the same state, only more slowly.  The manifest is replaced in one step, so a crash at any moment finds
+either the old set of files or the new one; files that no manifest names are swept.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dsms.errors import DsmsError, UsageError
+from dsms.storage.files import Files
+
+MANIFEST = "manifest.json"
+VERSION = 1
+KEPT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """path      of the state, below the folder
+    lsn       the last record of the journal that is part of it
+    segments  sealed sub-windows that it refers to: paths below the folder
+    """
+
+    path: str
+    lsn: int
+    segments: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Checkpoints:
+    """The checkpoints of a folder, oldest first."""
+
+    files: Files
+    folder: str
+    kept: tuple[Checkpoint, ...] = ()
+
+    @property
+    def oldest(self) -> int:
+        """The journal is needed from the record after this one on."""
+        return self.kept[0].lsn if self.kept else 0
+
+    def load(self) -> None:
+        """Read the manifest, if there is one.  Raises DS545 (damaged) or DS546 (another version's)."""
+        path = f"{self.folder}/{MANIFEST}"
+        if not self.files.exists(path):
+            return
+        try:
+            told = json.loads(bytes(self.files.read(path)))
+            body = told["checkpoints"]
+            if told["crc"] != _crc(body):
+                raise ValueError("its checksum is not that of its contents")
+            if told["version"] > VERSION:
+                raise UsageError("DS546", f"{path} was written by a newer version of dsms", hint="run that one")
+            self.kept = tuple(Checkpoint(c["path"], c["lsn"], tuple(c["segments"])) for c in body)
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError("DS545", f"{path} is damaged: {error}",
+                             hint="restore the data directory from a backup") from None  # fmt: skip
+
+    def save(self, lsn: int, state: Sequence[Any], segments: Sequence[str]) -> None:
+        """Write a checkpoint down and make it the newest."""
+        made = Checkpoint(f"checkpoint-{lsn:020d}.state", lsn, tuple(segments))
+        self.files.write_atomic(f"{self.folder}/{made.path}", state)
+        kept = (*[c for c in self.kept if c.lsn != lsn], made)[-KEPT:]
+        body = [asdict(c) | {"segments": list(c.segments)} for c in kept]
+        text = json.dumps({"version": VERSION, "checkpoints": body, "crc": _crc(body)})
+        self.files.write_atomic(f"{self.folder}/{MANIFEST}", [text.encode()])
+        self.kept = kept
+
+    def states(self) -> list[tuple[Checkpoint, Any | DsmsError]]:
+        """What can be read of the checkpoints, newest first: their bytes, or what is wrong."""
+        out: list[tuple[Checkpoint, Any]] = []
+        for checkpoint in reversed(self.kept):
+            try:
+                out.append((checkpoint, self.files.map(f"{self.folder}/{checkpoint.path}")))
+            except DsmsError as error:
+                out.append((checkpoint, error))
+        return out
+
+    def sweep(self) -> None:
+        """Remove states that the manifest does not name."""
+        named = {c.path for c in self.kept}
+        for name in self.files.list(self.folder):
+            if name.startswith("checkpoint-") and name not in named:
+                self.files.remove(f"{self.folder}/{name}")
+
+    def segments(self) -> set[str]:
+        """All sealed sub-windows that some checkpoint refers to."""
+        return {s for c in self.kept for s in c.segments}
+
+
+def _crc(body: Any) -> int:
+    return zlib.crc32(json.dumps(body, sort_keys=True).encode())

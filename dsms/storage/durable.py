@@ -1,0 +1,129 @@
+"""What an engine keeps on the disk: its journal, its checkpoints and the sealed sub-windows of its rings, in one folder.
+
+    FOLDER/manifest.json                 the checkpoints that count
+    FOLDER/checkpoint-LSN.state          the whole state as of a record of the journal
+    FOLDER/streams/NAME/LSN.log          the stream's records from that number on
+    FOLDER/streams/NAME/LSN-NUMBER.arrow a sealed sub-window
+
+A closed sub-window of some size is written once, as an Arrow IPC file, and from then on mapped, not held: a ring may be
+larger than memory.  Checkpoints refer to it instead of repeating it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsms.errors import DsmsError
+from dsms.sql.types import Schema
+from dsms.state.batch import Batch
+from dsms.state.ring import SubWindow, batch_bytes
+from dsms.storage.checkpoints import Checkpoints
+from dsms.storage.files import Files
+from dsms.storage.journal import Journal, stream_of
+from dsms.storage.segments import load, seal
+
+SEALED = 1 << 16  # bytes from which a sub-window gets a file of its own; smaller ones are part of checkpoints
+
+
+@dataclass(slots=True)
+class Durable:
+    """schemas  of the streams, by key
+    lost     sealed sub-windows that could not be read, and why, by stream
+    """
+
+    files: Files
+    folder: str
+    journal: Journal = field(init=False)
+    checkpoints: Checkpoints = field(init=False)
+    schemas: dict[str, Schema] = field(default_factory=dict)
+    least: int = SEALED
+    lost: list[tuple[str, DsmsError]] = field(default_factory=list)
+    referred: set[str] = field(default_factory=set)  # segments that the checkpoint being written refers to
+
+    def __post_init__(self) -> None:
+        self.files.make_folder(self.folder)
+        self.journal = Journal(self.files, self.folder)
+        self.checkpoints = Checkpoints(self.files, self.folder)
+
+    def declare(self, stream: str, schema: Schema, policy: str) -> None:
+        """A stream, and how durable it is."""
+        self.schemas[stream] = schema
+        self.journal.policies[stream] = policy
+
+    def forget(self, stream: str) -> None:
+        """The stream was dropped."""
+        self.schemas.pop(stream, None)
+        self.journal.forget(stream)
+
+    def sealer(self, stream: str) -> Sealer:
+        """`seal` for one stream's ring."""
+        return Sealer(self, stream)
+
+    # -- sub-windows --------------------------------------------------------------------------------------------------
+
+    def seal(self, stream: str, number: int, rows: Batch) -> SubWindow:
+        """The sub-window, with rows that are mapped from a file of its own if it is large enough and its stream durable;
+        a disk that refuses leaves it in memory."""
+        if batch_bytes(rows) < self.least or self.journal.policies.get(stream) == "none" or rows.exp is not None:
+            return SubWindow(number, rows)
+        folder = self.journal.place(stream)
+        path, k = f"{folder}/{self.journal.lsn:020d}-{number}.arrow", 0
+        while self.files.exists(path):
+            k += 1
+            path = f"{folder}/{self.journal.lsn:020d}-{number}-{k}.arrow"
+        try:
+            self.files.make_folder(folder)
+            seal(self.files, path, rows)
+            return SubWindow(number, load(self.files, path, self.schemas[stream]), path[len(self.folder) + 1 :])
+        except DsmsError:
+            return SubWindow(number, rows)
+
+    def refer(self, obj: Any) -> Any:
+        """What stands for an object in a checkpoint (see `dsms.storage.frozen`)."""
+        if type(obj) is not SubWindow or obj.segment is None:
+            return None
+        self.referred.add(obj.segment)
+        return ("segment", obj.segment, obj.number, self.schemas[_stream_of(obj.segment)])
+
+    def resolve(self, reference: Any) -> SubWindow | None:
+        """The sub-window that a checkpoint refers to; None, and a note in `lost`, if its file can't be read."""
+        _, path, number, schema = reference
+        try:
+            return SubWindow(number, load(self.files, f"{self.folder}/{path}", schema), path)
+        except DsmsError as error:
+            self.lost.append((_stream_of(path), error))
+            return None
+
+    # -- files that nobody needs ----------------------------------------------------------------------------------------
+
+    def sweep(self, live: Iterable[str]) -> None:
+        """Remove what no checkpoint and no ring needs."""
+        needed = self.checkpoints.segments() | set(live)
+        self.checkpoints.sweep()
+        for stream in self.journal.streams():
+            folder = self.journal.place(stream)
+            for name in self.files.list(folder):
+                if name.endswith(".arrow") and f"{folder}/{name}"[len(self.folder) + 1 :] not in needed:
+                    self.files.remove(f"{folder}/{name}")
+        self.journal.trim(self.checkpoints.oldest)
+
+    def close(self) -> None:
+        """Everything is on the disk; files are let go."""
+        self.journal.close()
+
+
+def _stream_of(segment: str) -> str:
+    return stream_of(segment.split("/")[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Sealer:
+    """`Durable.seal` for one stream."""
+
+    durable: Durable
+    stream: str
+
+    def __call__(self, number: int, rows: Batch) -> SubWindow:
+        return self.durable.seal(self.stream, number, rows)

@@ -1,0 +1,113 @@
+"""What the journal's records hold: the inputs of an engine, as they were before they were applied."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.errors import InternalError
+from dsms.intake.convert import Refusal
+
+ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE = range(1, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Converted rows of a stream: what `Engine.take` is given.  `client`, `seq`, `done`, `last`: see
+    `dsms.running.writers.Part`."""
+
+    columns: tuple[pa.Array, ...]
+    now: int | None = None
+    kept: np.ndarray | None = None
+    client: str | None = None
+    seq: int | None = None
+    done: int = 0
+    last: bool = True
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Late rows of another stream."""
+
+    columns: tuple[pa.Array, ...]
+    now: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """An idle stream moved on with the others."""
+
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """The system time."""
+
+    now: int
+
+
+def encode(record: Any) -> list[Any]:
+    """A record's payload, as buffers to be written one after the other."""
+    match record:
+        case Rows():
+            told = [(r.reason, r.count, r.first, r.detail) for r in record.refusals]
+            head = [record.now, record.client, record.seq, record.done, record.last, told, record.kept is not None]
+            columns = record.columns if record.kept is None else (*record.columns, pa.array(record.kept))
+            return _columns(head, columns)
+        case Late():
+            return _columns([record.now], record.columns)
+        case Heartbeat(value) | Moved(value) | Advance(value):
+            return [value.to_bytes(8, "little", signed=True)]
+        case Ended():
+            return [b""]
+    raise InternalError("DS931", f"no record for {type(record).__name__}; please report this")
+
+
+def decode(kind: int, payload: memoryview) -> Any:
+    """The record again; its columns are views of the payload."""
+    if kind in _NUMBERS:
+        return _NUMBERS[kind](int.from_bytes(payload, "little", signed=True))
+    if kind == ENDED:
+        return Ended()
+    head, columns = _uncolumns(payload)
+    if kind == LATE:
+        return Late(columns, *head)
+    now, client, seq, done, last, told, some = head
+    kept = columns[-1].to_numpy() if some else None
+    return Rows(columns[:-1] if some else columns, now, kept, client, seq, done, last, tuple(Refusal(*t) for t in told))
+
+
+_NUMBERS: dict[int, Callable[[int], Any]] = {HEARTBEAT: Heartbeat, MOVED: Moved, ADVANCE: Advance}
+
+
+def _columns(head: list[Any], columns: tuple[pa.Array, ...]) -> list[Any]:
+    batch = pa.record_batch(list(columns), names=[str(i) for i in range(len(columns))])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as out:
+        out.write_batch(batch)
+    text = json.dumps(head).encode()
+    text += b" " * (-(len(text) + 4) % 64)  # so that columns are aligned where the payload is
+    return [len(text).to_bytes(4, "little") + text, sink.getvalue()]
+
+
+def _uncolumns(payload: memoryview) -> tuple[list[Any], tuple[pa.Array, ...]]:
+    size = 4 + int.from_bytes(payload[:4], "little")
+    with pa.ipc.open_stream(pa.py_buffer(payload[size:])) as found:
+        return json.loads(bytes(payload[4:size])), tuple(found.read_next_batch().columns)

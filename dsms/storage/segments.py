@@ -1,0 +1,66 @@
+"""Sealed sub-windows: one immutable Arrow IPC file each, whose arrays are used where they are mapped.
+
+The file holds the stream's columns by position, then `ts` and the arrival numbers, and the checksum of its columns in
+its metadata.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.errors import UsageError
+from dsms.sql.types import Schema
+from dsms.state.batch import Batch
+from dsms.storage.files import Files
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A sealed sub-window: where it is, how much it holds, and of which instants."""
+
+    path: str
+    rows: int
+    bytes: int
+    first: int
+    last: int
+
+
+def seal(files: Files, path: str, rows: Batch) -> Segment:
+    """Write the rows of a sub-window; the file is whole or not there."""
+    arrays = [*rows.cols, pa.array(rows.ts), pa.array(rows.ids[0])]
+    batch = pa.record_batch(arrays, names=[str(i) for i in range(len(arrays))])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as out:
+        out.write_batch(batch)
+    data = sink.getvalue()
+    files.write_atomic(path, [data, zlib.crc32(data).to_bytes(4, "little")], sync=False)
+    return Segment(path, len(rows), data.size + 4, int(rows.ts[0]), int(rows.ts[-1]))
+
+
+def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch:
+    """The rows of a sealed sub-window, mapped.  Raises DS553 (missing), DS554 (damaged: cut short, another schema or, if
+    `verify`, another checksum)."""
+    data = files.map(path)
+    try:
+        if data.size < 16:
+            raise ValueError("it is cut short")
+        whole, told = data.slice(0, data.size - 4), bytes(data.slice(data.size - 4))
+        if verify and zlib.crc32(whole) != int.from_bytes(told, "little"):
+            raise ValueError("its checksum is not that of its contents")
+        with pa.ipc.open_file(whole) as found:
+            batch = found.get_batch(0)
+        if [c.type for c in batch.columns[:-2]] != [f.type.arrow for f in schema]:
+            raise ValueError("its columns are not those of the stream")
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise UsageError("DS554", f"{path} is damaged: {error}",
+                         hint="restore the file from a backup, or drop the stream") from None  # fmt: skip
+    *cols, ts, ids = batch.columns
+    return Batch(_numbers(ts), None, None, (_numbers(ids),), tuple(cols))
+
+
+def _numbers(array: pa.Array) -> np.ndarray:
+    return array.to_numpy(zero_copy_only=True)

@@ -1,0 +1,1 @@
+"""Files that fail, and processes that are killed."""

@@ -1,0 +1,227 @@
+"""Files in memory, with a model of what survives a crash, and operations that fail when they are told to.
+
+A killed process loses nothing that was written.  A power failure leaves of each file what was synced, and of what was
+written since: all, a part, zeros or nothing; a rename or a new name that was not synced may be undone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from dsms.storage.files import explained
+
+
+class Crashed(BaseException):
+    """The process ends here."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A file: what it holds, how much of it is on the disk."""
+
+    data: bytearray = field(default_factory=bytearray)
+    synced: int = 0
+
+
+@dataclass(slots=True)
+class Plan:
+    """at        the operation (counted from 0) that fails; None: none
+    error     errno of its OSError; None: the process ends
+    after     it is done before it fails
+    room      bytes that may still be written; None: any
+    """
+
+    at: int | None = None
+    error: int | None = None
+    after: bool = False
+    room: int | None = None
+
+
+class SimFiles:
+    """See `dsms.storage.files.Files`."""
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        self.plan = plan or Plan()
+        self.names: dict[str, Node] = {}
+        self.durable: dict[str, Node] = {}  # names as they are on the disk
+        self.folders: set[str] = {"", "/"}
+        self.count = 0
+
+    # -- faults -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _operation(self, path: str):
+        number, plan = self.count, self.plan
+        self.count += 1
+        hit = plan.at == number
+        with explained(path):
+            if hit and not plan.after:
+                self._fail(path)
+            yield
+            if hit and plan.after:
+                self._fail(path)
+
+    def _fail(self, path: str) -> None:
+        if self.plan.error is None:
+            raise Crashed(path)
+        raise OSError(self.plan.error, os.strerror(self.plan.error))
+
+    def _take_room(self, size: int) -> int:
+        """How many of so many bytes find room."""
+        if self.plan.room is None:
+            return size
+        got = min(size, self.plan.room)
+        self.plan.room -= got
+        return got
+
+    def crash(self, kind: str, random: Random) -> SimFiles:
+        """What is there in the next life."""
+        out = SimFiles()
+        out.folders = set(self.folders)
+        names = self.names if kind == "kill" else self._after_power(random)
+        for path, node in names.items():
+            data = bytearray(node.data) if kind == "kill" else _torn(node, random)
+            out.names[path] = Node(data, len(data))
+        out.durable = dict(out.names)
+        return out
+
+    def _after_power(self, random: Random) -> dict[str, Node]:
+        out = dict(self.durable)
+        for path in {*self.names, *self.durable}:
+            if self.names.get(path) is not self.durable.get(path) and random.random() < 0.5:
+                out.pop(path, None)
+                if path in self.names:
+                    out[path] = self.names[path]
+        return out
+
+    # -- operations ---------------------------------------------------------------------------------------------------
+
+    def append(self, path: str) -> SimAppender:
+        with self._operation(path):
+            if path not in self.names:
+                if os.path.dirname(path) not in self.folders:
+                    raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+                self.names[path] = Node()
+            return SimAppender(self, path, self.names[path])
+
+    def read(self, path: str) -> bytes:
+        with self._operation(path):
+            return bytes(self._node(path).data)
+
+    def map(self, path: str) -> pa.Buffer:
+        with self._operation(path):
+            return pa.py_buffer(bytes(self._node(path).data))
+
+    def write_atomic(self, path: str, buffers: Sequence[Any], sync: bool = True) -> None:
+        part = f"{path}.part"
+        self.names.pop(part, None)
+        out = self.append(part)
+        out.write(buffers)
+        if sync:
+            out.sync()
+        self.rename(part, path)
+        if sync:
+            self.sync_folder(os.path.dirname(path))
+
+    def remove(self, path: str) -> None:
+        with self._operation(path):
+            self._node(path)
+            del self.names[path]
+
+    def rename(self, old: str, new: str) -> None:
+        with self._operation(new):
+            self.names[new] = self._node(old)
+            del self.names[old]
+
+    def list(self, folder: str) -> list[str]:
+        with self._operation(folder):
+            start = f"{folder}/"
+            inside = [p[len(start) :] for p in (*self.names, *self.folders) if p.startswith(start)]
+            return sorted({p.split("/")[0] for p in inside})
+
+    def exists(self, path: str) -> bool:
+        return path in self.names or path in self.folders
+
+    def size(self, path: str) -> int:
+        with self._operation(path):
+            return len(self._node(path).data)
+
+    def make_folder(self, folder: str) -> None:
+        with self._operation(folder):
+            while folder and folder not in self.folders:
+                self.folders.add(folder)
+                folder = os.path.dirname(folder)
+
+    def remove_folder(self, folder: str) -> None:
+        with self._operation(folder):
+            self.folders.discard(folder)
+
+    def sync_folder(self, folder: str) -> None:
+        with self._operation(folder):
+            for path in {*self.names, *self.durable}:
+                if os.path.dirname(path) == folder:
+                    self.durable.pop(path, None)
+                    if path in self.names:
+                        self.durable[path] = self.names[path]
+
+    def _node(self, path: str) -> Node:
+        if path not in self.names:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return self.names[path]
+
+    def damage(self, path: str, change: Callable[[bytearray], None]) -> None:
+        """Change what a file holds behind everybody's back."""
+        change(self.names[path].data)
+
+
+@dataclass(slots=True)
+class SimAppender:
+    """An open file."""
+
+    files: SimFiles
+    path: str
+    node: Node
+
+    @property
+    def size(self) -> int:
+        return len(self.node.data)
+
+    def write(self, buffers: Sequence[Any]) -> None:
+        data = b"".join(bytes(memoryview(b).cast("B")) for b in buffers)
+        with self.files._operation(self.path):
+            got = self.files._take_room(len(data))
+            self.node.data += data[:got]
+            if got < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def truncate(self, size: int) -> None:
+        del self.node.data[size:]
+        self.node.synced = min(self.node.synced, size)
+
+    def sync(self) -> None:
+        with self.files._operation(self.path):
+            self.node.synced = len(self.node.data)
+
+    def close(self) -> None:
+        pass
+
+
+def _torn(node: Node, random: Random) -> bytearray:
+    """What a power failure leaves of a file."""
+    kept, rest = node.data[: node.synced], node.data[node.synced :]
+    match random.randrange(4):
+        case 0:
+            return bytearray(kept)
+        case 1:
+            return kept + rest[: random.randint(0, len(rest))]
+        case 2:
+            return kept + rest[: random.randint(0, len(rest))] + bytes(random.randint(0, 40))
+    return bytearray(node.data)
