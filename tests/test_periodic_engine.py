@@ -263,3 +263,12 @@ def test_dropping_queries_lets_rings_and_synopses_go() -> None:
     for i in range(4):
         engine.execute(f"DROP QUERY q{i}")
     assert engine.execute("SHOW WINDOWS")[0].data.num_rows == 0
+
+
+def test_rows_that_slack_holds_have_no_numbers_yet() -> None:
+    engine = fresh(STREAM + " SLACK 3 s")
+    feed(engine, range(1, 7))
+    engine.execute("CREATE QUERY q AS SELECT SUM(v) FROM s [ROWS 4 SLIDE 4]")
+    reader = engine.subscribe("q", 0)
+    feed(engine, range(7, 20))
+    assert answers(reader) == [(4.0, [(2,)]), (8.0, [(4,)]), (12.0, [(4,)])]  # two had gone before

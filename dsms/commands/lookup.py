@@ -75,7 +75,7 @@ def _from_synopses(engine: Engine, definition: QueryDef, phys: object, sort: lp.
                         evaluator=member, sort=sort, width=0)  # fmt: skip
     query.elastic = True
     query.notes = notes(phys)  # type: ignore[arg-type]
-    first = entry.next_arrival - entry.waiting
+    first = entry.next_complete
     query.registered = first if counted else world.clock_of((stream,))
     query.partial_until = world.shared.settle(member, query, world.rings.get(stream), world.handed_on(stream), first)
     query.numbers = member.numbers

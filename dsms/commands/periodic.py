@@ -154,7 +154,7 @@ def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) 
     own = dict(definition.options).get("synopsis") == "own"
     member = world.shared.join(wanted, errors, plan.counted, entry.definition.subwindow, not own)
     query = _query(engine, definition, bound, plan, member, errors, {0: stream}, ())
-    first = entry.next_arrival - entry.waiting
+    first = entry.next_complete
     query.registered = first if plan.counted else world.clock_of((stream,))
     query.clock = query.registered
     query.partial_until = world.shared.settle(member, query, world.rings.get(stream), world.handed_on(stream), first)
@@ -228,7 +228,7 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     query.registered = query.clock = clock
     if governing is not None:
         entry = world.inputs[streams[governing]]
-        query.numbers = scan.numbers = Numbers(entry.next_arrival - entry.waiting)
+        query.numbers = scan.numbers = Numbers(entry.next_complete)
         query.registered = query.numbers.first
     else:
         scan.sliced = _sliced(engine, root.child, needed)
@@ -306,7 +306,7 @@ def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool)
     if counted:
         (stream,) = query.reads
         entry = world.inputs[stream]
-        query.numbers = Numbers(entry.next_arrival - entry.waiting)
+        query.numbers = Numbers(entry.next_complete)
         query.evaluator.numbers = query.numbers
         query.registered = query.numbers.first
     for p in past:

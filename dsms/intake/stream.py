@@ -123,6 +123,11 @@ class StreamInput:
         return len(self._waiting) + sum(len(b) for b in self._held)
 
     @property
+    def next_complete(self) -> int:
+        """The arrival number of the next row that is handed on as complete."""
+        return self.next_arrival - sum(len(b) for b in self._held)
+
+    @property
     def _slack(self) -> int:
         return self.definition.slack if self.event_time else 0
 
