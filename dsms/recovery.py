@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from dsms.running.world import World
 
 STATEMENTS = 2000  # of which a checkpoint saves the repetition
-SECOND = 1_000_000
 
 
 @dataclass(slots=True)
@@ -66,7 +65,6 @@ class Saver:
     recovered: Recovered = field(default_factory=Recovered)
     statements: int = 0
     size: int = 0  # bytes of the last checkpoint
-    told: int = 0  # the system time written down last
     trouble: DsmsError | None = None  # why the last checkpoint could not be made
 
     # -- what happens, written down -----------------------------------------------------------------------------------
@@ -97,9 +95,9 @@ class Saver:
         self._append(stream, records.MOVED, records.Moved(upto))
 
     def advanced(self, now: int) -> None:
-        """The system time, once a second where a stream is stamped by it: it must not go back in the next life."""
-        if now - self.told >= SECOND and any(not s.event_time for s in self.engine.world.inputs.values()):
-            self.told = now
+        """The system time, where a stream is stamped by it or may go idle: what it brought about stays so."""
+        inputs = self.engine.world.inputs.values()
+        if any(not s.event_time or s.definition.idle_timeout is not None for s in inputs):
             self._append(ENGINE, records.ADVANCE, records.Advance(now))
 
     def store(self, write: Callable[[CatalogStore], None], kind: str, body: bytes) -> None:
@@ -276,7 +274,7 @@ class Saver:
                 case records.Ended():
                     engine.end_of(entry.stream)
                 case records.Advance(now):
-                    engine.now = now if engine.now is None else max(engine.now, now)
+                    engine.advance(now)
         except DsmsError as error:
             self.recovered.notes.append(f"record {entry.lsn} of the journal failed again: {error.message}")
 
