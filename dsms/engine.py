@@ -14,17 +14,20 @@ Not thread-safe: one thread at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription, shown_instant
 from dsms.commands import change, define, explain, lookup, select, settings, show
 from dsms.commands.select import Statement
+from dsms.commands.show_archives import archive_stats
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.intake.convert import Converted, to_batch
+from dsms.running.archiving import check as check_archives
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.progress import progress
 from dsms.running.query import RunningQuery
 from dsms.running.world import World
+from dsms.running.writers import Part, Writers
 from dsms.settings import Settings
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
@@ -32,30 +35,29 @@ from dsms.sql.parser import parse_piece
 from dsms.sql.script import pieces
 from dsms.sql.suggest import hint
 
+if TYPE_CHECKING:
+    from dsms.recovery import Saver
+
 
 class Engine:
     """One data stream management system in this process.
 
-    catalog   path of the SQLite file in which declarations and tables survive; None: in memory
+    data      folder in which everything survives: declarations, tables, windows, answers; None: in memory only
     settings  limits and defaults
+    files     how files are used (tests let them fail); None: as the operating system does
+
+    What was there goes on where it was (see `dsms.recovery`); `recovered` says how.
     """
 
-    def __init__(self, catalog: str | None = None, settings: Settings | None = None) -> None:
+    def __init__(self, data: str | None = None, settings: Settings | None = None, files: Any = None) -> None:
         self.world = World(settings or Settings())
         self.now: int | None = None
-        self._store: Any = None
-        self._applied: dict[tuple[str, str], int] = {}
-        if catalog is not None:
-            from dsms.storage.catalog import CatalogStore
-            from dsms.storage.restore import restore
+        self.writers = Writers()
+        self.saver: Saver | None = None
+        if data is not None:
+            from dsms.recovery import open_data
 
-            store = CatalogStore(catalog)
-            try:
-                restore(store, self.world, lambda statement, sql: self._run(statement, sql, None))
-            except BaseException:
-                store.close()
-                raise
-            self._store = store
+            self.saver = open_data(self, data, files)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ class Engine:
             case ast.CreateQuery():
                 return define.create_query(self, statement, sql, cancel)
             case ast.Drop():
-                return define.drop(self, statement)
+                return define.drop(self, statement, sql)
             case ast.Insert() | ast.Update() | ast.Delete():
                 return change.change_table(self, statement, cancel)
             case ast.Explain():
@@ -140,44 +142,74 @@ class Engine:
                 return lookup.lookup(self, statement, cancel)
         raise InternalError("DS901", f"nothing runs {type(statement).__name__}; please report this")
 
-    def store(self, write: Callable[[Any], None]) -> None:
-        """Write to the catalog file, if there is one."""
-        if self._store is not None:
-            write(self._store)
+    def store(self, write: Callable[[Any], None], kind: str, body: bytes) -> None:
+        """Write to the catalog file, if there is one, and with it what the journal says of it."""
+        if self.saver is not None:
+            self.saver.store(write, kind, body)
 
     # -- rows and time ------------------------------------------------------------------------------------------------
     # A `cancel` here ends the call (DS610), not the work: what was handed over stands, and queries that have not got to
     # it go on with the next call that moves them.
 
-    def ingest(self, stream: str, data: Any, *, client: str | None = None, seq: int | None = None,
-               cancel: Cancel | None = None) -> IngestReport:  # fmt: skip
+    def ingest(self, stream: str, data: Any, *, client: str | None = None, seq: int | None = None, first: int = 0,
+               last: bool = True, cancel: Cancel | None = None) -> IngestReport:  # fmt: skip
         """Rows for a stream: Arrow, pandas, polars, a dict of columns or a list of rows.
 
         `client` and `seq`: a frame with a `seq` not above the client's last one on this stream is a repeat and changes
-        nothing.  Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole)."""
+        nothing.  A frame may come in parts: these are its rows from number `first` on, and `last` says that none
+        follow; what of it has been applied is not applied again.  With a data folder the rows are written down first,
+        as the stream's `durability` says.
+        Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole, or written down)."""
         key = self._stream(stream)
-        numbered = (client, key) if client is not None and seq is not None else None
-        if numbered is not None and seq <= self._applied.get(numbered, -1):  # type: ignore[operator]
-            return IngestReport(0, repeated=True)
-        entry = self.world.inputs[key]
-        stream_def = entry.definition
-        converted = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, stream_def.name)
-        entry.count_refused(converted.refusals)
-        taken = entry.accept(converted.columns, self.now, converted.kept)
-        if numbered is not None and seq is not None:
-            self._applied[numbered] = seq
+        part: Part | None = None
+        done: int | None = 0
+        if client is not None and seq is not None:
+            done = self.writers.applied(client, key, seq)
+            if done is None:
+                return IngestReport(0, repeated=True)
+        stream_def = self.world.inputs[key].definition
+        rows = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, stream_def.name)
+        if client is not None and seq is not None:
+            part = Part(client, seq, max(done, first + len(rows)), last)
+            if done > first:
+                rows = rows.after(done - first)
+        return self.take(key, rows, part=part, cancel=cancel)
+
+    def take(self, key: str, rows: Converted, now: int | None = None, part: Part | None = None,
+             cancel: Cancel | None = None) -> IngestReport:  # fmt: skip
+        """Converted rows for a stream, by its key: written down, then applied.
+
+        now   the system time at which they came; None: the engine's
+        part  which rows of which frame of which writer they are"""
+        entry, now = self.world.inputs[key], self.now if now is None else now
+        check_archives(self.world, key, now)
+        if self.saver is not None:
+            entry.check_rows(now)
+            self.saver.rows(key, rows, now, part)
+        if part is not None:
+            self.writers.note(part, key)
+        entry.count_refused(rows.refusals)
+        taken = entry.accept(rows.columns, now, rows.kept)
         if taken.accepted:
             self.world.clocks.active(key)
         if taken.late_columns is not None and entry.definition.late_into is not None:
-            self._take_late(entry.definition.late_into, taken.late_columns, cancel)
+            self._take_late(key, entry.definition.late_into, taken.late_columns, cancel)
         self._moved(key, cancel)
-        return taken.report(converted)
+        self._settled()
+        return taken.report(rows)
 
-    def _take_late(self, name: str, columns: Any, cancel: Cancel | None) -> None:
+    def _take_late(self, source: str, name: str, columns: Any, cancel: Cancel | None) -> None:
         key = self._stream(name)
+        if self.saver is not None:
+            self.saver.late(source, key, columns, self.now)
         if self.world.inputs[key].accept(columns, self.now).accepted:
             self.world.clocks.active(key)
         self._moved(key, cancel)
+
+    def _settled(self) -> None:
+        """What was taken is applied: it may be time for a checkpoint."""
+        if self.saver is not None:
+            self.saver.settled()
 
     def _moved(self, key: str, cancel: Cancel | None = None) -> None:
         """A stream may have released rows; idle streams move with it."""
@@ -195,21 +227,36 @@ class Engine:
 
     def heartbeat(self, stream: str, ts: int, cancel: Cancel | None = None) -> None:
         """The source promises that no row with a timestamp <= `ts` (µs) follows."""
-        key = self._stream(stream)
+        self.heartbeat_of(self._stream(stream), ts, cancel)
+
+    def heartbeat_of(self, key: str, ts: int, cancel: Cancel | None = None) -> None:
+        """`heartbeat`, by the stream's key."""
+        self.world.inputs[key].check_heartbeat(ts)
+        if self.saver is not None:
+            self.saver.heartbeat(key, ts)
         self.world.inputs[key].heartbeat(ts)
         self.world.clocks.active(key)
         self._moved(key, cancel)
+        self._settled()
 
     def end(self, stream: str, cancel: Cancel | None = None) -> None:
         """The stream has ended: all its rows are complete, and it holds no clock back."""
-        key = self._stream(stream)
+        self.end_of(self._stream(stream), cancel)
+
+    def end_of(self, key: str, cancel: Cancel | None = None) -> None:
+        """`end`, by the stream's key."""
+        if self.saver is not None:
+            self.saver.ended(key)
         self.world.inputs[key].end()
         self.world.clocks.follow()
         self.world.pump_all(cancel)
+        self._settled()
 
     def advance(self, now: int, cancel: Cancel | None = None) -> None:
         """System time is `now` (µs since the epoch): drives system-time streams and IDLE TIMEOUT."""
         self.now = now if self.now is None else max(self.now, now)
+        if self.saver is not None:
+            self.saver.advanced(self.now)
         self.world.clocks.advance(now)
         self.world.pump_all(cancel)
 
@@ -300,16 +347,19 @@ class Engine:
             "table_count": len(world.tables),
             "streams": streams,
             "queries": queries,
+            "archives": archive_stats(world),
         }
 
     def close(self) -> None:
         """End all subscriptions and close the catalog."""
         for query in self.world.queries.values():
             query.close("the engine is stopping")
+        for archiving in self.world.archivings.values():
+            archiving.flush()
         self.world.adhocs.close()
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        if self.saver is not None:
+            saver, self.saver = self.saver, None
+            saver.close()
 
 
 __all__ = ["Done", "Engine", "Rows", "Settings", "Statement"]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 CHANGEABLE: dict[str, tuple[str, ...]] = {
     "query_scheduler": ("none", "aggressive", "conservative", "hybrid"),
     "late_sharing": ("none", "late", "late-pending"),
     "transaction_scheduler": ("serial", "ws", "lws", "ttu"),
 }  # what SET may change while the engine runs, and its values
+
+
+def _nobody(name: str, url: str) -> None:
+    """Nobody updates archives."""
 
 
 @dataclass(slots=True)
@@ -27,6 +32,14 @@ class Settings:
     late_sharing      which of them are when deadlines have been missed (§8.4.2)
     transaction_scheduler  in which order sub-windows are read while the window moves (§7.4)
     deferred          elastic queries are evaluated by `Engine.work`, not as rows come (the server does so)
+    checkpoint_bytes  what the journal may grow by before the state is written down whole (or by that state's size, if
+                      that is more); 0: never on its own
+    group_commit      rows of `sync` streams are brought to the disk by who calls `Journal.commit`, for many writers at
+                      once (the server does so before it acknowledges)
+    archive           folder or URL below which archives lie; None: in the data folder, if there is one
+    archive_waiting_bytes  rows that may wait to be archived, of one stream or query; past it rows are refused (DS570)
+    archive_writer    writes landing files one after the other: an executor with one thread; None: the caller does
+    archive_due       called with name and URL of an archive when a step of its UPDATE EVERY is over
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
     """
 
@@ -43,4 +56,10 @@ class Settings:
     late_sharing: str = "late-pending"
     transaction_scheduler: str = "ttu"
     deferred: bool = False
+    checkpoint_bytes: int = 64 << 20
+    group_commit: bool = False
+    archive: str | None = None
+    archive_waiting_bytes: int = 256 << 20
+    archive_writer: Any = None
+    archive_due: Callable[[str, str], None] = _nobody
     eager_instants: bool = False

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dsms.api import Cancel, Done
+from dsms.commands.archives import created, leave
+from dsms.commands.archives import go_on as go_on_behind
 from dsms.commands.explain import plan_query
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
-from dsms.errors import QueryError, UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.operators.pieces import go_on
 from dsms.plan.planner import notes
+from dsms.running.archiving.archiving import Archiving
+from dsms.running.archiving.opening import archive_of, connect_query, connect_stream
 from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -30,12 +34,13 @@ def create_stream(engine: Engine, statement: ast.CreateStream, sql: str) -> Done
     key = Catalog.key(definition.name)
     if key in world.catalog.streams:
         return Done(f"stream {definition.name} is there already")
-    if definition.archive:
-        raise QueryError("DS390", "the archive is not available yet", statement.pos.line, statement.pos.column,
-                         "declare the stream without ARCHIVE")  # fmt: skip
+    archiving = archive_of(world, definition)
+    engine.store(lambda s: s.add_stream(definition), "statement", sql.encode())
     world.declare(definition)
-    engine.store(lambda s: s.add_stream(definition))
-    return Done(f"stream {definition.name} created")
+    if archiving is not None:
+        connect_stream(world, archiving)
+        go_on_behind(engine, archiving)
+    return Done(f"stream {definition.name} created{created(archiving)}")
 
 
 def create_table(engine: Engine, statement: ast.CreateTable, sql: str) -> Done:
@@ -45,9 +50,9 @@ def create_table(engine: Engine, statement: ast.CreateTable, sql: str) -> Done:
     key = Catalog.key(definition.name)
     if key in world.catalog.tables:
         return Done(f"table {definition.name} is there already")
+    engine.store(lambda s: s.add_table(definition), "statement", sql.encode())
     world.catalog.tables[key] = definition
     world.tables[key] = VersionedTable(definition)
-    engine.store(lambda s: s.add_table(definition))
     return Done(f"table {definition.name} created")
 
 
@@ -60,26 +65,33 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: C
     if len(world.queries) >= world.settings.queries:
         message = f"{len(world.queries)} queries are registered, which is the limit"
         raise UsageError("DS601", message, hint="drop a query, or raise the limit of the server (--max-queries)")
-    warnings = start_query(engine, definition, bound, cancel)
-    engine.store(lambda s: s.add_query(definition))
-    return Done(f"query {definition.name} registered", warnings)
+    archiving = archive_of(world, definition)
+    warnings = start_query(engine, definition, bound, cancel, archiving)
+    try:
+        engine.store(lambda s: s.add_query(definition), "statement", sql.encode())
+    except DsmsError:
+        _forget(engine, Catalog.key(definition.name), "it could not be stored")
+        raise
+    return Done(f"query {definition.name} registered{created(archiving)}", warnings)
 
 
 def start_query(
-    engine: Engine, definition: QueryDef, bound: lp.Output, cancel: Cancel | None = None
-) -> tuple[str, ...]:
+    engine: Engine, definition: QueryDef, bound: lp.Output, cancel: Cancel | None = None,
+    archiving: Archiving | None = None,
+) -> tuple[str, ...]:  # fmt: skip
     """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it is cancelled."""
     world = engine.world
     if definition.on_lookup:
         return start_lookup(engine, definition, bound)
     if bound.slide is not None:
-        return _start_periodic(engine, definition, bound)
+        return _start_periodic(engine, definition, bound, archiving)
     phys = plan_query(engine, bound, definition.options)
     running = world.prepare(definition, phys)
     running.notes = notes(phys)
     key = Catalog.key(definition.name)
     world.catalog.queries[key] = definition
     world.queries[key] = running
+    connect_query(world, archiving, running)
     streams = sorted(set(running.streams.values()))
     world.clocks.reads(key, streams)
     if cancel is not None:
@@ -92,16 +104,20 @@ def start_query(
     running.pipeline.look = go_on
     if running.failure is not None and running.failure.code == "DS610":
         del world.catalog.queries[key], world.queries[key]
+        world.archivings.pop(key, None)
         world.clocks.forget(key)
         running.check()
     return running.notes
 
 
-def _start_periodic(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
+def _start_periodic(
+    engine: Engine, definition: QueryDef, bound: lp.Output, archiving: Archiving | None
+) -> tuple[str, ...]:
     world, key = engine.world, Catalog.key(definition.name)
     query = periodic_query(engine, definition, bound)
     world.catalog.queries[key] = definition
     world.queries[key] = query
+    connect_query(world, archiving, query)
     world.clocks.reads(key, query.reads)
     schedule(engine, query)
     query.advance(world.due(query))
@@ -110,7 +126,7 @@ def _start_periodic(engine: Engine, definition: QueryDef, bound: lp.Output) -> t
     return announce(query)
 
 
-def drop(engine: Engine, statement: ast.Drop) -> Done:
+def drop(engine: Engine, statement: ast.Drop, sql: str) -> Done:
     """DROP, in whatever state the object is.  Raises DS405 while queries read it."""
     world, name, kind = engine.world, statement.name.text, statement.kind.value.lower()
     key = Catalog.key(name)
@@ -119,18 +135,26 @@ def drop(engine: Engine, statement: ast.Drop) -> Done:
         if statement.if_exists and found is None:
             return Done(f"there is no {kind} {name}")
         raise _unknown(engine, statement, found, kind)
-    if kind == "query":
-        gone = world.queries.pop(key)
-        gone.close(f"query {found.name} was dropped")
-        if isinstance(gone, PeriodicQuery):
-            forget(engine, gone)
-        del world.catalog.queries[key]
-        world.clocks.forget(key)
-    else:
+    if kind != "query":
         _refuse_used(engine, key, kind, found.name)
+    stays = leave(engine, key, kind)
+    engine.store(lambda s: s.drop(kind, found.name), "statement", sql.encode())
+    if kind == "query":
+        _forget(engine, key, f"query {found.name} was dropped")
+    else:
         _remove(engine, key, kind)
-    engine.store(lambda s: s.drop(kind, found.name))
-    return Done(f"{kind} {found.name} dropped")
+    return Done(f"{kind} {found.name} dropped{stays}")
+
+
+def _forget(engine: Engine, key: str, why: str) -> None:
+    world = engine.world
+    gone = world.queries.pop(key)
+    world.archivings.pop(key, None)
+    gone.close(why)
+    if isinstance(gone, PeriodicQuery):
+        forget(engine, gone)
+    del world.catalog.queries[key]
+    world.clocks.forget(key)
 
 
 def _remove(engine: Engine, key: str, kind: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
+from dsms.commands.show_archives import show_archives
 from dsms.commands.show_queries import show_queries, show_windows
 from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def show(engine: Engine, statement: ast.Show) -> Rows:
-    """SHOW STREAMS | TABLES | QUERIES | WINDOWS | SHARING | SETTINGS."""
+    """SHOW STREAMS | TABLES | QUERIES | WINDOWS | SHARING | ARCHIVES | SETTINGS."""
     match statement.what:
         case ast.ShowKind.STREAMS:
             return _streams(engine)
@@ -32,6 +33,8 @@ def show(engine: Engine, statement: ast.Show) -> Rows:
             return show_windows(engine)
         case ast.ShowKind.SHARING:
             return show_sharing(engine)
+        case ast.ShowKind.ARCHIVES:
+            return show_archives(engine)
         case ast.ShowKind.SETTINGS:
             return _settings(engine)
 
@@ -50,8 +53,18 @@ def _streams(engine: Engine) -> Rows:
             ("late", INT, [s.late for s in lines]),
             ("refused", INT, [sum(s.refused.values()) for s in lines]),
             ("waiting", INT, [s.waiting for s in lines]),
+            ("durability", STRING, [_durability(engine, key) for key in world.catalog.streams]),
         ]
     )
+
+
+def _durability(engine: Engine, stream: str) -> str | None:
+    """When a row counts as kept; why none can be; None without a data folder."""
+    durable = engine.world.durable
+    if durable is None:
+        return None
+    trouble = durable.journal.failures.get(stream)
+    return durable.journal.policies[stream] if trouble is None else f"takes no rows: {trouble.message}"
 
 
 def _tables(engine: Engine) -> Rows:

@@ -257,6 +257,12 @@ class PeriodicQuery(Registered):
         if shown.n:
             self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), at, self.batch(shown)))
 
+    def publish(self, chunk: Chunk) -> None:
+        """Answers, numbered on from `seq`."""
+        if self.archived is not None:
+            self.archived.told(chunk)
+        Registered.publish(self, chunk)
+
     def batch(self, rows: Answer) -> pa.RecordBatch:
         """An answer as it is told."""
         cols = list(rows.cols[: len(self.output.schema)])  # more are there for ORDER BY only

@@ -86,7 +86,10 @@ class RunningQuery(Registered):
                 self.flow = None
                 return
             rows, upto = piece
-            self.publish(self.sink.step(rows, upto))
+            told = self.sink.step(rows, upto)
+            if self.archived is not None:
+                self.archived.step(rows, told, upto)
+            self.publish(told)
             self.clock = upto
             self.pieces += 1
             if self.pieces % 16 == 0 or len(rows) > LARGE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,6 +15,9 @@ from dsms.running.results import ResultLog
 from dsms.sql import logical as lp
 from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS
+
+if TYPE_CHECKING:
+    from dsms.running.archiving.queries import Tap
 
 
 @dataclass(slots=True)
@@ -31,6 +35,7 @@ class Registered:
     readers: list[Subscription] = field(default_factory=list)
     failure: DsmsError | None = None
     notes: tuple[str, ...] = ()
+    archived: Tap | None = None  # its results go to an archive
     reads: tuple[str, ...] = field(init=False)
     grouped: bool = field(default=False, init=False)  # a group takes its rows and answers it
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from dsms.adhoc.pool import Adhocs
 from dsms.adhoc.run import Adhoc
@@ -14,6 +15,7 @@ from dsms.operators.expressions import ErrorCounter
 from dsms.operators.sink import Sink
 from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
+from dsms.running.archiving import Archiving, tidy
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
 from dsms.running.elastic import Backlog
 from dsms.running.measure import StreamFigures, statistics
@@ -29,6 +31,9 @@ from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
 from dsms.state.ring import Need, Ring
 from dsms.tables.versioned import VersionedTable
+
+if TYPE_CHECKING:
+    from dsms.storage.durable import Durable
 
 ENDED = FOREVER - 1
 
@@ -76,6 +81,8 @@ class World:
     adhoc: Adhoc = field(init=False)  # runs plans once, in the engine's thread
     adhocs: Adhocs = field(default_factory=Adhocs)  # ... and in others
     transactions: Transactions = field(init=False)
+    durable: Durable | None = None  # what is on the disk, if anything is
+    archivings: dict[str, Archiving] = field(default_factory=dict)  # archives of streams and queries
 
     def __post_init__(self) -> None:
         self.backlog = Backlog(self.settings)
@@ -89,6 +96,8 @@ class World:
         self.inputs[key] = StreamInput(definition)
         self.figures[key] = StreamFigures(definition)
         self.clocks.add(key, self.inputs[key])
+        if self.durable is not None:
+            self.durable.declare(key, definition.schema, definition.durability)
         if definition.retain is not None:
             self.keep(key, "RETAIN", Need(definition.retain))
 
@@ -96,8 +105,11 @@ class World:
         """The stream is dropped; no query reads it."""
         del self.catalog.streams[key], self.inputs[key], self.figures[key]
         self.rings.pop(key, None)
+        self.archivings.pop(key, None)
         self.first_rows.pop(key, None)
         self.clocks.remove(key)
+        if self.durable is not None:
+            self.durable.forget(key)
 
     def statistics(self) -> Statistics:
         """Measured figures for the planner."""
@@ -108,6 +120,7 @@ class World:
         ring = self.rings.get(stream)
         if ring is None:
             ring = Ring(self.inputs[stream].definition.subwindow, self.handed_on(stream))
+            ring.seal = None if self.durable is None else self.durable.sealer(stream)
             self.rings[stream] = ring
         ring.keep(who, need)
         return ring
@@ -175,8 +188,11 @@ class World:
         self._tidy()
 
     def _tidy(self) -> None:
-        for ring in self.rings.values():
-            ring.drop()
+        for key, ring in self.rings.items():
+            if key not in self.archivings:
+                ring.drop()
+        if self.archivings:
+            tidy(self)
 
     def _deliver(self, stream: str, released: Released) -> None:
         for batch in released.complete:

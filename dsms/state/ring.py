@@ -8,11 +8,11 @@ arrays, so what they hold stays as it was.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -25,10 +25,11 @@ MOST = 4096  # sub-windows that a ring is cut into
 
 @dataclass(frozen=True, slots=True)
 class SubWindow:
-    """A closed sub-window: its number and its rows."""
+    """A closed sub-window: its number, its rows, and the file that they are mapped from, if any."""
 
     number: int
     rows: Batch
+    segment: str | None = None
 
     def nbytes(self) -> int:
         return batch_bytes(self.rows)
@@ -49,6 +50,7 @@ class Need:
 class Ring:
     """span   µs of a sub-window (0: not settled yet: one hundredth of what is kept)
     reach  every row with ts > reach that the stream has completed is here
+    seal   makes a closed sub-window of its number and rows (None: it stays in memory)
     """
 
     declared: int | None = None  # SUBWINDOW
@@ -60,6 +62,7 @@ class Ring:
     newest: int = ALWAYS
     updates: int = 0  # window updates so far
     count: int = 0  # rows held
+    seal: Callable[[int, Batch], SubWindow] | None = None
 
     # -- who needs what -----------------------------------------------------------------------------------------------
 
@@ -136,26 +139,48 @@ class Ring:
 
     def _close(self) -> None:
         rows = concat(self.buffer)
-        self.closed.append(SubWindow(self._number(int(rows.ts[0])), rows))
+        number = self._number(int(rows.ts[0]))
+        self.closed.append(SubWindow(number, rows) if self.seal is None else self.seal(number, rows))
         self.buffer = []
         self.updates += 1
 
-    def drop(self) -> None:
-        """Let the sub-windows go that nobody will read any more."""
-        while self.closed and not any(self._wanted(n) for n in self.needs.values()):
+    def drop(self, upto: int = FOREVER) -> None:
+        """Let the sub-windows go that nobody will read any more and that have no row after `upto`."""
+        while self.closed and self.closed[0].rows.ts[-1] <= upto and not self._needed(self.closed[0].rows, 0):
             gone = self.closed.popleft()
             self.count -= len(gone.rows)
             self.reach = max(self.reach, int(gone.rows.ts[-1]))
 
-    def _wanted(self, need: Need) -> bool:
-        """Whether the oldest sub-window is part of what somebody needs."""
+    def leaving(self, since: int, ended: bool = False) -> tuple[list[Batch], int]:
+        """The rows with ts > `since` of sub-windows that nobody needs any more, oldest first, and the instant up to
+        which these are all there are.  `ended`: the open sub-window will not grow."""
+        out: list[Batch] = []
+        place = bisect_right(self.closed, since, key=lambda s: int(s.rows.ts[-1]))
+        counts = any(n.rows for n in self.needs.values())
+        older = sum(len(s.rows) for s in islice(self.closed, place)) if counts else 0
+        for sub in islice(self.closed, place, None):
+            if self._needed(sub.rows, older):
+                return out, max(since, int(sub.rows.ts[0]) - 1)
+            out.append(between(sub.rows, since, FOREVER))
+            older += len(sub.rows)
+        if self.buffer:
+            rows = concat(self.buffer) if ended else self.buffer[0]
+            if not ended or self._needed(rows, older):
+                return out, max(since, int(rows.ts[0]) - 1)
+            out.append(between(rows, since, FOREVER))
+        return [b for b in out if len(b)], max(since, self.newest)
+
+    def _needed(self, rows: Batch, older: int) -> bool:
+        """Whether somebody needs that sub-window, before which `older` rows are held."""
+        return any(self._wanted(n, rows, older) for n in self.needs.values())
+
+    def _wanted(self, need: Need, oldest: Batch, older: int) -> bool:
         at = self.newest if need.reached is None else min(self.newest, need.reached())
-        oldest = self.closed[0].rows
         if need.length and oldest.ts[-1] > at - need.length:
             return True
         if not need.rows:
             return False
-        younger = self.count - len(oldest)
+        younger = self.count - older - len(oldest)
         if at < self.newest:
             younger -= sum(len(b) for b in self.rows(at))
         return younger < need.rows

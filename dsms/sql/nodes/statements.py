@@ -131,6 +131,7 @@ class ShowKind(StrEnum):
     QUERIES = "QUERIES"
     WINDOWS = "WINDOWS"
     SHARING = "SHARING"
+    ARCHIVES = "ARCHIVES"
     SETTINGS = "SETTINGS"
 
 

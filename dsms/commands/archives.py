@@ -1,0 +1,65 @@
+"""CREATE and DROP where an archive belongs to the stream or query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dsms.errors import UsageError
+from dsms.intake.values import instant_text
+from dsms.running.archiving.archiving import Archiving
+from dsms.running.archiving.queries import ended
+from dsms.running.archiving.streams import everything
+from dsms.sql.catalog import Catalog
+from dsms.sql.types import ALWAYS
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+    from dsms.running.world import World
+
+
+def replaying(world: World) -> bool:
+    """Whether what happens now happened before, and comes out of the journal."""
+    return world.durable is not None and world.durable.journal.muted
+
+
+def created(archiving: Archiving | None) -> str:
+    """What CREATE says of the archive."""
+    if archiving is None:
+        return ""
+    if archiving.seam == ALWAYS:
+        return f"; archive in {archiving.url}"
+    return f"; archive in {archiving.url}, which was there, complete up to {instant_text(archiving.seam)}"
+
+
+def go_on(engine: Engine, archiving: Archiving) -> None:
+    """A new stream with an archive that was there: rows up to its end would not be archived, so they are late."""
+    world, key = engine.world, Catalog.key(archiving.name)
+    if archiving.seam > ALWAYS and not replaying(world) and world.inputs[key].event_time:
+        engine.heartbeat(archiving.name, archiving.seam)
+
+
+def leave(engine: Engine, key: str, kind: str) -> str:
+    """The object is about to be dropped: all its rows go to the archive, which stays; what DROP says of it.
+
+    Raises DS573 where that can't be done: nothing is dropped."""
+    world = engine.world
+    archiving = world.archivings.get(key)
+    if archiving is None:
+        return ""
+    if not archiving.flush() and not replaying(world):
+        raise _stuck(archiving)
+    if kind == "stream":
+        everything(archiving, world.rings[key], world.inputs[key])
+    else:
+        ended(world, world.queries[key])
+    if archiving.error is not None and not replaying(world):
+        raise _stuck(archiving)
+    upto = f", complete up to {instant_text(archiving.seam)}" if archiving.seam > ALWAYS else ""
+    return f"; its archive stays in {archiving.url}{upto}"
+
+
+def _stuck(archiving: Archiving) -> UsageError:
+    rows = archiving.waiting.rows
+    what = "1 row" if rows == 1 else f"{rows} rows"
+    message = f"{what} of {archiving.kind} {archiving.name} can't be archived: {archiving.error}"
+    return UsageError("DS573", message, hint=f"make {archiving.url} writable and drop it again")

@@ -1,0 +1,68 @@
+"""SHOW ARCHIVES: how far each archive has got, what it holds, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dsms.api import Rows, shown_instant
+from dsms.commands.rows import as_rows
+from dsms.running.archiving.archiving import Archiving
+from dsms.sql.types import INT, STRING, TIMESTAMP
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+    from dsms.running.world import World
+
+
+def show_archives(engine: Engine) -> Rows:
+    """One line per archive of a stream or query; what only its index can tell is NULL where that can't be read."""
+    archivings = list(engine.world.archivings.values())
+    lines = [figures(a) for a in archivings]
+    return as_rows(
+        [
+            ("archive", STRING, [a.name for a in archivings]),
+            ("kind", STRING, [a.kind for a in archivings]),
+            ("seam", TIMESTAMP, [shown_instant(a.seam) for a in archivings]),
+            ("waiting", INT, [f["waiting_rows"] for f in lines]),
+            ("landed_files", INT, [f["landed_files"] for f in lines]),
+            ("index_upto", TIMESTAMP, [f["index_upto"] for f in lines]),
+            ("index_rows", INT, [f["index_rows"] for f in lines]),
+            ("index_bytes", INT, [f["index_bytes"] for f in lines]),
+            ("layout", STRING, [f["layout"] for f in lines]),
+            ("repeated", INT, [f["repeated_rows"] for f in lines]),
+            ("folder", STRING, [a.url for a in archivings]),
+            ("last_error", STRING, [f["error"] for f in lines]),
+        ]
+    )
+
+
+def figures(archiving: Archiving) -> dict[str, Any]:
+    """What is known of one archive."""
+    found = archiving.index()
+    return {
+        "waiting_rows": archiving.waiting.rows,
+        "waiting_bytes": archiving.waiting.nbytes,
+        "archived_rows": archiving.landed_rows,
+        "repeated_rows": archiving.repeated,
+        "landed_files": None if found is None else found.landed,
+        "index_upto": None if found is None else shown_instant(found.upto),
+        "index_rows": None if found is None else found.rows,
+        "index_bytes": None if found is None else found.nbytes,
+        "layout": None if found is None else found.layout,
+        "error": archiving.error,
+    }
+
+
+def archive_stats(world: World) -> dict[str, dict[str, Any]]:
+    """Figures for metrics, by archive; what can't be read now is left out."""
+    return {
+        a.name: {
+            "seam": shown_instant(a.seam),
+            "waiting_rows": a.waiting.rows,
+            "waiting_bytes": a.waiting.nbytes,
+            "archived_rows": a.landed_rows,
+            "repeated_rows": a.repeated,
+            "failures": a.failures,
+        }
+        for a in world.archivings.values()
+    }

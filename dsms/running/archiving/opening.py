@@ -1,0 +1,59 @@
+"""Opening the archive of a stream or query: made where there is none, taken over where one of the same rows is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dsms.errors import UsageError
+from dsms.running.archiving.archiving import Archiving
+from dsms.running.archiving.place import open_place
+from dsms.running.archiving.queries import Tap
+from dsms.running.archiving.results import results_of
+from dsms.sql.catalog import Catalog, QueryDef, StreamDef
+from dsms.state.ring import Need
+
+if TYPE_CHECKING:
+    from dsms.running.archiving.queries import Query
+    from dsms.running.world import World
+
+WHO = "ARCHIVE"  # among those who need rows of a ring
+
+
+def archive_of(world: World, definition: StreamDef | QueryDef) -> Archiving | None:
+    """The archive that a declaration asks for, opened; None: it asks for none.
+
+    Raises DS572 where there is no place for archives, what opening it raises."""
+    if not isinstance(definition, StreamDef) or not definition.archive:
+        return None
+    kind = "stream" if isinstance(definition, StreamDef) else "query"
+    url = url_of(world, definition.name, kind)
+    place = open_place(url, definition.archive_every)
+    return Archiving(definition.name, kind, url, definition.schema, definition.archive_for, world.settings, place)
+
+
+def url_of(world: World, name: str, kind: str) -> str:
+    """The folder of an archive."""
+    root = world.settings.archive
+    if root is None:
+        raise UsageError(
+            "DS572",
+            f"the archive of {kind} {name} has no place: there is neither a data folder nor one for archives",
+            hint="start with a data folder, or with --archive URL (in Python: Settings(archive=...))",
+        )
+    return f"{root.rstrip('/')}/{Catalog.key(name)}"
+
+
+def connect_stream(world: World, archiving: Archiving) -> None:
+    """From now on what leaves the stream's ring goes to the archive."""
+    key = Catalog.key(archiving.name)
+    world.archivings[key] = archiving
+    ring = world.keep(key, WHO, Need())
+    ring.reach = max(ring.reach, archiving.seam)
+
+
+def connect_query(world: World, archiving: Archiving | None, query: Query) -> None:
+    """From now on the results of the query go to the archive, if there is one."""
+    if archiving is not None:
+        world.archivings[Catalog.key(archiving.name)] = archiving
+        results = results_of(query.phys, archiving.lifetime, world.settings.eager_instants)
+        query.archived = Tap(archiving, results)

@@ -1,0 +1,56 @@
+"""Results of a query go to its archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dsms.api import Chunk
+from dsms.running.archiving.archiving import Archiving
+from dsms.running.archiving.results import Results
+from dsms.running.periodic import PeriodicQuery
+from dsms.sql.types import ALWAYS, FOREVER
+from dsms.state.batch import Batch
+
+if TYPE_CHECKING:
+    from dsms.running.query import RunningQuery
+    from dsms.running.world import World
+
+    Query = RunningQuery | PeriodicQuery
+
+
+@dataclass(slots=True)
+class Tap:
+    """Between a query and its archive: every result row passes here once, read by nobody or by many."""
+
+    archiving: Archiving
+    results: Results
+
+    def step(self, rows: Batch, chunk: Chunk, upto: int) -> None:
+        """A step of a continuous query."""
+        self.archiving.take(self.results.step(rows, chunk, upto))
+
+    def told(self, chunk: Chunk) -> None:
+        """Answers of a periodic one."""
+        self.archiving.take(self.results.told(chunk))
+
+
+def edge(world: World, query: Query) -> int:
+    """The instant up to which all result rows have been made."""
+    if isinstance(query, PeriodicQuery):
+        return query.answered
+    upto = min(query.clock, world.clock_of(query.reads)) if query.early else query.clock
+    return ALWAYS if upto >= FOREVER - 1 else upto
+
+
+def ended(world: World, query: Query) -> None:
+    """The query is dropped: its answer ends with it, at the instant after its clock."""
+    tap = query.archived
+    assert tap is not None
+    upto = edge(world, query)
+    if upto > ALWAYS:
+        rest = tap.results.rest(None if isinstance(query, PeriodicQuery) else query.answer(), upto + 1)
+        if rest is not None:
+            tap.archiving.take(rest)
+    tap.archiving.edge = max(tap.archiving.edge, tap.archiving.taken)
+    tap.archiving.flush()

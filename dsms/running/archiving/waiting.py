@@ -1,0 +1,136 @@
+"""Rows that wait to be archived: out of a stream's windows, or results of a query.
+
+They wait in the order of their marks, the instants in whose order they land: of a stream's row and of a result whose
+death is known its birth, of other results their death, of a periodic answer its boundary.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.sql.types import FOREVER, MIN_INSTANT, Kind, Schema
+
+BORN, DIES, NUMBER = "__ts", "__exp", "__id"  # columns of the archive beside the user's
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """n rows.
+
+    mark   int64[n]  non-decreasing
+    born   int64[n]  insertion time in the archive (µs)
+    dies   int64[n]  when the archive lets go of it; None: never
+    number int64[n]  arrival number, or that of the result row
+    cols   Arrow arrays of physical types
+    """
+
+    mark: np.ndarray
+    born: np.ndarray
+    dies: np.ndarray | None
+    number: np.ndarray
+    cols: tuple[pa.Array, ...]
+
+    def __len__(self) -> int:
+        return len(self.mark)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, about."""
+        return 32 * len(self.mark) + sum(c.nbytes for c in self.cols)
+
+    def slice(self, start: int, stop: int) -> Leaving:
+        """Rows [start, stop), without copying."""
+        dies = None if self.dies is None else self.dies[start:stop]
+        cols = tuple(c.slice(start, stop - start) for c in self.cols)
+        return Leaving(self.mark[start:stop], self.born[start:stop], dies, self.number[start:stop], cols)
+
+    def after(self, mark: int) -> Leaving:
+        """The rows with marks > `mark`."""
+        start = int(np.searchsorted(self.mark, mark, side="right"))
+        return self if start == 0 else self.slice(start, len(self))
+
+
+def kept_until(instants: np.ndarray, lifetime: int | None) -> np.ndarray | None:
+    """FOR `lifetime` µs from those instants on; None: for good."""
+    if lifetime is None:
+        return None
+    return np.where(instants > FOREVER - lifetime, FOREVER, instants + lifetime)
+
+
+def dated(instants: np.ndarray) -> np.ndarray:
+    """What was there before every instant counts from the first one that can be written."""
+    return np.maximum(instants, MIN_INSTANT)
+
+
+def table_of(rows: Sequence[Leaving], schema: Schema) -> pa.Table:
+    """The rows as the archive keeps them: the user's columns, then `__ts`, `__exp`, `__id`."""
+    columns, fields = [], []
+    for k, f in enumerate(schema):
+        stored = pa.timestamp("us", "UTC") if f.type.kind is Kind.TIMESTAMP else f.type.arrow
+        chunks = pa.chunked_array([r.cols[k] for r in rows], f.type.arrow)
+        columns.append(chunks.cast(stored) if stored != f.type.arrow else chunks)
+        fields.append(pa.field(f.name, stored))
+    dies = [np.full(len(r), FOREVER, np.int64) if r.dies is None else r.dies for r in rows]
+    for name, parts in ((BORN, [r.born for r in rows]), (DIES, dies), (NUMBER, [r.number for r in rows])):
+        columns.append(pa.chunked_array([pa.array(p, pa.int64()) for p in parts], pa.int64()))
+        fields.append(pa.field(name, pa.int64(), nullable=False))
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Batches in the order of their marks, with counts of what is there."""
+
+    batches: deque[Leaving] = field(default_factory=deque)
+    rows: int = 0
+    nbytes: int = 0
+
+    def add(self, rows: Leaving) -> None:
+        """The next rows."""
+        if len(rows):
+            self.batches.append(rows)
+            self.rows += len(rows)
+            self.nbytes += rows.nbytes
+
+    @property
+    def first(self) -> int | None:
+        """The earliest mark."""
+        return int(self.batches[0].mark[0]) if self.batches else None
+
+    def cut(self, mark: int, most: int) -> int:
+        """`mark`, or if more than `most` rows wait up to there, an earlier one up to which about so many do."""
+        count = 0
+        for batch in self.batches:
+            if batch.mark[0] > mark:
+                break
+            if count + len(batch) >= most:
+                return min(mark, int(batch.mark[most - count - 1]))
+            count += len(batch)
+        return mark
+
+    def upto(self, mark: int) -> list[Leaving]:
+        """Rows with marks <= `mark`, in order."""
+        out: list[Leaving] = []
+        for batch in self.batches:
+            stop = int(np.searchsorted(batch.mark, mark, side="right"))
+            if stop:
+                out.append(batch if stop == len(batch) else batch.slice(0, stop))
+            if stop < len(batch):
+                break
+        return out
+
+    def drop(self, mark: int) -> None:
+        """Rows with marks <= `mark` wait no more."""
+        while self.batches and self.batches[0].mark[0] <= mark:
+            batch = self.batches.popleft()
+            rest = batch.after(mark)
+            self.rows += len(rest) - len(batch)
+            self.nbytes += (rest.nbytes if len(rest) else 0) - batch.nbytes
+            if len(rest):
+                self.batches.appendleft(rest)
+                return
