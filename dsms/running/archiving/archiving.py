@@ -133,13 +133,15 @@ class Archiving:
 
     def check(self) -> None:
         """Raise DS570 if too much waits already; a writer that is merely behind is waited for."""
-        if not self.full:
-            return
-        self._arrived()
-        if self.full and self.opened():
-            self._land(False)
+        while self.full and self.opened():
+            before = self.waiting.nbytes
             self._arrived()
-        if self.full:
+            if self.flying is None and self.full:
+                self._land(True)
+                self._arrived()
+            if self.error is not None or self.waiting.nbytes >= before:
+                break
+        if self.full and self.error is not None:
             waits, most = self.waiting.nbytes >> 20, self.settings.archive_waiting_bytes >> 20
             raise UsageError(
                 "DS570",
@@ -237,7 +239,8 @@ class Archiving:
             return edge if everything else begun - 1 if begun - 1 > self.seam else None
         end = self.place.layout.start(first + self.place.layout.every) - 1
         w = self.waiting
-        if edge >= end or everything or w.rows >= ROWS or w.nbytes >= BYTES or len(w.batches) >= PIECES:
+        much = min(BYTES, self.settings.archive_waiting_bytes // 4)
+        if edge >= end or everything or w.rows >= ROWS or w.nbytes >= much or len(w.batches) >= PIECES:
             return w.cut(min(edge, end), LARGEST)
         return None
 
