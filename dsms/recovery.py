@@ -139,6 +139,7 @@ class Saver:
         try:
             lsn = durable.journal.lsn
             state = self._state()
+            durable.sync_segments()
             durable.journal.rotate()
             durable.checkpoints.save(lsn, state, sorted(durable.referred))
             self.catalog.set("checkpointed", True)
@@ -185,6 +186,8 @@ class Saver:
             if entry.lsn > last + 1:
                 self._gap(last, entry.lsn)
             last = entry.lsn
+            journal.written += len(entry.payload) if entry.kind >= 0 else 0
+            self.statements += entry.kind < 0
             self._again(entry)
         journal.lsn, journal.muted = last, False
         self.recovered.checkpoint = start
@@ -197,10 +200,9 @@ class Saver:
 
     def _gap(self, last: int, found: int) -> None:
         count = found - last - 1
-        self.recovered.notes.append(
-            f"{count} {'record' if count == 1 else 'records'} before number {found} "
-            f"{'is' if count == 1 else 'are'} missing: rows that were not yet on the disk when the power failed, or a lost file"
-        )
+        what = "record is" if count == 1 else "records are"
+        why = "they were not yet on the disk when the power failed, or a file is lost"
+        self.recovered.notes.append(f"{count} {what} missing before number {found}: {why}")
 
     def _start(self) -> int:
         """Put the newest state that can be read in place; the record that it stands at."""
@@ -214,7 +216,9 @@ class Saver:
                 trouble = trouble or error
                 continue
             if trouble is not None:
-                self.recovered.notes.append(f"the newest checkpoint could not be read, the one before it was: {trouble.message}")
+                self.recovered.notes.append(
+                    f"the newest checkpoint could not be read, the one before it was: {trouble.message}"
+                )
             return checkpoint.lsn
         if trouble is not None:
             raise trouble

@@ -122,5 +122,5 @@ def test_a_class_that_is_no_more_names_the_version():
     exec("class Gone: pass", module.__dict__)
     data = b"".join(map(bytes, freeze([module.Gone()], {})))
     del sys.modules["gone_by_then"]
-    with pytest.raises(UsageError, match="DS546.*another version"):
+    with pytest.raises(UsageError, match=r"DS546.*another version"):
         thaw(data, {}, lambda r: None, "a file")

@@ -1,4 +1,4 @@
-"""An engine that is killed at random moments pushes what one that lives pushes, each row once, and as the oracle says."""
+"""An engine that is killed at random moments pushes what one that lives pushes, each row once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine keeps on the disk: its journal, its checkpoints and the sealed sub-windows of its rings, in one folder.
+"""What an engine keeps on the disk, in one folder: journal, checkpoints and the sealed sub-windows of its rings.
 
     FOLDER/manifest.json                 the checkpoints that count
     FOLDER/checkpoint-LSN.state          the whole state as of a record of the journal
@@ -12,6 +12,7 @@ larger than memory.  Checkpoints refer to it instead of repeating it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,7 @@ class Durable:
     least: int = SEALED
     lost: list[tuple[str, DsmsError]] = field(default_factory=list)
     referred: set[str] = field(default_factory=set)  # segments that the checkpoint being written refers to
+    _unsynced: set[str] = field(default_factory=set)  # segments that may not be on the disk yet
 
     def __post_init__(self) -> None:
         self.files.make_folder(self.folder)
@@ -64,8 +66,8 @@ class Durable:
     # -- sub-windows --------------------------------------------------------------------------------------------------
 
     def seal(self, stream: str, number: int, rows: Batch) -> SubWindow:
-        """The sub-window, with rows that are mapped from a file of its own if it is large enough and its stream durable;
-        a disk that refuses leaves it in memory."""
+        """The sub-window; its rows are mapped from a file of its own if it is large enough and its stream durable.  A disk
+        that refuses leaves them in memory."""
         if batch_bytes(rows) < self.least or self.journal.policies.get(stream) == "none" or rows.exp is not None:
             return SubWindow(number, rows)
         folder = self.journal.place(stream)
@@ -76,7 +78,9 @@ class Durable:
         try:
             self.files.make_folder(folder)
             seal(self.files, path, rows)
-            return SubWindow(number, load(self.files, path, self.schemas[stream]), path[len(self.folder) + 1 :])
+            segment = path[len(self.folder) + 1 :]
+            self._unsynced.add(segment)
+            return SubWindow(number, load(self.files, path, self.schemas[stream]), segment)
         except DsmsError:
             return SubWindow(number, rows)
 
@@ -96,7 +100,22 @@ class Durable:
             self.lost.append((_stream_of(path), error))
             return None
 
-    # -- files that nobody needs ----------------------------------------------------------------------------------------
+    def commit(self, policy: str | None = None) -> None:
+        """Bring logs (of streams of that durability) and, for all, segments to the disk.  Any thread may call it."""
+        self.journal.commit(policy)
+        if policy is None:
+            with suppress(DsmsError):  # the next checkpoint tries again, and tells
+                self.sync_segments()
+
+    def sync_segments(self) -> None:
+        """Bring the sealed sub-windows to the disk: before a checkpoint may refer to them."""
+        for segment in list(self._unsynced):
+            path = f"{self.folder}/{segment}"
+            if self.files.exists(path):
+                self.files.sync(path)
+            self._unsynced.discard(segment)
+
+    # -- files that nobody needs -------------------------------------------------------------------------------------
 
     def sweep(self, live: Iterable[str]) -> None:
         """Remove what no checkpoint and no ring needs."""

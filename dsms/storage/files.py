@@ -18,7 +18,11 @@ from dsms.errors import UsageError
 
 CODES = {
     errno.ENOSPC: ("DS550", "the disk is full", "make room, then send the rows again: nothing of them was kept"),
-    errno.EDQUOT: ("DS550", "the disk quota is used up", "make room, then send the rows again: nothing of them was kept"),
+    errno.EDQUOT: (
+        "DS550",
+        "the disk quota is used up",
+        "make room, then send the rows again: nothing of them was kept",
+    ),
     errno.EACCES: ("DS551", "it may not be used", "check who owns the folder and its permissions"),
     errno.EPERM: ("DS551", "it may not be used", "check who owns the folder and its permissions"),
     errno.EROFS: ("DS551", "the file system may only be read", "check how it is mounted"),
@@ -76,6 +80,10 @@ class Files(Protocol):
     def make_folder(self, folder: str) -> None: ...
 
     def remove_folder(self, folder: str) -> None: ...
+
+    def sync(self, path: str) -> None:
+        """The file and its name are on the disk when this returns."""
+        ...
 
     def sync_folder(self, folder: str) -> None: ...
 
@@ -190,6 +198,10 @@ class RealFiles:
     def remove_folder(self, folder: str) -> None:
         with explained(folder):
             os.rmdir(folder)
+
+    def sync(self, path: str) -> None:
+        for place in (path, os.path.dirname(path)):
+            self.sync_folder(place)
 
     def sync_folder(self, folder: str) -> None:
         with explained(folder):

@@ -73,7 +73,8 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, np.ndarray) and obj.dtype != object:
-            return _array, (pickle.PickleBuffer(_plain(obj)), obj.dtype.str, obj.shape, obj.flags.writeable)
+            data = pickle.PickleBuffer(_plain(obj))  # type: ignore[arg-type]
+            return _array, (data, obj.dtype.str, obj.shape, obj.flags.writeable)
         if isinstance(obj, pa.Array) and obj.get_total_buffer_size() > obj.nbytes + SMALL:
             return pa.concat_arrays([obj]).__reduce__()
         if hasattr(obj, "py_func"):  # a kernel

@@ -42,8 +42,9 @@ def seal(files: Files, path: str, rows: Batch) -> Segment:
 
 
 def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch:
-    """The rows of a sealed sub-window, mapped.  Raises DS553 (missing), DS554 (damaged: cut short, another schema or, if
-    `verify`, another checksum)."""
+    """The rows of a sealed sub-window, mapped.
+
+    Raises DS553 (missing), DS554 (damaged: cut short, another schema or, if `verify`, another checksum)."""
     data = files.map(path)
     try:
         if data.size < 16:

@@ -17,10 +17,10 @@ INTERVAL = 1.0  # seconds: what a power failure may take of streams with durabil
 
 
 class Committer:
-    """`journal` gives the engine's journal, None where there is none (then there is nothing to wait for)."""
+    """`durable` gives what the engine has on the disk; None: nothing, and nothing to wait for."""
 
-    def __init__(self, journal: Callable[[], Any]) -> None:
-        self._journal = journal
+    def __init__(self, durable: Callable[[], Any]) -> None:
+        self._durable = durable
         self._wake = threading.Condition()
         self._waiting: list[Future[None]] = []
         self._stopping = False
@@ -47,9 +47,9 @@ class Committer:
                 self._waiting.append(future)
                 self._wake.notify()
                 return future
-        journal = self._journal()
-        if journal is not None:
-            journal.commit("sync")
+        durable = self._durable()
+        if durable is not None:
+            durable.commit("sync")
         future.set_result(None)
         return future
 
@@ -61,9 +61,9 @@ class Committer:
                     self._wake.wait(max(0.0, last + INTERVAL - elapsed()))
                 waiting, self._waiting = self._waiting, []
                 stopping = self._stopping
-            journal, everything = self._journal(), elapsed() - last >= INTERVAL
-            if journal is not None and (waiting or everything):
-                journal.commit(None if everything else "sync")
+            durable, everything = self._durable(), elapsed() - last >= INTERVAL
+            if durable is not None and (waiting or everything):
+                durable.commit(None if everything else "sync")
                 self.commits += 1
             if everything:
                 last = elapsed()

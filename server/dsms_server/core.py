@@ -79,7 +79,7 @@ class Core:
         self.read_seconds = READ_SECONDS
         self._runners = ThreadPoolExecutor(RUNNERS, thread_name_prefix="dsms-select")
         self._subscriber_bytes = subscriber_bytes
-        self.committer = Committer(self._journal)
+        self.committer = Committer(self._durable)
         self._ready: set[Feed] = set()  # feeds for which something waits
         self._flushing = False
         self._pace: dict[str, int] = {}
@@ -94,7 +94,7 @@ class Core:
 
     async def start(self) -> None:
         self.worker.start()
-        if self._journal() is not None:
+        if self._durable() is not None:
             self.committer.start()
         await self.worker.call(self._learn_names)
         self._plan_tick(IDLE_TICK)
@@ -218,24 +218,28 @@ class Core:
 
     def _kept(self, stream: str) -> Steps:
         """Wait until what the stream was given is as safe as its durability says."""
-        journal = self._journal()
-        if journal is not None and journal.policies.get(Catalog.key(stream)) == "sync":
+        durable, key = self._durable(), Catalog.key(stream)
+        if durable is not None and durable.journal.policies.get(key) == "sync":
             yield self.committer.wait()
-            journal.check(Catalog.key(stream))
+            durable.journal.check(key)
 
-    def _journal(self) -> Any:
-        saver = getattr(self.engine, "saver", None)
-        return None if saver is None else saver.durable.journal
+    def _durable(self) -> Any:
+        return getattr(self.engine.world, "durable", None)
 
     def _ingest_piece(
-        self, shape: Shape, piece: Converted, client: str | None, seq: int | None, first: int, last: bool, cancel: Cancel
+        self,
+        shape: Shape,
+        piece: Converted,
+        client: str | None,
+        seq: int | None,
+        first: int,
+        last: bool,
+        cancel: Cancel,
     ) -> IngestReport:
         if shape.stamped:
             self._tick(cancel)  # the rows bear the time of their arrival
         began = clock.elapsed()
-        report = self.engine.ingest(
-            shape.stream, piece, client=client, seq=seq, first=first, last=last, cancel=cancel
-        )
+        report = self.engine.ingest(shape.stream, piece, client=client, seq=seq, first=first, last=last, cancel=cancel)
         took = max(clock.elapsed() - began, 1e-6)
         if len(piece) >= MIN_SLICE:
             ideal = int(len(piece) * SLICE_SECONDS / took)
@@ -330,8 +334,8 @@ class Core:
 
     def _deliver(self, feed: Feed, items: list[Push | Chunk]) -> None:
         """Hand items to the reader: at once, or when the rows that they come from are where `sync` wants them."""
-        journal = self._journal()
-        if journal is None or not journal.pending("sync"):
+        durable = self._durable()
+        if durable is None or not durable.journal.pending("sync"):
             self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
         else:
             kept = self.committer.wait()

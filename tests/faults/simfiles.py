@@ -164,6 +164,11 @@ class SimFiles:
         with self._operation(folder):
             self.folders.discard(folder)
 
+    def sync(self, path: str) -> None:
+        with self._operation(path):
+            self._node(path).synced = len(self._node(path).data)
+        self.sync_folder(os.path.dirname(path))
+
     def sync_folder(self, folder: str) -> None:
         with self._operation(folder):
             for path in {*self.names, *self.durable}:
@@ -189,6 +194,7 @@ class SimAppender:
     files: SimFiles
     path: str
     node: Node
+    broken: bool = False  # it can't be synced any more
 
     @property
     def size(self) -> int:
@@ -208,6 +214,8 @@ class SimAppender:
 
     def sync(self) -> None:
         with self.files._operation(self.path):
+            if self.broken:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
             self.node.synced = len(self.node.data)
 
     def close(self) -> None:
@@ -217,7 +225,7 @@ class SimAppender:
 def _torn(node: Node, random: Random) -> bytearray:
     """What a power failure leaves of a file."""
     kept, rest = node.data[: node.synced], node.data[node.synced :]
-    match random.randrange(4):
+    match random.randrange(4) if rest else 0:
         case 0:
             return bytearray(kept)
         case 1:

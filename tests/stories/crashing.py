@@ -107,5 +107,3 @@ def _apply(host: Host, declared: Declared, event: object) -> None:
             engine.advance(event.now)
         case Statement():
             engine.execute(event.sql)
-
-
