@@ -162,11 +162,12 @@ class Engine:
         Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole, or written down)."""
         key = self._stream(stream)
         part: Part | None = None
-        done: int | None = 0
+        done = 0
         if client is not None and seq is not None:
-            done = self.writers.applied(client, key, seq)
-            if done is None:
+            known = self.writers.applied(client, key, seq)
+            if known is None:
                 return IngestReport(0, repeated=True)
+            done = known
         stream_def = self.world.inputs[key].definition
         rows = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, stream_def.name)
         if client is not None and seq is not None:

@@ -66,7 +66,7 @@ class Durable:
     # -- sub-windows --------------------------------------------------------------------------------------------------
 
     def seal(self, stream: str, number: int, rows: Batch) -> SubWindow:
-        """The sub-window; its rows are mapped from a file of its own if it is large enough and its stream durable.  A disk
+        """The sub-window; mapped from a file of its own if it is large enough and its stream durable.  A disk
         that refuses leaves them in memory."""
         if batch_bytes(rows) < self.least or self.journal.policies.get(stream) == "none" or rows.exp is not None:
             return SubWindow(number, rows)
