@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dsms.commands import change
 from dsms.errors import DsmsError, UsageError
 from dsms.intake.convert import Converted
+from dsms.running.archiving.opening import reopen as reopen_archives
 from dsms.running.transactions import Transactions
 from dsms.running.writers import Part
 from dsms.sql.parser import parse_one
@@ -239,6 +240,7 @@ class Saver:
         world = state["world"]
         engine.world, engine.now, engine.writers = world, state["now"], state["writers"]
         world.transactions = Transactions(world.rings, world.settings)
+        reopen_archives(world)
         for key, definition in world.catalog.streams.items():
             durable.declare(key, definition.schema, definition.durability)
         self.size = len(data)

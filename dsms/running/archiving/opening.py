@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dsms.errors import UsageError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dsms.running.world import World
 
 WHO = "ARCHIVE"  # among those who need rows of a ring
+FOLDER = "archive"  # of a data folder
 
 
 def archive_of(world: World, definition: StreamDef | QueryDef) -> Archiving | None:
@@ -34,6 +36,8 @@ def archive_of(world: World, definition: StreamDef | QueryDef) -> Archiving | No
 def url_of(world: World, name: str, kind: str) -> str:
     """The folder of an archive."""
     root = world.settings.archive
+    if root is None and world.durable is not None:
+        root = str(Path(world.durable.folder).parent / FOLDER)
     if root is None:
         raise UsageError(
             "DS572",
@@ -41,6 +45,13 @@ def url_of(world: World, name: str, kind: str) -> str:
             hint="start with a data folder, or with --archive URL (in Python: Settings(archive=...))",
         )
     return f"{root.rstrip('/')}/{Catalog.key(name)}"
+
+
+def reopen(world: World) -> None:
+    """Archives of a world that has come out of a checkpoint: where they are now, and how far they have got."""
+    for archiving in world.archivings.values():
+        archiving.url = url_of(world, archiving.name, archiving.kind)
+        archiving.opened()
 
 
 def connect_stream(world: World, archiving: Archiving) -> None:
