@@ -32,12 +32,12 @@ OTHER = ("DS552", "reading or writing it failed", "check the disk, then start ag
 
 
 class Appender(Protocol):
-    """A file that grows at its end."""
+    """A file that is written from its beginning, or from where it ended, on.  size: bytes up to there."""
 
     size: int
 
     def write(self, buffers: Sequence[Any]) -> None:
-        """Append all of the buffers, or raise; what a failed call left behind is for `truncate`."""
+        """Write all of the buffers behind what there is, or raise; what a failed call left behind is for `truncate`."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -54,6 +54,12 @@ class Files(Protocol):
 
     def append(self, path: str) -> Appender:
         """The file, made if it is not there."""
+        ...
+
+    def recycle(self, old: str, path: str) -> Appender:
+        """The file `old` under another name, to be written over from its beginning: what stands behind is of no meaning.
+
+        (Writing over pages that the system has costs a tenth of adding new ones.)"""
         ...
 
     def read(self, path: str) -> Any: ...
@@ -111,7 +117,7 @@ class RealAppender:
         views = [v for v in views if len(v)]
         with explained(self.path):
             while views:
-                done = os.writev(self.fd, views[:512])
+                done = os.pwritev(self.fd, views[:512], self.size)
                 self.size += done
                 while views and done >= len(views[0]):
                     done -= len(views.pop(0))
@@ -136,8 +142,13 @@ class RealFiles:
 
     def append(self, path: str) -> RealAppender:
         with explained(path):
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
             return RealAppender(path, fd, os.fstat(fd).st_size)
+
+    def recycle(self, old: str, path: str) -> RealAppender:
+        with explained(path):
+            os.rename(old, path)
+            return RealAppender(path, os.open(path, os.O_WRONLY), 0)
 
     def read(self, path: str) -> bytes:
         with explained(path), open(path, "rb") as file:

@@ -13,7 +13,6 @@ import json
 import pickle
 import struct
 import sys
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -21,13 +20,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from dsms.errors import InternalError, UsageError
 
 MAGIC = b"dsmsST01"
 VERSION = 1  # of what the pickles hold: raise it with every change of a class that runs in an engine
 SMALL = 512  # bytes up to which a buffer is not compressed
-_HEAD = struct.Struct("<8sII")  # magic, length and checksum of the table of contents
+_HEAD = struct.Struct("<8sIQ")  # magic, length and checksum of the table of contents
 
 _SKETCHES = ("cpc_sketch", "frequent_strings_sketch", "kll_doubles_sketch")  # of Apache DataSketches
 
@@ -126,17 +126,17 @@ def _packed(blobs: Sequence[memoryview]) -> list[Any]:
         small = blob.nbytes <= SMALL
         data = bytes(blob) if small else pa.compress(blob, codec="lz4", asbytes=True)
         stored.append(data)
-        sizes.append((len(data), blob.nbytes, zlib.crc32(data)))
+        sizes.append((len(data), blob.nbytes, xxhash.xxh3_64_intdigest(data)))
     table = {"version": VERSION, "python": sys.version_info[:2], "blobs": sizes}
     head = json.dumps(table).encode()
-    return [_HEAD.pack(MAGIC, len(head), zlib.crc32(head)), head, *stored]
+    return [_HEAD.pack(MAGIC, len(head), xxhash.xxh3_64_intdigest(head)), head, *stored]
 
 
 def _unpacked(data: memoryview, where: Path | str) -> list[bytearray]:
     try:
         magic, length, crc = _HEAD.unpack_from(data)
         head = bytes(data[_HEAD.size : _HEAD.size + length])
-        if magic != MAGIC or zlib.crc32(head) != crc:
+        if magic != MAGIC or xxhash.xxh3_64_intdigest(head) != crc:
             raise ValueError("its head is not what was written")
         table = json.loads(head)
         if table["version"] != VERSION:
@@ -153,7 +153,7 @@ def _blobs(data: memoryview, sizes: Sequence[tuple[int, int, int]]) -> list[byte
     out, at = [], 0
     for stored, size, crc in sizes:
         part = data[at : at + stored]
-        if len(part) != stored or zlib.crc32(part) != crc:
+        if len(part) != stored or xxhash.xxh3_64_intdigest(part) != crc:
             raise ValueError(f"a part of it at byte {at} is not what was written")
         at += stored
         out.append(bytearray(part) if size <= SMALL else bytearray(pa.decompress(part, size, codec="lz4")))

@@ -21,7 +21,9 @@ from dsms.errors import DsmsError, UsageError
 from dsms.storage.files import Files
 from dsms.storage.log import LogWriter, read_log
 
-STREAMS = "streams"
+STREAMS, SPARE = "streams", "spare"
+WORTH = 1 << 20  # bytes from which a log is worth keeping to be written over
+SPARES = 8
 ENGINE = ""  # whose records belong to no stream
 NOBODY = "%"  # ... and their folder, which is no stream's
 
@@ -54,6 +56,7 @@ class Journal:
     lsn: int = 0
     written: int = 0
     muted: bool = False
+    retired: int = 0
     policies: dict[str, str] = field(default_factory=dict)
     failures: dict[str, DsmsError] = field(default_factory=dict)
     _logs: dict[str, LogWriter] = field(default_factory=dict)
@@ -119,9 +122,26 @@ class Journal:
             self.files.make_folder(folder)
             if self.files.exists(path):  # a crash left it with no record: there is none of that number
                 self.files.remove(path)
-            log = self._logs[stream] = LogWriter(self.files, path)
+            log = self._logs[stream] = LogWriter(self.files, path, self._spare())
             self.files.sync_folder(folder)
         return log
+
+    def _spare(self) -> str | None:
+        """A log that nobody needs any more, if there is one."""
+        folder = f"{self.folder}/{SPARE}"
+        names = self.files.list(folder) if self.files.exists(folder) else []
+        return f"{folder}/{names[0]}" if names else None
+
+    def _retire(self, path: str) -> None:
+        """The log is not needed any more: a large one is kept to be written over."""
+        folder = f"{self.folder}/{SPARE}"
+        self.files.make_folder(folder)
+        kept = self.files.list(folder)
+        if self.files.size(path) < WORTH or len(kept) >= SPARES:
+            self.files.remove(path)
+            return
+        self.retired += 1
+        self.files.rename(path, f"{folder}/{self.lsn:020d}-{self.retired}")
 
     def place(self, stream: str) -> str:
         """The folder of a stream's files."""
@@ -162,10 +182,10 @@ class Journal:
 
     def _of(self, stream: str, after: int) -> Iterator[Entry]:
         found = self.logs(stream)
-        for k, (_, path) in enumerate(found):
+        for k, (start, path) in enumerate(found):
             if k + 1 < len(found) and found[k + 1][0] <= after + 1:
                 continue
-            scan = read_log(self.files, path)
+            scan = read_log(self.files, path, start)
             for record in scan.records:
                 if record.lsn > after:
                     yield Entry(record.lsn, stream, record.kind, record.payload)
@@ -181,6 +201,6 @@ class Journal:
             open_now = self._logs.get(stream)
             for start, path in self.logs(stream):
                 if start <= before and (open_now is None or open_now.path != path):
-                    self.files.remove(path)
+                    self._retire(path)
             if not self.files.list(folder) and open_now is None:
                 self.files.remove_folder(folder)

@@ -99,12 +99,14 @@ _NUMBERS: dict[int, Callable[[int], Any]] = {HEARTBEAT: Heartbeat, MOVED: Moved,
 
 def _columns(head: list[Any], columns: tuple[pa.Array, ...]) -> list[Any]:
     batch = pa.record_batch(list(columns), names=[str(i) for i in range(len(columns))])
-    sink = pa.BufferOutputStream()
+    room = pa.allocate_buffer(pa.ipc.get_record_batch_size(batch) + 4096 + 256 * len(columns))
+    sink = pa.FixedSizeBufferWriter(room)
     with pa.ipc.new_stream(sink, batch.schema) as out:
         out.write_batch(batch)
+    size = sink.tell()
     text = json.dumps(head).encode()
     text += b" " * (-(len(text) + 4) % 64)  # so that columns are aligned where the payload is
-    return [len(text).to_bytes(4, "little") + text, sink.getvalue()]
+    return [len(text).to_bytes(4, "little") + text, room.slice(0, size)]
 
 
 def _uncolumns(payload: memoryview) -> tuple[list[Any], tuple[pa.Array, ...]]:

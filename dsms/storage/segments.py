@@ -6,11 +6,11 @@ its metadata.
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from dsms.errors import UsageError
 from dsms.sql.types import Schema
@@ -37,8 +37,8 @@ def seal(files: Files, path: str, rows: Batch) -> Segment:
     with pa.ipc.new_file(sink, batch.schema) as out:
         out.write_batch(batch)
     data = sink.getvalue()
-    files.write_atomic(path, [data, zlib.crc32(data).to_bytes(4, "little")], sync=False)
-    return Segment(path, len(rows), data.size + 4, int(rows.ts[0]), int(rows.ts[-1]))
+    files.write_atomic(path, [data, xxhash.xxh3_64_digest(data)], sync=False)
+    return Segment(path, len(rows), data.size + 8, int(rows.ts[0]), int(rows.ts[-1]))
 
 
 def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch:
@@ -49,8 +49,8 @@ def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch
     try:
         if data.size < 16:
             raise ValueError("it is cut short")
-        whole, told = data.slice(0, data.size - 4), bytes(data.slice(data.size - 4))
-        if verify and zlib.crc32(whole) != int.from_bytes(told, "little"):
+        whole, told = data.slice(0, data.size - 8), bytes(data.slice(data.size - 8))
+        if verify and xxhash.xxh3_64_digest(whole) != told:
             raise ValueError("its checksum is not that of its contents")
         with pa.ipc.open_file(whole) as found:
             batch = found.get_batch(0)

@@ -25,10 +25,10 @@ class Crashed(BaseException):
 
 @dataclass(slots=True)
 class Node:
-    """A file: what it holds, how much of it is on the disk."""
+    """A file: what it holds, and what of it is on the disk."""
 
     data: bytearray = field(default_factory=bytearray)
-    synced: int = 0
+    disk: bytes = b""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class SimFiles:
         names = self.names if kind == "kill" else self._after_power(random)
         for path, node in names.items():
             data = bytearray(node.data) if kind == "kill" else _torn(node, random)
-            out.names[path] = Node(data, len(data))
+            out.names[path] = Node(data, bytes(data))
         out.durable = dict(out.names)
         return out
 
@@ -110,7 +110,11 @@ class SimFiles:
                 if os.path.dirname(path) not in self.folders:
                     raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
                 self.names[path] = Node()
-            return SimAppender(self, path, self.names[path])
+            return SimAppender(self, path, self.names[path], len(self.names[path].data))
+
+    def recycle(self, old: str, path: str) -> SimAppender:
+        self.rename(old, path)
+        return SimAppender(self, path, self.names[path], 0)
 
     def read(self, path: str) -> bytes:
         with self._operation(path):
@@ -166,7 +170,7 @@ class SimFiles:
 
     def sync(self, path: str) -> None:
         with self._operation(path):
-            self._node(path).synced = len(self._node(path).data)
+            self._node(path).disk = bytes(self._node(path).data)
         self.sync_folder(os.path.dirname(path))
 
     def sync_folder(self, folder: str) -> None:
@@ -194,29 +198,27 @@ class SimAppender:
     files: SimFiles
     path: str
     node: Node
+    size: int
     broken: bool = False  # it can't be synced any more
-
-    @property
-    def size(self) -> int:
-        return len(self.node.data)
 
     def write(self, buffers: Sequence[Any]) -> None:
         data = b"".join(bytes(memoryview(b).cast("B")) for b in buffers)
         with self.files._operation(self.path):
             got = self.files._take_room(len(data))
-            self.node.data += data[:got]
+            self.node.data[self.size : self.size + got] = data[:got]
+            self.size += got
             if got < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def truncate(self, size: int) -> None:
         del self.node.data[size:]
-        self.node.synced = min(self.node.synced, size)
+        self.size = size
 
     def sync(self) -> None:
         with self.files._operation(self.path):
             if self.broken:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            self.node.synced = len(self.node.data)
+            self.node.disk = bytes(self.node.data)
 
     def close(self) -> None:
         pass
@@ -224,12 +226,14 @@ class SimAppender:
 
 def _torn(node: Node, random: Random) -> bytearray:
     """What a power failure leaves of a file."""
-    kept, rest = node.data[: node.synced], node.data[node.synced :]
-    match random.randrange(4) if rest else 0:
+    new, old = bytes(node.data), node.disk
+    at = next((i for i, (a, b) in enumerate(zip(new, old, strict=False)) if a != b), min(len(new), len(old)))
+    cut = random.randint(at, len(new)) if len(new) > at else len(new)
+    match random.randrange(4) if new != old else 3:
         case 0:
-            return bytearray(kept)
+            return bytearray(old)
         case 1:
-            return kept + rest[: random.randint(0, len(rest))]
+            return bytearray(new[:cut] + old[cut:])
         case 2:
-            return kept + rest[: random.randint(0, len(rest))] + bytes(random.randint(0, 40))
-    return bytearray(node.data)
+            return bytearray(new[:cut] + bytes(random.randint(0, 40)) + old[cut + 40 :])
+    return bytearray(new)
