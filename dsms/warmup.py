@@ -17,6 +17,7 @@ from pathlib import Path
 from dsms.engine import Engine
 from dsms.intake import packed
 from dsms.operators import join_kernels
+from dsms.running.archiving import lives
 from dsms.synopses import warm as synopses
 
 Progress = Callable[[str, int, int], None]
@@ -64,6 +65,7 @@ def warm(progress: Progress | None = None) -> None:
         _run(query)
     packed.ready()
     synopses.ready()
+    lives.ready()
     join_kernels.halves_ready()  # those wait for more rows than fit here, and for a second core
     if mark is not None:
         _leave(mark)

@@ -100,3 +100,8 @@ class Lives:
         """Values of which no row is left are not remembered."""
         if self.codes.wants_purge(self.live):
             self.codes.purge(self.head.view[: self.codes.capacity] != NONE)
+
+
+def ready() -> None:
+    """Compile the kernel, or load it."""
+    Lives(1).step([pa.array([1, 1])], np.array([1, -1], np.int8), np.array([0, 1], np.int64))
