@@ -1,0 +1,196 @@
+"""Streams and their archives: at every moment what has landed and what is live are all rows, each once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import dsms
+from dsms.errors import DsmsError
+from dsms.running.archiving import archiving as core
+from tests.archives import STREAM, Later, S, check_once, feed, files, fresh, full_disk, landed, live, shown
+
+# ---------------------------------------------------------------- streams
+
+
+def test_rows_go_as_their_sub_windows_end_and_files_as_steps_do(tmp_path: Path) -> None:
+    engine = fresh(tmp_path)
+    feed(engine, range(1, 9))
+    assert landed(tmp_path) == [] and len(live(engine)) == 7
+    feed(engine, range(9, 35))
+    assert [r["v"] for r in landed(tmp_path)] == [1] * 29 and engine.world.archivings["s"].seam == 30 * S - 1
+    check_once(engine, tmp_path, 33)
+    engine.heartbeat("s", 99 * S)
+    assert len(landed(tmp_path)) == 34 and live(engine) == [] and engine.world.rings["s"].count == 0
+    assert engine.world.archivings["s"].seam >= 90 * S - 1
+
+
+def test_rows_that_a_window_or_retain_needs_are_live(tmp_path: Path) -> None:
+    engine = fresh(tmp_path)
+    engine.execute("CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 30 SLIDE 10] WITH (path = 'ws')")
+    feed(engine, range(1, 60))
+    first = min(b.ts[0] for b in engine.world.rings["s"].rows(engine.world.archivings["s"].seam))
+    assert first <= 29 * S and 9 <= len(landed(tmp_path)) <= 19
+    check_once(engine, tmp_path, 58)
+    engine.execute("DROP QUERY q")
+    feed(engine, range(60, 62))
+    assert len(landed(tmp_path)) == 59
+    check_once(engine, tmp_path, 60)
+
+
+def test_many_rows_of_one_step_land_before_it_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "ROWS", 100)
+    monkeypatch.setattr(core, "LARGEST", 150)
+    engine = fresh(tmp_path, STREAM.replace("10 s", "1 h"))
+    for second in range(1, 60):
+        engine.ingest("s", {"k": [1] * 40, "v": list(range(40)), "t": [second * S] * 40})
+    sizes = [pq.ParquetFile(p).metadata.num_rows for p in files(tmp_path)]
+    assert len(sizes) > 10 and min(sizes) >= 100 and max(sizes) < 300
+    assert sorted([r["__id"] for r in landed(tmp_path)] + live(engine)) == list(range(58 * 40))
+
+
+WINDOWS = (
+    "SELECT COUNT(*) FROM s [RANGE 7 SLIDE 2] WITH (path = 'ws')",
+    "SELECT k, SUM(v) FROM s [RANGE 20 SLIDE 5] GROUP BY k WITH (path = 'is')",
+    "SELECT MEDIAN(v) FROM s [RANGE 15 SLIDE 3]",
+    "SELECT v FROM s [RANGE 9]",
+    "SELECT SUM(v) FROM s [ROWS 12 SLIDE 4]",
+    "SELECT COUNT(*) FROM s [ROWS 9] WITH (path = 'auto')",
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_at_every_moment_each_row_is_on_one_side(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pick = random.Random(seed)
+    monkeypatch.setattr(core, "ROWS", pick.choice([5, 30, 1 << 17]))
+    monkeypatch.setattr(core, "PIECES", pick.choice([3, 512]))
+    clauses = pick.choice(["", "RETAIN 12 s ", "SUBWINDOW 2 s ", "SLACK 3 s RETAIN 5 s ", "SUBWINDOW 7 s SLACK 1 s "])
+    writer = Later() if seed % 3 == 2 else None
+    engine = fresh(tmp_path, STREAM.replace("ARCHIVE", f"{clauses}ARCHIVE"), archive_writer=writer)
+    now, names, holds = 1.0, [f"q{k}" for k in range(3)], list[Any]()
+    for _ in range(120):
+        match pick.choices(("rows", "beat", "query", "drop", "read", "write"), (12, 2, 1.5, 1, 2, 4))[0]:
+            case "rows":
+                stamps = [now := now + pick.choice([0, 0, 0.3, 1.5]) for _ in range(pick.randint(1, 12))]
+                now = stamps[-1]
+                engine.ingest("s", {"k": [1] * len(stamps), "v": [7] * len(stamps), "t": [int(t * S) for t in stamps]})
+            case "beat":
+                now += pick.choice([1, 5, 40])
+                engine.heartbeat("s", int(now * S))
+            case "query" if free := [n for n in names if n not in engine.world.queries]:
+                engine.execute(f"CREATE QUERY {free[0]} AS {pick.choice(WINDOWS)}")
+            case "drop" if engine.world.queries:
+                engine.execute(f"DROP QUERY {pick.choice(sorted(engine.world.queries))}")
+            case "read":
+                holds.append((engine.world.archivings["s"].hold(), live(engine)))
+                if len(holds) > 3:
+                    holds.pop(0)[0].release()
+            case "write" if writer is not None:
+                writer.work()
+        entry = engine.world.inputs["s"]
+        waiting = sum(len(b) for b in entry._held)
+        check_once(engine, tmp_path, entry.next_arrival - waiting)
+        for hold, before in holds:
+            there = {int(i) for b in engine.world.rings["s"].rows(hold.seam) for i in b.ids[0]}
+            assert there >= set(before)
+    assert len(landed(tmp_path)) > 20 or writer is not None
+    if writer is not None:
+        writer.work()
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+def test_what_can_not_be_written_stays_and_is_written_later(tmp_path: Path) -> None:
+    engine = fresh(tmp_path)
+    feed(engine, range(1, 15))
+    with full_disk():
+        for second in range(15, 200):
+            feed(engine, range(second, second + 1))
+            check_once(engine, tmp_path, second - 1)
+        line = shown(engine)
+        assert "No space left" in line["last_error"] and line["waiting"] > 150
+        assert engine.stats()["archives"]["s"]["failures"] > 2
+    feed(engine, range(200, 300))
+    for second in range(300, 400):
+        feed(engine, range(second, second + 1))
+    assert shown(engine)["last_error"] is None
+    check_once(engine, tmp_path, 398)
+    assert len(landed(tmp_path)) == 389
+
+
+def test_past_the_limit_rows_are_refused_until_it_can_be_written(tmp_path: Path) -> None:
+    engine = fresh(tmp_path, archive_waiting_bytes=20_000)
+    engine.execute("CREATE STREAM other (v INT, t TIMESTAMP) TIMESTAMP BY t")
+    with full_disk():
+        second = 1
+        with pytest.raises(DsmsError, match=r"wait to be archived.*No space left") as caught:
+            while second < 10_000:
+                feed(engine, range(second, second + 1))
+                second += 1
+        assert caught.value.code == "DS570" and second < 1000
+        engine.ingest("other", {"v": [1], "t": [5 * S]})
+        engine.heartbeat("s", (second + 20) * S)
+        check_once(engine, tmp_path, second - 1)
+    feed(engine, range(second + 21, second + 60))
+    check_once(engine, tmp_path, second + 38 - 1)
+    assert shown(engine)["last_error"] is None and len(landed(tmp_path)) >= second - 1
+
+
+def test_a_drop_that_would_lose_rows_is_refused(tmp_path: Path) -> None:
+    engine = fresh(tmp_path, STREAM.replace("ARCHIVE", "RETAIN 1 min ARCHIVE"))
+    feed(engine, range(1, 100))
+    with full_disk():
+        with pytest.raises(DsmsError, match="rows of stream s can't be archived") as caught:
+            engine.execute("DROP STREAM s")
+        assert caught.value.code == "DS573"
+    (done,) = engine.execute("DROP STREAM s")
+    assert "its archive stays in" in done.message and "complete up to 1970-01-01T00:01:39" in done.message
+    assert [r["__id"] for r in landed(tmp_path)] == list(range(99))
+    assert engine.world.archivings == {}
+
+
+def test_there_must_be_a_place(tmp_path: Path) -> None:
+    engine = dsms.Engine()
+    with pytest.raises(DsmsError, match="neither a data folder nor") as caught:
+        engine.execute(STREAM)
+    assert caught.value.code == "DS572" and engine.world.catalog.streams == {}
+
+
+def test_time_that_was_set_back_stamps_nothing_twice(tmp_path: Path) -> None:
+    sql = "CREATE STREAM s (v INT) ARCHIVE UPDATE EVERY 10 s"
+    engine = fresh(tmp_path, sql)
+    for second in range(100, 150):
+        engine.advance(second * S)
+        engine.ingest("s", {"v": [second]})
+    engine.close()
+    count = len(landed(tmp_path))
+    again = fresh(tmp_path, sql)
+    again.advance(50 * S)
+    with pytest.raises(DsmsError, match="the clock was set back") as caught:
+        again.ingest("s", {"v": [1]})
+    assert caught.value.code == "DS571" and count > 40
+    again.advance(200 * S)
+    again.ingest("s", {"v": [1]})
+    again.advance(300 * S)
+    assert [r["v"] for r in landed(tmp_path)][count:] == [1]
+
+
+# ---------------------------------------------------------------- another life
+
+
+def test_an_archive_that_is_there_is_taken_over(tmp_path: Path) -> None:
+    engine = fresh(tmp_path)
+    feed(engine, range(1, 50))
+    engine.execute("DROP STREAM s")
+    again = fresh(tmp_path, "SET query_scheduler = none")
+    (done,) = again.execute(STREAM)
+    assert "which was there, complete up to" in done.message
+    report = again.ingest("s", {"k": [1, 1], "v": [1, 2], "t": [20 * S, 90 * S]})
+    assert (report.accepted, report.late) == (1, 1)
+    again.heartbeat("s", 200 * S)
+    assert [r["v"] for r in landed(tmp_path)] == [1] * 49 + [2]
