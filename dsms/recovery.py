@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,7 @@ class Saver:
     statements: int = 0
     size: int = 0  # bytes of the last checkpoint
     trouble: DsmsError | None = None  # why the last checkpoint could not be made
+    saving: Future[int] | None = None  # a checkpoint that is being written: its bytes
 
     # -- what happens, written down -----------------------------------------------------------------------------------
 
@@ -125,8 +127,11 @@ class Saver:
 
     def settled(self) -> None:
         """Between two inputs: make a checkpoint if it is time."""
-        if self.engine.world.settings.checkpoint_bytes and self.due():
-            self.checkpoint()
+        if self.saving is not None:
+            if self.saving.done():
+                self._finished()
+        elif self.engine.world.settings.checkpoint_bytes and self.due():
+            self.checkpoint(wait=False)
 
     def due(self) -> bool:
         """Whether a restart would repeat more than it would read."""
@@ -134,22 +139,50 @@ class Saver:
         much = journal.written >= max(least, self.size) or self.statements >= STATEMENTS
         return much and not journal.muted and self.trouble is None
 
-    def checkpoint(self) -> bool:
-        """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays as it is)."""
+    def checkpoint(self, wait: bool = True) -> bool:
+        """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays as it is).
+
+        Unless it should `wait`, the files are written in the background, if there is one, and `settled` sees to the
+        rest."""
+        if self.saving is not None:
+            self._finished()
         durable = self.durable
         try:
-            lsn = durable.journal.lsn
-            state = self._state()
-            durable.sync_segments()
+            lsn, state = durable.journal.lsn, self._state()
+            self.statements, segments = 0, sorted(durable.referred)
             durable.journal.rotate()
-            durable.checkpoints.save(lsn, state, sorted(durable.referred))
-            self.catalog.set("checkpointed", True)
-            self.catalog.trim(durable.checkpoints.oldest)
-            durable.sweep(_segments(self.engine.world))
         except DsmsError as error:
             self.trouble = error
             return False
-        self.trouble, self.size, self.statements = None, sum(len(b) for b in state), 0
+
+        def save() -> int:
+            durable.sync_segments()
+            durable.checkpoints.save(lsn, state, segments)
+            return sum(len(b) for b in state)
+
+        if durable.background is not None and not wait:
+            self.saving = durable.background.submit(save)
+            return True
+        self.saving = Future()
+        try:
+            self.saving.set_result(save())
+        except DsmsError as error:
+            self.saving.set_exception(error)
+        return self._finished()
+
+    def _finished(self) -> bool:
+        """The checkpoint is written, or was not: forget what is not needed any more."""
+        assert self.saving is not None
+        saving, self.saving = self.saving, None
+        try:
+            self.size = saving.result()
+            self.catalog.set("checkpointed", True)
+            self.catalog.trim(self.durable.checkpoints.oldest)
+            self.durable.sweep(_segments(self.engine.world))
+        except DsmsError as error:
+            self.trouble = error
+            return False
+        self.trouble = None
         return True
 
     def _state(self) -> list[Any]:
@@ -168,6 +201,8 @@ class Saver:
 
     def close(self) -> None:
         """The engine stops: the next start has nothing to repeat."""
+        if self.saving is not None:
+            self._finished()
         if self.durable.journal.written or self.statements:
             self.checkpoint()
         self.durable.close()

@@ -13,6 +13,7 @@ from dsms.intake.clock import Clocks
 from dsms.intake.stream import Released, StreamInput
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.sink import Sink
+from dsms.operators.timeline import Timeline
 from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
 from dsms.running.archiving import Archiving, tidy
@@ -23,6 +24,7 @@ from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.sharing.registry import Registry
+from dsms.running.timed import TimedRelation, TimedTable
 from dsms.running.transactions import Transactions
 from dsms.settings import Settings
 from dsms.sql import logical as lp
@@ -144,8 +146,8 @@ class World:
         return self.assembled(definition, phys, log)
 
     def assembled(self, definition: QueryDef, phys: Phys, log: ResultLog, beat: lp.WindowSpec | None = None,
-                  restore: bool = False) -> RunningQuery:  # fmt: skip
-        """The operators and the sink of a plan.  `beat`, `restore`: see `dsms.operators.build.Builder`."""
+                  restore: bool = False, timeline: Timeline | None = None) -> RunningQuery:  # fmt: skip
+        """The operators and the sink of a plan.  `beat`, `restore`, `timeline`: see `dsms.operators.build.Builder`."""
         options: dict[str, Option] = dict(definition.options)
         mode = str(options.get("on_error", "null"))
         errors = ErrorCounter(mode="stop" if mode == "stop" else "null")
@@ -153,7 +155,11 @@ class World:
         since = self.clock_of(reads) if reads else FOREVER
         leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
         builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
+        if timeline is not None:
+            leaves.table_source = lambda node: TimedTable(TableSource(self.table(node), since), timeline)
+            builder.relation = lambda node: TimedRelation(self.table(node), timeline)
         builder.step_rows, builder.beat, builder.restore = self.settings.step_rows, beat, restore
+        builder.timeline = timeline
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
         limit = int(options.get("max_state", self.settings.state_bytes))
         probed = [n.table.table.name.casefold() for n in nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
@@ -188,6 +194,8 @@ class World:
         self._tidy()
 
     def _tidy(self) -> None:
+        if self.durable is not None:
+            self.durable.adopt(self.rings)
         for key, ring in self.rings.items():
             if key not in self.archivings:
                 ring.drop()
@@ -250,7 +258,7 @@ class World:
         streams = [s.completed for s in self.inputs.values() if not s.ended]
         streams += [r.oldest for r in self.rings.values() if r.count]  # whose rows one-time queries read
         for key, table in self.tables.items():
-            readers = [q.clock for q in self.queries.values() if key in q.tables and q.streams]
+            readers = [q.read_tables for q in self.queries.values() if key in q.tables and q.streams]
             limit = min([*streams, *readers], default=ALWAYS)
             if limit != ALWAYS:  # changes before every instant may still come
                 table.forget(limit)

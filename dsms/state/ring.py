@@ -144,6 +144,12 @@ class Ring:
         self.buffer = []
         self.updates += 1
 
+    def replace(self, old: SubWindow, new: SubWindow) -> None:
+        """Put `new`, with the same rows, in the place of `old`, if that is here."""
+        place = bisect_left(self.closed, old.number, key=lambda s: s.number)
+        if place < len(self.closed) and self.closed[place] is old:
+            self.closed[place] = new
+
     def drop(self, upto: int = FOREVER) -> None:
         """Let the sub-windows go that nobody will read any more and that have no row after `upto`."""
         while self.closed and self.closed[0].rows.ts[-1] <= upto and not self._needed(self.closed[0].rows, 0):

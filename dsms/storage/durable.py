@@ -11,7 +11,9 @@ larger than memory.  Checkpoints refer to it instead of repeating it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 from dsms.errors import DsmsError
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
-from dsms.state.ring import SubWindow, batch_bytes
+from dsms.state.ring import Ring, SubWindow, batch_bytes
 from dsms.storage.checkpoints import Checkpoints
 from dsms.storage.files import Files
 from dsms.storage.journal import Journal, stream_of
@@ -42,6 +44,8 @@ class Durable:
     least: int = SEALED
     lost: list[tuple[str, DsmsError]] = field(default_factory=list)
     referred: set[str] = field(default_factory=set)  # segments that the checkpoint being written refers to
+    background: Executor | None = None  # who seals; None: whoever closes a sub-window
+    _sealed: deque[tuple[str, SubWindow, SubWindow]] = field(default_factory=deque)  # by the background, to be put in
     _unsynced: set[str] = field(default_factory=set)  # segments that may not be on the disk yet
 
     def __post_init__(self) -> None:
@@ -68,8 +72,24 @@ class Durable:
     def seal(self, stream: str, number: int, rows: Batch) -> SubWindow:
         """The sub-window; mapped from a file of its own if it is large enough and its stream durable.  A disk
         that refuses leaves them in memory."""
+        plain = SubWindow(number, rows)
         if batch_bytes(rows) < self.least or self.journal.policies.get(stream) == "none" or rows.exp is not None:
-            return SubWindow(number, rows)
+            return plain
+        if self.background is None:
+            return self._seal(stream, plain)
+        self.background.submit(lambda: self._sealed.append((stream, plain, self._seal(stream, plain))))
+        return plain
+
+    def adopt(self, rings: Mapping[str, Ring]) -> None:
+        """Put sub-windows that were sealed meanwhile in place of those in memory, where these still are."""
+        while self._sealed:
+            stream, plain, sealed = self._sealed.popleft()
+            ring = rings.get(stream)
+            if ring is not None and sealed.segment is not None:
+                ring.replace(plain, sealed)
+
+    def _seal(self, stream: str, plain: SubWindow) -> SubWindow:
+        number, rows = plain.number, plain.rows
         folder = self.journal.place(stream)
         path, k = f"{folder}/{self.journal.lsn:020d}-{number}.arrow", 0
         while self.files.exists(path):
@@ -81,8 +101,8 @@ class Durable:
             segment = path[len(self.folder) + 1 :]
             self._unsynced.add(segment)
             return SubWindow(number, load(self.files, path, self.schemas[stream]), segment)
-        except DsmsError:
-            return SubWindow(number, rows)
+        except (DsmsError, KeyError):  # the disk refuses, or the stream is gone
+            return plain
 
     def refer(self, obj: Any) -> Any:
         """What stands for an object in a checkpoint (see `dsms.storage.frozen`)."""

@@ -60,6 +60,7 @@ class Journal:
     policies: dict[str, str] = field(default_factory=dict)
     failures: dict[str, DsmsError] = field(default_factory=dict)
     _logs: dict[str, LogWriter] = field(default_factory=dict)
+    _left: list[tuple[str, LogWriter]] = field(default_factory=list)  # of before the last checkpoint
     _lock: threading.Lock = field(default_factory=threading.Lock)  # `commit` may come from another thread
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -102,11 +103,21 @@ class Journal:
         A log that can't be synced is not written any more: nobody knows what of it is kept."""
         for stream, log in self._of_policy(policy):
             with self._lock:
-                if log.position > log.synced and self._logs.get(stream) is log:
+                if log.position > log.synced and not log.closed:
                     self._sync(stream, log)
+        self._let_go()
 
     def _of_policy(self, policy: str | None) -> list[tuple[str, LogWriter]]:
-        return [(s, w) for s, w in list(self._logs.items()) if policy is None or self.policies.get(s) == policy]
+        logs = [*self._left, *list(self._logs.items())]
+        return [(s, w) for s, w in logs if policy is None or self.policies.get(s) == policy]
+
+    def _let_go(self) -> None:
+        """Close the logs of before the last checkpoint that are on the disk."""
+        with self._lock:
+            for stream, log in list(self._left):
+                if log.position == log.synced or stream in self.failures:
+                    log.close()
+                    self._left.remove((stream, log))
 
     def _sync(self, stream: str, log: LogWriter) -> None:
         try:
@@ -148,11 +159,9 @@ class Journal:
         return f"{self.folder}/{STREAMS}/{quote(stream, safe='') or NOBODY}"
 
     def rotate(self) -> int:
-        """Begin new logs; the lsn of the last record of the old ones, which are on the disk."""
+        """Begin new logs; the lsn of the last record of the old ones, which `commit` will bring to the disk."""
         with self._lock:
-            for stream, log in self._logs.items():
-                self._sync(stream, log)
-                log.close()
+            self._left += self._logs.items()
             self._logs.clear()
         self.written = 0
         return self.lsn
@@ -160,6 +169,7 @@ class Journal:
     def close(self) -> None:
         """Bring everything to the disk and let go of the files."""
         self.rotate()
+        self.commit()
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -198,9 +208,9 @@ class Journal:
         """Remove the logs that hold only records numbered up to `before`."""
         for stream in self.streams():
             folder = self.place(stream)
-            open_now = self._logs.get(stream)
+            open_now = {log.path for _, log in self._of_policy(None)}
             for start, path in self.logs(stream):
-                if start <= before and (open_now is None or open_now.path != path):
+                if start <= before and path not in open_now:
                     self._retire(path)
-            if not self.files.list(folder) and open_now is None:
+            if not self.files.list(folder) and stream not in self._logs:
                 self.files.remove_folder(folder)

@@ -60,6 +60,7 @@ class LogWriter:
         self.path = path
         self._file: Appender = files.append(path) if over is None else files.recycle(over, path)
         self.position = self.synced = self._file.size
+        self.closed = False
 
     def append(self, lsn: int, kind: int, buffers: Sequence[Any]) -> int:
         """Write a record; the position behind it.  If that fails nothing of it stays, and DS55x is raised."""
@@ -83,6 +84,7 @@ class LogWriter:
         self.synced = max(self.synced, upto)
 
     def close(self) -> None:
+        self.closed = True
         self._file.close()
 
 

@@ -77,6 +77,7 @@ class Core:
         self.names: dict[str, Any] = {}
         self.slow_readers = 0
         self.read_seconds = READ_SECONDS
+        self._sealer = ThreadPoolExecutor(1, thread_name_prefix="dsms-seal")
         self._runners = ThreadPoolExecutor(RUNNERS, thread_name_prefix="dsms-select")
         self._subscriber_bytes = subscriber_bytes
         self.committer = Committer(self._durable)
@@ -96,6 +97,7 @@ class Core:
         self.worker.start()
         if self._durable() is not None:
             self.committer.start()
+            self._durable().background = self._sealer
         await self.worker.call(self._learn_names)
         self._plan_tick(IDLE_TICK)
 
@@ -110,6 +112,9 @@ class Core:
 
     def _close_engine(self) -> None:
         self.committer.stop()
+        self._sealer.shutdown()
+        if self._durable() is not None:
+            self._durable().background = None
         self.engine.close()
 
     # -- system time --------------------------------------------------------------------------------------------
