@@ -46,7 +46,7 @@ class ResultLog:
             raise UsageError(
                 "DS409",
                 f"there is no result row {seq} yet: the next one is {self.next_seq}",
-                hint="numbers begin at 0, and again after a restart: subscribe without `from` for a fresh snapshot",
+                hint="subscribe without `from` for a fresh snapshot",
             )
         if seq < first:
             raise UsageError(

@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--host", help="address to listen on (default 127.0.0.1)")
     add("--port", type=int, help="default 7654; 0: any free one")
     add("--http-port", type=int, help="serve /metrics and /healthz there (default: not at all)")
-    add("--data", metavar="DIR", help="keep declarations and tables there (default: nothing is kept)")
+    add("--data", metavar="DIR", help="keep everything there: declarations, tables, windows, answers (default: nothing is kept)")
     add("--token", help="what clients must show")
     add("--tls-cert", metavar="FILE")
     add("--tls-key", metavar="FILE")
