@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsms.errors import QueryError
 from dsms.sql.binder.options import OPTIONS
 from tests.generate.periodic import (
     beside_stories,
@@ -62,10 +61,6 @@ class Case:
         """What is wrong with this way to run the story, as a golden file that shows it; None if nothing is."""
         try:
             played = play(self.story, self.declared, way)
-        except QueryError as error:
-            if error.code == "DS396" and self.declared.queries["q"].slide.kind != "time":  # type: ignore[union-attr]
-                return None  # a SLIDE in rows over what is no function of rows
-            return f"{way}: {error}\n\n{text.render(self.story, self.declared)}"
         except Exception as error:
             return f"{way}: {type(error).__name__}: {error}\n\n{text.render(self.story, self.declared)}"
         if not same_lines(self.want, played.pushes["q"], self.loose):

@@ -15,7 +15,7 @@ from dsms.sql.binder import (
     bind_table_statement,
 )
 from dsms.sql.catalog import Catalog
-from dsms.sql.codes import BY_ENGINE, CODES
+from dsms.sql.codes import CODES
 from dsms.sql.parser import parse, parse_one
 
 SCHEMA = """
@@ -331,4 +331,4 @@ def test_rule(code: str, text: str, message: str, hint: str | None, catalog: Cat
 
 
 def test_every_code_has_a_snippet() -> None:
-    assert {r[0] for r in RULES} == set(CODES) - set(BY_ENGINE)
+    assert {r[0] for r in RULES} == set(CODES)

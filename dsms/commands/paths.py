@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dsms.adhoc.reads import from_past
+from dsms.adhoc.reads import BY_ARRIVAL, from_past
+from dsms.plan.identity import leaves
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
 
@@ -33,12 +34,16 @@ def path_of(output: lp.Output, inner: Phys, counted: bool, numbered: bool, fits_
     """The path of a query whose continuous form has the plan `inner`.
 
     counted: its SLIDE counts rows; numbered: and so do all its windows; asked: the option `path`."""
-    must_scan = counted and not numbered
     past = "restore reports what lived between two boundaries" if output.restore else from_past(inner.node)
     if output.kind == "istream" and inner.node.kind == "istream":  # type: ignore[union-attr]
         past = past or "no row of the answer ever leaves, so only new ones are looked at"
-    if must_scan:
-        return Path("WS", "a SLIDE in rows beside other inputs: they are read as of the row that completes a boundary")
+    if counted and not numbered:
+        past = past or _between_rows(inner.node)
+        if past is None and asked != "is":
+            return Path(
+                "WS", "a SLIDE in rows beside other inputs, read as of the row that completes a boundary"
+            )
+        return Path("IS", past or "asked for")
     if asked in ("ss", "iss", "auto") and fits_synopsis:
         return Path("ISS" if asked == "iss" else "SS", "aggregates over windows, from pre-aggregated sub-windows")
     if asked == "ws" and past is None:
@@ -46,6 +51,13 @@ def path_of(output: lp.Output, inner: Phys, counted: bool, numbered: bool, fits_
     if asked == "is" or past is not None:
         return Path("IS", past or "asked for")
     return _cheaper(output, inner)
+
+
+def _between_rows(node: lp.Node) -> str | None:
+    """Why a scan as of an instant does not know the order of rows that are counted one by one within it."""
+    if isinstance(node, lp.GroupBy) and any(a.fn in BY_ARRIVAL for a in node.aggs) and len(leaves(node)) > 1:
+        return "FIRST, LAST, ARGMAX and ARGMIN over a join go by which row of an instant completed a result"
+    return next((why for child in lp.children(node) if (why := _between_rows(child))), None)
 
 
 def _cheaper(output: lp.Output, inner: Phys) -> Path:

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dsms.adhoc.cut import cut
-from dsms.adhoc.reads import Read, from_past, reads
+from dsms.adhoc.reads import Read, reads
 from dsms.api import Cancel
 from dsms.commands.explain import plan_query
 from dsms.commands.leaves import batches
 from dsms.commands.paths import Path, path_of
-from dsms.errors import QueryError
 from dsms.operators.expressions import ErrorCounter
+from dsms.operators.timeline import Timeline
 from dsms.plan.boundaries import next_boundary
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Phys
@@ -29,6 +31,7 @@ from dsms.running.scan import Scan, Sliced, need_of
 from dsms.running.sharing.join_request import JoinRequest, join_request, pays
 from dsms.running.sharing.member import Member
 from dsms.running.sharing.request import Request, request
+from dsms.running.timed import Timed
 from dsms.running.world import leaves_of
 from dsms.schedulers.tasks import Task
 from dsms.sql import logical as lp
@@ -56,6 +59,7 @@ class Plan:
     counted: bool
     wanted: Request | JoinRequest | None
     path: Path
+    timed: bool = False  # points of a `Timeline` stand for instants
 
 
 def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) -> Plan:
@@ -67,8 +71,6 @@ def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) 
                         monotonic(phys))  # fmt: skip
     counted = is_counted(bound)
     numbered, as_written = counted and fits(core), core
-    if counted and not numbered:
-        _check_beside(core)
     if numbered:
         over = over_numbers(core)
         assert isinstance(over, lp.Output)
@@ -81,15 +83,10 @@ def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) 
     path = path_of(replace(output, slide=bound.slide), inner, counted, numbered, wanted is not None, asked)
     if path.name == "WS" and numbered:
         core, inner = as_written, plan_query(engine, as_written, options.items())
-    return Plan(phys, core, inner, counted, wanted, path)
-
-
-def _check_beside(core: lp.Output) -> None:
-    """A SLIDE in rows beside other inputs reads these as of rows: what has been in between is not known; DS396."""
-    past = "-restore tells what lived between two answers" if core.restore else from_past(core)
-    if past is not None:
-        message = f"a SLIDE in rows beside inputs that count no rows of that stream can't be combined with this: {past}"
-        raise QueryError("DS396", message, hint="write the SLIDE in time, or let all windows count the same rows")
+    timed = path.name == "IS" and counted and not numbered
+    if timed:
+        inner = plan_query(engine, core, {**options, "strategy": "nt"}.items())
+    return Plan(phys, core, inner, counted, wanted, path, timed)
 
 
 def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Request | JoinRequest | None:
@@ -288,9 +285,14 @@ def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -
     world = engine.world
     output = plan.phys.node
     assert isinstance(output, lp.Output)
-    beat = bound.slide if lazily(plan.inner, output) else None
-    inner = world.assembled(definition, plan.inner, Collected(0), beat, bound.restore)
+    beat = bound.slide if not plan.timed and lazily(plan.inner, output) else None
+    timeline = Timeline() if plan.timed else None
+    inner = world.assembled(definition, plan.inner, Collected(0), beat, bound.restore, timeline)
     evaluator = Incremental(inner, bound.restore)
+    if timeline is not None:
+        assert bound.slide is not None and isinstance(plan.inner.node, lp.Output)
+        counted = inner.streams[_governing(plan.inner.node, bound.slide)]
+        evaluator = Timed(inner, bound.restore, timeline=timeline, counted=counted)
     query = _query(engine, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables)
     recall(engine, query, bound, plan.counted)
     return query
@@ -303,7 +305,9 @@ def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool)
     past = list(pasts(core.child))
     fronts = {s: world.handed_on(s) for s in query.reads}
     query.registered = clock
-    if counted:
+    if isinstance(query.evaluator, Timed):
+        _count(engine, query, query.evaluator, clock)
+    elif counted:
         (stream,) = query.reads
         entry = world.inputs[stream]
         query.numbers = Numbers(entry.next_complete)
@@ -317,6 +321,18 @@ def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool)
     query.evaluator.seed(ALWAYS if counted else query.registered)
     query.clock = query.registered
     query.partial_until = whole_from(past, world.rings, fronts, clock)
+
+
+def _count(engine: Engine, query: PeriodicQuery, evaluator: Timed, clock: int) -> None:
+    """Rows later than the clock are counted; those up to it that the ring has kept are known."""
+    ring, entry = engine.world.rings.get(evaluator.counted), engine.world.inputs[evaluator.counted]
+    rows = [] if ring is None else ring.rows(ALWAYS)
+    base = int(rows[0].ids[0][0]) if rows else entry.next_complete
+    ts = np.concatenate([np.empty(0, np.int64), *(b.ts for b in rows)])
+    known = int(np.searchsorted(ts, clock, side="right"))
+    query.numbers = Numbers(base + known)
+    evaluator.count(query.numbers, base, ts[:known])
+    query.registered = query.numbers.first
 
 
 def announce(query: PeriodicQuery) -> tuple[str, ...]:

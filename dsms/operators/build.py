@@ -21,6 +21,7 @@ from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
     from dsms.operators.join import JoinOp
+    from dsms.operators.timeline import Timeline
 
 Sources = Callable[[lp.StreamScan | lp.TableScan], Operator]
 Relation = Callable[[lp.TableScan], Any]
@@ -49,6 +50,7 @@ class Builder:
     beat: lp.WindowSpec | None = None  # rows are looked at on its boundaries only
     restore: bool = False  # what lives between two boundaries is reported, too
     mixed: bool = False  # inside a block whose windows are partly INTERNAL
+    timeline: Timeline | None = None  # instants are points of it; strategy `nt` throughout
 
     def operator(self, phys: Phys) -> Operator:
         """The operator of this node alone; its inputs are built apart."""
@@ -99,6 +101,8 @@ class Builder:
         spec, life = node.spec, None
         if self.mixed:
             life = "internal" if spec.internal else "external"
+        if self.timeline is not None and spec.kind in ("time", "now", "landmark"):
+            return self._timed(node, life, self.timeline)
         made: Operator
         deaths = Deaths(spec) if spec.calendar is not None else None
         match spec.kind:
@@ -125,6 +129,15 @@ class Builder:
             return made
         return Piped(made, window.NegativeOp(node.schema, width(node)))
 
+    def _timed(self, node: lp.Window, life: str | None, timeline: Timeline) -> Operator:
+        from dsms.operators.timeline import TimedSinceOp, TimedWindowOp
+
+        spec = node.spec
+        if spec.kind == "landmark":
+            return TimedSinceOp(spec.since, timeline)
+        length = 1 if spec.kind == "now" else spec.length
+        return TimedWindowOp(length, spec.until, timeline, node.schema, width(node), life)
+
     def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Append | lp.Output) -> Operator:
         from dsms.operators import basic, periodic, window
         from dsms.operators.append import NettedAppendOp
@@ -139,12 +152,16 @@ class Builder:
             case lp.Append():
                 beat = None if self.restore else inner_beat(node.child)
                 if beat is not None and not node.mixed:
-                    return periodic.PeriodicAppendOp(phys.children[0], beat)
+                    return periodic.PeriodicAppendOp(phys.children[0], beat, self.timeline)
                 if may_cancel(node.child) and not node.mixed:
                     return NettedAppendOp(phys.children[0], self.eager_instants)
                 append = basic.AppendOp(order(node.child), node.mixed)
                 if not node.mixed or phys.strategy != "nt":
                     return append
+                if self.timeline is not None:
+                    from dsms.operators.timeline import TimedDeathsOp
+
+                    return Piped(append, TimedDeathsOp(self.timeline, node.schema))
                 return Piped(append, window.NegativeOp(node.schema, 1, State("calendar")))
             case lp.Output():
                 return Through()

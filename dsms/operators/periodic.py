@@ -16,6 +16,7 @@ import numpy as np
 
 from dsms.operators.answers import Answer, new_rows
 from dsms.operators.sink import Sink, SinkSpec, fitting_state
+from dsms.operators.timeline import Timeline
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.plan.identity import by_value, order, width
 from dsms.plan.physical import Pattern, Phys
@@ -83,6 +84,7 @@ class PeriodicAppendOp:
 
     child: Phys
     beat: WindowSpec
+    timeline: Timeline | None = None  # instants are points, and a boundary is behind the last one reached
     sink: Sink = field(init=False)
     by_value: bool = field(init=False)
     before: Answer | None = None
@@ -99,7 +101,7 @@ class PeriodicAppendOp:
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         self.sink.step(inputs[0], upto)
-        if upto <= ALWAYS or next_boundary(self.beat, upto) != upto + 1:
+        if upto <= ALWAYS or not self._ends(upto):
             return self.nothing
         rows = self.sink.answer()
         shown = rows
@@ -109,6 +111,12 @@ class PeriodicAppendOp:
         ids = np.arange(self.serial, self.serial + shown.n, dtype=np.int64)
         self.serial += shown.n
         return Batch(np.full(shown.n, upto, np.int64), None, None, (ids,), shown.cols)
+
+    def _ends(self, upto: int) -> bool:
+        """Whether a boundary is just behind."""
+        if self.timeline is not None:
+            return upto == self.timeline.reached
+        return next_boundary(self.beat, upto) == upto + 1
 
     def live(self) -> int:
         return self.sink.live()

@@ -67,6 +67,15 @@ class Numbers:
         k = bisect_right(self.starts, number) - 1
         return int(self.known[k][number - self.starts[k]])
 
+    def between(self, first: int, end: int) -> np.ndarray:
+        """The timestamps of the rows numbered from `first` to before `end`."""
+        parts = [
+            ts[max(0, first - start) : max(0, end - start)]
+            for start, ts in zip(self.starts, self.known, strict=True)
+            if start < end and first < start + len(ts)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
     def upto(self, instant: int) -> int:
         """The number of the last row known with a timestamp <= `instant`."""
         for start, ts in zip(reversed(self.starts), reversed(self.known), strict=True):

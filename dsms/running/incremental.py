@@ -68,6 +68,10 @@ class Incremental:
         self.inner.check()
         if self.numbers is not None:
             self.numbers.forget(boundary - 1)
+        return self.told()
+
+    def told(self) -> Answer:
+        """What the continuous query, as far as it got, makes a periodic one report."""
         if self.deltas:
             return self._taken()
         now = self._answer()

@@ -116,7 +116,11 @@ class PeriodicQuery(Registered):
     @property
     def begun(self) -> int:
         """The instant up to which it has looked at tables."""
-        return self.clock
+        return self.clock if self.numbers is None else self.looked()
+
+    @property
+    def read_tables(self) -> int:
+        return self.begun
 
     @property
     def shown_clock(self) -> int:

@@ -52,6 +52,11 @@ class RunningQuery(Registered):
         self._begin(ALWAYS)
         self.advance(ALWAYS)
 
+    @property
+    def read_tables(self) -> int:
+        """Of what ended up to this instant in tables nothing will be asked again."""
+        return self.clock
+
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all instants <= `upto`.  An error stops the query and is kept.
 

@@ -76,10 +76,7 @@ CODES: dict[str, str] = {
     "DS331": "an aggregate over sub-windows in a query without them",
     # not yet
     "DS390": "not yet: reading the archive",
-    # refused when it is run
-    "DS396": "a SLIDE in rows over what is no function of rows",
 }
-BY_ENGINE = ("DS396",)  # what binds, and is refused when it is run
 
 
 def error(code: str, message: str, at: ast.Node | ast.Pos | None, hint: str | None = None) -> QueryError:

@@ -33,8 +33,8 @@ PLACES = (  # a zone, and an instant shortly before its clocks are changed
 @dataclass(frozen=True, slots=True)
 class Beat:
     """`text`: what stands behind the windows; `ranges`: lengths of windows, if not in seconds; `rows`: SLIDE counts
-    rows, `beside`: and there may be windows in time, other streams and tables; `restore`: all windows must have it, and
-    be windows in time."""
+    rows, `beside`: and there may be windows in time, other streams and tables; `restore`: all windows of
+    its kind must have it, and there are no others unless `beside` says so."""
 
     text: str
     ranges: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class PeriodicQueries(Queries):
         inner = self._range(mode) if mode.kind == "mixed" and first else self._window(mode)
         inner = inner or ("ROWS 3" if self.beat.rows else "RANGE UNBOUNDED")
         counts = "ROWS" in inner
-        must = self._bound() or "MONTH" in inner or "YEAR" in inner
+        must = self._bound() or self.beat.restore or "MONTH" in inner or "YEAR" in inner
         if inner != "NOW" and counts == self.beat.rows and (must or not self.d.chance(20)):
             inner, self.begun = f"{inner} SLIDE {self.beat.text}", True
         if mode.kind in ("internal", "mixed") and not (mode.kind == "mixed" and first):
@@ -63,7 +63,7 @@ class PeriodicQueries(Queries):
         return f" [{inner}]"
 
     def _bound(self) -> bool:
-        return self.beat.restore or not self.begun
+        return (self.beat.restore and not self.beat.beside) or not self.begun
 
     def _range(self, mode: Mode) -> str:
         if self.beat.ranges:
@@ -101,7 +101,7 @@ class PeriodicQueries(Queries):
             kind = d.pick(("Istream-restore", "Rstream-restore"))
         else:
             kind = d.pick(("Rstream", "", "Istream", "Dstream", "Rstream"))
-        style = d.number(0, 79 if self.beat.beside else 99)
+        style = d.number(0, 99)
         if style >= 90 and not self.beat.restore:
             if d.chance(50):
                 return self._wstream_sum()
@@ -163,7 +163,7 @@ def beside_stories(draw: Any, most_rows: int = 20) -> Story:
     """ROWS n SLIDE m beside other streams, tables and windows in time."""
     d = Draws(draw)
     declared = world(d)
-    beat = Beat(str(d.pick((2, 1, 3, 5))), rows=True, beside=True)
+    beat = Beat(str(d.pick((2, 1, 3, 5))), rows=True, beside=True, restore=d.chance(30))
     return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))
 
 

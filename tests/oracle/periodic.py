@@ -8,7 +8,7 @@ At boundary b a periodic query answers Q(b - 1 us): what the same query without 
     Rstream-restore   the answer, and of the rows that entered since the evaluation before those that are gone again
 
 In ROWS n SLIDE m each row of the stream is an instant of its own: an answer after every m-th, told at its ts.  Other
-streams and tables are read as of that whole instant (then nothing may depend on what was in between).
+streams and tables, and what expires, are seen as of that whole instant (`tests.oracle.points`).
 Rows of one boundary stand in the order of ORDER BY; without it rows with parts by the arrival numbers of their parts in
 FROM order, others by their columns, NULLs last.  ORDER BY and LIMIT belong to the answer, of which Istream and Dstream
 tell what entered and left; with -restore to the rows that are told.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
@@ -28,6 +28,7 @@ from tests.oracle.facts import Change, Fact, Row, Values, by_columns, changed, i
 from tests.oracle.instants import instants
 from tests.oracle.keys import by_value
 from tests.oracle.oracle import is_monotonic
+from tests.oracle.points import Points
 from tests.oracle.relational import Evaluator, sort_rows
 from tests.oracle.values import canons
 
@@ -61,45 +62,30 @@ class Periodic:
         self.core = output.child if self.sort is None else self.sort.child
         self.by_value = by_value(self.core)
         read: Streams = {name: rows for name, rows in streams.items() if name in streams_of(self.core)}
-        self.told: dict[int, int] = {}  # instants that stand for others: of boundaries counted in rows
-        self.beside: dict[int, list[Fact]] = {}  # answers where rows count beside other inputs
+        self.told: dict[int, int] = {}  # instants of boundaries, where rows are counted
+        given, real = tables or {}, int
         if output.slide.kind in ("rows", "partitioned"):
-            if _alone(self.core):
-                read, bounds = self._counted(output.slide, read, upto, registered)
-            else:
-                bounds = self._beside(_governing(self.core, output.slide), read, tables or {}, upto, registered)
+            points = Points.of(self.core, _governing(self.core, output.slide), read, given)
+            bounds = self._counted(output.slide, points, upto, registered)
+            read, given, real = points.streams, points.tables, points.instant  # type: ignore[assignment]
+            found = set(range(len(points.real)))
         else:
             firsts = [row.ts for rows in read.values() for row in rows if row.ts <= upto]
             bounds = all_boundaries(output.slide, max(registered, min(firsts)), upto + 1) if firsts else []
+            found = instants(self.core, read, given)
+            if changes_at_boundaries(self.core):
+                found |= {b - 1 for b in bounds}
         self.bounds = bounds
-        found = instants(self.core, read, tables or {}) | {ALWAYS}
-        if changes_at_boundaries(self.core):
-            found |= {b - 1 for b in bounds}
-        self.instants = sorted(found)
-        self._evaluator = Evaluator(self.instants, read, tables or {}, beats=Beats(bounds, output.restore))
+        self.instants = sorted(found | {ALWAYS})
+        beats = Beats(bounds, output.restore)
+        self._evaluator = Evaluator(self.instants, read, given, beats=beats, real=real)
 
-    def _counted(self, beat: lp.WindowSpec, read: Streams, upto: int, registered: int) -> tuple[Streams, list[int]]:
-        """Rows by number, as if that were the instant at which they came; boundaries after every m-th."""
-        assert len(read) == 1 and beat.slide is not None, "a SLIDE in rows counts the rows of one stream"
-        ((name, rows),) = read.items()
-        come = [row for row in rows if row.ts <= upto]
-        bounds = _counts(beat, come, registered)
-        self.told = {b: come[b - 1].ts for b in bounds}
-        return {name: [replace(row, ts=number) for number, row in enumerate(come)]}, bounds
-
-    def _beside(
-        self, name: str, read: Streams, tables: Mapping[str, Sequence[Change]], upto: int, registered: int
-    ) -> list[int]:
-        """Each boundary by itself: the stream as far as its rows are counted, all else up to their instant."""
-        assert not self.output.restore and self.output.slide is not None
-        come = [row for row in read[name] if row.ts <= upto]
-        bounds = _counts(self.output.slide, come, registered)
-        for b in bounds:
-            self.told[b] = come[b - 1].ts
-            seen = {**read, name: come[:b]}
-            steps = sorted(t for t in instants(self.core, seen, tables) | {ALWAYS} if t <= self.told[b])
-            self.beside[b] = Evaluator([*steps, self.told[b]], seen, tables).at(self.core, len(steps))
-        return bounds
+    def _counted(self, beat: lp.WindowSpec, points: Points, upto: int, registered: int) -> list[int]:
+        """Boundaries just behind the points of every m-th row, of those that complete later than the registration."""
+        assert beat.slide is not None
+        last = [p for p in points.counted[beat.slide - 1 :: beat.slide] if registered < points.real[p] <= upto]
+        self.told = {p + 1: points.real[p] for p in last}
+        return [p + 1 for p in last]
 
     def pushes(self) -> Iterator[Answered]:
         """What is told at each boundary, also if that is nothing."""
@@ -123,7 +109,7 @@ class Periodic:
         return self._evaluator.at(self.core, bisect_right(self.instants, instant) - 1)
 
     def _answer(self, boundary: int) -> list[Fact]:
-        return self._sorted(self.beside[boundary] if self.beside else self._at(boundary - 1))
+        return self._sorted(self._at(boundary - 1))
 
     def _sorted(self, rows: list[Fact]) -> list[Fact]:
         rows = in_order(rows)
@@ -187,13 +173,6 @@ class Periodic:
         return canons(fact.values[: len(self.output.schema)]) if self.by_value else fact.ident
 
 
-def _counts(beat: lp.WindowSpec, rows: Sequence[Row], registered: int) -> list[int]:
-    """Numbers of rows after which there is an answer: those that complete later than the registration."""
-    assert beat.slide is not None
-    before = sum(row.ts <= registered for row in rows)
-    return [n for n in range(beat.slide, len(rows) + 1, beat.slide) if n > before]
-
-
 def _windows(node: lp.Node) -> Iterator[lp.Window]:
     if isinstance(node, lp.Window):
         yield node
@@ -205,16 +184,6 @@ def _governing(node: lp.Node, beat: lp.WindowSpec) -> str:
     """The stream whose rows are counted: that of the first window with the SLIDE."""
     first = next(w for w in _windows(node) if w.spec.slide == beat.slide and w.spec.kind == beat.kind)
     return next(iter(streams_of(first)))
-
-
-def _alone(node: lp.Node) -> bool:
-    """Is one stream, and its rows, all that there is?"""
-    kinds = {w.spec.kind for w in _windows(node)}
-    return len(streams_of(node)) == 1 and not _tables(node) and kinds <= {"rows", "partitioned", "unbounded"}
-
-
-def _tables(node: lp.Node) -> bool:
-    return isinstance(node, lp.TableScan | lp.JoinNRR) or any(map(_tables, lp.children(node)))
 
 
 def streams_of(node: lp.Node) -> set[str]:

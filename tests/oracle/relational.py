@@ -25,7 +25,8 @@ from tests.oracle.windows import content
 class Evaluator:
     """Answers of every node of one plan at every instant of `instants` (ascending, ALWAYS first).
 
-    `beats`: the boundaries of a periodic query, as far as they matter inside of it (`tests.oracle.beats`)."""
+    `beats`: the boundaries of a periodic query, as far as they matter inside of it (`tests.oracle.beats`).  `real`: the
+    instant of each of `instants`, where these are points (`tests.oracle.points`)."""
 
     instants: Sequence[int]
     streams: Mapping[str, Sequence[Row]]
@@ -35,6 +36,7 @@ class Evaluator:
     memo: dict[tuple[int, int], list[Fact]] = field(default_factory=dict)
     nodes: dict[int, lp.Node] = field(default_factory=dict)
     beats: Beats = field(default_factory=Beats)
+    real: Callable[[int], int] = int
 
     def at(self, node: lp.Node, step: int) -> list[Fact]:
         """The answer of `node` at instant number `step`; none before the first."""
@@ -104,7 +106,7 @@ class Evaluator:
 
     def _window(self, node: lp.Window, step: int) -> list[Fact]:
         now = self.instants[step]
-        inside = content(node.spec, self.at(node.child, step), now, self.beats.start(node.spec, now))
+        inside = content(node.spec, self.at(node.child, step), now, self.beats.start(node.spec, now), self.real)
         if node.spec.internal:
             return inside
         return [replace(f, held=f.held | {(id(node), f.ident)}) for f in inside]

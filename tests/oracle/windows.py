@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dsms.sql.logical import WindowSpec
 from dsms.sql.types import ALWAYS
@@ -10,29 +10,33 @@ from tests.oracle.facts import Fact
 from tests.oracle.values import canons
 
 
-def content(spec: WindowSpec, rows: Sequence[Fact], now: int, start: int | None = None) -> list[Fact]:
+def content(
+    spec: WindowSpec, rows: Sequence[Fact], now: int, start: int | None = None, instant: Callable[[int], int] = int
+) -> list[Fact]:
     """The rows of the window at `now`; `rows` is everything that has come so far, each born when it came.
 
-    `start`: where a RANGE in units of the calendar begins."""
+    `start`: where a RANGE in units of the calendar begins; `instant`: of a point (`tests.oracle.points`)."""
+
+    def when(row: Fact) -> float:
+        return float("-inf") if row.birth == ALWAYS else instant(row.birth)
+
+    if spec.kind not in ("rows", "partitioned"):
+        now = instant(now)
     match spec.kind:
         case "time" if spec.calendar is not None:
-            return [r for r in rows if (start is None or start <= _when(r)) and _when(r) <= now - spec.until]
+            return [r for r in rows if (start is None or start <= when(r)) and when(r) <= now - spec.until]
         case "time":
-            return [r for r in rows if now - spec.length < _when(r) <= now - spec.until]
+            return [r for r in rows if now - spec.length < when(r) <= now - spec.until]
         case "now":
-            return [r for r in rows if _when(r) == now]
+            return [r for r in rows if when(r) == now]
         case "landmark":
-            return [r for r in rows if r.birth >= spec.since]
+            return [r for r in rows if instant(r.birth) >= spec.since]
         case "rows":
             return newest(rows, spec.length, spec.until)
         case "partitioned":
             return [r for part in _partitions(spec, rows) for r in newest(part, spec.length, spec.until)]
         case "unbounded":
             return list(rows)
-
-
-def _when(row: Fact) -> float:
-    return float("-inf") if row.birth == ALWAYS else row.birth
 
 
 def newest(rows: Sequence[Fact], count: int, skip: int) -> list[Fact]:

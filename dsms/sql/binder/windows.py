@@ -162,9 +162,13 @@ def governing_slide(ctx: Context) -> WindowSpec | None:
 
 
 def check_restore(ctx: Context, output: ast.Output) -> None:
-    """Restore reports what lived between two evaluations: every window must share one SLIDE; DS311."""
+    """Restore reports what lived between two evaluations: every window must share one SLIDE; DS311.
+
+    Where it counts rows, windows that count none can't say it: they are looked at after the same rows."""
+    slide = governing_slide(ctx)
+    by_rows = slide is not None and _counts(slide)
     for spec, at in ctx.windows:
-        if spec.slide is None:
+        if spec.slide is None and (_counts(spec) or not by_rows):
             hint = "write [RANGE t SLIDE s] with the same s on every window, or leave -restore out"
             message = f"{output.kind.value}-restore needs the same SLIDE on all windows, and this one has none"
             raise error("DS311", message, at, hint)
@@ -174,5 +178,8 @@ def check_restore(ctx: Context, output: ast.Output) -> None:
 
 
 def _beat(spec: WindowSpec) -> tuple[object, ...]:
-    rows = spec.kind in ("rows", "partitioned")
-    return rows, spec.slide, spec.align, spec.zone, spec.slide_calendar
+    return _counts(spec), spec.slide, spec.align, spec.zone, spec.slide_calendar
+
+
+def _counts(spec: WindowSpec) -> bool:
+    return spec.kind in ("rows", "partitioned")
