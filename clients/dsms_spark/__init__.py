@@ -1,0 +1,18 @@
+"""Spark's side of dsms: archive jobs, archive queries, and the data source `dsms`.  Needs the extra `spark`.
+
+import dsms_spark
+dsms_spark.register(spark)
+spark.read.format("dsms").option("path", "dsms-data/archive/flights").load()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def register(spark: Any) -> Any:
+    """Make the format `dsms` known to a Spark session (also one of Spark Connect); returns the session."""
+    from dsms_spark.source import DsmsDataSource
+
+    spark.dataSource.register(DsmsDataSource)
+    return spark
