@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dsms
@@ -90,7 +89,7 @@ def full_disk() -> Iterator[None]:
     """Nothing can be written meanwhile."""
     land = Place.land
 
-    def refuse(self: Place, table: pa.Table | None, upto: int) -> None:
+    def refuse(self: Place, *args: object) -> None:
         raise OSError(28, "No space left on device")
 
     Place.land = refuse

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Protocol
 
 from dsms.errors import DsmsError, UsageError
-from dsms.running.archiving.place import Index, reopen_place
-from dsms.running.archiving.waiting import Leaving, Waiting, table_of
+from dsms.running.archiving.place import Index, Place, reopen_place
+from dsms.running.archiving.waiting import Leaving, Waiting
 from dsms.settings import Settings
 from dsms.sql.types import ALWAYS, Schema
 
@@ -85,7 +87,7 @@ class Archiving:
     schema: Schema
     lifetime: int | None
     settings: Settings
-    place: Any
+    place: Place | None
     seam: int = ALWAYS
     taken: int = ALWAYS
     edge: int = ALWAYS
@@ -168,6 +170,10 @@ class Archiving:
         """Rows with marks up to here may go."""
         return min([self.seam, *(h.seam for h in self.holds)])
 
+    def _there(self) -> Place:
+        assert self.place is not None
+        return self.place
+
     # -- coming back --------------------------------------------------------------------------------------------------
 
     def opened(self) -> bool:
@@ -175,7 +181,7 @@ class Archiving:
         if self.place is None:
             try:
                 self.place = reopen_place(self.url)
-            except (DsmsError, OSError) as problem:
+            except DsmsError as problem:
                 self._failed(problem)
                 return False
             self._attached()
@@ -183,10 +189,10 @@ class Archiving:
 
     def _attached(self) -> None:
         """What has landed is not archived again."""
-        self.seam = max(self.seam, self.place.upto)
+        self.seam = max(self.seam, self._there().upto)
         self.taken = max(self.taken, self.seam)
         self.waiting.drop(self.seam)
-        self.told = self.place.layout.start(self.place.applied + 1)
+        self.told = self._there().layout.start(self._there().applied + 1)
         self._tell()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -204,8 +210,8 @@ class Archiving:
     def index(self) -> Index | None:
         """What the archive's index holds now; None: that can't be read (`error` says why)."""
         try:
-            return self.place.index() if self.opened() else None
-        except (DsmsError, OSError) as problem:
+            return self._there().index() if self.opened() else None
+        except DsmsError as problem:
             self.error = self.error or _told(problem)
             return None
 
@@ -221,8 +227,7 @@ class Archiving:
         """Hand files to the writer until nothing is ripe or he is at work."""
         while self.flying is None and (cut := self._ripe(everything)) is not None:
             rows = self.waiting.upto(cut)
-            place, schema = self.place, self.schema
-            job = _job(place, rows, schema, cut)
+            job = partial(self._there().land, rows, self.schema, cut)
             writer: Writer = self.settings.archive_writer or AtOnce()
             self.flying = Flight(cut, sum(map(len, rows)), writer.submit(job))
             self._collect()
@@ -235,9 +240,9 @@ class Archiving:
         if edge <= self.seam or edge == ALWAYS:
             return None
         if first is None or first > edge:
-            begun = self.place.layout.start(edge + 1)  # of the step that is not over
+            begun = self._there().layout.start(edge + 1)  # of the step that is not over
             return edge if everything else begun - 1 if begun - 1 > self.seam else None
-        end = self.place.layout.start(first + self.place.layout.every) - 1
+        end = self._there().layout.start(first + self._there().layout.every) - 1
         w = self.waiting
         much = min(BYTES, self.settings.archive_waiting_bytes // 4)
         if edge >= end or everything or w.rows >= ROWS or w.nbytes >= much or len(w.batches) >= PIECES:
@@ -259,6 +264,8 @@ class Archiving:
         problem = flight.future.exception()
         if problem is not None:
             self._failed(problem)
+            with suppress(DsmsError):
+                self._there().refresh()  # perhaps its layout has changed
             return
         self.failures, self.pause, self.error = 0, 0, None
         self.seam = flight.upto
@@ -276,7 +283,7 @@ class Archiving:
         """A step is over: the index may be updated."""
         if self.seam == ALWAYS:
             return
-        begun = self.place.layout.start(self.seam + 1)
+        begun = self._there().layout.start(self.seam + 1)
         if begun > self.told:
             self.told = begun
             self.settings.archive_due(self.name, self.url)
@@ -284,10 +291,3 @@ class Archiving:
 
 def _told(problem: BaseException) -> str:
     return f"{problem.code} {problem.message}" if isinstance(problem, DsmsError) else str(problem) or repr(problem)
-
-
-def _job(place: Any, rows: list[Leaving], schema: Schema, upto: int) -> Callable[[], None]:
-    def write() -> None:
-        place.land(table_of(rows, schema) if rows else None, upto)
-
-    return write

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dsms.errors import UsageError
 from dsms.running.archiving.archiving import Archiving
-from dsms.running.archiving.place import open_place
+from dsms.running.archiving.place import Wanted, open_place
 from dsms.running.archiving.queries import Tap
 from dsms.running.archiving.results import results_of
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef
@@ -27,10 +27,11 @@ def archive_of(world: World, definition: StreamDef | QueryDef) -> Archiving | No
     Raises DS572 where there is no place for archives, what opening it raises."""
     if not isinstance(definition, StreamDef) or not definition.archive:
         return None
-    kind = "stream" if isinstance(definition, StreamDef) else "query"
-    url = url_of(world, definition.name, kind)
-    place = open_place(url, definition.archive_every)
-    return Archiving(definition.name, kind, url, definition.schema, definition.archive_for, world.settings, place)
+    wanted = Wanted(definition.name, "stream", definition.schema, definition.archive_for, definition.archive_cluster,
+                    definition.archive_every)  # fmt: skip
+    url = url_of(world, definition.name, wanted.kind)
+    return Archiving(wanted.name, wanted.kind, url, wanted.schema, wanted.lifetime, world.settings,
+                     open_place(url, wanted))  # fmt: skip
 
 
 def url_of(world: World, name: str, kind: str) -> str:

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dsms.sql.types import FOREVER, MIN_INSTANT, Kind, Schema
-
-BORN, DIES, NUMBER = "__ts", "__exp", "__id"  # columns of the archive beside the user's
+from dsms.sql.types import FOREVER, MIN_INSTANT, Schema
+from dsms.storage.archive.schema import stored_schema, stored_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +66,22 @@ def dated(instants: np.ndarray) -> np.ndarray:
     return np.maximum(instants, MIN_INSTANT)
 
 
-def table_of(rows: Sequence[Leaving], schema: Schema) -> pa.Table:
-    """The rows as the archive keeps them: the user's columns, then `__ts`, `__exp`, `__id`."""
-    columns, fields = [], []
-    for k, f in enumerate(schema):
-        stored = pa.timestamp("us", "UTC") if f.type.kind is Kind.TIMESTAMP else f.type.arrow
+def table_of(rows: Sequence[Leaving], schema: Schema, columns: Schema) -> pa.Table:
+    """Rows of the columns `schema` as an archive with the columns `columns` keeps them: those that the rows lack are
+    NULL; then `__ts`, `__exp`, `__id`."""
+    known = {f.name: k for k, f in enumerate(schema)}
+    made, total = [], sum(map(len, rows))
+    for f in columns:
+        k, stored = known.get(f.name), stored_type(f.type)
+        if k is None:
+            made.append(pa.chunked_array([pa.nulls(total, stored)]))
+            continue
         chunks = pa.chunked_array([r.cols[k] for r in rows], f.type.arrow)
-        columns.append(chunks.cast(stored) if stored != f.type.arrow else chunks)
-        fields.append(pa.field(f.name, stored))
+        made.append(chunks if stored == f.type.arrow else chunks.cast(stored))
     dies = [np.full(len(r), FOREVER, np.int64) if r.dies is None else r.dies for r in rows]
-    for name, parts in ((BORN, [r.born for r in rows]), (DIES, dies), (NUMBER, [r.number for r in rows])):
-        columns.append(pa.chunked_array([pa.array(p, pa.int64()) for p in parts], pa.int64()))
-        fields.append(pa.field(name, pa.int64(), nullable=False))
-    return pa.table(columns, schema=pa.schema(fields))
+    for parts in ([r.born for r in rows], dies, [r.number for r in rows]):
+        made.append(pa.chunked_array([pa.array(p, pa.int64()) for p in parts], pa.int64()))
+    return pa.table(made, schema=stored_schema(columns))
 
 
 @dataclass(slots=True)

@@ -3,6 +3,10 @@
     landing/NNNNNNNNNNNN.parquet   rows in the order they came, of one step of Δ each
     landing/upto.json              every row with `__ts` up to that instant has landed
 
+Results of a query whose death is not known when they are born land when they have left its answer: then the instants of
+their leaving lie in one step, and up to `upto` everything that had left has landed.  They may have been born in any
+step before, so an update goes by the sub-indices of the rows themselves, not only by those of its steps.
+
 A file is written under a hidden name and renamed, so what stands there is whole; what a crash leaves is swept.
 """
 
@@ -72,14 +76,14 @@ class Landing:
             raise UsageError("DS957", f"rows up to {before} have landed at {self.archive.url} already, and now {upto}?",
                              hint="the clock of the source went back: these rows are archived")  # fmt: skip
         if table is not None and table.num_rows:
-            last = max([last, *self._numbers()]) + 1
+            last += 1  # a file that is there already was never noted: its rows come again
             self._file(table, last)
         self.archive.write(json.dumps({"upto": upto, "last": last}).encode(), LANDING, UPTO)
 
     def _file(self, table: pa.Table, number: int) -> None:
-        steps = self.archive.manifest().layout.step
+        manifest = self.archive.manifest()
         low, high = _range(table, TS)
-        if steps(low) != steps(high):
+        if manifest.kind == "stream" and manifest.layout.step(low) != manifest.layout.step(high):
             raise UsageError("DS957", f"rows from {low} to {high} lie in more than one step of the archive")
         name = f"{number:012d}.parquet"
         hidden = self.archive.path(LANDING, f".{name}.part")
@@ -106,6 +110,11 @@ class Landing:
             raise UsageError("DS958", f"the landed file {self.archive.path(path)} is damaged: {error}",
                              hint="restore it from a backup; without it its rows are lost") from None  # fmt: skip
         return LandedFile(number, path, told.num_rows, size, _told_range(told, TS), _told_range(told, EXP))
+
+    def waiting(self, after: int) -> int:
+        """How many landed files are numbered above `after`."""
+        last = self._noted()[1]
+        return sum(after < n <= last for n in self._numbers())
 
     def remove(self, upto: int) -> None:
         """Files numbered up to there have been taken over; what crashes left goes, too."""
