@@ -11,6 +11,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.spark_session import spark  # noqa: F401  (a fixture for all)
+
 NO_CHECKS = tuple(HealthCheck)
 QUICKLY = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.explain))  # shrinking takes minutes
 CI = "CI" in os.environ

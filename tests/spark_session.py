@@ -1,0 +1,22 @@
+"""One Spark session for all tests that need one; they are skipped where there is no PySpark or no Java."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """local[2], small, quiet."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed (pip install 'dsms[spark]')")
+    from dsms.errors import UsageError
+    from dsms_spark.session import get_session
+
+    try:
+        session = get_session("local[2]", "1g", {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"})
+    except UsageError as error:
+        if error.code == "DS650":
+            pytest.skip(error.message)
+        raise
+    yield session
+    session.stop()
