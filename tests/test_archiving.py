@@ -12,6 +12,8 @@ import pytest
 import dsms
 from dsms.errors import DsmsError
 from dsms.running.archiving import archiving as core
+from dsms.storage.archive.landing import Landing
+from dsms.storage.archive.manifest import Archive
 from tests.archives import STREAM, Later, S, check_once, feed, files, fresh, full_disk, landed, live, shown
 
 # ---------------------------------------------------------------- streams
@@ -194,3 +196,75 @@ def test_an_archive_that_is_there_is_taken_over(tmp_path: Path) -> None:
     assert (report.accepted, report.late) == (1, 1)
     again.heartbeat("s", 200 * S)
     assert [r["v"] for r in landed(tmp_path)] == [1] * 49 + [2]
+
+
+def test_a_file_that_was_not_noted_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash between the file and the note that it is there."""
+    engine = fresh(tmp_path)
+    feed(engine, range(1, 25))
+    noted = (tmp_path / "s/landing/upto.json").read_bytes()
+    feed(engine, range(25, 45))
+    (tmp_path / "s/landing/upto.json").write_bytes(noted)
+    (tmp_path / "s/landing/.000000000009.parquet.part").write_bytes(b"half")
+    again = fresh(tmp_path)
+    assert again.world.archivings["s"].seam == 20 * S - 1
+    again.ingest("s", {"k": [0] * 30, "v": [7] * 30, "t": [t * S for t in range(20, 50)]})
+    again.execute("DROP STREAM s")
+    assert [r["v"] for r in landed(tmp_path)] == [1] * 19 + [7] * 30
+    assert len(Landing(Archive(str(tmp_path / "s"))).files()) == len(files(tmp_path))
+    assert not list((tmp_path / "s/landing").glob(".*"))
+
+
+def test_columns_may_be_added_and_types_may_not_change(tmp_path: Path) -> None:
+    fresh(tmp_path).close()
+    with pytest.raises(DsmsError, match=r"column v of the archive .* is INT, not STRING") as caught:
+        fresh(tmp_path, STREAM.replace("v INT", "v STRING"))
+    assert caught.value.code == "DS956"
+    engine = fresh(tmp_path, STREAM.replace("v INT", "more FLOAT, w STRING"))
+    engine.ingest("s", {"k": [1], "more": [0.5], "w": ["x"], "t": [S]})
+    engine.close()
+    engine.execute("DROP STREAM s")
+    (row,) = landed(tmp_path)
+    assert (row["k"], row["more"], row["w"], row["v"]) == (1, 0.5, "x", None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [(STREAM.replace("v INT", "__exp INT"), "DS574"), (STREAM.replace("v INT", "__ID INT"), "DS574")],
+)
+def test_names_that_the_archive_needs_are_refused(tmp_path: Path, sql: str, code: str) -> None:
+    with pytest.raises(DsmsError, match="needs columns of different names") as caught:
+        fresh(tmp_path, sql)
+    assert caught.value.code == code
+
+
+def test_an_archive_that_has_gone_is_named_and_rows_stay(tmp_path: Path) -> None:
+    engine = dsms.Engine(str(tmp_path))
+    engine.execute(STREAM)
+    feed(engine, range(1, 35))
+    assert files(tmp_path / "archive") != []
+    engine.close()
+    (tmp_path / "archive").rename(tmp_path / "elsewhere")
+    again = dsms.Engine(str(tmp_path))
+    feed(again, range(35, 60))
+    assert "there is no archive at" in shown(again)["last_error"] and shown(again)["index_rows"] is None
+    assert len(live(again)) >= 25
+    (tmp_path / "elsewhere").rename(tmp_path / "archive")
+    for second in range(60, 80):
+        feed(again, range(second, second + 1))
+    assert shown(again)["last_error"] is None
+    check_once(again, tmp_path / "archive", 78)
+
+
+def test_an_update_is_asked_for_when_a_step_is_over(tmp_path: Path) -> None:
+    asked: list[tuple[str, str]] = []
+    engine = fresh(tmp_path, archive_due=lambda name, url: asked.append((name, url)))
+    feed(engine, range(1, 9))
+    assert asked == []
+    for second in range(9, 35):
+        feed(engine, range(second, second + 1))
+    assert asked == [("s", f"{tmp_path}/s")] * 3
+    engine.close()
+    del asked[:]
+    fresh(tmp_path, archive_due=lambda name, url: asked.append((name, url)))
+    assert asked == [("s", f"{tmp_path}/s")]  # nobody has updated it meanwhile
