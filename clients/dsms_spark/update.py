@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from dsms.errors import UsageError
@@ -74,7 +75,8 @@ def work_of(manifest: Manifest, landed: Sequence[LandedFile], landed_upto: int, 
     if known == ALWAYS:
         return None
     end = layout.start(known + 1) - 1
-    taken = tuple(f for f in landed if f.number > manifest.landed and f.ts[1] <= end)
+    fresh = [f for f in landed if f.number > manifest.landed]
+    taken = tuple(takewhile(lambda f: f.ts[1] <= end, fresh))  # none is left behind, in whatever order rows were born
     after = (
         manifest.upto
         if manifest.upto != ALWAYS
