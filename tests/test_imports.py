@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = (ROOT / "dsms", ROOT / "server" / "dsms_server", ROOT / "clients" / "dsms_client")
+SOURCES = tuple(ROOT / top for top in ("dsms", "server/dsms_server", "clients/dsms_client", "clients/dsms_spark"))
 
 LANGUAGE = {"dsms.errors", "dsms.sql", "dsms.api"}  # api: plain data with SQL's types
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
@@ -55,14 +55,16 @@ ALLOWED: dict[str, set[str]] = {
     "dsms": {"dsms.engine", "dsms.settings"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.api", "dsms.errors", "dsms.settings", "dsms.intake", "dsms.sql",
-                    "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames"},
+                    "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors"},
+    # Jobs on archives: with the engine's words and the store's files, without the engine.
+    "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
 }  # fmt: skip
 
 # The protocol is the one part of the clients that others use; so it may use nothing of theirs.
-PROTOCOL = {"dsms_client.protocol", "dsms_client.columns", "dsms_client.frames"}
+PROTOCOL = {"dsms_client.protocol", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"}
 ALLOWED |= {"dsms_client.protocol": {"dsms.errors"}, "dsms_client.columns": {"dsms.errors"},
-            "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"}}  # fmt: skip
+            "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"}, "dsms_spark.pipe": set()}  # fmt: skip
 
 # Commands where client, server and engine meet in one process.
 MEETING = {
@@ -70,6 +72,7 @@ MEETING = {
     "dsms_client.commands.embedded": {"dsms_server"},
     "dsms_client.commands.warmup": {"dsms.warmup"},
     "dsms_client.commands.doctor": {"dsms"},
+    "dsms_client.commands.archive": {"dsms.api", "dsms.sql", "dsms.storage", "dsms_spark"},
 }
 HEAVY = ("pyspark", "uvloop", "numba", "duckdb", "aiohttp", "rich")
 NO_CLOCK = {"time", "asyncio", "socket", "selectors", "random"}  # time is an argument, sockets are the server's
@@ -139,7 +142,7 @@ def room(module: str, rooms: set[str]) -> str:
 
 
 def own(module: str) -> bool:
-    return module.split(".")[0] in ("dsms", "dsms_server", "dsms_client")
+    return module.split(".")[0] in ("dsms", "dsms_server", "dsms_client", "dsms_spark")
 
 
 def judge(found: Import) -> str | None:
@@ -230,6 +233,8 @@ def test_a_wrong_import_is_seen(module, text, wrong):
         ("dsms_client", (*HEAVY, "pyarrow", "numpy")),
         ("dsms.engine", ("pyspark", "uvloop", "duckdb", "aiohttp", "rich")),
         ("dsms_client.cli", HEAVY),
+        ("dsms_spark", (*HEAVY, "pyarrow", "numpy")),
+        ("dsms_server.spark", ("pyspark", "uvloop", "numba", "duckdb", "aiohttp", "rich")),
     ],
 )
 def test_import_stays_light(module, banned):
