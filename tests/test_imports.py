@@ -152,7 +152,7 @@ def judge(found: Import) -> str | None:
     crosses = here.split(".")[0] != there.split(".")[0]
     if here == there or (found.typing and not crosses):
         return None
-    if there in ALLOWED[here] or (there in PROTOCOL and here == "dsms_client"):
+    if there in ALLOWED[here] or (there in PROTOCOL and here in ("dsms_client", "dsms_spark")):
         return None
     met = MEETING.get(found.source, set())
     if there in met:
