@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.generate.periodic import calendar_stories, counted_stories, late_stories, periodic_stories
+from tests.generate.periodic import beside_stories, calendar_stories, counted_stories, late_stories, periodic_stories
 from tests.generate.stories import examples, long_stories, slack_stories, stories
 from tests.oracle import ambiguous
 from tests.stories import text
@@ -70,6 +70,12 @@ def test_calendars(story: Story, seed: int) -> None:
 @settings(max_examples=examples(8), deadline=None)
 @given(counted_stories(), SEEDS)
 def test_boundaries_in_rows(story: Story, seed: int) -> None:
+    check(story, _periodic(seed), seed)
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(beside_stories(), SEEDS)
+def test_boundaries_in_rows_beside_other_inputs(story: Story, seed: int) -> None:
     check(story, _periodic(seed), seed)
 
 

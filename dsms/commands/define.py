@@ -120,9 +120,10 @@ def _start_periodic(
     connect_query(world, archiving, query)
     world.clocks.reads(key, query.reads)
     schedule(engine, query)
+    world.came_late(query)
     query.advance(world.due(query))
     for group in list(world.shared.of(query.reads[0])) if query.evaluator.together else ():
-        group.advance(world.clock_of(group.streams))
+        group.advance(world.due_of(group))
     return announce(query)
 
 

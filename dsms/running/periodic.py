@@ -25,7 +25,7 @@ from dsms.running.pipeline import Path
 from dsms.running.registered import Registered
 from dsms.running.sources import Source
 from dsms.sql import logical as lp
-from dsms.sql.types import ALWAYS, arrow_schema
+from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
 from dsms.state.columns import taken
 
 MANY = 10_000  # boundaries with nothing new from which a run of them is passed over
@@ -89,6 +89,7 @@ class PeriodicQuery(Registered):
     partial_until: int = ALWAYS  # before this instant its answers miss rows that were gone when it was registered
     numbers: Numbers | None = None  # SLIDE counts rows: boundaries are numbers of rows
     due: int | None = None  # the boundary to be answered next
+    until: int = FOREVER  # after this instant there are no boundaries: all its streams have ended
     first: int = ALWAYS  # the first boundary
     last: Answer | None = None
     latest: pa.RecordBatch | None = None  # instead of `last`: its last row is the answer
@@ -116,7 +117,7 @@ class PeriodicQuery(Registered):
     @property
     def begun(self) -> int:
         """The instant up to which it has looked at tables."""
-        return self.clock if self.numbers is None else self.looked()
+        return self.clock if self.numbers is None else self.answered
 
     @property
     def read_tables(self) -> int:
@@ -133,12 +134,16 @@ class PeriodicQuery(Registered):
         if self.due is None:
             self.first = self.due = next_boundary(self.beat, max(self.registered, first_row))
 
+    def no_more(self, last_row: int, front: int) -> None:
+        """All its streams have ended, with that row, and got to `front`: the boundary behind the row is the last."""
+        if self.until == FOREVER and self.numbers is None:
+            self.until = max(int(next_boundary(self.beat, last_row)), front + 1)
+
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all boundaries b with b - 1 <= `upto`."""
         if self.evaluator.together or self.elastic:
             return
-        if self.numbers is not None:
-            upto = self.numbers.upto(upto)
+        upto = self.numbers.upto(upto) if self.numbers is not None else min(upto, self.until - 1)
         while self.failure is None and self.due is not None and self.due - 1 <= upto:
             self._evaluated(self._passed_over(upto), cancel)
             if cancel is not None:
@@ -179,8 +184,7 @@ class PeriodicQuery(Registered):
 
     def behind(self, upto: int) -> int:
         """Time has come to `upto`: how many boundaries have passed since the last call."""
-        if self.numbers is not None:
-            upto = self.numbers.upto(upto)
+        upto = self.numbers.upto(upto) if self.numbers is not None else min(upto, self.until - 1)
         if self.due is None or upto + 1 <= self.reached:
             return 0
         after, self.reached = max(self.reached, self.due - 1), upto + 1
@@ -192,6 +196,7 @@ class PeriodicQuery(Registered):
 
     def pass_over(self, instant: int) -> None:
         """The boundaries up to `instant` answer as the last one did, over no rows."""
+        instant = min(instant, self.until)
         if self.due is not None and self.due <= instant:
             last = next_boundary(self.beat, instant - (self.beat.slide or 1))
             self.answered = last

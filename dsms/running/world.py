@@ -23,6 +23,7 @@ from dsms.running.measure import StreamFigures, statistics
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
+from dsms.running.sharing.group import Group
 from dsms.running.sharing.registry import Registry
 from dsms.running.timed import TimedRelation, TimedTable
 from dsms.running.transactions import Transactions
@@ -226,7 +227,7 @@ class World:
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         for group in list(self.shared.of(stream)):
-            group.advance(self.clock_of(group.streams), cancel)
+            group.advance(self.due_of(group), cancel)
         for query in list(self.queries.values()):
             if query.grouped and query.due is not None:  # type: ignore[union-attr]
                 continue
@@ -249,9 +250,28 @@ class World:
             firsts = [self.first_rows[s] for s in query.reads if s in self.first_rows]
             if firsts and min(firsts) <= clock:
                 query.begin(min(firsts))
+        if isinstance(query, PeriodicQuery):
+            return self._closed(query, clock)
         if query.early and clock < ENDED:
             return max(clock, *(self.inputs[n].settled for n in query.reads))
         return clock
+
+    def due_of(self, group: Group) -> int:
+        """The instant up to which the members of a group may be answered now."""
+        clock = self.clock_of(group.streams)
+        return max([clock, *(self._closed(m.query, clock) for m in group.members if m.query is not None)])
+
+    def came_late(self, query: PeriodicQuery) -> None:
+        """A query that is registered when all its streams have ended has no boundaries to come."""
+        if query.reads and self.clocks.query_clock(query.reads) >= ENDED:
+            query.no_more(ALWAYS, self.clock_of(query.reads))
+
+    def _closed(self, query: PeriodicQuery, clock: int) -> int:
+        """Where all its streams have ended, a query is answered at the boundary behind the last row, too."""
+        if not query.reads or self.clocks.query_clock(query.reads) < ENDED:
+            return clock
+        query.no_more(max(self.inputs[s].newest for s in query.reads), clock)
+        return clock if query.until == FOREVER else max(clock, query.until - 1)
 
     def forget(self) -> None:
         """Let tables drop versions that no clock can ask for again, not even that of a query still to come."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.generate.draws import Draws
 from tests.generate.world import SECOND, Source, World, row, value
 from tests.stories.cells import shown, sql_instant
-from tests.stories.model import Arrival, Beat, Event, Statement
+from tests.stories.model import Arrival, Beat, End, Event, Statement
 
 STEPS = (0, 1, 1, 2, 0, 3, 1, 9)  # seconds between rows: ties, gaps
 LITTLE = 250_000  # instants off the full second
@@ -48,6 +48,13 @@ def given(d: Draws, world: World, most: int = 20, base: int = 0, unit: int = SEC
             stream = d.pick(world.of("stream"))
             out.append(Arrival(stream.name, now, (*row(d, stream), now)))
     return Given(first, out + [Beat(None, now + d.pick((0, 3, 30)) * unit)])
+
+
+def ended(d: Draws, came: Given) -> Given:
+    """The same, and at times all streams end: after the last heartbeat, or without it."""
+    if not d.chance(30):
+        return came
+    return Given(came.first, [*came.events[: len(came.events) - d.number(0, 1)], End(None)])
 
 
 def _literal(v: object, type_) -> str:

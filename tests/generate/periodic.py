@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.generate.draws import Draws
-from tests.generate.inputs import given, shuffled
+from tests.generate.inputs import ended, given, shuffled
 from tests.generate.queries import TYPES, Mode, Queries
 from tests.generate.stories import many_rows, story_of
 from tests.generate.world import SECOND, World, world
@@ -131,7 +131,7 @@ def periodic_stories(draw: Any, most_rows: int = 20) -> Story:
     declared = world(d)
     align = f" ALIGN TO TIMESTAMP '1970-01-01 00:00:0{d.number(0, 4)}.5'" if d.chance(15) else ""
     beat = Beat(d.pick(SLIDES) + align, restore=d.chance(30))
-    return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))
+    return story_of(declared, PeriodicQueries(d, declared, beat).query(), ended(d, given(d, declared, most_rows)))
 
 
 @st.composite
@@ -145,7 +145,7 @@ def calendar_stories(draw: Any, most_rows: int = 16) -> Story:
     timed = f" TIME ZONE '{zone}'" if d.chance(85) else ""
     beat = Beat(f"{slide}{align}{timed}", RANGES, restore=d.chance(20))
     unit = d.pick((HOUR, 3 * HOUR, 11 * HOUR, HOUR // 4))
-    came = given(d, declared, most_rows, instant(base), unit)
+    came = ended(d, given(d, declared, most_rows, instant(base), unit))
     return story_of(declared, PeriodicQueries(d, declared, beat).query(), came)
 
 
@@ -155,7 +155,7 @@ def counted_stories(draw: Any, most_rows: int = 20) -> Story:
     d = Draws(draw)
     declared = World(world(d).sources[:1])
     beat = Beat(str(d.pick((2, 1, 3, 5, 7))), rows=True, restore=d.chance(25))
-    return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))
+    return story_of(declared, PeriodicQueries(d, declared, beat).query(), ended(d, given(d, declared, most_rows)))
 
 
 @st.composite
@@ -164,7 +164,7 @@ def beside_stories(draw: Any, most_rows: int = 20) -> Story:
     d = Draws(draw)
     declared = world(d)
     beat = Beat(str(d.pick((2, 1, 3, 5))), rows=True, beside=True, restore=d.chance(30))
-    return story_of(declared, PeriodicQueries(d, declared, beat).query(), given(d, declared, most_rows))
+    return story_of(declared, PeriodicQueries(d, declared, beat).query(), ended(d, given(d, declared, most_rows)))
 
 
 @st.composite

@@ -3,7 +3,8 @@
 A block over INTERNAL windows with a SLIDE, or inside of Wstream, appends at each boundary b: of rows without parts
 (aggregates) the whole answer of b, though it be the one of the boundary before, of other rows those that its answer
 had not at the boundary before.  These are rows of the instant b - 1, so that what stands above, which at b answers as
-of b - 1, has them already: the outer answer of b includes the inner answer of b.
+of b - 1, has them already: the outer answer of b includes the inner answer of b.  A mixed block,
+whose results die with their external parts, is no such block: its part of the answer is that of b - 1 like any other.
 """
 
 from __future__ import annotations

@@ -33,6 +33,15 @@ def all_boundaries(beat: WindowSpec, after: int, upto: int) -> list[int]:
     return list(range(first, upto + 1, beat.slide))
 
 
+def boundary_after(beat: WindowSpec, after: int) -> int:
+    """The first boundary later than `after`."""
+    assert beat.slide is not None
+    far = beat.slide
+    while not (found := all_boundaries(beat, after, after + far)):
+        far *= 2
+    return found[0]
+
+
 def range_start(spec: WindowSpec, boundary: int) -> int:
     """Where the window of a boundary begins: RANGE before it, by the calendar if RANGE is written in its units."""
     if spec.calendar is None:

@@ -114,16 +114,16 @@ class Evaluator:
     def _append(self, node: lp.Append, step: int) -> list[Fact]:
         """Everything that ever entered; with serial numbers, as if it were a stream."""
         now, before = self.instants[step], self.at(node, step - 1)
-        come = self._come(node.child, step)
+        come = self._come(node, node.child, step)
         first = self.appended.get((id(node), step - 1), 0)
         self.appended[id(node), step] = first + len(come)
         leaf = first_leaf(node)
         new = [replace(f, ident=(n,), key=numbered(leaf, n), ts=now) for n, f in enumerate(come, first)]
         return [f for f in before + new if not node.mixed or self._held(f, step)]
 
-    def _come(self, child: lp.Node, step: int) -> list[Fact]:
+    def _come(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
         """What a block appends at an instant: what enters its answer; with a SLIDE what it answers at a boundary."""
-        if self.beats.within and appends_at_boundaries(child):
+        if not node.mixed and self.beats.within and appends_at_boundaries(child):
             return self._come_at_boundary(child, step)
         left, entered = changed(self.at(child, step - 1), self.at(child, step))
         return in_order(net(left, entered)[1] if by_value(child) else entered)

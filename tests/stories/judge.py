@@ -13,6 +13,7 @@ from dsms.sql.expr import Expr
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.types import ALWAYS, FOREVER
 from tests.oracle import Change, Oracle, Periodic, Row, is_monotonic
+from tests.oracle.boundaries import boundary_after
 from tests.oracle.scalar import evaluate
 from tests.stories.declared import Declared
 from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Statement, Story
@@ -154,7 +155,17 @@ def expected(output: lp.Output, given: Input, registered: int = ALWAYS) -> list[
 
 def periodic(output: lp.Output, given: Input, registered: int = ALWAYS) -> Periodic:
     """The oracle of a query with SLIDE, up to the query's clock."""
-    return Periodic(output, given.streams, given.tables, clock(output, given), registered)
+    return Periodic(output, given.streams, given.tables, answered_until(output, given, registered), registered)
+
+
+def answered_until(output: lp.Output, given: Input, registered: int = ALWAYS) -> int:
+    """The query's clock; once all its streams have ended, at least up to the boundary behind the last row."""
+    slide, upto, names = output.slide, clock(output, given), streams_of(output)
+    last = max((row.ts for name in names for row in given.streams[name]), default=ALWAYS)
+    ended = all(given.completed[name] == FOREVER - 1 for name in names)
+    if slide is None or slide.kind in ("rows", "partitioned") or not ended or last == ALWAYS or registered >= upto:
+        return upto
+    return max(upto, boundary_after(slide, last) - 1)
 
 
 def answer(output: lp.Output, given: Input) -> list[Values] | None:

@@ -174,12 +174,15 @@ class Group:
         due = []
         for member in self.members:
             query = member.query
-            if query is None or query.due is None or query.due - 1 > upto or query.elastic or query.failure is not None:
+            if query is None or query.due is None or query.elastic or query.failure is not None:
+                continue
+            limit = min(upto + 1, query.until)
+            if query.due > limit:
                 continue
             beat = member.request.beat
-            key = (beat.slide, beat.align, query.due)
+            key = (beat.slide, beat.align, query.due, limit)
             if key not in known:
-                known[key] = boundaries(beat, query.due - 1, upto + 1, most)
+                known[key] = boundaries(beat, query.due - 1, limit, most)
             due.append((member, known[key]))
         return due
 

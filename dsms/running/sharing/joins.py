@@ -136,12 +136,15 @@ class JoinGroup(Group):
     def _next_due(self) -> int:
         """The earliest boundary that a member waits for."""
         queries = [m.query for m in self.members if m.query is not None]
-        live = [q.due for q in queries if q.due is not None and q.failure is None and not q.elastic]
-        return min(live, default=FOREVER)
+        live = [q for q in queries if q.due is not None and q.failure is None and not q.elastic]
+        return min((q.due for q in live if q.due is not None and q.due <= q.until), default=FOREVER)
 
     def _due_by(self, member: Member, limit: int) -> np.ndarray:
         query = member.query
-        if query is None or query.due is None or query.failure is not None or query.elastic or query.due > limit:
+        if query is None or query.due is None or query.failure is not None or query.elastic:
+            return np.empty(0, np.int64)
+        limit = min(limit, query.until)
+        if query.due > limit:
             return np.empty(0, np.int64)
         most = max(1, min(MANY, CELLS // self.feed.space.groups))
         return boundaries(member.request.beat, query.due - 1, limit, most)
