@@ -60,6 +60,10 @@ class QueryDef:
     schema: Schema = ()
     options: tuple[tuple[str, Option], ...] = ()
     on_lookup: bool = False
+    archive: bool = False
+    archive_for: int | None = None
+    archive_cluster: str | None = None
+    archive_every: int | None = None
 
 
 @dataclass(slots=True)

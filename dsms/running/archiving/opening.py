@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dsms.errors import UsageError
 from dsms.running.archiving.archiving import Archiving
@@ -25,9 +25,10 @@ def archive_of(world: World, definition: StreamDef | QueryDef) -> Archiving | No
     """The archive that a declaration asks for, opened; None: it asks for none.
 
     Raises DS572 where there is no place for archives, what opening it raises."""
-    if not isinstance(definition, StreamDef) or not definition.archive:
+    if not definition.archive:
         return None
-    wanted = Wanted(definition.name, "stream", definition.schema, definition.archive_for, definition.archive_cluster,
+    kind: Literal["stream", "query"] = "stream" if isinstance(definition, StreamDef) else "query"
+    wanted = Wanted(definition.name, kind, definition.schema, definition.archive_for, definition.archive_cluster,
                     definition.archive_every)  # fmt: skip
     url = url_of(world, definition.name, wanted.kind)
     return Archiving(wanted.name, wanted.kind, url, wanted.schema, wanted.lifetime, world.settings,

@@ -71,11 +71,24 @@ def bind_create_query(
     taken = _taken(statement, statement.name, QueryDef, catalog)
     if isinstance(taken, QueryDef):
         return taken, None
-    if statement.archive is not None:
-        raise error("DS390", "results of a query can't be archived yet", statement.archive, "leave ARCHIVE out")
+    archive = statement.archive
+    if archive is not None and statement.on_lookup:
+        raise error("DS329", "a query that is answered by LOOKUP alone has no results to archive", archive,
+                    "leave ARCHIVE out, or ON LOOKUP")  # fmt: skip
     plan = bind_query(statement, catalog)
     options = check_options(statement.options, "query")
-    return QueryDef(statement.name.text, sql, plan.schema, options, statement.on_lookup), plan
+    made = QueryDef(
+        statement.name.text,
+        sql,
+        plan.schema,
+        options,
+        statement.on_lookup,
+        archive=archive is not None,
+        archive_for=maybe_fixed(archive.keep, "ARCHIVE FOR", zero=True) if archive else None,
+        archive_cluster=_cluster(archive, plan.schema),
+        archive_every=maybe_fixed(archive.update_every, "UPDATE EVERY") if archive else None,
+    )
+    return made, plan
 
 
 def _taken(
