@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,24 @@ def test_a_drop_that_would_lose_rows_is_refused(tmp_path: Path) -> None:
     assert "its archive stays in" in done.message and "complete up to 1970-01-01T00:01:39" in done.message
     assert [r["__id"] for r in landed(tmp_path)] == list(range(99))
     assert engine.world.archivings == {}
+
+
+def test_the_search_key_is_described(tmp_path: Path) -> None:
+    engine = fresh(tmp_path, STREAM.replace("UPDATE", "CLUSTER BY k UPDATE"))
+    notes = {r["column"]: r["note"] for r in engine.execute("DESCRIBE s")[0].data.to_pylist()}
+    assert notes == {"k": "the archive is clustered by it", "v": None, "t": "event time"}
+    assert Archive(str(tmp_path / "s")).manifest().key == "k"
+
+
+def test_a_writer_that_has_stopped_loses_nothing(tmp_path: Path) -> None:
+    writer = ThreadPoolExecutor(1)
+    engine = fresh(tmp_path, archive_writer=writer)
+    feed(engine, range(1, 25))
+    engine.world.archivings["s"].flush()
+    writer.shutdown()
+    feed(engine, range(25, 45))
+    assert "shutdown" in shown(engine)["last_error"]
+    check_once(engine, tmp_path, 43)
 
 
 def test_there_must_be_a_place(tmp_path: Path) -> None:

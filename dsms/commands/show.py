@@ -118,9 +118,13 @@ def describe(engine: Engine, statement: ast.Describe) -> Rows:
 
 
 def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:
+    notes = []
     match found:
         case StreamDef(timestamp=t, unit=unit) if t == i:
-            return "event time" + (f" in {unit}" if unit else "")
+            notes.append("event time" + (f" in {unit}" if unit else ""))
         case TableDef(key=key) if i in key:
-            return "primary key"
-    return None
+            notes.append("primary key")
+    match found:
+        case StreamDef(archive_cluster=name) | QueryDef(archive_cluster=name) if name == found.schema[i].name:
+            notes.append("the archive is clustered by it")
+    return ", ".join(notes) or None

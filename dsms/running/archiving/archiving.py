@@ -229,7 +229,10 @@ class Archiving:
             rows = self.waiting.upto(cut)
             job = partial(self._there().land, rows, self.schema, cut)
             writer: Writer = self.settings.archive_writer or AtOnce()
-            self.flying = Flight(cut, sum(map(len, rows)), writer.submit(job))
+            try:
+                self.flying = Flight(cut, sum(map(len, rows)), writer.submit(job))
+            except RuntimeError as problem:  # an executor that has been shut down
+                self._failed(problem)
             self._collect()
             if self.error is not None:
                 return
