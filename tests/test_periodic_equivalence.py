@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.adhoc.reads import from_past
+from dsms.engine import Engine
 from dsms.sql.binder.options import OPTIONS
 from tests.generate.periodic import (
     beside_stories,
@@ -28,9 +30,9 @@ from tests.oracle import ambiguous
 from tests.stories import cells, text
 from tests.stories.compare import complaint, same_lines, smaller
 from tests.stories.declared import Declared
-from tests.stories.judge import answer, expected, kind, periodic, take_in
+from tests.stories.judge import answer, clock, expected, kind, periodic, take_in
 from tests.stories.model import Line, Story
-from tests.stories.play import Played, Way, play, some_ways
+from tests.stories.play import Played, Way, feed, play, some_ways, taken, with_options
 
 SEEDS = st.integers(0, 9999)
 PATHS = OPTIONS["path"].choices
@@ -135,3 +137,28 @@ def test_late_rows_and_boundaries(story: Story, seed: int) -> None:
 @given(long_periodic_stories(), SEEDS)
 def test_long_inputs(story: Story, seed: int) -> None:
     check(story, ways(seed))
+
+
+@settings(max_examples=examples(25))
+@given(beside_stories(), SEEDS)
+def test_rows_counted_from_the_middle_of_a_story(story: Story, seed: int) -> None:
+    """Over streams that kept all rows, a query registered later answers as if it had been there; what came before its
+    registration is not reported once more."""
+    declared = text.resolve(story)
+    output = declared.queries["q"]
+    if output.restore or from_past(output.child) is not None or ambiguous(output):
+        return
+    ddl, query, events = story.sections[0], story.sections[1], story.sections[2].events
+    half = Random(seed).randrange(len(events))
+    before = replace(story, sections=[ddl, query, replace(story.sections[2], events=events[:half])])
+    registered = clock(output, take_in(declared, before))
+    want = expected(output, take_in(declared, story), registered)
+    for path in ("is", "ws"):
+        engine, way = Engine(), Way(cut="rows", options=(("path", f"'{path}'"),))
+        engine.execute(text.expand(ddl.body.replace("TIMESTAMP BY ts", "TIMESTAMP BY ts RETAIN 1000 s")))
+        feed(engine, declared, events[:half], way)
+        engine.execute(f"CREATE QUERY q AS {with_options(query.body, way)}")
+        reader = engine.subscribe("q", 0)
+        feed(engine, declared, events[half:], way)
+        got = list(taken(reader, 0))
+        assert same_lines(want, got), complaint(story, declared, "q", want, got, f"{path}, after {half} events")

@@ -224,9 +224,11 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     query = _query(engine, definition, bound, plan, scan, errors, streams, tables)
     query.registered = query.clock = clock
     if governing is not None:
-        entry = world.inputs[streams[governing]]
-        query.numbers = scan.numbers = Numbers(entry.next_complete)
-        query.registered = query.numbers.first
+        rows = _come(engine, streams[governing], clock)
+        query.numbers = scan.numbers = Numbers(rows.next)
+        query.registered = rows.next
+        for batch in rows.later:
+            query.numbers.see(batch)
     else:
         scan.sliced = _sliced(engine, root.child, needed)
     for leaf, read in needed.items():
@@ -325,14 +327,34 @@ def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool)
 
 def _count(engine: Engine, query: PeriodicQuery, evaluator: Timed, clock: int) -> None:
     """Rows later than the clock are counted; those up to it that the ring has kept are known."""
-    ring, entry = engine.world.rings.get(evaluator.counted), engine.world.inputs[evaluator.counted]
-    rows = [] if ring is None else ring.rows(ALWAYS)
-    base = int(rows[0].ids[0][0]) if rows else entry.next_complete
-    ts = np.concatenate([np.empty(0, np.int64), *(b.ts for b in rows)])
-    known = int(np.searchsorted(ts, clock, side="right"))
-    query.numbers = Numbers(base + known)
-    evaluator.count(query.numbers, base, ts[:known])
-    query.registered = query.numbers.first
+    rows = _come(engine, evaluator.counted, clock)
+    query.numbers = Numbers(rows.next)
+    evaluator.count(query.numbers, rows.next - len(rows.earlier), rows.earlier)
+    query.registered = rows.next
+
+
+@dataclass(frozen=True, slots=True)
+class _Come:
+    """Rows of a stream that its ring still has, before and after the clock of a query that begins.
+
+    next  the arrival number of the first row after it;  earlier: int64[k], timestamps of those before"""
+
+    next: int
+    earlier: np.ndarray
+    later: list[Batch]
+
+
+def _come(engine: Engine, stream: str, clock: int) -> _Come:
+    ring = engine.world.rings.get(stream)
+    earlier: list[np.ndarray] = [np.empty(0, np.int64)]
+    later: list[Batch] = []
+    for rows in () if ring is None else ring.rows(ALWAYS):
+        stop = int(np.searchsorted(rows.ts, clock, side="right"))
+        earlier.append(rows.ts[:stop])
+        if stop < len(rows):
+            later.append(rows.slice(stop, len(rows)))
+    first = int(later[0].ids[0][0]) if later else engine.world.inputs[stream].next_complete
+    return _Come(first, np.concatenate(earlier), later)
 
 
 def announce(query: PeriodicQuery) -> tuple[str, ...]:
