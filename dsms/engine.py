@@ -23,6 +23,7 @@ from dsms.commands.show_archives import archive_stats
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.intake.convert import Converted, to_batch
 from dsms.running.archiving import check as check_archives
+from dsms.running.archiving import tidy
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.progress import progress
 from dsms.running.query import RunningQuery
@@ -268,6 +269,10 @@ class Engine:
     def has_work(self) -> bool:
         """Whether `work` would find anything."""
         return self.world.backlog.pending()
+
+    def tidy(self) -> None:
+        """Take note of what `Settings.archive_writer` has written, and hand it the next rows that are ripe."""
+        tidy(self.world)
 
     # -- results ------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -20,6 +21,9 @@ class Config:
     port: int = DEFAULT_PORT
     http_port: int | None = None
     data: str | None = None  # a directory; None: nothing survives the process
+    archive: str | None = None  # a folder or URL below which archives lie; None: in the data directory
+    spark_master: str | None = None  # None: in a process of this machine, on all cores
+    spark_memory: str | None = None  # of Spark's driver; None: as Spark has it
     token: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
@@ -47,6 +51,8 @@ class Config:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError("DS640", f"{name} must be at least 1, not {value}")
+        if self.spark_memory is not None and not re.fullmatch(r"\d+[kmgt]", self.spark_memory, re.I):
+            raise UsageError("DS640", f"spark_memory is a size such as 512m or 4g, not {self.spark_memory!r}")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("DS640", "TLS needs both a certificate and its key", hint="give tls_cert and tls_key")
         return self

@@ -20,12 +20,14 @@ from dsms.sql.catalog import Catalog
 from dsms_server import clock
 from dsms_server.commit import Committer
 from dsms_server.decode import Payload, Shape, part
+from dsms_server.landing import LandingWriter
 from dsms_server.worker import Job, Steps, Urgency, Worker
 
 HOT_TICK = 0.001  # seconds until system time moves on after rows have come
 IDLE_TICK = 0.05
 SLICE_SECONDS = 0.01  # what one slice of an ingest should take
 READ_SECONDS = 0.003  # what one slice of a SELECT's reads should take
+LANDING_SECONDS = 1.0  # between two tries to write a landing file where nothing else goes on
 RUNNERS = 2  # SELECTs whose plans run at once, beside the engine's thread
 MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
 
@@ -88,6 +90,7 @@ class Core:
         self._timer: asyncio.TimerHandle | None = None
         self._hot = False
         self._ticking = False
+        self._closing = False
         self._working = False  # a job that evaluates elastic queries is queued
         self._clock_matters = False  # some stream is stamped on arrival or may go idle
 
@@ -98,7 +101,8 @@ class Core:
         if self._durable() is not None:
             self.committer.start()
             self._durable().background = self._sealer
-        await self.worker.call(self._learn_names)
+        self._landing = LandingWriter(self._landed)
+        await self.worker.call(self._begin)
         self._plan_tick(IDLE_TICK)
 
     async def stop(self) -> None:
@@ -110,12 +114,32 @@ class Core:
         await closed
         self._runners.shutdown(wait=False)
 
+    def _begin(self) -> None:
+        self._learn_names()
+        if hasattr(self.engine, "tidy"):
+            self.engine.world.settings.archive_writer = self._landing
+            self.engine.tidy()
+
+    def _landed(self) -> None:
+        """A landing file has been written, or not: the engine is to take note, and to give the next one."""
+        if not self._closing:
+            self.worker.submit(Job(self._tidy_steps, _nothing, Urgency.CONTROL, kind="landed"))
+
+    def _tidy_steps(self) -> Steps:
+        self.engine.tidy()
+        if any(archiving.pause for archiving in self.engine.world.archivings.values()):  # what failed is tried again
+            self.loop.call_soon_threadsafe(self.loop.call_later, LANDING_SECONDS, self._landed)
+        return
+        yield
+
     def _close_engine(self) -> None:
+        self._closing = True
         self.committer.stop()
         self._sealer.shutdown()
         if self._durable() is not None:
             self._durable().background = None
         self.engine.close()
+        self._landing.close()
 
     # -- system time --------------------------------------------------------------------------------------------
 

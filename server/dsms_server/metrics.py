@@ -12,6 +12,8 @@ from dsms.api import IngestReport
 
 LAG_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
+UPDATE_BUCKETS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+
 RESPONSE_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
@@ -46,6 +48,20 @@ class Metrics:
             "dsms_loop_lag_seconds", "how late the event loop wakes up", registry=registry, buckets=LAG_BUCKETS
         )
         self.lag_now = Gauge("dsms_loop_lag_last_seconds", "the latest measured lag", registry=registry)
+        self.spark_up = Gauge("dsms_spark_up", "1 while there is a Spark session", registry=registry)
+        self.spark_starts = Gauge("dsms_spark_starts", "times the Spark process was started", registry=registry)
+        self.spark_deaths = Gauge("dsms_spark_deaths", "times it died", registry=registry)
+        self.updates_due = Gauge("dsms_archive_updates_due", "archives that wait for an update", registry=registry)
+        self.updates = Counter(
+            "dsms_archive_updates", "updates of an archive's index", ["archive", "outcome"], registry=registry
+        )
+        self.update_rows = Counter(
+            "dsms_archive_update_rows", "landed rows that updates took into the index", ["archive"], registry=registry
+        )
+        self.update_seconds = Histogram(
+            "dsms_archive_update_seconds", "duration of an update", ["archive"], registry=registry,
+            buckets=UPDATE_BUCKETS,
+        )  # fmt: skip
         self.engine: Mapping[str, Any] = {}
         registry.register(_EngineCollector(self))  # type: ignore[arg-type]
 
@@ -53,6 +69,13 @@ class Metrics:
         for fate in ("accepted", "late", "refused"):
             if count := getattr(report, fate):
                 self.rows.labels(fate).inc(count)
+
+    def observe_update(self, archive: str, seconds: float, report: Mapping[str, Any] | None) -> None:
+        """An update of an archive is over; without a report it failed."""
+        self.updates.labels(archive, "failed" if report is None else "done").inc()
+        self.update_seconds.labels(archive).observe(seconds)
+        if report is not None:
+            self.update_rows.labels(archive).inc(report.get("taken", 0))
 
     def observe_slice(self, kind: str, seconds: float) -> None:
         self.slices.labels(kind).observe(seconds)

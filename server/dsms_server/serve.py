@@ -16,6 +16,7 @@ from dsms.errors import UsageError
 from dsms_server import clock
 from dsms_server.config import Config
 from dsms_server.server import Server
+from dsms_server.spark import Spark, worker_command
 
 Say = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # what comes next, steps done, steps in all
@@ -32,17 +33,20 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
         from dsms import warmup
 
         warmup.warm(warm)
-    engine = make_engine(config)
+    spark = Spark(worker_command(config.spark_master, config.spark_memory))
+    engine = make_engine(config, spark)
     for line in recovered(engine):
         say(line)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         calm_collector()
-        runner.run(_serve(engine, config, say))
+        runner.run(_serve(engine, config, say, spark))
     return 0
 
 
-def make_engine(config: Config) -> Any:
-    """The engine with the configured limits, over the catalog in `config.data` if there is one."""
+def make_engine(config: Config, spark: Spark | None = None) -> Any:
+    """The engine with the configured limits, over the catalog in `config.data` if there is one.
+
+    `spark` is told when archives are to be updated; None: nobody is."""
     from dsms.engine import Engine
     from dsms.settings import Settings
 
@@ -53,6 +57,8 @@ def make_engine(config: Config) -> Any:
         "step_rows": config.step_rows,
         "result_log_rows": config.result_log_rows,
         "subscriber_bytes": config.subscriber_bytes,
+        "archive": config.archive,
+        "archive_due": None if spark is None else spark.due,
     }
     known = {name: value for name, value in limits.items() if value is not None}
     if config.data is not None:
@@ -87,13 +93,13 @@ def calm_collector() -> None:
     gc.set_threshold(200_000, 20, 20)
 
 
-async def _serve(engine: Any, config: Config, say: Say) -> None:
+async def _serve(engine: Any, config: Config, say: Say, spark: Spark) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
-    server = Server(engine, config)
+    server = Server(engine, config, spark)
     await server.start()
     http = f", http://{config.host}:{server.http_port}/metrics" if server.http_port else ""
     say(f"dsms listens on {config.host}:{server.port}{http}")

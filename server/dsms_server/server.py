@@ -14,6 +14,7 @@ from dsms_server.config import Config
 from dsms_server.core import Core
 from dsms_server.metrics import Metrics
 from dsms_server.session import Session
+from dsms_server.spark import Spark, worker_command
 from dsms_server.worker import Lane
 
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
@@ -25,8 +26,10 @@ class Server:
 
     version = "dsms 0.1.0"
 
-    def __init__(self, engine: Any, config: Config) -> None:
+    def __init__(self, engine: Any, config: Config, spark: Spark | None = None) -> None:
+        """`spark`: the one that the engine's settings know of, if archives are to be updated."""
         self.config = config
+        self.spark = spark or Spark(worker_command(config.spark_master, config.spark_memory))
         self.metrics = Metrics()
         self.sessions: set[Session] = set()
         self.held: set[Session] = set()  # whose reading is stopped
@@ -50,6 +53,8 @@ class Server:
         except BaseException:
             await self.core.stop()
             raise
+        self.spark.updates.observe = self.metrics.observe_update
+        self.spark.start()
         self._lag_due = self.loop.time() + LAG_PERIOD
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
 
@@ -84,6 +89,7 @@ class Server:
         for session in list(self.sessions):
             session.farewell(UsageError("DS641", "the server is stopping"))
         await self._flush()
+        await self.loop.run_in_executor(None, self.spark.stop)
         await self.core.stop()
         for session in list(self.sessions):
             session.transport.abort()
@@ -154,6 +160,10 @@ class Server:
         m.waiting.set(self.core.worker.waiting)
         m.busy.set(self.core.worker.busy_seconds)
         m.slow_readers.set(self.core.slow_readers)
+        m.spark_up.set(self.spark.up)
+        m.spark_starts.set(self.spark.starts)
+        m.spark_deaths.set(self.spark.deaths)
+        m.updates_due.set(self.spark.updates.waiting)
 
     def _measure_lag(self) -> None:
         self.metrics.observe_lag(max(0.0, self.loop.time() - self._lag_due))

@@ -19,7 +19,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--host", help="address to listen on (default 127.0.0.1)")
     add("--port", type=int, help="default 7654; 0: any free one")
     add("--http-port", type=int, help="serve /metrics and /healthz there (default: not at all)")
-    add("--data", metavar="DIR", help="keep everything there: declarations, tables, windows, answers (default: nothing is kept)")
+    add(
+        "--data",
+        metavar="DIR",
+        help="keep everything there: declarations, tables, windows, answers (default: nothing is kept)",
+    )
+    add(
+        "--archive",
+        metavar="URL",
+        help="keep archives there: a folder, or a URL that Spark and pyarrow share, such as "
+        "s3://bucket/folder (default: in the data directory)",
+    )
+    add(
+        "--spark-master",
+        metavar="URL",
+        help="where archive jobs run, for example spark://host:7077 or sc://host:15002 (default: on this machine)",
+    )
+    add("--spark-memory", metavar="SIZE", help="of Spark's driver, for example 4g (default: as Spark has it, 1g)")
     add("--token", help="what clients must show")
     add("--tls-cert", metavar="FILE")
     add("--tls-key", metavar="FILE")
