@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ BORN = (  # whose rows' deaths are known when they are born
     "SELECT DISTINCT k FROM s [RANGE 4]",
     "SELECT k FROM s [RANGE 2] UNION ALL SELECT k FROM r [RANGE 6]",
     "SELECT Istream(k, v) FROM s [RANGE 4]",
+    "SELECT s.v AS x, fixed.w AS y FROM s [RANGE 4], fixed WHERE s.k = fixed.k",
 )
 LEFT = (  # whose rows land when they have left
     "SELECT k, COUNT(*) AS n, SUM(v) AS x FROM s [RANGE 4] GROUP BY k",
@@ -36,6 +38,7 @@ LEFT = (  # whose rows land when they have left
     "SELECT Istream(k, COUNT(*) AS n) FROM s [RANGE 4] GROUP BY k",
     "SELECT Istream(k) FROM s [RANGE 5] EXCEPT SELECT k FROM r [RANGE 5]",
     "SELECT k, MAX(v) AS m FROM s [ROWS 6] GROUP BY k HAVING MAX(v) > 2",
+    "SELECT s.v AS x, plain.w AS y FROM s [RANGE 4], plain WHERE s.k = plain.k",
 )
 KEEP = 3600 * S
 
@@ -61,14 +64,20 @@ def reported(pushes: list[Any]) -> dict[tuple, int]:
     return {k: n for k, n in found.items() if n}
 
 
-def random_world(folder: Path, query: str, seed: int, **settings: Any) -> tuple[dsms.Engine, Any]:
+def random_world(folder: Path, query: str, seed: int, options: str = "", **settings: Any) -> tuple[dsms.Engine, Any]:
     """An engine in which the query has run over random rows, and a reader of its answer from the start."""
     pick = random.Random(seed)
     engine = dsms.Engine(settings=Settings(archive=str(folder), **settings))
     for name in ("s", "r"):
         engine.execute(f"CREATE STREAM {name} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t")
-    engine.execute(f"CREATE QUERY q AS {query} ARCHIVE FOR 1 h UPDATE EVERY 10 s")
-    engine.execute(f"CREATE QUERY twin AS {query.replace('Istream(', 'Rstream(')}")
+    engine.execute(
+        "CREATE TABLE plain (k INT PRIMARY KEY, w INT); INSERT INTO plain VALUES (0, 1), (1, 2) AT '1970-01-01'"
+    )
+    engine.execute("CREATE TABLE fixed (k INT PRIMARY KEY, w INT) NON RETROACTIVE")
+    engine.execute("INSERT INTO fixed VALUES (0, 1), (2, 3) AT '1970-01-01'")
+    engine.execute(f"CREATE QUERY q AS {query} ARCHIVE FOR 1 h UPDATE EVERY 10 s {options}")
+    told = query if "SLIDE" in query else query.replace("Istream(", "Rstream(")
+    engine.execute(f"CREATE QUERY twin AS {told} {options}")
     reader = engine.subscribe("twin", 0)
     now = {"s": 1.0, "r": 1.0}
     for _ in range(80):
@@ -79,16 +88,24 @@ def random_world(folder: Path, query: str, seed: int, **settings: Any) -> tuple[
         rows = {"k": [pick.randint(0, 3) for _ in stamps], "v": [pick.randint(0, 5) for _ in stamps]}
         engine.ingest(name, rows | {"t": [int(t * S) for t in stamps]})
         if pick.random() < 0.1:
+            engine.execute(f"UPDATE plain SET w = w + 1 WHERE k = {pick.randint(0, 1)}")
+        if pick.random() < 0.1:
             now = dict.fromkeys(now, max(now.values()) + 3)
             for name in now:
                 engine.heartbeat(name, int(now[name] * S))
     return engine, reader
 
 
-@pytest.mark.parametrize("query", BORN + LEFT)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_what_a_query_has_reported_is_archived_with_its_lifetimes(tmp_path: Path, query: str, seed: int) -> None:
-    engine, reader = random_world(tmp_path, query, seed)
+STRATEGIES = [(q, s) for q in (*BORN[:4], BORN[5], LEFT[0], LEFT[3], LEFT[5]) for s in ("nt", "direct")]
+WAYS = [(q, "", 1 + k % 2) for k, q in enumerate(BORN + LEFT)]
+WAYS += [(q, f"WITH (strategy = {s})", 3) for q, s in STRATEGIES]
+
+
+@pytest.mark.parametrize(("query", "options", "seed"), WAYS)
+def test_what_a_query_has_reported_is_archived_with_its_lifetimes(
+    tmp_path: Path, query: str, options: str, seed: int
+) -> None:
+    engine, reader = random_world(tmp_path, query, seed, options)
     clock = min(engine.world.queries[q].clock for q in ("q", "twin"))
     told = {k: n for k, n in reported(reader.take()).items() if k[0] <= clock}
     assert (clock // S) > 20 and len(told) > 15
@@ -124,6 +141,32 @@ def test_answers_at_boundaries_are_archived(tmp_path: Path, writer: str | None) 
     assert Counter((r["__ts"], (r["k"], r["n"])) for r in rows) == {k: n for k, n in told.items() if k[0] <= seam}
     assert all(r["__exp"] == r["__ts"] + KEEP for r in rows)
     assert [r["__id"] for r in rows] == list(range(len(rows)))
+
+
+PERIODIC = (
+    ("SELECT k, COUNT(*) AS n FROM s [RANGE 6 SLIDE 2] GROUP BY k", "WITH (path = 'is')"),
+    ("SELECT k, COUNT(*) AS n FROM s [RANGE 6 SLIDE 2] GROUP BY k", "WITH (path = 'ss')"),
+    ("SELECT MEDIAN(v) AS n FROM s [RANGE 7 SLIDE 3]", "WITH (path = 'ws')"),
+    ("SELECT Istream(k, v) FROM s [RANGE 6 SLIDE 2]", ""),
+    ("SELECT SUM(v) AS n FROM s [ROWS 6 SLIDE 2]", ""),
+    ("SELECT a.k, COUNT(*) AS n FROM s [RANGE 4 SLIDE 2] a, r [RANGE 4 SLIDE 2] b WHERE a.k = b.k GROUP BY a.k", ""),
+    ("SELECT k, v FROM s [RANGE 6 SLIDE 2] ORDER BY v, k LIMIT 3", ""),
+    ("SELECT COUNT(*) AS n FROM s [RANGE 6 SLIDE 1]", "WITH (boundaries = elastic)"),
+)
+
+
+@pytest.mark.parametrize(("query", "options"), PERIODIC)
+@pytest.mark.parametrize("later", [False, True])
+def test_answers_of_every_access_path_are_archived(tmp_path: Path, query: str, options: str, later: bool) -> None:
+    writer = ThreadPoolExecutor(1) if later else None
+    engine, reader = random_world(tmp_path, query, 5, options, archive_writer=writer, archive_waiting_bytes=5000)
+    told = [(p.at, *r.values()) for p in reader.take() if p.kind == "result" for r in p.data.to_pylist()]
+    engine.execute("DROP QUERY q")
+    rows = [(r.pop("__ts"), r.pop("__exp"), r.pop("__id"), *r.values()) for r in landed(tmp_path, "q")]
+    assert [(r[0], *r[3:]) for r in rows] == told and len(told) > 5
+    assert all(r[1] == r[0] + KEEP for r in rows) and [r[2] for r in rows] == list(range(len(rows)))
+    if writer is not None:
+        writer.shutdown()
 
 
 def test_dstream_rows_count_from_when_they_left(tmp_path: Path) -> None:

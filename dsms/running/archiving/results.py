@@ -139,7 +139,8 @@ def results_of(phys: Phys, lifetime: int | None, eager_instants: bool = False) -
     if node.slide is not None or node.kind == "dstream":
         return Reported(lifetime)
     spec = sink_spec(phys, eager_instants)
-    if phys.children[0].pattern < Pattern.STR and phys.strategy != "nt":
+    pattern = phys.children[0].pattern
+    if pattern is Pattern.MON or (pattern < Pattern.STR and phys.strategy != "nt"):
         return Births(lifetime, spec.order)
     if node.kind == "rstream":
         return Departures(lifetime, node.schema)
