@@ -196,23 +196,25 @@ def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: 
     pick = random.Random(seed)
     data, folder = tmp_path / "data", tmp_path / "archive"
 
-    def opened() -> dsms.Engine:
+    def opened(writer: Later | None = None) -> dsms.Engine:
         every = pick.choice([1, 3000, 1 << 30])
-        return dsms.Engine(str(data), Settings(archive=str(folder), checkpoint_bytes=every))
+        return dsms.Engine(str(data), Settings(archive=str(folder), checkpoint_bytes=every, archive_writer=writer))
 
     engine = opened()
     engine.execute(STREAM.replace("ARCHIVE", f"{pick.choice(['', 'RETAIN 15 s '])}ARCHIVE"))
     for name, sql in (("born", BORN[0]), ("gone", LEFT[0]), ("told", "SELECT SUM(v) AS x FROM s [RANGE 6 SLIDE 2]")):
         engine.execute(f"CREATE QUERY {name} AS {sql} ARCHIVE FOR 1 h UPDATE EVERY 7 s")
     second = 1
-    for _ in range(12):
+    for life in range(12):
         for _ in range(pick.randint(1, 12)):
             step = pick.randint(1, 4)
             feed(engine, range(second, second + step))
             second += step
+            if (writer := engine.world.settings.archive_writer) is not None and pick.random() < 0.4:
+                writer.work()  # at the end perhaps, so that the engine never comes to know
         engine.saver.durable.close()  # type: ignore[union-attr]
         engine.saver.catalog.close()  # type: ignore[union-attr]
-        engine = opened()
+        engine = opened(Later() if life < 11 and pick.random() < 0.7 else None)
         check_once(engine, folder, engine.world.inputs["s"].next_complete)
     engine.execute("DROP QUERY born; DROP QUERY gone; DROP QUERY told; DROP STREAM s")
     assert [r["__id"] for r in landed(folder)] == list(range(second - 1))

@@ -22,6 +22,7 @@ from dsms.running.archiving.place import Index, Place, reopen_place
 from dsms.running.archiving.waiting import Leaving, Waiting
 from dsms.settings import Settings
 from dsms.sql.types import ALWAYS, Schema
+from dsms.storage.archive.manifest import Archive
 
 ROWS = 1 << 17  # that wait are enough for a file
 BYTES = 32 << 20  # ... or these
@@ -159,8 +160,17 @@ class Archiving:
 
     # -- for readers --------------------------------------------------------------------------------------------------
 
+    def archive(self) -> Archive:
+        """The archive's files.  Raises UsageError DS576 where they can't be had."""
+        if not self.opened():
+            raise UsageError("DS576", f"the archive of {self.kind} {self.name} can't be read: {self.error}",
+                             hint=f"make {self.url} readable again")  # fmt: skip
+        return self._there().archive
+
     def hold(self) -> Hold:
-        """From now until its release, all rows with marks > its `seam` can be read here."""
+        """From now until its release, all rows with marks > its `seam` can be read here, and those up to it in the
+        archive (where more may have landed by then)."""
+        self._collect()
         held = Hold(self.seam, self)
         self.holds.append(held)
         return held
