@@ -45,6 +45,29 @@ def test_rows_that_a_window_or_retain_needs_are_live(tmp_path: Path) -> None:
     check_once(engine, tmp_path, 60)
 
 
+def test_when_a_stream_has_ended_all_that_nobody_needs_lands(tmp_path: Path) -> None:
+    engine = fresh(tmp_path)
+    feed(engine, range(1, 34))
+    engine.end("s")
+    assert len(landed(tmp_path)) == 33 and live(engine) == [] and engine.world.archivings["s"].seam == 33 * S
+    kept = fresh(tmp_path / "kept", STREAM.replace("ARCHIVE", "RETAIN 10 s ARCHIVE"))
+    feed(kept, range(1, 34))
+    kept.end("s")
+    assert live(kept) == list(range(23, 33))
+    check_once(kept, tmp_path / "kept", 33)
+
+
+def test_late_rows_of_one_stream_in_the_archive_of_another(tmp_path: Path) -> None:
+    engine = fresh(tmp_path, STREAM.replace("STREAM s", "STREAM late"))
+    engine.execute("CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO late")
+    for second in range(1, 60):
+        feed(engine, range(second, second + 2))  # the second row of each makes the first of the next one late
+        feed(engine, range(max(1, second - 5), second))
+    count = engine.world.inputs["late"].counts.accepted
+    engine.execute("DROP STREAM s; DROP STREAM late")
+    assert len(landed(tmp_path, "late")) == count > 50
+
+
 def test_many_rows_of_one_step_land_before_it_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "ROWS", 100)
     monkeypatch.setattr(core, "LARGEST", 150)

@@ -116,12 +116,12 @@ class Archiving:
             self.waiting.add(fresh)
             self.taken = max(self.taken, int(fresh.mark[-1]))
 
-    def settle(self, edge: int) -> None:
-        """All rows with marks <= `edge` are here: land what is ripe."""
+    def settle(self, edge: int, last: bool = False) -> None:
+        """All rows with marks <= `edge` are here: land what is ripe, or everything, if these are the last ones."""
         self.edge = max(self.edge, edge)
         self._collect()
         if self.flying is None and not self._pausing() and self.opened():
-            self._land(False)
+            self._land(last)
 
     def flush(self) -> bool:
         """Land whatever is here, and wait for it; False: it can't be written (`error` says why)."""

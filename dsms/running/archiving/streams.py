@@ -14,7 +14,7 @@ def gather(archiving: Archiving, ring: Ring, entry: StreamInput) -> None:
     rows, edge = ring.leaving(archiving.taken, entry.ended)
     for batch in rows:
         archiving.take(leaving(batch, archiving.lifetime))
-    archiving.settle(edge)
+    archiving.settle(edge, entry.ended)
     ring.drop(archiving.free)
 
 
