@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import random
 import shutil
 from pathlib import Path
@@ -130,16 +131,15 @@ def test_a_probe_finds_a_key_by_statistics_and_bloom_filters(spark, tmp_path):
 
 
 def test_two_updates_at_once_are_refused_and_a_dead_ones_lease_is_taken_over(spark, tmp_path):
-    from dsms.storage.archive.lease import LEASE, leased
+    from dsms.storage.archive.lease import LEASE, Lease, leased
     from dsms_spark.update import update
 
     archive = made(tmp_path / "s", layout())
     Landing(archive).write(rows(0, 10, 1, 160 * S), EVERY - 1)
     with leased(archive, "an update"), pytest.raises(UsageError, match=r"DS959: process \d+ on .* is at work"):
         update(spark, archive)
-    archive.write(
-        b'{"job": "x", "host": "%s", "pid": 4000000, "began": "1"}' % __import__("socket").gethostname().encode(), LEASE
-    )
+    dead = Lease("t", "an update", platform.node(), 4_000_000, "1", None)
+    archive.write(dead.told(), LEASE)
     assert update(spark, archive).taken == 10
     assert not archive.exists(LEASE)
 

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import datetime
+import math
+import re
+import uuid
 from collections.abc import Sequence
+from decimal import Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from dsms.sql.types import Kind, Schema
+from dsms.errors import UsageError
+from dsms.sql.types import FOREVER, Kind, Schema
 from dsms.storage.archive.layout import Layout
-from dsms.storage.archive.manifest import INDEX, Archive, IndexFile
+from dsms.storage.archive.manifest import INDEX, Archive, IndexFile, Manifest
 from dsms.storage.archive.schema import EXP, MARKS, TS
+from dsms.storage.archive.work import Part, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 SUB = "__sub"
-GROUP_BYTES = 8 << 20  # of a row group: what statistics and Bloom filters let a probe skip
+CHUNK_BYTES = 120  # what a footer says of a column of a row group, about
+SMALLEST, LARGEST = 64 << 10, 8 << 20  # bytes of a row group
+BLOOM_BYTES = 64 << 10  # of a row group's Bloom filter, at most
+PRECISE = 1000  # of the instant at which half of a file's rows have expired: one part in that many
+EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def spark_schema(schema: Schema) -> Any:
     """The Parquet columns of an archive as Spark's types."""
     from pyspark.sql import types as t
 
-    kinds = {
-        Kind.BOOL: t.BooleanType(),
-        Kind.INT: t.LongType(),
-        Kind.FLOAT: t.DoubleType(),
-        Kind.STRING: t.StringType(),
-        Kind.BYTES: t.BinaryType(),
-        Kind.TIMESTAMP: t.TimestampType(),
-        Kind.INTERVAL: t.LongType(),
-    }
+    kinds = {Kind.BOOL: t.BooleanType(), Kind.INT: t.LongType(), Kind.FLOAT: t.DoubleType(),
+             Kind.STRING: t.StringType(), Kind.BYTES: t.BinaryType(), Kind.TIMESTAMP: t.TimestampType(),
+             Kind.INTERVAL: t.LongType()}  # fmt: skip
     fields = [
         t.StructField(
             f.name, t.DecimalType(f.type.precision, f.type.scale) if f.type.kind is Kind.DECIMAL else kinds[f.type.kind]
@@ -48,21 +53,38 @@ def read_files(spark: SparkSession, archive: Archive, schema: Schema, paths: Seq
     columns = spark_schema(schema)
     if not paths:
         return spark.createDataFrame([], columns)
-    return spark.read.schema(columns).parquet(*(archive.location(p) for p in paths))
+    return spark.read.schema(columns).parquet(*(_escaped(archive.location(p)) for p in paths))
 
 
-def with_sub(rows: DataFrame, layout: Layout) -> DataFrame:
-    """The rows with the sub-index that each belongs to (as `Layout.sub` has it, in Spark's words)."""
+def _escaped(path: str) -> str:
+    """A path that Spark does not take for a pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+# -- the rows of a job, and where they go
+
+
+def placed(spark: SparkSession, archive: Archive, manifest: Manifest, work: Work) -> DataFrame:
+    """All rows that a job reads, with the sub-index that each belongs to."""
+    frames = [_part(spark, archive, manifest, work.layout, part) for part in work.parts]
+    return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+def _part(spark: SparkSession, archive: Archive, manifest: Manifest, layout: Layout, part: Part) -> DataFrame:
     from pyspark.sql import functions as f
 
-    generation = _partition(f.col(TS), layout, layout.generations)
-    place = generation * layout.expirations
+    rows = read_files(spark, archive, manifest.schema, part.paths)
+    fixed = part.generation
+    generation = f.lit(fixed) if fixed is not None else _partition(f.col(TS), layout, layout.generations)
+    sub = generation * layout.expirations
     if layout.expirations > 1:
-        place = place + _partition(f.col(EXP), layout, layout.expirations)
-    return rows.withColumn(SUB, place.cast("int"))
+        finite = f.when(f.col(EXP) == FOREVER, f.lit(layout.origin)).otherwise(f.col(EXP))
+        sub = sub + _partition(finite, layout, layout.expirations)
+    return rows.withColumn(SUB, sub.cast("int"))
 
 
 def _partition(x: Column, layout: Layout, partitions: int) -> Column:
+    """As `Layout.generation` and `Layout.expiration` have it, in Spark's words."""
     from pyspark.sql import functions as f
 
     step = _floor(x - f.lit(layout.origin), layout.every)
@@ -73,63 +95,120 @@ def _floor(x: Column, by: int) -> Column:
     """Floor division of whole numbers, exactly."""
     from pyspark.sql import functions as f
 
-    return ((x - f.pmod(x, f.lit(by))) / f.lit(by)).cast("long") if by == 1 else _divided(x - f.pmod(x, f.lit(by)), by)
+    return x if by == 1 else f.call_function("div", x - f.pmod(x, f.lit(by)), f.lit(by))
 
 
-def _divided(x: Column, by: int) -> Column:
+# -- writing
+
+
+def write_files(spark: SparkSession, archive: Archive, manifest: Manifest, work: Work) -> tuple[IndexFile, ...]:
+    """Do a job's work: one Spark job that writes one file for each sub-index, clustered by key, with statistics and
+    Bloom filters in small row groups.  What was written; nobody knows of it yet.
+
+    Raises DS955 if Spark has not read or written all rows."""
+    from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
-    return f.call_function("div", x, f.lit(by))
+    folder = f"{INDEX}/{manifest.number + 1:012d}-{uuid.uuid4().hex[:8]}"
+    seen = Observation()
+    alive = f.col(EXP) > work.upto
+    told = [f.count(f.lit(1)).alias("read"), f.count(f.when(alive, 1)).alias("alive"), *map(_half(alive), work.targets)]
+    rows = placed(spark, archive, manifest, work).observe(seen, *told).where(alive)
+    order = [SUB, *([_quoted(work.key)] if work.key is not None else [TS]), EXP]
+    _writer(_by_sub(rows, work), work, len(manifest.schema) + len(MARKS)).parquet(archive.location(folder))
+    found = seen.get
+    made = written(archive, folder, work.key, {s: found.get(f"half{s}") for s in work.targets}) if order else ()
+    _compare(archive, work.rows, found["read"], "read")
+    _compare(archive, found["alive"], sum(m.rows for m in made), "written")
+    archive.sync(m.path for m in made)
+    return made
 
 
-def write_files(
-    rows: DataFrame, archive: Archive, layout: Layout, key: str | None, number: int, subs: int
-) -> tuple[IndexFile, ...]:
-    """Write rows as files of sub-indices, clustered by key, with statistics and Bloom filters; what was written."""
-    target = f"{INDEX}/{number:012d}"
-    order = [SUB, *([_quoted(key)] if key is not None else []), EXP]
-    placed = with_sub(rows, layout).repartition(max(1, subs), SUB).sortWithinPartitions(*order)
-    out = placed.write.partitionBy(SUB).option("parquet.block.size", GROUP_BYTES).option("compression", "zstd")
-    if key is not None:
-        out = out.option(f"parquet.bloom.filter.enabled#{key}", "true")
-    out.parquet(archive.location(target))
-    return written(archive, target, key)
+def _half(alive: Column) -> Any:
+    from pyspark.sql import functions as f
+
+    def of(sub: int) -> Column:
+        exp = f.when(alive & (f.col(SUB) == sub), f.col(EXP))
+        return f.percentile_approx(exp, 0.5, PRECISE).alias(f"half{sub}")
+
+    return of
 
 
-def written(archive: Archive, folder: str, key: str | None) -> tuple[IndexFile, ...]:
+def _by_sub(rows: DataFrame, work: Work) -> DataFrame:
+    """One partition for each sub-index, clustered."""
+    from pyspark.sql import functions as f
+
+    place = {sub: n for n, sub in enumerate(work.targets)}
+    dense = f.element_at(f.create_map(*(f.lit(x) for pair in place.items() for x in pair)), f.col(SUB))
+    if hasattr(rows, "repartitionById"):
+        parted = rows.repartitionById(len(place), dense.cast("int"))
+    else:  # before Spark 4.1: two sub-indices may share a partition
+        parted = rows.repartition(len(place), f.col(SUB))
+    return parted.sortWithinPartitions(SUB, *([_quoted(work.key)] if work.key is not None else [TS]), EXP)
+
+
+def _writer(rows: DataFrame, work: Work, columns: int) -> Any:
+    out = rows.write.partitionBy(SUB).option("compression", "zstd")
+    out = out.option("parquet.block.size", str(group_bytes(work.bytes // max(1, len(work.targets)), columns)))
+    out = out.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    if work.key is not None:
+        name = f"#{work.key}"
+        out = out.option(f"parquet.bloom.filter.enabled{name}", "true")
+        out = out.option(f"parquet.bloom.filter.adaptive.enabled{name}", "true")
+        out = out.option("parquet.bloom.filter.max.bytes", str(BLOOM_BYTES))
+    return out
+
+
+def group_bytes(file_bytes: int, columns: int) -> int:
+    """The size of row groups: a probe reads one of them and the footer, which is least where both are as large."""
+    return max(SMALLEST, min(LARGEST, math.isqrt(file_bytes * columns * CHUNK_BYTES)))
+
+
+def _compare(archive: Archive, expected: int, found: int, what: str) -> None:
+    if expected != found:
+        raise UsageError("DS955", f"of {expected} rows at {archive.url} Spark has {what} {found}",
+                         hint="the archive is as it was; look for damaged files, and run the job again")  # fmt: skip
+
+
+def written(archive: Archive, folder: str, key: str | None, halves: dict[int, int | None]) -> tuple[IndexFile, ...]:
     """What the files in a folder hold, from their footers."""
     out = []
     for info in archive.infos(folder, recursive=True):
         if info.type == pafs.FileType.File and info.base_name.endswith(".parquet"):
-            sub = int(info.path.rsplit(f"{SUB}=", 1)[1].split("/")[0])
-            out.append(_told(archive, info.path[len(archive.root) + 1 :], sub, info.size, key))
+            path, sub = info.path[len(archive.root) + 1 :], int(info.path.rsplit(f"{SUB}=", 1)[1].split("/")[0])
+            made = _told(archive, path, sub, info.size, key, halves.get(sub))
+            out += [made] if made.rows else []
     return tuple(out)
 
 
-def _told(archive: Archive, path: str, sub: int, size: int, key: str | None) -> IndexFile:
-    with archive.fs.open_input_file(archive.path(path)) as file:
+def _told(archive: Archive, path: str, sub: int, size: int, key: str | None, half: int | None) -> IndexFile:
+    with archive.open(path) as file:
         told = pq.read_metadata(file)
     ts, exp = _range(told, TS), _range(told, EXP)
     assert ts is not None and exp is not None
-    return IndexFile(path, sub, told.num_rows, size, ts, exp, None if key is None else _range(told, key))
+    return IndexFile(path, sub, told.num_rows, size, ts, exp, None if key is None else _range(told, key), half)
 
 
 def _range(told: pq.FileMetaData, column: str) -> tuple[Any, Any] | None:
-    """Smallest and largest value of a column; None where the file does not say, or JSON can't."""
+    """Smallest and largest value of a column; None where the file does not say (or has only NULLs)."""
     names = [told.schema.column(i).path for i in range(told.num_columns)]
-    stats = [told.row_group(g).column(names.index(column)).statistics for g in range(told.num_row_groups)]
-    if not stats or any(s is None or not s.has_min_max for s in stats):
+    if column not in names:
         return None
-    low, high = min(s.min for s in stats), max(s.max for s in stats)
-    low, high = _plain(low), _plain(high)
+    stats = [told.row_group(g).column(names.index(column)).statistics for g in range(told.num_row_groups)]
+    if any(s is None or not (s.has_min_max or (s.has_null_count and s.num_values == 0)) for s in stats):
+        return None
+    known = [s for s in stats if s.has_min_max]
+    if not known:
+        return None
+    low, high = _plain(min(s.min for s in known)), _plain(max(s.max for s in known))
     return None if low is None or high is None else (low, high)
 
 
 def _plain(value: Any) -> Any:
     match value:
         case datetime.datetime():
-            return round(value.replace(tzinfo=datetime.UTC).timestamp() * 1_000_000)
-        case bool() | int() | float() | str():
+            return (value.replace(tzinfo=None) - EPOCH) // datetime.timedelta(microseconds=1)
+        case bool() | int() | float() | str() | bytes() | Decimal():
             return value
     return None
 

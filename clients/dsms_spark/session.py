@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
 from dsms_spark.java import use_java
+from dsms_spark.tasks import connected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,13 +20,23 @@ if TYPE_CHECKING:
 CONF = {  # what a session may change at any time
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # no job only to look at files
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
 }
+JOBS = {  # ... and of one that writes an archive: all rows in one job, or an error
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.files.maxRecordsPerFile": "0",
+}
 QUIET = ("py4j", "pyspark")
+LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def get_session(
@@ -38,23 +53,13 @@ def get_session(
     except ImportError:
         raise UsageError("DS651", "PySpark is not installed", hint="pip install 'dsms[spark]'") from None
     master = master or os.environ.get("SPARK_MASTER") or "local[*]"
-    for name in QUIET:
-        logging.getLogger(name).setLevel(logging.ERROR)
+    _be_quiet()
     builder: Any = SparkSession.builder.appName("dsms")
     if master.startswith("sc://"):
         builder = builder.remote(master)
     else:
         use_java()
-        builder = builder.master(master).config("spark.ui.enabled", "false")
-        builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
-        if master.startswith("local"):
-            cores = os.cpu_count() or 2
-            builder = builder.config("spark.sql.shuffle.partitions", str(cores)).config(
-                "spark.driver.host", "127.0.0.1"
-            )
-            builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-        if memory is not None:
-            builder = builder.config("spark.driver.memory", memory)
+        builder = _embedded(builder.master(master), master, memory)
     for name, value in {**CONF, **(more or {})}.items():
         builder = builder.config(name, value)
     try:
@@ -62,13 +67,60 @@ def get_session(
     except UsageError:
         raise
     except Exception as error:
-        raise UsageError("DS652", f"Spark does not start ({master}): {error}",
+        text = [line for line in str(error).strip().splitlines() if line] or [type(error).__name__]
+        raise UsageError("DS652", f"Spark does not start ({master}): {text[0]}",
                          hint="check --master, the memory of the machine, and JAVA_HOME") from error  # fmt: skip
+
+
+def _embedded(builder: Any, master: str, memory: str | None) -> Any:
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+    }
+    if master.startswith("local"):
+        options |= {
+            "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    if memory is not None:
+        options["spark.driver.memory"] = memory
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _be_quiet() -> None:
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
 
 
 def prepared(spark: SparkSession) -> SparkSession:
     """A session, whoever made it, that reads and writes archives as they must be."""
     for name, value in CONF.items():
-        if name != "spark.sql.sources.partitionOverwriteMode":
-            spark.conf.set(name, value)
+        spark.conf.set(name, value)
     return spark
+
+
+@contextmanager
+def for_jobs(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session for a job that writes: a sister of this one, with settings of its own, where there are such (Spark
+    Connect has none: there this one, with its settings changed meanwhile)."""
+    if not connected(spark):
+        sister = prepared(spark.newSession())
+        for name, value in JOBS.items():
+            sister.conf.set(name, value)
+        yield sister
+        return
+    wanted = {**CONF, **JOBS}
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield spark
+    finally:
+        for name, was in before.items():
+            spark.conf.unset(name) if was is None else spark.conf.set(name, was)

@@ -1,13 +1,15 @@
 """Where rows land before an update takes them over into the index.
 
     landing/NNNNNNNNNNNN.parquet   rows in the order they came, of one step of Δ each
-    landing/upto.json              every row with `__ts` up to that instant has landed
+    landing/upto.json              up to which instant everything has landed, and with which file
+    landing/damaged/               files that could not be read, set aside by an update
 
-Results of a query whose death is not known when they are born land when they have left its answer: then the instants of
-their leaving lie in one step, and up to `upto` everything that had left has landed.  They may have been born in any
-step before, so an update goes by the sub-indices of the rows themselves, not only by those of its steps.
+A stream's row comes with its `__ts`.  So does a result whose death is known when it is born; others come when they have
+left the answer, and may have been born in any step before.  What counts for them is when they come: an update puts all
+rows of a file into the partition of that step, and so touches no sub-index beside those of its steps.
 
-A file is written under a hidden name and renamed, so what stands there is whole; what a crash leaves is swept.
+A file is written under a hidden name and renamed, so what stands there is whole; what a crash leaves is written over or
+swept.  A file that is noted but missing or can't be read is told as damaged, and nothing else waits for it.
 """
 
 from __future__ import annotations
@@ -21,17 +23,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dsms.errors import UsageError
-from dsms.sql.types import ALWAYS
-from dsms.storage.archive.manifest import LANDING, Archive, explained
-from dsms.storage.archive.schema import EXP, TS
+from dsms.sql.types import ALWAYS, FOREVER
+from dsms.storage.archive.manifest import LANDING, Archive, Manifest
+from dsms.storage.archive.schema import EXP, TS, unlike
+from dsms.storage.archive.store import HIDDEN
 
-UPTO = "upto.json"
+UPTO, DAMAGED = "upto.json", "damaged"
+MARK = b"dsms.upto"  # in a file's metadata
 _NAME = re.compile(r"(\d{12})\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class LandedFile:
-    """A landed file: its number, its path below the archive's folder, and what is in it."""
+    """A landed file: its number, its path below the archive's folder, and what is in it.
+
+    mark     up to that instant everything has landed with it
+    damaged  why it can't be read (it counts no rows then); None: it can
+    """
 
     number: int
     path: str
@@ -39,6 +47,12 @@ class LandedFile:
     bytes: int
     ts: tuple[int, int]
     exp: tuple[int, int]
+    mark: int = ALWAYS
+    damaged: str | None = None
+
+    def inserted(self, kind: str) -> int:
+        """The instant at which its rows came."""
+        return self.ts[1] if kind == "stream" else self.mark
 
 
 @dataclass(slots=True)
@@ -48,86 +62,142 @@ class Landing:
     archive: Archive
 
     def upto(self) -> int:
-        """Every row with `__ts` <= this has landed; ALWAYS if none has."""
-        return self._noted()[0]
+        """Everything up to this instant has landed; ALWAYS if nothing has."""
+        return self.noted()[0]
 
     def last(self) -> int:
-        """The number of the last file that has landed, taken over or not."""
-        return max([self._noted()[1], *self._numbers()])
+        """The number of the last file that counts, taken over or not."""
+        return self.noted()[1]
 
-    def _noted(self) -> tuple[int, int]:
-        if not self.archive.exists(LANDING, UPTO):
-            return ALWAYS, 0
-        try:
-            told = json.loads(self.archive.read(LANDING, UPTO))
-            return int(told["upto"]), int(told["last"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise UsageError("DS951", f"{self.archive.path(LANDING, UPTO)} is damaged: {error!r}",
-                             hint="restore it from a backup") from None  # fmt: skip
+    def noted(self) -> tuple[int, int]:
+        """`upto` and `last`.  If the note is lost it is made out from the files."""
+        if self.archive.exists(LANDING, UPTO):
+            try:
+                told = json.loads(self.archive.read(LANDING, UPTO))
+                return int(told["upto"]), int(told["last"])
+            except (ValueError, KeyError, TypeError):
+                pass
+        return self._made_out()
+
+    def _made_out(self) -> tuple[int, int]:
+        manifest, numbers = self.archive.manifest(), self._numbers()
+        marks = [self._told(n, manifest).mark for n in numbers]
+        return max([manifest.upto, *marks]), max([manifest.landed, *numbers])
 
     def _numbers(self) -> list[int]:
         return [int(m[1]) for n in self.archive.names(LANDING) if (m := _NAME.fullmatch(n))]
 
+    # -- writing ------------------------------------------------------------------------------------------------------
+
     def write(self, table: pa.Table | None, upto: int) -> None:
-        """Rows (columns as `schema.stored_schema` says) that lie in one step; with them everything up to `upto` has
-        landed.  None: no rows, only the instant.  Raises DS955 with nothing changed, DS957 if `upto` goes back."""
-        before, last = self._noted()
+        """Rows (columns as `schema.stored_schema` says) that came in one step; with them everything up to `upto` has
+        landed.  None: no rows, only the instant.  Raises DS955, DS956, DS957 with nothing changed."""
+        before, last = self.noted()
         if upto <= before:
             raise UsageError("DS957", f"rows up to {before} have landed at {self.archive.url} already, and now {upto}?",
                              hint="the clock of the source went back: these rows are archived")  # fmt: skip
         if table is not None and table.num_rows:
+            self._check(table, before, upto)
             last += 1  # a file that is there already was never noted: its rows come again
-            self._file(table, last)
+            self._file(table, last, upto)
         self.archive.write(json.dumps({"upto": upto, "last": last}).encode(), LANDING, UPTO)
 
-    def _file(self, table: pa.Table, number: int) -> None:
+    def _check(self, table: pa.Table, before: int, upto: int) -> None:
         manifest = self.archive.manifest()
+        wrong = unlike(table.schema, manifest.schema)
+        if wrong is not None:
+            raise UsageError("DS956", f"these rows do not fit the archive {self.archive.url}: {wrong}",
+                             hint="open it with the columns that it is to have")  # fmt: skip
         low, high = _range(table, TS)
-        if manifest.kind == "stream" and manifest.layout.step(low) != manifest.layout.step(high):
+        step = manifest.layout.step
+        if manifest.kind == "stream" and step(low) != step(high):
             raise UsageError("DS957", f"rows from {low} to {high} lie in more than one step of the archive")
-        name = f"{number:012d}.parquet"
-        hidden = self.archive.path(LANDING, f".{name}.part")
-        with explained(self.archive.path(LANDING, name)):
-            self.archive.fs.create_dir(self.archive.path(LANDING), recursive=True)
-            pq.write_table(table, hidden, filesystem=self.archive.fs, compression="zstd")
-            self.archive.fs.move(hidden, self.archive.path(LANDING, name))
+        if high > upto or (manifest.kind == "stream" and low <= before):
+            raise UsageError("DS957", f"rows from {low} to {high} are not among those from {before} to {upto}")
 
-    def files(self, after: int = 0) -> tuple[LandedFile, ...]:
-        """The landed files numbered above `after`, in order.  What landed after `upto` was noted last counts not yet.
+    def _file(self, table: pa.Table, number: int, upto: int) -> None:
+        told = table.replace_schema_metadata({MARK: str(upto).encode()})
+        self.archive.write_parquet(
+            lambda out: pq.write_table(told, out, compression="zstd", write_page_checksum=True),
+            LANDING,
+            f"{number:012d}.parquet",
+        )
 
-        Raises DS958 naming a file that is damaged."""
-        last = self._noted()[1]
-        found = sorted(n for n in self._numbers() if after < n <= last)
-        return tuple(self._told(n) for n in found)
+    # -- reading ------------------------------------------------------------------------------------------------------
 
-    def _told(self, number: int) -> LandedFile:
-        path = f"{LANDING}/{number:012d}.parquet"
+    def files(self, after: int = 0, upto: int = FOREVER) -> tuple[LandedFile, ...]:
+        """The landed files numbered above `after` with marks up to `upto`, in order.  What landed after the last note
+        counts not yet.  Damaged files are told as such."""
+        last, there, aside = self.noted()[1], set(self._numbers()), {n for n, _ in self.damaged()}
+        manifest = self.archive.manifest()
+        missing = set(range(max(after, manifest.landed) + 1, last + 1)) - there - aside
+        found = []
+        for number in sorted(n for n in there | missing if after < n <= last):
+            found.append(_broken(number, "it is missing") if number in missing else self._told(number, manifest))
+        return tuple(f for f in found if f.mark <= upto)
+
+    def _told(self, number: int, manifest: Manifest) -> LandedFile:
+        path = _path(number)
         try:
-            with self.archive.fs.open_input_file(self.archive.path(path)) as file:
-                size = file.size()
-                told = pq.read_metadata(file)
+            with self.archive.open(path) as file:
+                size, told = file.size(), pq.read_metadata(file)
+            mark = int((told.metadata or {}).get(MARK, ALWAYS))
+            wrong = unlike(told.schema.to_arrow_schema(), manifest.schema)
+            if wrong is not None:
+                return _broken(number, wrong, mark)
+            ts, exp = _told_range(told, TS), _told_range(told, EXP)
+            return LandedFile(number, path, told.num_rows, size, ts, exp, max(mark, ts[1]))
+        except (pa.ArrowException, OSError, ValueError, AttributeError) as error:
+            return _broken(number, str(error) or repr(error))
+
+    def verified(self, file: LandedFile) -> str | None:
+        """Why a file can't be read, which may show only when all of it is; None: it can."""
+        try:
+            with self.archive.open(file.path) as source:
+                for _ in pq.ParquetFile(source, page_checksum_verification=True).iter_batches():
+                    pass
         except (pa.ArrowException, OSError) as error:
-            raise UsageError("DS958", f"the landed file {self.archive.path(path)} is damaged: {error}",
-                             hint="restore it from a backup; without it its rows are lost") from None  # fmt: skip
-        return LandedFile(number, path, told.num_rows, size, _told_range(told, TS), _told_range(told, EXP))
+            return str(error) or repr(error)
+        return None
 
     def waiting(self, after: int) -> int:
         """How many landed files are numbered above `after`."""
-        last = self._noted()[1]
+        last = self.noted()[1]
         return sum(after < n <= last for n in self._numbers())
 
+    # -- clearing up --------------------------------------------------------------------------------------------------
+
     def remove(self, upto: int) -> None:
-        """Files numbered up to there have been taken over; what crashes left goes, too."""
-        for name in self.archive.names(LANDING):
-            found = _NAME.fullmatch(name)
-            if found and int(found[1]) <= upto:
-                self.archive.remove(LANDING, name)
+        """Files numbered up to there have been taken over."""
+        for number in self._numbers():
+            if number <= upto:
+                self.archive.remove(LANDING, f"{number:012d}.parquet")
+
+    def set_aside(self, file: LandedFile) -> str:
+        """Move a damaged file out of the way, for somebody to look at; where it is now."""
+        target = f"{LANDING}/{DAMAGED}/{file.number:012d}.parquet"
+        if self.archive.exists(*file.path.split("/")):
+            self.archive.move(file.path, target)
+        return target
+
+    def damaged(self) -> list[tuple[int, str]]:
+        """Number and path of the files that were set aside."""
+        folder = f"{LANDING}/{DAMAGED}"
+        return [(int(m[1]), f"{folder}/{n}") for n in self.archive.names(folder) if (m := _NAME.fullmatch(n))]
 
     def sweep(self) -> None:
         """Remove what writes that did not finish have left (call it where nobody is writing)."""
         for name in self.archive.names(LANDING):
-            if name.startswith(".") and name.endswith(".part"):
+            if name.startswith(".") and name.endswith(HIDDEN):
                 self.archive.remove(LANDING, name)
+
+
+def _path(number: int) -> str:
+    return f"{LANDING}/{number:012d}.parquet"
+
+
+def _broken(number: int, why: str, mark: int = ALWAYS) -> LandedFile:
+    return LandedFile(number, _path(number), 0, 0, (FOREVER, ALWAYS), (FOREVER, ALWAYS), mark, why)
 
 
 def _range(table: pa.Table, column: str) -> tuple[int, int]:
@@ -136,6 +206,22 @@ def _range(table: pa.Table, column: str) -> tuple[int, int]:
 
 
 def _told_range(told: pq.FileMetaData, column: str) -> tuple[int, int]:
-    place = told.schema.names.index(column)
+    place = [told.schema.column(i).path for i in range(told.num_columns)].index(column)
     stats = [told.row_group(g).column(place).statistics for g in range(told.num_row_groups)]
     return min(s.min for s in stats), max(s.max for s in stats)
+
+
+def snapshot(archive: Archive, seam: int | None = None) -> tuple[Manifest, tuple[LandedFile, ...]]:
+    """The index and the landed files that belong together; `seam`: as they were when just that had landed.
+
+    For who reads rows up to a seam here and the others live: what lands or is taken over meanwhile does not disturb
+    him.  Raises DS954 if the index has been updated twice since."""
+    landing = Landing(archive)
+    if seam is None:
+        upto = landing.upto()
+        manifest = archive.manifest()
+        return manifest, landing.files(manifest.landed, max(upto, manifest.upto))
+    for manifest in archive.states():
+        if manifest.upto <= seam:
+            return manifest, landing.files(manifest.landed, seam)
+    raise UsageError("DS954", f"{archive.url} has been updated since {seam}", hint="ask again")

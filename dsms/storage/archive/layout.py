@@ -7,8 +7,8 @@ alone, and that is what stands here: nothing has to be kept or moved.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -25,12 +25,13 @@ class Layout:
     """generations  G: partitions of insertion times
     expirations  E: partitions of expiration times; 1 where rows are kept for good
     every        Δ: µs between updates
-    span         S: the longest lifetime of a row, µs; None: for good
+    span         S: the longest lifetime of a row that expires, µs; None: no row does
     origin       µs: an instant at which a step begins
     order        round-robin: consecutive steps go to consecutive partitions, so that updates spread;
                  chronological: each partition has one stretch of steps (with G or E = 1: a wave index)
     strategy     rebuild: an update rewrites the sub-indices that it touches, clustered anew;
-                 no rebuild: it adds to them, and rewrites what is mostly expired
+                 no rebuild: it adds files to them; those with mostly expired rows are rewritten (eager: those with
+                 any), others are left, and who reads them passes expired rows over
     """
 
     generations: int
@@ -40,13 +41,19 @@ class Layout:
     origin: int = 0
     order: Order = "round-robin"
     strategy: Strategy = "rebuild"
+    eager: bool = False
 
     def __post_init__(self) -> None:
         for name in ("generations", "expirations"):
             if not 1 <= getattr(self, name) <= MOST:
                 raise UsageError("DS950", f"{name} must lie in 1..{MOST}, not {getattr(self, name)}")
+        for name, words in (("order", get_args(Order)), ("strategy", get_args(Strategy))):
+            if getattr(self, name) not in words:
+                raise UsageError("DS950", f"{name} is {' or '.join(words)}, not {getattr(self, name)}")
         if self.every < 1:
             raise UsageError("DS950", f"an archive is updated every {self.every} us, which makes no sense")
+        if self.span is not None and self.span < 0:
+            raise UsageError("DS950", f"rows are kept for {self.span} us, which makes no sense")
         if self.span is None and self.expirations != 1:
             raise UsageError("DS950", "rows that are kept for good have no expiration times to be partitioned by",
                              hint="one partition of expiration times is right for them")  # fmt: skip
@@ -81,7 +88,13 @@ class Layout:
         """The partition of an expiration time."""
         if self.expirations == 1:
             return exp * 0
-        return self.step(exp) // self.width(self.expirations) % self.expirations
+        return self.step(self._finite(exp)) // self.width(self.expirations) % self.expirations
+
+    def _finite(self, exp: Any) -> Any:
+        """Rows that never expire are with those of one step; no update looks there for them."""
+        if isinstance(exp, int):
+            return self.origin if exp == FOREVER else exp
+        return np.where(exp == FOREVER, self.origin, exp)
 
     def sub(self, ts: Any, exp: Any) -> Any:
         """The sub-index of rows: numbers or NumPy int64 arrays."""
@@ -115,6 +128,12 @@ class Layout:
             return set(range(partitions))
         marks = self.origin + np.arange(first, last + 1) * self.every
         return set(np.unique(self.generation(marks) if births else self.expiration(marks)).tolist())
+
+    def living(self, lifetime: int | None) -> Layout:
+        """The layout for rows that may now live so long.  (Where partitions have stretches of steps they stay.)"""
+        if lifetime is None or (self.span is not None and (lifetime <= self.span or self.order == "chronological")):
+            return self
+        return replace(self, span=lifetime)
 
     def told(self) -> dict[str, Any]:
         """As JSON."""

@@ -1,7 +1,7 @@
 """An archive as files, and the manifest that says which of them it consists of.
 
-    manifest-NNNNNNNNNNNN.json    the newest one counts; it is written whole under another name and renamed
-    index/NNNNNNNNNNNN/...        the files that the update of that number wrote
+    manifest-NNNNNNNNNNNN.json    the newest one counts; it is written whole under another name, then named
+    index/NNNNNNNNNNNN-token/...  the files that the update of that number wrote
     landing/                      rows that no update has taken over yet (`landing`)
     lease.json                    who is updating it now (`lease`)
 
@@ -12,29 +12,39 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from decimal import Decimal
 from typing import Any, Literal
 
-import pyarrow as pa
 import pyarrow.fs as pafs
 
 from dsms.errors import UsageError
 from dsms.sql.types import ALWAYS, Schema
 from dsms.storage.archive.layout import Layout
-from dsms.storage.archive.schema import schema_of, told_of
+from dsms.storage.archive.schema import merged, schema_of, told_of
+from dsms.storage.archive.store import Store, file_system, operation
 
+__all__ = ["INDEX", "LANDING", "Archive", "IndexFile", "Manifest", "create", "explained", "file_system"]
+
+explained = operation
 VERSION = 1  # of this layout of files
-KEPT = 2  # manifests whose files stay, so that readers of the last one can finish
+KEPT = 2  # states whose files stay, so that readers of the last one can finish
+ATTEMPTS = 5  # to publish, while declarations change
 INDEX, LANDING = "index", "landing"
 _NAME = re.compile(r"manifest-(\d{12})\.json")
+_PLAIN = ("name", "kind", "key", "lifetime", "number", "upto", "landed")
+Kind = Literal["stream", "query"]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
     """path   below the archive's folder
     sub    the sub-index that it is part of
-    ts, exp, key  the smallest and largest of them (None: unknown, or only NULLs)
+    ts, exp, key  the smallest and largest of them (key None: unknown, or only NULLs; key as it is in Parquet, but
+                  instants are µs)
+    half   an instant at which half of the rows have expired, about; None: unknown
     """
 
     path: str
@@ -44,17 +54,19 @@ class IndexFile:
     ts: tuple[int, int]
     exp: tuple[int, int]
     key: tuple[Any, Any] | None = None
+    half: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """number  of this manifest
-    upto    rows inserted up to that instant are in the index, those that expired by then are not
+    key     the column that files are clustered by; None: by insertion time
+    upto    rows that landed up to that instant are in the index, those that expired by then are not
     landed  the number of the last landed file that was taken over
     """
 
     name: str
-    kind: Literal["stream", "query"]
+    kind: Kind
     schema: Schema
     key: str | None
     layout: Layout
@@ -67,6 +79,7 @@ class Manifest:
 
     @property
     def rows(self) -> int:
+        """Rows of the files, expired ones that are still there among them."""
         return sum(f.rows for f in self.files)
 
     @property
@@ -78,127 +91,140 @@ class Manifest:
         return replace(self, number=self.number + 1, **changes)
 
     def told(self) -> str:
-        """As JSON."""
-        body = {f: getattr(self, f) for f in ("name", "kind", "key", "lifetime", "number", "upto", "landed", "version")}
-        body |= {"schema": told_of(self.schema), "layout": self.layout.told(), "files": [asdict(f) for f in self.files]}
-        return json.dumps(body, indent=1)
+        """As JSON, with a checksum."""
+        body: dict[str, Any] = {"version": self.version} | {f: getattr(self, f) for f in _PLAIN}
+        body |= {"schema": told_of(self.schema), "layout": self.layout.told(), "files": [_told(f) for f in self.files]}
+        return json.dumps(body | {"check": _check(body)}, indent=1)
 
 
 def read_manifest(text: str, where: str) -> Manifest:
-    """A manifest again.  Raises DS951 (damaged), DS952 (of a newer layout)."""
+    """A manifest again.  Raises DS951 (damaged), DS952 (of another layout of files)."""
     try:
         body = json.loads(text)
-        version = int(body["version"])
-        if version > VERSION:
-            message = f"{where} was written by a newer dsms (layout {version}, this one knows {VERSION})"
-            raise UsageError("DS952", message, hint="use the newer dsms")
-        files = tuple(
-            IndexFile(f["path"], f["sub"], f["rows"], f["bytes"], _pair(f["ts"]), _pair(f["exp"]), _key(f["key"]))
-            for f in body["files"]
-        )
-        fields = {f: body[f] for f in ("name", "kind", "key", "lifetime", "number", "upto", "landed")}
-        return Manifest(schema=schema_of(body["schema"]), layout=Layout(**body["layout"]), files=files, **fields)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError("DS951", f"{where} is damaged: {error!r}", hint="restore it from a backup") from None
+        _check_version(int(body["version"]), where)
+        if body.pop("check") != _check(body):
+            raise ValueError("its checksum is wrong")
+        files = tuple(map(_file, body["files"]))
+        plain = {f: body[f] for f in _PLAIN}
+        return Manifest(schema=schema_of(body["schema"]), layout=Layout(**body["layout"]), files=files, **plain)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError("DS951", f"{where} is damaged: {error or repr(error)}",
+                         hint="restore it from a backup") from None  # fmt: skip
 
 
-def _pair(value: Any) -> tuple[int, int]:
-    first, last = value
-    return int(first), int(last)
+def _check_version(version: int, where: str) -> None:
+    if version == VERSION:
+        return
+    newer = version > VERSION
+    message = f"{where} was written by {'a newer' if newer else 'an older'} dsms (layout {version}, here {VERSION})"
+    hint = "use the newer dsms" if newer else "export it with the older dsms (dsms archive export), and load that"
+    raise UsageError("DS952", message, hint=hint)
 
 
-def _key(value: Any) -> tuple[Any, Any] | None:
-    return None if value is None else (value[0], value[1])
+def _check(body: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(body, sort_keys=True).encode())
+
+
+def _told(file: IndexFile) -> dict[str, Any]:
+    return asdict(file) | {"key": None if file.key is None else [_told_value(v) for v in file.key]}
+
+
+def _file(told: dict[str, Any]) -> IndexFile:
+    known = {f.name: told[f.name] for f in fields(IndexFile)}
+    key = None if told["key"] is None else tuple(map(_value, told["key"]))
+    return IndexFile(**{**known, "ts": tuple(told["ts"]), "exp": tuple(told["exp"]), "key": key})
+
+
+def _told_value(value: Any) -> Any:
+    match value:
+        case bytes():
+            return {"hex": value.hex()}
+        case Decimal():
+            return {"decimal": str(value)}
+    return value
+
+
+def _value(told: Any) -> Any:
+    match told:
+        case {"hex": text}:
+            return bytes.fromhex(text)
+        case {"decimal": text}:
+            return Decimal(text)
+    return told
 
 
 @dataclass(slots=True)
-class Archive:
-    """An archive's folder on whatever file system it is; any process may open it to read.
-
-    url  as it was given: a path, or a URL that pyarrow and Spark both understand
-    """
-
-    url: str
-    fs: pafs.FileSystem = field(init=False)
-    root: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.fs, self.root = file_system(self.url)
-
-    def path(self, *parts: str) -> str:
-        """A path of the file system."""
-        return "/".join((self.root, *parts))
-
-    def location(self, path: str) -> str:
-        """A file below the archive's folder as Spark is told of it."""
-        return f"{self.url.rstrip('/')}/{path}" if "://" in self.url else f"file://{self.path(path)}"
-
-    def names(self, folder: str = "") -> list[str]:
-        """The names in a folder below the archive's, sorted; none if it is not there."""
-        return [i.base_name for i in self.infos(folder)]
-
-    def infos(self, folder: str = "", recursive: bool = False) -> list[pafs.FileInfo]:
-        with explained(self.url):
-            selector = pafs.FileSelector(self.path(folder) if folder else self.root, recursive, allow_not_found=True)
-            return sorted(self.fs.get_file_info(selector), key=lambda i: i.path)
-
-    def exists(self, *parts: str) -> bool:
-        with explained(self.url):
-            return self.fs.get_file_info(self.path(*parts)).type != pafs.FileType.NotFound
-
-    def read(self, *parts: str) -> bytes:
-        with explained(self.path(*parts)), self.fs.open_input_file(self.path(*parts)) as file:
-            return file.read()
-
-    def write(self, data: bytes, *parts: str) -> None:
-        """A small file, whole or not at all."""
-        target = self.path(*parts)
-        hidden = self.path(*parts[:-1], f".{parts[-1]}.part")
-        with explained(target):
-            self.fs.create_dir(self.path(*parts[:-1]) if parts[:-1] else self.root, recursive=True)
-            with self.fs.open_output_stream(hidden) as out:
-                out.write(data)
-            self.fs.move(hidden, target)
-
-    def remove(self, *parts: str) -> None:
-        """A file or folder, if it is there."""
-        with explained(self.path(*parts)):
-            info = self.fs.get_file_info(self.path(*parts))
-            if info.type == pafs.FileType.Directory:
-                self.fs.delete_dir(info.path)
-            elif info.type == pafs.FileType.File:
-                self.fs.delete_file(info.path)
-
-    # -- manifests ----------------------------------------------------------------------------------------------------
+class Archive(Store):
+    """An archive's folder on whatever file system it is; any process may open it to read."""
 
     def numbers(self) -> list[int]:
         """The numbers of the manifests that are there, ascending."""
         return sorted(int(m[1]) for n in self.names() if (m := _NAME.fullmatch(n)))
 
     def manifest(self, number: int | None = None) -> Manifest:
-        """The newest manifest, or the one of that number.  Raises DS953 where there is none, DS951, DS952."""
-        found = self.numbers() if number is None else [number]
+        """The newest manifest, or the one of that number.  If the newest is damaged the one before it counts, whose
+        files are all there still.  Raises DS953 where there is none, DS951, DS952."""
+        if number is not None:
+            return self._manifest(number)
+        found = self.numbers()
         if not found:
             raise UsageError("DS953", f"there is no archive at {self.url}",
                              hint="name the folder that holds its manifest, or DATA/archive/NAME")  # fmt: skip
-        name = _name(found[-1])
-        return read_manifest(self.read(name).decode(), self.path(name))
+        try:
+            return self._manifest(found[-1])
+        except UsageError as error:
+            if error.code != "DS951" or len(found) == 1:
+                raise
+            return self._manifest(found[-2])
+
+    def _manifest(self, number: int) -> Manifest:
+        name = _name(number)
+        return read_manifest(self.read(name).decode("utf-8", "replace"), self.path(name))
+
+    def states(self) -> list[Manifest]:
+        """The manifests that can be read, newest first."""
+        out = []
+        for number in reversed(self.numbers()):
+            try:
+                out.append(self._manifest(number))
+            except UsageError as error:
+                if error.code not in ("DS951", "DS955"):
+                    raise
+        return out
 
     def publish(self, manifest: Manifest) -> None:
         """Make it the one that counts.  Raises DS954 if somebody else has published that number."""
-        name = _name(manifest.number)
-        if self.exists(name):
-            raise UsageError("DS954", f"{self.url} was updated by somebody else meanwhile", hint="update it again")
-        self.write(manifest.told().encode(), name)
+        if not self._published(manifest):
+            raise self._overtaken()
+
+    def commit(self, base: Manifest, change: Callable[[Manifest], Manifest]) -> Manifest:
+        """Publish what `change` makes of the newest manifest; only its declaration may differ from `base`.
+
+        Raises DS954 if somebody else has changed the index meanwhile."""
+        for _ in range(ATTEMPTS):
+            newest = self.manifest()
+            if (newest.files, newest.layout, newest.landed) != (base.files, base.layout, base.landed):
+                break
+            done = replace(change(newest), number=self.numbers()[-1] + 1)
+            if self._published(done):
+                return done
+        raise self._overtaken()
+
+    def _published(self, manifest: Manifest) -> bool:
+        return self.write(manifest.told().encode(), _name(manifest.number), new=True)
+
+    def _overtaken(self) -> UsageError:
+        return UsageError("DS954", f"{self.url} was updated by somebody else meanwhile", hint="do it again")
 
     def sweep(self) -> list[str]:
-        """Remove what the newest manifests do not name: files of older ones, and what killed jobs left."""
-        numbers = self.numbers()
-        kept = [self.manifest(n) for n in numbers[-KEPT:]]
+        """Remove what the last `KEPT` states of the index don't name: files of older ones, and what killed jobs left.
+
+        Only for who holds the lease."""
+        kept = _last(self.states())
         named = {f.path for m in kept for f in m.files}
-        gone: list[str] = []
-        for number in numbers[:-KEPT]:
-            gone.append(_name(number))
+        oldest = min((m.number for m in kept), default=0)
+        gone = [_name(n) for n in self.numbers() if n < oldest]
+        gone += [n for n in self.names() if n.startswith(".manifest-")]
         for info in self.infos(INDEX, recursive=True):
             path = info.path[len(self.root) + 1 :]
             if info.type == pafs.FileType.File and path not in named:
@@ -216,53 +242,40 @@ class Archive:
                 self.remove(path)
 
 
+def _last(states: list[Manifest]) -> list[Manifest]:
+    """The newest states up to the `KEPT`th that has other files (declarations change without that)."""
+    out: list[Manifest] = []
+    for state in states:
+        if len({m.files for m in [*out, state]}) > KEPT:
+            break
+        out.append(state)
+    return out
+
+
 def _name(number: int) -> str:
     return f"manifest-{number:012d}.json"
 
 
-def file_system(url: str) -> tuple[pafs.FileSystem, str]:
-    """The file system of a path or URL, and the path in it.  Raises DS955."""
-    try:
-        if "://" in url:
-            fs, path = pafs.FileSystem.from_uri(url.replace("s3a://", "s3://", 1))
-        else:
-            import os
-
-            fs, path = pafs.LocalFileSystem(), os.path.abspath(url)
-    except (pa.ArrowException, ValueError, OSError) as error:
-        raise UsageError("DS955", f"{url} names no file system that can be used: {error}",
-                         hint="a path, or a URL such as s3://bucket/folder") from None  # fmt: skip
-    return fs, path.rstrip("/")
-
-
-class explained:
-    """Errors of a file system as DS955 that names the place."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, (OSError, pa.ArrowException)):
-            raise UsageError("DS955", f"{self.where} can't be used: {error}",
-                             hint="check that it exists, has room, and may be written") from error  # fmt: skip
-
-
-def create(url: str, name: str, kind: Literal["stream", "query"], schema: Schema, key: str | None, layout: Layout,
+def create(url: str, name: str, kind: Kind, schema: Schema, key: str | None, layout: Layout,
            lifetime: int | None) -> Archive:  # fmt: skip
-    """The archive at that place: made, or taken over if one of the same kind and columns is there.
+    """The archive at that place: made, or taken over if one of the same columns is there.
 
-    A column more is taken over (older rows have NULL).  Raises DS956 where a column has another type."""
-    from dsms.storage.archive.schema import merged
-
+    Of one that is there the layout stays (`dsms archive` has the command that changes it); a column more is taken over
+    (older rows have NULL), a column less stays (new rows have NULL), another key is that of files written from now on.
+    Raises DS956 where a column has another type."""
     archive = Archive(url)
     if not archive.numbers():
-        archive.publish(Manifest(name, kind, schema, key, layout, lifetime, 1))
-        return archive
+        first = Manifest(name, kind, schema, key, layout, lifetime, 1)
+        if archive._published(first):
+            return archive
     found = archive.manifest()
-    columns = merged(found.schema, schema, url)
-    if (columns, key, lifetime) != (found.schema, found.key, found.lifetime):
-        archive.publish(found.next(schema=columns, key=key, lifetime=lifetime))
+    if _redeclared(found, schema, key, lifetime, url) != found:
+        archive.commit(found, lambda m: _redeclared(m, schema, key, lifetime, url))
     return archive
+
+
+def _redeclared(found: Manifest, schema: Schema, key: str | None, lifetime: int | None, url: str) -> Manifest:
+    columns = merged(found.schema, schema, url)
+    files = found.files if key == found.key else tuple(replace(f, key=None) for f in found.files)
+    layout = found.layout.living(lifetime)
+    return replace(found, schema=columns, key=key, lifetime=lifetime, files=files, layout=layout)

@@ -47,12 +47,53 @@ def stored_schema(schema: Schema) -> pa.Schema:
 def merged(old: Schema, new: Schema, where: str) -> Schema:
     """The columns of an archive whose declaration has changed: old ones stay, new ones are added.
 
-    Raises DS956 where a column has another type."""
+    Raises DS956 where columns have another type, naming all of them."""
     known = {f.name: f for f in old}
-    for f in new:
-        before = known.get(f.name)
-        if before is not None and before.type != f.type:
-            raise UsageError("DS956", f"column {f.name} of the archive {where} is {before.type}, not {f.type}",
-                             hint="archive under another name, or move that folder away")  # fmt: skip
+    changed = [(f.name, known[f.name].type, f.type) for f in new if f.name in known and known[f.name].type != f.type]
+    if changed:
+        what = "; ".join(f"column {name} of the archive {where} is {was}, not {is_}" for name, was, is_ in changed)
+        raise UsageError("DS956", what, hint="archive under another name, or move that folder away")
     names = {f.name for f in new}
     return (*new, *(Field(f.name, f.type, None, True) for f in old if f.name not in names))
+
+
+def conformed(table: pa.Table, schema: Schema) -> pa.Table:
+    """The rows of a file with the columns of an archive: those that it lacks are NULL.  Raises DS956."""
+    wanted = stored_schema(schema)
+    wrong = unlike(table.schema, schema)
+    if wrong is not None:
+        raise UsageError("DS956", wrong, hint="it was written for another archive, or by something else")
+    there = set(table.schema.names)
+    columns = [
+        table.column(f.name).cast(f.type) if f.name in there else pa.nulls(table.num_rows, f.type) for f in wanted
+    ]
+    return pa.table(columns, schema=wanted)
+
+
+def unlike(found: pa.Schema, schema: Schema) -> str | None:
+    """What of a file's columns does not fit the archive's, as a sentence; None: they fit."""
+    for field in stored_schema(schema):
+        places = found.get_all_field_indices(field.name)
+        if len(places) > 1:
+            return f"column {field.name} is there twice"
+        if not places:
+            if field.name in MARKS:
+                return f"column {field.name} is missing"
+            continue
+        type_ = found.field(places[0]).type
+        if not _same(type_, field.type):
+            return f"column {field.name} is {type_}, not {field.type}"
+    return None
+
+
+def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Parquet keeps both alike (Arrow has more than one type for text and bytes)."""
+    if pa.types.is_large_string(found) or pa.types.is_string_view(found):
+        found = pa.string()
+    if pa.types.is_large_binary(found) or pa.types.is_binary_view(found):
+        found = pa.binary()
+    if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
+        return (found.precision, found.scale) == (wanted.precision, wanted.scale)
+    if pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted):
+        return found.unit == wanted.unit and (found.tz is None) == (wanted.tz is None)
+    return found == wanted
