@@ -134,7 +134,7 @@ def test_killed_while_at_work(spark, tmp_path):
         first = spark.run(("pid", 0))
         os.kill(first, signal.SIGKILL)
         problems = [w.exception(SECONDS) for w in waiting]
-    assert [p.code for p in problems] == ["DS654"] * 2 and problems[0] is not problems[1]
+    assert [p.code for p in problems] == ["DS653"] * 2 and problems[0] is not problems[1]
     assert "killed by signal 9" in problems[0].message and "ask again" in problems[0].hint
     assert spark.deaths == 1
     assert spark.run(("pid", 0)) != first and (spark.starts, spark.deaths) == (2, 1)
@@ -142,7 +142,7 @@ def test_killed_while_at_work(spark, tmp_path):
 
 def test_one_that_ends_by_itself_is_quoted(spark):
     problem = error_of(lambda: spark.run(("exit", 3)))
-    assert problem.code == "DS654" and "ended with code 3; it said last: out of luck" in problem.message
+    assert problem.code == "DS653" and "ended with code 3; it said last: out of luck" in problem.message
     assert spark.state() == "ended; the next request starts it again"
     assert spark.run(("echo", 1)) == 1
 
@@ -156,7 +156,7 @@ def test_a_program_that_is_not_there(tmp_path):
 
 def test_a_program_that_speaks_something_else():
     broken = Spark(lambda: [sys.executable, "-c", "print('hello, this is no frame at all')"])
-    assert error_of(lambda: broken.run(("echo", 1))).code == "DS654"
+    assert error_of(lambda: broken.run(("echo", 1))).code == "DS653"
     broken.stop()
 
 

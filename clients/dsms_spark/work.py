@@ -107,7 +107,7 @@ def _update(spark: Any, fields: dict[str, Any], task: Task) -> dict[str, Any]:
 
 def _compact(spark: Any, fields: dict[str, Any], task: Task) -> dict[str, Any]:
     from dsms.storage.archive.manifest import Archive
-    from dsms_spark.update import compact
+    from dsms_spark.compact import compact
 
     return asdict(compact(spark, Archive(fields["url"]), task.progress))
 

@@ -140,7 +140,7 @@ def known(problem: BaseException) -> DsmsError:
     if isinstance(problem, ImportError) and (problem.name or "").partition(".")[0] in ("pyspark", "py4j"):
         return UsageError("DS651", f"PySpark is not installed: {problem}", hint="pip install 'dsms[spark]'")
     if isinstance(problem, OSError):
-        return UsageError("DS653", f"a Spark job could not read or write: {problem}")
+        return UsageError("DS654", f"a Spark job could not read or write: {problem}")
     return InternalError("DS900", f"a fault of dsms in its Spark process: {type(problem).__name__}: {problem}",
                          hint="please report this with the server's log")  # fmt: skip
 
@@ -150,7 +150,7 @@ def _spark_failed(problem: BaseException) -> UsageError:
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     said = causes[-1] if causes else next((line for line in lines if line), type(problem).__name__)
     hint = "more memory may help: --spark-memory 4g" if "OutOfMemory" in str(problem) else None
-    return UsageError("DS653", f"a Spark job failed: {said}", hint=hint)
+    return UsageError("DS654", f"a Spark job failed: {said}", hint=hint)
 
 
 def serve(make_work: Callable[[], Work]) -> None:

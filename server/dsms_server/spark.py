@@ -84,7 +84,7 @@ class Spark:
             return self._answer(pending, cancel)
         except DsmsError as problem:
             self._unstartable = problem if problem.code in ("DS650", "DS651", "DS652") else None
-            if problem.code != "DS654" or pending.begun:
+            if problem.code != "DS653" or pending.begun:
                 raise
         return self._answer(self._send(op, fields), cancel)
 

@@ -166,7 +166,7 @@ class Process:
         how = f"was killed by signal {-status}" if status < 0 else f"ended with code {status}"
         last = next((line for line in reversed(self._said) if line.strip()), "")
         message = f"the Spark process {how}" + (f"; it said last: {last}" if last and status > 0 else "")
-        return UsageError("DS654", message, hint="nothing is lost; ask again, and another one is started")
+        return UsageError("DS653", message, hint="nothing is lost; ask again, and another one is started")
 
     def _hear(self) -> None:
         assert self._child.stderr is not None
