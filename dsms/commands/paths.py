@@ -8,6 +8,7 @@ ISS  incremental synopsis scan the last answer, and the sub-windows that came or
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,18 +40,13 @@ def path_of(output: lp.Output, inner: Phys, counted: bool, numbered: bool, fits_
         past = past or "no row of the answer ever leaves, so only new ones are looked at"
     if counted and not numbered:
         past = past or _between_rows(inner.node)
-        if past is None and asked != "is":
-            return Path(
-                "WS", "a SLIDE in rows beside other inputs, read as of the row that completes a boundary"
-            )
-        return Path("IS", past or "asked for")
     if asked in ("ss", "iss", "auto") and fits_synopsis:
         return Path("ISS" if asked == "iss" else "SS", "aggregates over windows, from pre-aggregated sub-windows")
     if asked == "ws" and past is None:
         return Path("WS", "asked for")
     if asked == "is" or past is not None:
         return Path("IS", past or "asked for")
-    return _cheaper(output, inner)
+    return Path("IS", "operators go on row by row") if numbered else _cheaper(output, inner, counted)
 
 
 def _between_rows(node: lp.Node) -> str | None:
@@ -60,11 +56,10 @@ def _between_rows(node: lp.Node) -> str | None:
     return next((why for child in lp.children(node) if (why := _between_rows(child))), None)
 
 
-def _cheaper(output: lp.Output, inner: Phys) -> Path:
-    period = 1.0 if output.slide is None or output.slide.slide is None else output.slide.slide / SECOND
+def _cheaper(output: lp.Output, inner: Phys, counted: bool) -> Path:
+    slide = 0 if output.slide is None else output.slide.slide or 0
+    period = slide / (_rate(inner) if counted else SECOND)
     incremental, scan = inner.cost.total * period, OVERHEAD + SCANNED * _read(inner)
-    if output.slide is not None and output.slide.kind in ("rows", "partitioned"):
-        return Path("IS", "operators go on row by row")
     told = f"about {_figure(incremental)} row operations a period, a scan about {_figure(scan)}"
     if scan < incremental / 4:
         return Path("WS", f"keeping state costs {told}")
@@ -77,6 +72,19 @@ def _read(phys: Phys) -> float:
         return phys.cost.size
     own = sum(_read(c) for c in phys.children)
     return own + (0.0 if not phys.children else sum(c.cost.size for c in phys.children))
+
+
+def _rate(phys: Phys) -> float:
+    """Rows/s of the streams that have windows with a SLIDE, one with another."""
+    found = [p.children[0].cost.rate for p in _windows(phys) if p.node.spec.slide is not None]  # type: ignore[union-attr]
+    return max(sum(found) / max(1, len(found)), 1e-6)
+
+
+def _windows(phys: Phys) -> Iterator[Phys]:
+    if isinstance(phys.node, lp.Window):
+        yield phys
+    for child in phys.children:
+        yield from _windows(child)
 
 
 def _figure(x: float) -> str:
