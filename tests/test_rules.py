@@ -22,6 +22,7 @@ SCHEMA = """
 CREATE STREAM trades (sym STRING, px FLOAT, qty INT, ts TIMESTAMP) TIMESTAMP BY ts;
 CREATE STREAM quotes (sym STRING, bid FLOAT, ask FLOAT, n INT);
 CREATE STREAM late_trades (sym STRING, px FLOAT, qty INT, ts TIMESTAMP);
+CREATE STREAM kept (sym STRING, qty INT) ARCHIVE FOR 1 h;
 CREATE TABLE listed (sym STRING PRIMARY KEY, name STRING, lot INT) NON RETROACTIVE;
 CREATE TABLE limits (sym STRING PRIMARY KEY, top INT NOT NULL, since TIMESTAMP, share DECIMAL(4,2));
 CREATE QUERY busy AS SELECT sym, COUNT(*) AS n FROM trades [RANGE 10] GROUP BY sym;
@@ -306,9 +307,10 @@ RULES = [
     ("DS207", "SELECT ^APPROX_QUANTILE(px, 2) FROM trades [RANGE 10 SLIDE 5]", "share from 0 to 1", None),
     ("DS207", "SELECT ^APPROX_QUANTILE(px, 0.5, 3) FROM trades [RANGE 10 SLIDE 5]", "size from 8 to 65535", None),
     ("DS207", "SELECT ^APPROX_QUANTILE(sym, 0.5) FROM trades [RANGE 10 SLIDE 5]", "does not exist", "(FLOAT) -> FLOAT"),
-    # ---- not yet
-    ("DS390", "SELECT * FROM ^ARCHIVE trades", "not available yet", "leave ARCHIVE out"),
-    ("DS390", "SELECT * FROM trades [^RANGE 2 h ARCHIVE]", "not available yet", "leave ARCHIVE out"),
+    # ---- archives (more in test_archive_language.py)
+    ("DS390", "ONCE SELECT * FROM ARCHIVE ^trades", "stream trades has no archive", "ARCHIVE FOR 30 DAYS"),
+    ("DS391", "SELECT * FROM ^ARCHIVE kept", "a persistent query follows what comes", "ask once"),
+    ("DS392", "ONCE SELECT * FROM kept [^RANGE 2 h ARCHIVE]", "keeps rows for 1 h", "FROM ARCHIVE kept"),
     ("DS329", "ONCE SELECT * FROM ^ready", "registered ON LOOKUP", "LOOKUP ready"),
     ("DS305", "ONCE SELECT * FROM busy [^ROWS 3]", "windows are for streams", "leave the window out"),
 ]

@@ -113,7 +113,7 @@ def window(spec: lp.WindowSpec, schema: Schema) -> str:
     text = _extent(spec, schema)
     if spec.slide is not None or spec.slide_calendar is not None:
         text += f" SLIDE {slide(spec)}"
-    return text + (" INTERNAL" if spec.internal else "")
+    return text + (" INTERNAL" if spec.internal else "") + (" ARCHIVE" if spec.archive else "")
 
 
 def _extent(spec: lp.WindowSpec, schema: Schema) -> str:
@@ -168,7 +168,7 @@ def describe(node: lp.Node) -> str:
     """The node in one line, without its inputs."""
     match node:
         case lp.StreamScan():
-            return "Stream " + _named(node.stream.name, node.alias)
+            return _leaf(node) + _named(node.stream.name, node.alias)
         case lp.TableScan():
             return "Table " + _named(node.table.name, node.alias)
         case lp.Values():
@@ -205,6 +205,12 @@ def describe(node: lp.Node) -> str:
             return node.kind.capitalize() + ("-restore" if node.restore else "")
         case _:
             assert_never(node)
+
+
+def _leaf(node: lp.StreamScan) -> str:
+    if node.archive is None:
+        return "Stream "
+    return "Stream and archive " if node.archive.live else "Archive "
 
 
 def _listed(items: Sequence[str]) -> str:

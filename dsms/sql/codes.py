@@ -74,8 +74,10 @@ CODES: dict[str, str] = {
     "DS328": "an output function inside of a query",
     "DS329": "ON LOOKUP where it has no meaning, or LOOKUP of a query without it",
     "DS331": "an aggregate over sub-windows in a query without them",
-    # not yet
-    "DS390": "not yet: reading the archive",
+    # rules: archives
+    "DS390": "reading the archive of something that has none",
+    "DS391": "an archive where none can be read",
+    "DS392": "a window that reaches back further than the archive keeps rows",
 }
 
 

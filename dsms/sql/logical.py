@@ -45,13 +45,25 @@ class WindowSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Archived:
+    """Where a leaf gets the rows that are no longer live: the archive of that stream, or of that query's results
+    (`kind`); `live`: and the rows that are not archived yet, too."""
+
+    kind: Literal["stream", "query"]
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StreamScan:
-    """A declared stream, append-only.  `leaf` numbers the plan's stream leaves in FROM order."""
+    """A declared stream, append-only.  `leaf` numbers the plan's stream leaves in FROM order.
+
+    `archive`: it reads an archive (one-time queries alone); of a query, `stream` describes its result rows."""
 
     stream: StreamDef
     schema: Schema
     alias: str
     leaf: int = 0
+    archive: Archived | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,21 +202,27 @@ class _Renderer:
     def _leaf(self, node: StreamScan | TableScan | Window) -> _Block:
         match node:
             case Window(child=StreamScan() as scan, spec=spec):
-                return self._named_leaf(scan.stream.name, scan.stream.schema, scan.alias, spec)
+                return self._stream_leaf(scan, spec)
             case Window(child=child, spec=spec):
                 return self._subquery(child, self.block(child), spec)
             case StreamScan():
-                return self._named_leaf(node.stream.name, node.stream.schema, node.alias, None)
+                return self._stream_leaf(node, None)
             case TableScan():
                 return self._named_leaf(node.table.name, node.table.schema, node.alias, None)
 
-    def _named_leaf(self, name: str, schema: Schema, wanted: str, spec: WindowSpec | None) -> _Block:
+    def _stream_leaf(self, scan: StreamScan, spec: WindowSpec | None) -> _Block:
+        alone = scan.archive is not None and not scan.archive.live
+        return self._named_leaf(scan.stream.name, scan.stream.schema, scan.alias, spec, alone)
+
+    def _named_leaf(
+        self, name: str, schema: Schema, wanted: str, spec: WindowSpec | None, archive: bool = False
+    ) -> _Block:
         alias = self._alias(wanted)
         names = _names(schema)
         items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
         window = None if spec is None or spec == WindowSpec("unbounded") else window_syntax(spec, items)
         shown = None if alias.text == name else alias
-        return _Block(ast.TableRef(ast.Ident(name), shown, window), list(items), [len(items)])
+        return _Block(ast.TableRef(ast.Ident(name), shown, window, archive), list(items), [len(items)])
 
     def _select(self, node: Select) -> _Block:
         block = self._upto(node.child, Stage.GROUP)

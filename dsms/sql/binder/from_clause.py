@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dsms.sql import ast
-from dsms.sql.binder import windows
+from dsms.sql.binder import archives, windows
 from dsms.sql.binder.calls import call
 from dsms.sql.binder.context import Block, Context, Source, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
@@ -15,7 +15,7 @@ from dsms.sql.binder.scope import Column, Scope, relation_scope
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Expr, conjuncts
-from dsms.sql.logical import Node, StreamScan, TableScan, Values, Window
+from dsms.sql.logical import Archived, Node, StreamScan, TableScan, Values, Window
 from dsms.sql.types import Field
 
 
@@ -76,8 +76,8 @@ class _FromBinder:
 
     def _named(self, ref: ast.TableRef) -> tuple[Group, Scope]:
         found = self.ctx.catalog.find(ref.name.text, ref.name.quoted)
-        if ref.archive:
-            raise error("DS390", "FROM ARCHIVE is not available yet", ref, "read the live stream: leave ARCHIVE out")
+        if ref.archive and found is not None:
+            return self._stream(archives.rows_of(self.ctx, found, ref), ref, archives.alone(found))
         match found:
             case StreamDef():
                 return self._stream(found, ref)
@@ -89,12 +89,14 @@ class _FromBinder:
         hint = suggest(ref.name.text, known, "names") if known else "declare it first: CREATE STREAM ..."
         raise error("DS203", f"unknown stream or table `{ref.name.text}`", ref.name, hint)
 
-    def _stream(self, stream: StreamDef, ref: ast.TableRef) -> tuple[Group, Scope]:
+    def _stream(self, stream: StreamDef, ref: ast.TableRef, archive: Archived | None = None) -> tuple[Group, Scope]:
         alias = ref.alias.text if ref.alias else stream.name
         scope = relation_scope(stream.schema, alias, stream.name)
         schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in stream.schema)
-        scan = StreamScan(stream, schema, alias, self.ctx.next_leaf())
         window = self._window_of(ref, stream.name)
+        if window is not None and window.archive and archive is None:
+            archive = archives.beside_live(self.ctx, stream, window)
+        scan = StreamScan(stream, schema, alias, self.ctx.next_leaf(), archive)
         self.windowed += 1
         if window is None:
             node = Window(scan, windows.UNBOUNDED, schema)
@@ -165,6 +167,9 @@ def _check_readable(ctx: Context, query: QueryDef, ref: ast.TableRef) -> None:
     if query.on_lookup:
         message = f"{query.name} was registered ON LOOKUP: it has an answer when it is asked for one"
         raise error("DS329", message, ref.name, f"LOOKUP {query.name}")
+    if ref.window is not None and ref.window.archive:
+        message = f"{query.name} is a query: what has left its answer is read on its own"
+        raise error("DS391", message, ref.window, f"write FROM ARCHIVE {query.name}, with a window or without")
     if ref.window is not None:
         message = f"{query.name} is a query, read as its answer stands, and windows are for streams"
         raise error("DS305", message, ref.window, "leave the window out")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dsms.sql import ast
+from dsms.sql.binder import archives
 from dsms.sql.binder.context import Block, Source
 from dsms.sql.binder.properties import append_only
 from dsms.sql.codes import error
@@ -17,6 +18,7 @@ def appended(block: Block, node: Node, select: ast.Select) -> Node:
         _check(block, internal[0], select)
     elif not block.internal or append_only(node):
         return node
+    archives.check_appended(node, internal[0].at if internal else select)
     mixed = any(s.leaves and not s.internal for s in block.sources)
     return Append(node, mixed, node.schema)
 

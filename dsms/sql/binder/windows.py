@@ -8,13 +8,13 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from dsms.sql import ast
-from dsms.sql.binder import durations
+from dsms.sql.binder import archives, durations
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.properties import append_only, why_not_append_only
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
-from dsms.sql.logical import Node, Window, WindowSpec
+from dsms.sql.logical import Node, StreamScan, Window, WindowSpec
 from dsms.sql.suggest import nearest
 from dsms.sql.types import Schema
 
@@ -30,8 +30,8 @@ def put_window(ctx: Context, child: Node, window: ast.Window, scope: Scope, sche
         hint = "mark the windows inside INTERNAL, so that their results are appended and stay"
         raise error("DS306", f"a window needs an append-only input, and this result is not: {reason}", window, hint)
     spec = window_spec(window, scope)
-    if window.archive:
-        raise error("DS390", "windows that reach into the archive are not available yet", window, "leave ARCHIVE out")
+    if window.archive or (isinstance(child, StreamScan) and child.archive is not None):
+        archives.check_window(child, spec, window)
     spec = replace(spec, internal=spec.internal or internal)
     ctx.windows.append((spec, window))
     return Window(child, spec, schema)

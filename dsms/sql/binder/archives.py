@@ -1,0 +1,91 @@
+"""What may be read of archives: FROM ARCHIVE s [window], and s [window ARCHIVE].
+
+Both are for one-time queries.  The first is a window over what is archived, as far as that goes; the second is the
+window itself, live and archived rows together, so it may not reach back further than the archive keeps rows.
+"""
+
+from __future__ import annotations
+
+from dsms.sql import ast
+from dsms.sql.binder.context import Context
+from dsms.sql.catalog import QueryDef, StreamDef, TableDef
+from dsms.sql.codes import error
+from dsms.sql.literals import duration_text
+from dsms.sql.logical import Archived, Node, StreamScan, WindowSpec, children
+from dsms.sql.unbind import duration
+
+
+def rows_of(ctx: Context, found: StreamDef | TableDef | QueryDef, ref: ast.TableRef) -> StreamDef:
+    """The rows of FROM ARCHIVE, as a stream's.  Raises DS390, DS391."""
+    if isinstance(found, TableDef):
+        message = f"{found.name} is a table, and tables have no archive"
+        raise error("DS390", message, ref.name, "leave ARCHIVE out: a table is read as it stands")
+    _check_once(ctx, ref)
+    _check_declared(found, ref.name)
+    if isinstance(found, StreamDef):
+        return found
+    return StreamDef(found.name, found.schema, archive=True, archive_for=found.archive_for,
+                     archive_cluster=found.archive_cluster, archive_every=found.archive_every)  # fmt: skip
+
+
+def alone(found: StreamDef | TableDef | QueryDef) -> Archived:
+    """The archived part and nothing else."""
+    return Archived("query" if isinstance(found, QueryDef) else "stream")
+
+
+def beside_live(ctx: Context, stream: StreamDef, window: ast.Window) -> Archived:
+    """The archived part and the live one.  Raises DS390, DS391."""
+    _check_once(ctx, window)
+    _check_declared(stream, window)
+    return Archived("stream", live=True)
+
+
+def check_window(child: Node, spec: WindowSpec, window: ast.Window) -> None:
+    """Whether an archive can answer that window.  Raises DS391, DS392."""
+    if not isinstance(child, StreamScan) or child.archive is None:
+        message = "only the window of a stream reaches into an archive: results of a subquery are not archived"
+        raise error("DS391", message, window, "write ARCHIVE into the windows of the streams inside")
+    if window.archive and not child.archive.live:
+        message = "FROM ARCHIVE reads the archived part alone, and this window asks for the live part, too"
+        raise error("DS391", message, window, "leave one of the two out")
+    if spec.kind == "now":
+        message = "NOW holds the rows of this very instant, which are not archived yet"
+        raise error("DS391", message, window, "leave ARCHIVE out, or write a RANGE")
+    if child.archive.live:
+        _check_reach(child.stream, spec, window)
+
+
+def check_appended(node: Node, at: ast.Node) -> None:
+    """Results of INTERNAL windows depend on all that ever came, one by one.  Raises DS391."""
+    if reads_archive(node):
+        message = "results over INTERNAL windows (and Wstream) are made as rows come, and an archive is read as a whole"
+        raise error("DS391", message, at, "leave INTERNAL out, or read the live stream: leave ARCHIVE out")
+
+
+def reads_archive(node: Node) -> bool:
+    """Whether there is an archive below."""
+    return (isinstance(node, StreamScan) and node.archive is not None) or any(map(reads_archive, children(node)))
+
+
+def _check_reach(stream: StreamDef, spec: WindowSpec, window: ast.Window) -> None:
+    """A window that can't be whole is an error, never a silent part.  (ROWS n and SINCE show that when they are asked.)"""
+    keeps = stream.archive_for
+    if keeps is None or spec.kind in ("rows", "landmark") or (spec.kind == "time" and spec.length <= keeps):
+        return
+    kept = duration_text(duration(keeps))
+    message = f"the archive of {stream.name} keeps rows for {kept}, and this window reaches back further"
+    hint = f"write [RANGE {kept} ARCHIVE], or FROM ARCHIVE {stream.name} for whatever is archived"
+    raise error("DS392", message, window, hint)
+
+
+def _check_once(ctx: Context, at: ast.Node) -> None:
+    if ctx.persistent:
+        message = "a persistent query follows what comes, and nothing comes to an archive that it has not seen live"
+        raise error("DS391", message, at, "ask once (without CREATE QUERY), or widen the windows")
+
+
+def _check_declared(found: StreamDef | QueryDef, at: ast.Node) -> None:
+    if not found.archive:
+        what = "STREAM" if isinstance(found, StreamDef) else "QUERY"
+        message = f"{what.lower()} {found.name} has no archive"
+        raise error("DS390", message, at, f"declare it with one: CREATE {what} {found.name} ... ARCHIVE FOR 30 DAYS")
