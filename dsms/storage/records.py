@@ -81,7 +81,7 @@ def encode(record: Any) -> list[Any]:
 
 
 def decode(kind: int, payload: memoryview) -> Any:
-    """The record again; its columns are views of the payload."""
+    """The record again.  Its columns are copies: a log may be written over while they are still in use."""
     if kind in _NUMBERS:
         return _NUMBERS[kind](int.from_bytes(payload, "little", signed=True))
     if kind == ENDED:
@@ -105,11 +105,12 @@ def _columns(head: list[Any], columns: tuple[pa.Array, ...]) -> list[Any]:
         out.write_batch(batch)
     size = sink.tell()
     text = json.dumps(head).encode()
-    text += b" " * (-(len(text) + 4) % 64)  # so that columns are aligned where the payload is
     return [len(text).to_bytes(4, "little") + text, room.slice(0, size)]
 
 
 def _uncolumns(payload: memoryview) -> tuple[list[Any], tuple[pa.Array, ...]]:
     size = 4 + int.from_bytes(payload[:4], "little")
-    with pa.ipc.open_stream(pa.py_buffer(payload[size:])) as found:
+    room = pa.allocate_buffer(len(payload) - size)  # aligned, which the payload is not
+    memoryview(room).cast("B")[:] = payload[size:].cast("B")
+    with pa.ipc.open_stream(room) as found:
         return json.loads(bytes(payload[4:size])), tuple(found.read_next_batch().columns)
