@@ -74,6 +74,51 @@ def test_a_shorter_query_joins_a_synopsis_and_has_its_history() -> None:
     assert answers(reader) == [(40.0, [(10,)]), (45.0, [(10,)])]
 
 
+# ---------------------------------------------------------------- the end of the input
+
+
+@pytest.mark.parametrize("path", ["is", "ss", "iss", "ws"])
+def test_at_the_end_each_query_answers_the_boundary_behind_the_last_row(path: str) -> None:
+    engine, readers = fresh(), {}
+    for slide in (2, 5, 7, 100):
+        sql = f"SELECT COUNT(*) FROM s [RANGE {slide} SLIDE {slide}] WITH (path = '{path}')"
+        engine.execute(f"CREATE QUERY q{slide} AS {sql}")
+        readers[slide] = engine.subscribe(f"q{slide}", 0)
+    feed(engine, range(1, 12))
+    engine.end("s")
+    assert {slide: answers(r)[-1] for slide, r in readers.items()} == {
+        2: (12.0, [(2,)]), 5: (15.0, [(2,)]), 7: (14.0, [(5,)]), 100: (100.0, [(11,)])
+    }  # fmt: skip
+    engine.execute("CREATE QUERY late AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 5]")
+    assert not engine.subscribe("late", 0).take()
+
+
+def test_at_the_end_a_shared_join_answers_once_more() -> None:
+    engine = fresh()
+    engine.execute("CREATE STREAM r (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t")
+    for name, slide in (("a", 5), ("b", 20)):
+        windows = f"s [RANGE 10 SLIDE {slide}] x JOIN r [RANGE 10 SLIDE {slide}] y ON x.k = y.k"
+        engine.execute(f"CREATE QUERY {name} AS SELECT COUNT(*) FROM {windows} WITH (path = ss)")
+    readers = {n: engine.subscribe(n, 0) for n in "ab"}
+    feed(engine, range(1, 12))
+    engine.ingest("r", {"k": [0, 1], "v": [1, 1], "t": [10 * S, 12 * S]})
+    engine.end("s")
+    assert not any(at > 10 for r in readers.values() for at, _ in answers(r))
+    engine.end("r")
+    assert {n: [at for at, _ in answers(r)][-1] for n, r in readers.items()} == {"a": 15.0, "b": 20.0}
+
+
+def test_at_the_end_an_elastic_query_is_due_once_more() -> None:
+    engine = fresh(deferred=True)
+    engine.execute("CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 5] WITH (boundaries = elastic)")
+    reader = engine.subscribe("q", 0)
+    feed(engine, range(1, 12))
+    engine.end("s")
+    while engine.work():
+        pass
+    assert answers(reader)[-1] == (15.0, [(2,)])
+
+
 # ---------------------------------------------------------------- silence, size
 
 

@@ -203,6 +203,33 @@ def test_rows_counted_beside_another_stream():
     assert told(plan, window.spec, "rstream", rows, 9) == [(2, [(1, 7), (2, 7)]), (3, [(1, 7), (2, 7), (3, 7), (4, 7)])]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_restored_rows_beside_another_stream_and_plain_loops(seed: int) -> None:
+    """Pairs of the newest rows of one stream with those of another in a window in time, point by point."""
+    random = Random(seed)
+    n, m, length = random.randint(1, 3), random.randint(1, 4), random.randint(1, 6)
+    times = sorted(random.choices(range(12), k=18))
+    rows = [(random.choice("st"), t, "a", k) for k, t in enumerate(times)]
+    window = p.window(S, "rows", n, slide=m)
+    both = p.join(window, p.window(T, "time", length), "a")
+    plan = lp.Project(both, (p.col(S, "x"), lp_col(both, 3)), (both.schema[1], both.schema[3]))
+    come: list[int] = []
+    before: set[tuple[int, int]] = set()
+    since: list[tuple[int, int]] = []
+    wanted = []
+    for t in range(12):
+        for x in [None, *(x for name, at, _, x in rows if (name, at) == ("s", t))]:
+            come += [] if x is None else [x]
+            others = [y for name, at, _, y in rows if name == "t" and t - length < at <= t]
+            now = {(x, y) for x in come[-n:] for y in others}
+            since += sorted(now - before)
+            before = now
+            if x is not None and len(come) % m == 0:
+                wanted.append((t, since))
+                since = []
+    assert told(plan, window.spec, "istream", rows, 11, restore=True) == wanted
+
+
 def lp_col(node: lp.Node, index: int):
     from dsms.sql.expr import Col
 
