@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,6 +81,7 @@ def _embedded(builder: Any, master: str, memory: str | None) -> Any:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
     }
     if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not the first python3 of the PATH
         options |= {
             "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
             "spark.driver.host": "127.0.0.1",
