@@ -232,8 +232,8 @@ def test_an_archive_that_is_there_is_taken_over(tmp_path: Path) -> None:
     feed(engine, range(1, 50))
     engine.execute("DROP STREAM s")
     again = fresh(tmp_path, "SET query_scheduler = none")
-    (done,) = again.execute(STREAM)
-    assert "which was there, complete up to" in done.message
+    (done,) = again.execute(STREAM.replace("10 s", "30 s"))
+    assert "which was there, complete up to" in done.message and "updated every 10 s, as it was made" in done.message
     report = again.ingest("s", {"k": [1, 1], "v": [1, 2], "t": [20 * S, 90 * S]})
     assert (report.accepted, report.late) == (1, 1)
     again.heartbeat("s", 200 * S)

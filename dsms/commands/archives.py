@@ -26,9 +26,10 @@ def created(archiving: Archiving | None) -> str:
     """What CREATE says of the archive."""
     if archiving is None:
         return ""
+    note = f", {archiving.note}" if archiving.note else ""
     if archiving.seam == ALWAYS:
-        return f"; archive in {archiving.url}"
-    return f"; archive in {archiving.url}, which was there, complete up to {instant_text(archiving.seam)}"
+        return f"; archive in {archiving.url}{note}"
+    return f"; archive in {archiving.url}, which was there, complete up to {instant_text(archiving.seam)}{note}"
 
 
 def go_on(engine: Engine, archiving: Archiving) -> None:

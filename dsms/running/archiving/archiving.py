@@ -102,6 +102,7 @@ class Archiving:
     pause: int = 0  # calls until a failed write is tried again
     error: str | None = None
     told: int = ALWAYS  # the step for which an update of the index was asked for
+    note: str = ""  # what is not as it was asked for
 
     def __post_init__(self) -> None:
         self._attached()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dsms.errors import UsageError
+from dsms.intake.values import duration_text
 from dsms.running.archiving.archiving import Archiving
 from dsms.running.archiving.place import Wanted, open_place
 from dsms.running.archiving.queries import Tap
@@ -31,8 +32,11 @@ def archive_of(world: World, definition: StreamDef | QueryDef) -> Archiving | No
     wanted = Wanted(definition.name, kind, definition.schema, definition.archive_for, definition.archive_cluster,
                     definition.archive_every)  # fmt: skip
     url = url_of(world, definition.name, wanted.kind)
-    return Archiving(wanted.name, wanted.kind, url, wanted.schema, wanted.lifetime, world.settings,
-                     open_place(url, wanted))  # fmt: skip
+    place = open_place(url, wanted)
+    made = Archiving(wanted.name, wanted.kind, url, wanted.schema, wanted.lifetime, world.settings, place)
+    if wanted.every not in (None, place.layout.every):
+        made.note = f"updated every {duration_text(place.layout.every)}, as it was made"
+    return made
 
 
 def url_of(world: World, name: str, kind: str) -> str:
