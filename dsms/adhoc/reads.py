@@ -16,8 +16,9 @@ _WHOLE = lp.WindowSpec("unbounded")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One leaf.
+    """One leaf.  `floor`: rows up to that instant are got from elsewhere.
 
+    archive   rows of an archive as of the instant (`dsms.adhoc.archived` says which of them)
     stream    rows of a stream up to the instant, in order of (ts, arrival): those with ts > `since(at)`; where that is
               ALWAYS and `rows` is set, the newest so many will do
     table     rows of a table as of the instant (`VersionedTable.current`), ts: when each was born
@@ -25,14 +26,15 @@ class Read:
     appended  what the block over INTERNAL windows below `node` has appended, from the beginning, numbered serially
     """
 
-    kind: Literal["stream", "table", "versions", "appended"]
+    kind: Literal["stream", "table", "versions", "appended", "archive"]
     node: lp.StreamScan | lp.TableScan | lp.Append
     spec: lp.WindowSpec = _WHOLE
+    floor: int = ALWAYS
 
     def since(self, at: int) -> int:
         """The instant after which rows are needed."""
         found = windows.since(self.spec, at)
-        return ALWAYS if found is None else max(found, ALWAYS)
+        return self.floor if found is None else max(found, self.floor)
 
     @property
     def rows(self) -> int | None:
@@ -44,7 +46,7 @@ def reads(node: lp.Node, spec: lp.WindowSpec = _WHOLE) -> dict[int, Read]:
     """By leaf number what the plan needs; `spec`: the window over the node, where it may be moved to the leaf."""
     match node:
         case lp.StreamScan():
-            return {node.leaf: Read("stream", node, spec)}
+            return {node.leaf: Read("stream" if node.archive is None else "archive", node, spec)}
         case lp.TableScan():
             return {node.leaf: Read("table", node)}
         case lp.Append():

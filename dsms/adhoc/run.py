@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dsms.adhoc.aggregates import SUM_OVERFLOW
 from dsms.adhoc.limits import Room, too_much
-from dsms.adhoc.parts import Part, concat, nothing
+from dsms.adhoc.question import Question
 from dsms.adhoc.render import Renderer
 from dsms.adhoc.steps import Env, LeafStep, SqlStep, Step, Take, WindowStep
 from dsms.api import Cancel
@@ -25,12 +25,10 @@ from dsms.errors import InternalError, UsageError
 from dsms.operators.aggregates.sums import overflow
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import Look, go_on
-from dsms.operators.sort import by_columns, sort_order
-from dsms.plan.identity import by_value, order, width
+from dsms.plan.identity import width
 from dsms.sql import logical as lp
-from dsms.sql.types import INT, Schema, arrow_schema
+from dsms.sql.types import INT, Schema
 from dsms.state.batch import Batch
-from dsms.state.columns import taken
 
 CHUNK = 1 << 16  # rows that DuckDB hands over at once
 PATIENCE = 0.05  # seconds between two looks at a cancellation while DuckDB works
@@ -196,30 +194,22 @@ class Prepared:
     adhoc: Adhoc
     plan: lp.Node
     identity: bool
+    asked: Question = field(init=False)
     steps: list[Step] = field(init=False)
     done: list[list[str]] = field(init=False)  # per step the relations that nobody needs behind it
     root: str = field(init=False)
-    core: lp.Node = field(init=False)
-    sort: lp.Sort | None = field(init=False)
-    ages: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        core = self.plan.child if isinstance(self.plan, lp.Output) else self.plan
-        self.sort = core if isinstance(core, lp.Sort) else None
-        self.core = core.child if isinstance(core, lp.Sort) else core
-        parts = not by_value(self.core)
-        self.ages = parts and (self.identity or self.sort is None)
+        self.asked = Question(self.plan, self.identity)
         renderer = Renderer()
-        self.root = renderer.kept(renderer.rel(self.core, self.ages)).name
+        self.root = renderer.kept(renderer.rel(self.asked.core, self.asked.ages)).name
         self.steps = renderer.steps
-        last = {name: k for k, step in enumerate(self.steps) for name in (step.target, *step.takes)}
-        last.pop(self.root)
-        self.done = [[name for name, at in last.items() if at == k] for k in range(len(self.steps))]
+        self.done = over(self.steps, self.root)
 
     @property
     def schema(self) -> Schema:
         """Of the answer's own columns."""
-        return self.core.schema if self.sort is None else self.sort.schema
+        return self.asked.schema
 
     def run(self, leaves: Leaves, at: int, errors: ErrorCounter, cancel: Cancel | None = None,
             look: Look = go_on) -> pa.RecordBatch:  # fmt: skip
@@ -257,22 +247,16 @@ class Prepared:
         return self._answer(env)
 
     def _answer(self, env: Env) -> tuple[pa.RecordBatch, tuple[np.ndarray, ...]]:
-        parts = env.rels[self.root]
-        rows = concat(parts) if parts else nothing(self.core.schema, width(self.core) if self.ages else 0)
-        places = self._places(rows, env)
-        ids = tuple(rows.ids[k][places] for k in order(self.core)) if self.identity and self.ages else ()
-        cols = [taken(c, places) for c in rows.cols[: len(self.schema)]]
-        if not cols:
-            return pa.table({"z": pa.nulls(len(places))}).select([]).to_batches()[0], ids
-        return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.schema)), ids
+        asked = self.asked
+        rows = env.whole(self.root, asked.core.schema, width(asked.core) if asked.ages else 0)
+        return asked.answer(rows, env.errors, env.look)
 
-    def _places(self, rows: Part, env: Env) -> np.ndarray:
-        """Positions of the answer's rows, in its order."""
-        if self.sort is not None:
-            return sort_order(rows.cols, rows.n, self.sort, env.errors, env.look)
-        if self.ages:
-            return np.lexsort([rows.ids[k] for k in order(self.core)][::-1])
-        return by_columns(rows.cols, rows.n, env.look)
+
+def over(steps: Sequence[Step], root: str) -> list[list[str]]:
+    """Per step the relations that nobody needs behind it; the root is needed at the end."""
+    last = {name: k for k, step in enumerate(steps) for name in (step.target, *step.takes)}
+    last.pop(root)
+    return [[name for name, at in last.items() if at == k] for k in range(len(steps))]
 
 
 def _both(first: Look, second: Look) -> Look:
