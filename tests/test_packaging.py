@@ -29,8 +29,8 @@ def test_contents(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     info = f"dsms-{dsms.__version__}.dist-info"
-    assert {name.split("/")[0] for name in names} == {"dsms", "dsms_client", "dsms_server", info}
-    assert {"dsms/grammar/cql.lark", "dsms/grammar/reference.md", f"{info}/licenses/LICENSE"} <= names
+    assert {name.split("/")[0] for name in names} == {"dsms", "dsms_client", "dsms_server", "dsms_spark", info}
+    assert {"dsms/grammar/cql.lark", "dsms/grammar/reference.md", "dsms_spark/log4j2.properties"} <= names
     ours = [path for top in (ROOT / "dsms", ROOT / "server", ROOT / "clients") for path in top.rglob("*.py")]
     missing = {f"{p.relative_to(ROOT)}".removeprefix("server/").removeprefix("clients/") for p in ours} - names
     assert missing == set()

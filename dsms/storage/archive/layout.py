@@ -122,7 +122,7 @@ class Layout:
         partitions = self.generations if births else self.expirations
         first, last = self.step(after + 1), self.step(upto)
         count = last - first + 1
-        if count <= 0:
+        if upto <= after:
             return set()
         if count >= partitions * self.width(partitions):
             return set(range(partitions))
