@@ -46,11 +46,12 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.intake": BELOW_STATE | {"dsms.state"},  # outside data -> typed columns and instants: knows no operator
     "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},  # values are shown as intake shows them
     "dsms.schedulers": BELOW_STORAGE,
-    "dsms.storage": BELOW_STORAGE,  # writes down tables' versions and windows
+    "dsms.storage": BELOW_STORAGE | {"dsms.intake"},  # writes down tables' versions and windows
     "dsms.adhoc": BELOW_OPERATORS | {"dsms.operators", "dsms.synopses"},  # a plan run once over batches
     "dsms.running": ENGINE | {"dsms.adhoc"},  # a registered query at work
     "dsms.commands": ENGINE | {"dsms.running", "dsms.adhoc"},  # one statement each
-    "dsms.engine": ENGINE | {"dsms.running", "dsms.commands", "dsms.adhoc"},
+    "dsms.recovery": ENGINE | {"dsms.running", "dsms.commands"},  # an engine's inputs and state, written down
+    "dsms.engine": ENGINE | {"dsms.running", "dsms.commands", "dsms.adhoc", "dsms.recovery"},
     "dsms.warmup": ENGINE | {"dsms.running", "dsms.commands", "dsms.engine"},
     "dsms": {"dsms.engine", "dsms.settings"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
