@@ -1,0 +1,15 @@
+"""A few of the kills of `python -m tests.faults.kill`."""
+
+from __future__ import annotations
+
+from tests.faults.kill import Plan, ordeal
+
+
+def test_a_server_killed_under_load_loses_nothing_and_tells_nothing_twice():
+    made = ordeal(Plan(60, 100), 5, seed=3)
+    assert made.done >= 5
+
+
+def test_frames_that_are_applied_in_slices():
+    made = ordeal(Plan(8, 30_000), 3, seed=4)
+    assert made.done >= 3
