@@ -1,7 +1,7 @@
 """What tests of the archive's index share: rows with lifetimes, what an index holds, and a writer without Spark.
 
-The writer does what `dsms_spark.frames.write_files` does, with pyarrow in this process: by it whole histories of updates
-and a death at every operation on files take seconds, and Spark's is compared with it.
+The writer does what `dsms_spark.frames.write_files` does, with pyarrow in this process: by it whole histories of
+updates and a death at every operation on files take seconds, and Spark's is compared with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs on the archive's index, without Spark: which files they change, what rows are there after, and deaths in between."""
+"""Jobs on the archive's index, without Spark: which files they change, what rows are there then, deaths in between."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_histories(tmp_path: Path, shape) -> None:
-    """Rows come, updates come now and then: each row that lives is in its sub-index once, and an update changes files of
-    its sub-indices alone: G + E - 1 of them where it spans a step."""
+    """Rows come, updates come now and then: each row that lives is in its sub-index once, and an update changes files
+    of its sub-indices alone: G + E - 1 of them where it spans a step."""
     rng, archive, known, number = random.Random(str(shape)), made(tmp_path / "a", shape), {}, 0
     after: int | None = None
     for step in range(40):
@@ -404,7 +404,7 @@ def test_time_that_goes_back_lands_nothing(tmp_path: Path) -> None:
 
 def test_rows_of_other_columns_do_not_land(tmp_path: Path) -> None:
     archive = made(tmp_path / "a")
-    with pytest.raises(UsageError, match="do not fit .*: column v is string, not int64") as caught:
+    with pytest.raises(UsageError, match=r"do not fit .*: column v is string, not int64") as caught:
         columns = {n: rows(0, 3).column(n) for n in rows(0, 3).column_names} | {"v": pa.array(["a", "b", "c"])}
         Landing(archive).write(pa.table(columns), end_of(0))
     assert caught.value.code == "DS956" and not archive.exists(LANDING, f"{1:012d}.parquet")

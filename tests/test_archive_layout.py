@@ -96,7 +96,7 @@ def test_the_first_update_may_touch_all_and_rows_kept_for_good_never_leave():
 
 
 def sizes(shape: Layout, p: int, now: int) -> np.ndarray:
-    """Rows of each sub-index after step `now`: one unit comes for each pair of a step and a lifetime of up to p steps."""
+    """Rows of each sub-index after step `now`: one unit for each pair of a step and a lifetime of up to p steps."""
     born = np.arange(now - p + 1, now + 1)
     ts, life = np.meshgrid(born, np.arange(1, p + 1))
     alive = ts + life > now

@@ -28,6 +28,7 @@ SUB = "__sub"
 CHUNK_BYTES = 120  # what a footer says of a column of a row group, about
 SMALLEST, LARGEST = 64 << 10, 8 << 20  # bytes of a row group
 BLOOM_BYTES = 64 << 10  # of a row group's Bloom filter, at most
+BOUND_BYTES = 64  # of the bounds that a row group has for text and bytes: longer ones would make footers long
 PRECISE = 1000  # of the instant at which half of a file's rows have expired: one part in that many
 EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -151,6 +152,7 @@ def _writer(rows: DataFrame, work: Work, columns: int) -> Any:
     out = rows.write.partitionBy(SUB).option("compression", "zstd")
     out = out.option("parquet.block.size", str(group_bytes(work.bytes // max(1, len(work.targets)), columns)))
     out = out.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    out = out.option("parquet.statistics.truncate.length", str(BOUND_BYTES))
     if work.key is not None:
         name = f"#{work.key}"
         out = out.option(f"parquet.bloom.filter.enabled{name}", "true")

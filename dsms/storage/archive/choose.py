@@ -1,8 +1,8 @@
 """Which layout suits an archive: G x E and the strategy, from its size and how it is used (Golab 2006, §4.3.2, §4.4.6).
 
 An update touches G + E - 1 of n = G * E sub-indices, which is least for G = E, so n is a square.  A larger n means less
-to rewrite, and more files to open in every query.  `no rebuild` writes less, and leaves files that queries must open and
-expired rows that they must pass over.  What the thesis measured of the two:
+to rewrite, and more files to open in every query.  `no rebuild` writes less, and leaves files that queries must open
+and expired rows that they must pass over.  What the thesis recommends:
 
                  few queries between updates    many
     small data   no rebuild 4x4                 rebuild 2x2
