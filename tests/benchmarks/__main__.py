@@ -18,7 +18,20 @@ from pathlib import Path
 from tests.benchmarks.harness import Options, machine
 from tests.benchmarks.report import text, write
 
-NAMES = ("thesis", "peers", "sliding", "limits", "latency", "memory", "frequent", "queries", "transactions", "synopses")
+NAMES = (
+    "thesis",
+    "peers",
+    "sliding",
+    "limits",
+    "latency",
+    "memory",
+    "frequent",
+    "queries",
+    "transactions",
+    "synopses",
+    "archive",
+    "durability",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
