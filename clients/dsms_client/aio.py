@@ -54,9 +54,11 @@ class AsyncClient:
         client: str | None = None,
         data: str = "auto",
         reconnect_seconds: float = 30.0,
+        seq: int | None = None,
     ) -> None:
         """`client`: this writer's name (made up unless said); `data`: how results travel, rows, arrow or auto;
-        `reconnect_seconds`: how long to try again after the connection is lost (0: not at all)."""
+        `reconnect_seconds`: how long to try again after the connection is lost (0: not at all); `seq`: frames are
+        numbered from there on, for a writer that sends the same ones when it is started again (unsaid: ever anew)."""
         self.host, self.port = host, port
         self.name = client or os.urandom(12).hex()
         self._token = token
@@ -67,7 +69,7 @@ class AsyncClient:
         self._pending: dict[int, _Pending] = {}
         self._subs: dict[str, AsyncSubscription] = {}
         self._ids = 0
-        self._seq = time.time_ns()  # grows across restarts of a writer that keeps its name
+        self._seq = time.time_ns() if seq is None else seq  # grows across restarts of a writer that keeps its name
         self._under_way = 0
         self._room = asyncio.Event()
         self._room.set()

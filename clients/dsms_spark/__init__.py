@@ -15,4 +15,5 @@ def register(spark: Any) -> Any:
     from dsms_spark.source import DsmsDataSource
 
     spark.dataSource.register(DsmsDataSource)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")  # conditions choose an archive's files
     return spark

@@ -45,8 +45,10 @@ class Reading:
                 "subs_read": len(p.subs), "subs": p.all_subs}  # fmt: skip
 
 
-def reading(archive: Archive, since: int | None = None, until: int | None = None, key: str | None = None) -> Reading:
-    """A reading of the rows that came in [since, until), with that key, and have not expired.
+def reading(archive: Archive, since: int | None = None, until: int | None = None, key: str | None = None,
+            keys: KeyRange | None = None) -> Reading:  # fmt: skip
+    """A reading of the rows that came in [since, until), with that key, and have not expired; `keys`: files without
+    such a key are left out.
 
     Raises DS960 where the archive has no key or the text is none of its type, DS951..DS955."""
     manifest, landed = snapshot(archive)
@@ -54,7 +56,7 @@ def reading(archive: Archive, since: int | None = None, until: int | None = None
     if damaged:
         raise UsageError("DS958", f"landed files can't be read: {'; '.join(damaged)}",
                          hint="dsms archive update sets them aside")  # fmt: skip
-    asked, value = (None, None) if key is None else _key(manifest, key)
+    asked, value = (keys, None) if key is None else _key(manifest, key)
     first = ALWAYS if since is None else since - 1
     last = FOREVER if until is None else until - 1
     as_of = max(manifest.upto, Landing(archive).upto())
