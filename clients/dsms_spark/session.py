@@ -77,7 +77,6 @@ def _embedded(builder: Any, master: str, memory: str | None) -> Any:
     options = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
     }
     if master.startswith("local"):
