@@ -115,7 +115,7 @@ def _compact(spark: Any, fields: dict[str, Any], task: Task) -> dict[str, Any]:
 def _execute(spark: Any, fields: dict[str, Any], task: Task) -> dict[str, Any]:
     from dsms_spark.execute import run_job
 
-    return packed(run_job(spark, unpacked(fields)))
+    return packed(run_job(spark, unpacked(fields), task.cancel))
 
 
 _WORK: dict[str, Callable[[Any, dict[str, Any], Task], dict[str, Any]]] = {

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, BinaryIO, Protocol
 
+from dsms.api import Cancel
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms_spark.pipe import Channel
 
@@ -30,14 +31,14 @@ class Task:
     def __init__(self, ident: int, send: Callable[[dict[str, Any]], None]) -> None:
         self.ident = ident
         self.group = f"dsms-{ident}"  # what its jobs are called in Spark
+        self.cancel = Cancel()
         self.cancelled = False
         self._send = send
         self._told: Any = None
 
     def check(self) -> None:
         """Raise DS610 if nobody waits for it any more."""
-        if self.cancelled:
-            raise UsageError("DS610", "the statement was cancelled")
+        self.cancel.check()
 
     def progress(self, what: str, done: int = 0, of: int = 0) -> None:
         """Tell how far it is: `done` of `of` steps (0: nobody knows).  Raises DS610 if it was cancelled."""
@@ -115,6 +116,7 @@ class Worker:
             task = self._tasks.get(ident)
         if task is not None:
             task.cancelled = True
+            task.cancel.set()
             self._work.cancel(task)
 
     def _leave(self) -> None:
