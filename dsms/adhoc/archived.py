@@ -12,10 +12,11 @@ from typing import Any
 
 from dsms.adhoc.reads import Read, reads
 from dsms.operators.expressions import can_fail
+from dsms.plan.text import literal
 from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
 from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjuncts, rewrite
-from dsms.sql.types import ALWAYS, FOREVER, Kind
+from dsms.sql.types import ALWAYS, FOREVER, Field, Kind
 
 OPS = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "in": "in"}  # and as seen from the other side
 KINDS = (
@@ -27,6 +28,7 @@ KINDS = (
     Kind.TIMESTAMP,
     Kind.INTERVAL,
 )  # not FLOAT: NaN, -0.0
+SIGNS = {"eq": "=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 BY_INSTANT = ("time", "now", "landmark", "unbounded")
 UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -57,6 +59,24 @@ class Needed:
     conditions: tuple[Condition, ...]
     columns: frozenset[int]
 
+    def bounds(self) -> dict[str, tuple[Any, Any, tuple[Any, ...] | None]]:
+        """By column name the least and the largest value that matters (None: open), or which values do."""
+        out: dict[str, tuple[Any, Any, tuple[Any, ...] | None]] = {}
+        for c in self.conditions:
+            low, high, values = out.get(name := self.scan.schema[c.column].name, (None, None, None))
+            if c.op in ("eq", "in"):
+                values = c.values if values is None else values
+            elif c.op in ("gt", "ge"):
+                low = c.values[0] if low is None else max(low, c.values[0])
+            else:
+                high = c.values[0] if high is None else min(high, c.values[0])
+            out[name] = low, high, values
+        return out
+
+    def told(self) -> list[str]:
+        """The conditions, for people."""
+        return [_told(c, self.scan.schema[c.column]) for c in self.conditions]
+
     @property
     def scan(self) -> lp.StreamScan:
         assert isinstance(self.read.node, lp.StreamScan)
@@ -82,6 +102,11 @@ def needed(plan: lp.Node, at: int) -> dict[int, Needed]:
         )
         found[leaf] = Needed(read, since, upto, _newest(read), met.get(leaf, ()), frozenset(seen.get(leaf, ())))
     return found
+
+
+def _told(c: Condition, field: Field) -> str:
+    values = [literal(Lit(v, field.type)) for v in c.values]
+    return f"{field.name} IN ({', '.join(values)})" if c.op == "in" else f"{field.name} {SIGNS[c.op]} {values[0]}"
 
 
 def _newest(read: Read) -> int | None:

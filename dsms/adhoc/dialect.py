@@ -20,6 +20,7 @@ class Dialect:
     blob        a BYTES literal from hexadecimal digits
     wide_sum    a SUM over whole numbers that does not wrap, of a column text
     fail        an expression that ends the query with a message
+    odd         whether a text is spelled by its bytes (which can be cast), since quotes do not keep it as it is
     """
 
     name: str
@@ -29,6 +30,7 @@ class Dialect:
     blob: Callable[[str], str]
     wide_sum: Callable[[str], str]
     fail: Callable[[str], str]
+    odd: Callable[[str], bool] | None = None
 
     def type(self, t: Type) -> str:
         """The name of a type; TIMESTAMP and INTERVAL are whole numbers here, as everywhere inside."""
@@ -60,4 +62,5 @@ SPARK = Dialect(
     lambda digits: f"X'{digits}'",
     lambda x: f"sum(CAST({x} AS DECIMAL(19,0)))",
     lambda message: f"raise_error('{message}')",
+    lambda text: not (text.isascii() and text.isprintable()) or any(c in text for c in "\\'$"),  # Spark fills in ${x}
 )

@@ -30,9 +30,12 @@ from dsms.sql.types import FLOAT, Kind, Schema
 
 @dataclass(slots=True)
 class Renderer:
-    """Makes the steps of one plan, in order."""
+    """Makes the steps of one plan, in order.
+
+    arrival  aggregates that get their rows in the order in which these came"""
 
     dialect: Dialect = DUCKDB
+    arrival: tuple[str, ...] = BY_ARRIVAL
     steps: list[Step] = field(default_factory=list)
 
     # ------------------------------------------------------------ relations
@@ -151,7 +154,8 @@ class Renderer:
         by_hand = aged or has_floats(node.schema)
         rel = self.rel(node.child, by_hand)
         if by_hand:
-            step = DistinctStep(self.name(), self.kept(rel).name, node.schema, rel.width, order(node.child))
+            kept = self.kept(rel).name
+            step = DistinctStep(self.name(), kept, node.schema, rel.width, order(node.child))
             return self.step(step, node.schema, rel.width, aged)
         rel = self.sql(rel)
         text = (
@@ -160,13 +164,14 @@ class Renderer:
         return replace(rel, text=text, schema=node.schema)
 
     def _group(self, node: lp.GroupBy, aged: bool) -> Rel:
-        needs_age = aged or any(a.fn in BY_ARRIVAL for a in node.aggs)
+        needs_age = aged or any(a.fn in self.arrival for a in node.aggs)
         rel = self.rel(node.child, needs_age)
         text = None if aged else self._grouped(node)
         if text is not None:
             rel = self.sql(rel)
             return Rel(node.schema, 0, False, text=text.replace("\0", rel.text), inputs=rel.inputs)
-        step = GroupStep(self.name(), self.kept(rel).name, node, rel.width, needs_age, aged, order(node.child))
+        kept = self.kept(rel).name
+        step = GroupStep(self.name(), kept, node, rel.width, needs_age, aged, order(node.child))
         return self.step(step, node.schema, rel.width, aged)
 
     def _grouped(self, node: lp.GroupBy) -> str | None:

@@ -54,7 +54,9 @@ def literal(lit: Lit, dialect: Dialect) -> str | None:
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
-        case str() if "\0" in value or (dialect.name == "spark" and "\\" in value):
+        case str() if dialect.odd is not None and dialect.odd(value):
+            return f"CAST({dialect.blob(value.encode().hex())} AS {name})"
+        case str() if "\0" in value:
             return None
         case str():
             return quoted(value)

@@ -94,7 +94,8 @@ class Map:
     """Filters and projections, one after the other, by compiled expressions."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
-        self.runs = [_compiled(op) for op in ops]
+        self.ops = tuple(ops)
+        self.runs = [_compiled(op) for op in self.ops]
 
     def __call__(self, part: Part, errors: ErrorCounter) -> Part:
         for run in self.runs:

@@ -1,0 +1,142 @@
+"""One-time queries that read archives, run on Spark: what they mean is what `dsms.adhoc` makes of them over live rows.
+
+`run_job` runs what an engine hands over (`dsms.storage.archive.job`), `Runner` gives it to an engine in this process
+(`Settings(archive_runner=Runner())`), `query` asks archives without any engine.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dsms.adhoc.archived import needed
+from dsms.adhoc.dialect import SPARK
+from dsms.adhoc.limits import Room
+from dsms.adhoc.question import Question
+from dsms.adhoc.relation import plain
+from dsms.adhoc.run import over
+from dsms.adhoc.scalars import all_exact
+from dsms.adhoc.steps import Env
+from dsms.api import Cancel
+from dsms.errors import DsmsError
+from dsms.operators.expressions import ErrorCounter
+from dsms.operators.pieces import go_on
+from dsms.plan.identity import width
+from dsms.storage.archive.job import Job
+from dsms_spark.failures import explained
+from dsms_spark.mapped import no_sql
+from dsms_spark.relations import Relations
+from dsms_spark.rendering import SparkRenderer
+from dsms_spark.session import get_session, prepared
+from dsms_spark.steps import Runner as Steps
+from dsms_spark.tasks import connected
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PATIENCE = 0.05  # seconds between two looks at a cancellation while Spark works
+
+
+def run_job(spark: SparkSession, job: Job, cancel: Cancel | None = None) -> pa.RecordBatch:
+    """The answer, with physical types, in its order.
+
+    Raises DS610 (cancelled), DS633 (more rows at once than the limit), DS7xx (a row failed), DS954 (the archive was
+    updated twice meanwhile), and what Spark says of its own troubles."""
+    asked = Question(job.plan)
+    with _sister(spark) as session, _stopping(session, cancel), explained(cancel, job.limit):
+        renderer = SparkRenderer(prefix=f"dsms_{uuid.uuid4().hex[:8]}_")
+        root = renderer.kept(renderer.rel(asked.core, asked.ages)).name
+        look = go_on if cancel is None else cancel.check
+        room = Room(job.limit)
+        env = Env(job.at, job.given, ErrorCounter("stop"), no_sql, look, room)  # type: ignore[arg-type]
+        held = Relations(session, renderer.shapes, room, look)
+        steps = Steps(job, needed(job.plan, job.at), held, env)
+        try:
+            for step, done in zip(renderer.steps, over(renderer.steps, root), strict=True):
+                steps.run(step)
+                for name in done:
+                    env.rels.pop(name, None)
+            first = _first(held, root, asked)
+            env.rels[root] = held.rows(root) if first is None else first
+            rows = env.whole(root, asked.core.schema, width(asked.core) if asked.ages else 0)
+            return asked.answer(rows, env.errors, look)[0]
+        finally:
+            held.close()
+
+
+def _first(held: Relations, root: str, asked: Question) -> list | None:
+    """Where ORDER BY has a LIMIT and Spark orders exactly as we do: no more rows than that are fetched."""
+    if asked.sort is None or asked.sort.limit is None or root in held.local:
+        return None
+    keys = all_exact([e for e, _, _ in asked.sort.keys], plain(), SPARK)
+    if keys is None:
+        return None
+    texts = [_sorted(k, d, n) for k, (_, d, n) in zip(keys, asked.sort.keys, strict=True)]
+    texts += [_sorted(f"c{k}", False, False) for k in range(len(asked.core.schema))]
+    frame: DataFrame = held.narrowed(root)
+    view = f"{root}_sorted"
+    frame.createOrReplaceTempView(view)
+    held.views.add(view)
+    count = asked.sort.offset + asked.sort.limit
+    ordered = held.spark.sql(f"SELECT * FROM {view} ORDER BY {', '.join(texts)} LIMIT {count}")
+    return held.collected(ordered, held.shapes[root])
+
+
+def _sorted(text: str, descending: bool, nulls_first: bool) -> str:
+    return f"{text} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+
+
+@contextmanager
+def _sister(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session with views of its own, where there are such."""
+    yield prepared(spark if connected(spark) else spark.newSession())
+
+
+@contextmanager
+def _stopping(spark: SparkSession, cancel: Cancel | None) -> Iterator[None]:
+    """While Spark works, somebody else looks whether it should stop."""
+    if cancel is None:
+        yield
+        return
+    tag, over_ = f"dsms-{uuid.uuid4().hex}", threading.Event()
+    spark.addTag(tag)
+    watcher = threading.Thread(target=_watch, args=(cancel, over_, lambda: spark.interruptTag(tag)), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over_.set()
+        watcher.join()
+        spark.removeTag(tag)
+
+
+def _watch(cancel: Cancel, done: threading.Event, stop: Callable[[], Any]) -> None:
+    while not done.wait(PATIENCE):
+        try:
+            cancel.check()
+        except DsmsError:
+            stop()
+
+
+class Runner:
+    """Runs the archive queries of an engine in this process: `Settings(archive_runner=Runner())`.
+
+    spark   the session to use; else one is made when the first query comes
+    master  see `dsms_spark.session.get_session`
+    """
+
+    def __init__(self, spark: SparkSession | None = None, master: str | None = None) -> None:
+        self._spark, self._master = spark, master
+        self._lock = threading.Lock()
+
+    def run(self, job: Job, cancel: Cancel | None = None) -> pa.RecordBatch:
+        """The answer of a query.  Raises DS650..DS654 where there is no Spark, and what `run_job` raises."""
+        with self._lock:
+            if self._spark is None:
+                self._spark = get_session(self._master)
+        return run_job(self._spark, job, cancel)

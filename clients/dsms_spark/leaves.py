@@ -1,0 +1,78 @@
+"""An archive's files as the rows of a leaf: numbered columns, and what tells the rows' ages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dsms.adhoc.archived import SIGNS, Condition, Needed
+from dsms.adhoc.dialect import SPARK
+from dsms.adhoc.scalars import literal
+from dsms.sql.expr import Lit
+from dsms.sql.types import ALWAYS, FOREVER, Field, Kind, Schema
+from dsms.storage.archive.job import Source
+from dsms.storage.archive.manifest import Archive
+from dsms.storage.archive.schema import EXP, ID, TS
+from dsms_spark.frames import read_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def archived_rows(spark: SparkSession, source: Source, needed: Needed) -> DataFrame:
+    """The rows of the files that the plan needs: c0, c1, ... and t, b, i0.
+
+    What nobody looks at is NULL and never read."""
+    frame = read_files(spark, Archive(source.url), source.schema, source.paths)
+    for text in _wanted(source, needed):
+        frame = frame.where(text)
+    schema = needed.scan.schema
+    columns = [_column(f, k, k in needed.columns) for k, f in enumerate(schema)]
+    return frame.selectExpr(*columns, f"{TS} AS t", f"{TS} AS b", f"{ID} AS i0")
+
+
+def _wanted(source: Source, needed: Needed) -> list[str]:
+    read = source.read
+    out = []
+    if read.since > ALWAYS:
+        out.append(f"{TS} > {read.since}")
+    if read.upto < FOREVER:
+        out.append(f"{TS} <= {read.upto}")
+    out += [f"{EXP} > {read.as_of}"] if read.as_of > ALWAYS else []
+    return [*out, *_asked(needed.conditions, needed.scan.schema)]
+
+
+def _asked(conditions: Iterable[Condition], schema: Schema) -> Iterable[str]:
+    for c in conditions:
+        field = schema[c.column]
+        values = [_spelled(v, field) for v in c.values]
+        if None in values:
+            continue
+        tail = f"IN ({', '.join(map(str, values))})" if c.op == "in" else f"{SIGNS[c.op]} {values[0]}"
+        yield f"{quoted(field.name)} {tail}"
+
+
+def _spelled(value: object, field: Field) -> str | None:
+    """A constant as it is compared with a Parquet column."""
+    text = literal(Lit(value, field.type), SPARK)
+    return f"timestamp_micros({text})" if text is not None and field.type.kind is Kind.TIMESTAMP else text
+
+
+def _column(field: Field, place: int, wanted: bool) -> str:
+    """A column as plans have it.  FLOATs are wrapped, lest Spark compare them with statistics that know no NaN and tell
+    -0.0 from 0.0."""
+    name = quoted(field.name)
+    if not wanted:
+        return f"CAST(NULL AS {SPARK.type(field.type)}) AS c{place}"
+    match field.type.kind:
+        case Kind.TIMESTAMP:
+            return f"unix_micros({name}) AS c{place}"
+        case Kind.FLOAT:
+            return f"nanvl({name}, {name}) AS c{place}"
+        case _:
+            return f"{name} AS c{place}"
+
+
+def quoted(name: str) -> str:
+    """A column's name in Spark's SQL."""
+    return "`" + name.replace("`", "``") + "`"

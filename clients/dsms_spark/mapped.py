@@ -1,0 +1,99 @@
+"""What runs in Spark's Python workers: our own expressions and groupings over Arrow batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dsms.adhoc.limits import Room
+from dsms.adhoc.parts import Part, from_batch, to_table
+from dsms.adhoc.relation import Op
+from dsms.adhoc.steps import Env, Map
+from dsms.adhoc.valued import GroupStep
+from dsms.errors import DsmsError
+from dsms.operators.expressions import ErrorCounter
+from dsms.operators.pieces import go_on
+from dsms_spark.rendering import Shape
+
+TOLD = "dsms-error:"  # before the fields of an error, on its way through Spark
+OVER = ":dsms-error"
+ROWS = 1 << 16  # of a batch that goes back
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """An error of ours as one whose text survives Spark (`dsms_spark.errors` reads it)."""
+    try:
+        yield
+    except DsmsError as problem:
+        raise RuntimeError(f"{TOLD}{json.dumps(problem.fields())}{OVER}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """Filters and projections, batch by batch: from rows of one shape to rows of another."""
+
+    ops: tuple[Op, ...]
+    before: Shape
+    after: Shape
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        run = Map(self.ops)
+        for rows in batches:
+            with told():
+                part = run(part_of(rows, self.before), ErrorCounter("stop"))
+            if part.n:
+                yield from batches_of([part], self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """GROUP BY over all rows of a partition, which holds groups as a whole.  `limit`: bytes that these may have."""
+
+    step: GroupStep
+    before: Shape
+    after: Shape
+    limit: int | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with told():
+            room, parts = Room(self.limit), list[Part]()
+            for rows in batches:
+                part = part_of(rows, self.before)
+                room.take(part.nbytes)
+                parts.append(part)
+            if not sum(p.n for p in parts):
+                return
+            env = Env(0, {}, ErrorCounter("stop"), no_sql, go_on, Room(self.limit), {self.step.source: parts})
+            made = self.step.run(env)
+        yield from batches_of(made, self.after)
+
+
+def no_sql(*_: Any) -> None:
+    """SQL does not run here."""
+    raise AssertionError("SQL is Spark's")
+
+
+def part_of(rows: pa.RecordBatch, shape: Shape) -> Part:
+    """Rows as Spark hands them over."""
+    part = from_batch(rows, shape.schema, shape.width, shape.aged)
+    return part if shape.schema or part.n == rows.num_rows else Part(rows.num_rows, ())
+
+
+def batches_of(parts: list[Part], shape: Shape) -> Iterator[pa.RecordBatch]:
+    """Rows as Spark takes them."""
+    table = spelled(to_table(parts, shape.schema, shape.width, shape.aged, False))
+    yield from table.to_batches(ROWS)
+
+
+def spelled(table: pa.Table) -> pa.Table:
+    """With types that Spark has: a column without values counts as INT."""
+    for k, f in enumerate(table.schema):
+        if pa.types.is_null(f.type):
+            table = table.set_column(k, f.name, pa.nulls(table.num_rows, pa.int32()))
+    return table.combine_chunks() if table.num_rows else table
