@@ -68,7 +68,7 @@ class FakeWork:
         raise RuntimeError(what)
 
     def _update(self, url: str, task: Task) -> dict[str, Any]:
-        path = Path(url)
+        path = Path(url) / "updates" if Path(url).is_dir() else Path(url)
         with path.open("a") as notes:
             print(path.name, file=notes)
         done = path.read_text().count("\n")

@@ -91,6 +91,7 @@ class Core:
         self._hot = False
         self._ticking = False
         self._closing = False
+        self._landing_later = False
         self._working = False  # a job that evaluates elastic queries is queued
         self._clock_matters = False  # some stream is stamped on arrival or may go idle
 
@@ -125,10 +126,16 @@ class Core:
         if not self._closing:
             self.worker.submit(Job(self._tidy_steps, _nothing, Urgency.CONTROL, kind="landed"))
 
+    def _land_again(self) -> None:
+        self._landing_later = False
+        self._landed()
+
     def _tidy_steps(self) -> Steps:
         self.engine.tidy()
-        if any(archiving.pause for archiving in self.engine.world.archivings.values()):  # what failed is tried again
-            self.loop.call_soon_threadsafe(self.loop.call_later, LANDING_SECONDS, self._landed)
+        failed = any(a.failures and a.flying is None for a in self.engine.world.archivings.values())
+        if failed and not self._landing_later:
+            self._landing_later = True
+            self.loop.call_soon_threadsafe(self.loop.call_later, LANDING_SECONDS, self._land_again)
         return
         yield
 
