@@ -45,7 +45,8 @@ def get_session(
 ) -> SparkSession:
     """The session of this process, made if there is none.
 
-    master  `local[*]` unless said (or SPARK_MASTER is set); any Spark master, or `sc://host:port` for Spark Connect
+    master  `local[*]` unless said (or SPARK_MASTER is set); any Spark master, or `sc://host:port` for Spark Connect;
+            under spark-submit what that was told
     memory  of an embedded driver, e.g. `4g`
     more    further settings of Spark
     Raises DS650 (no Java), DS651 (no pyspark), DS652 (Spark does not start)."""
@@ -53,10 +54,14 @@ def get_session(
         from pyspark.sql import SparkSession
     except ImportError:
         raise UsageError("DS651", "PySpark is not installed", hint="pip install 'dsms[spark]'") from None
-    master = master or os.environ.get("SPARK_MASTER") or "local[*]"
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which knows the master and all else
+    master = master or os.environ.get("SPARK_MASTER") or ("as spark-submit says" if submitted else "local[*]")
     _be_quiet()
     builder: Any = SparkSession.builder.appName("dsms")
-    if master.startswith("sc://"):
+    if submitted:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = builder.config("spark.log.level", "ERROR")
+    elif master.startswith("sc://"):
         builder = builder.remote(master)
     else:
         use_java()
