@@ -33,12 +33,14 @@ def seal(files: Files, path: str, rows: Batch) -> Segment:
     """Write the rows of a sub-window; the file is whole or not there."""
     arrays = [*rows.cols, pa.array(rows.ts), pa.array(rows.ids[0])]
     batch = pa.record_batch(arrays, names=[str(i) for i in range(len(arrays))])
-    sink = pa.BufferOutputStream()
+    room = pa.allocate_buffer(pa.ipc.get_record_batch_size(batch) + 8192 + 512 * len(arrays))
+    sink = pa.FixedSizeBufferWriter(room)
     with pa.ipc.new_file(sink, batch.schema) as out:
         out.write_batch(batch)
-    data = sink.getvalue()
+    data = room.slice(0, sink.tell())
     files.write_atomic(path, [data, xxhash.xxh3_64_digest(data)], sync=False)
-    return Segment(path, len(rows), data.size + 8, int(rows.ts[0]), int(rows.ts[-1]))
+    first, last = (int(rows.ts[0]), int(rows.ts[-1])) if len(rows) else (0, -1)
+    return Segment(path, len(rows), data.size + 8, first, last)
 
 
 def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch:

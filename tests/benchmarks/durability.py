@@ -1,8 +1,9 @@
 """What durability costs, and how long an engine takes to come back.
 
-Rates: one server with a data folder, three streams that differ in their `durability` alone, each with the same queries;
-the same Arrow frames over TCP to each in turn, several times over, medians.  Before anything is timed each stream has had
-as many rows as make a few checkpoints, so that logs are written over older logs, as in any server that has run a while.
+Rates: one server with a data folder, three streams that differ in their `durability` alone, each with the same query;
+the same Arrow frames over TCP to each in turn, several times over, medians.  Before anything is timed each stream has
+had as many rows as make a few checkpoints, so that logs are written over older logs, as in any server that has run a
+while.
 
 Recovery: an engine with windows of several sizes is killed half a checkpoint after its last one, and opened again."""
 
@@ -22,6 +23,7 @@ from tests.benchmarks.harness import Options, Section, Table, Took, median, same
 
 POLICIES = ("none", "interval", "sync")
 ROWS = 1 << 16  # of a frame
+RECOVERY = ("rows in the window", "rows behind the checkpoint", "state, MB", "seconds", "without those rows, seconds")
 QUERIES = {
     "filter": "SELECT k, v FROM {s} WHERE v > 990",
     "sums by key, sliding": "SELECT k, SUM(v) AS s, COUNT(*) AS n FROM {s} [RANGE 10 s SLIDE 1 s] GROUP BY k",
@@ -42,8 +44,7 @@ def section(options: Options) -> Section:
     recovery = [_recovery(size) for size in sizes]
     parts: list = [
         Table("Ingest rates over TCP", header, tuple(rows)),
-        Table("Recovery", ("rows in the window", "rows behind the checkpoint", "state, MB", "seconds", "of them reading the state"),
-              tuple(recovery)),
+        Table("Recovery", RECOVERY, tuple(recovery)),
     ]  # fmt: skip
     return Section("Durability", __doc__ or "", parts)
 
@@ -56,8 +57,8 @@ def _rates(
         for policy in POLICIES:
             stream = f"s{number}_{policy}"
             keep = " RETAIN 10 s" if sql is None else ""
-            wire.ask("execute", sql=f"CREATE STREAM {stream} (k STRING, v INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t{keep} "
-                                    f"WITH (durability = {policy})")  # fmt: skip
+            columns = "(k STRING, v INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t"
+            wire.ask("execute", sql=f"CREATE STREAM {stream} {columns}{keep} WITH (durability = {policy})")
             if sql is not None:
                 wire.ask("execute", sql=f"CREATE QUERY q{number}_{policy} AS {sql.format(s=stream)}")
         first = 0

@@ -28,8 +28,10 @@ SMALL = 1 << 14  # rows of a msgpack frame
 
 @contextlib.contextmanager
 def server(warm: bool = True, *more: str) -> Iterator[Server]:
-    """A server on a free port, with `more` options, stopped when done.  `warm`: its kernels are ready before the first row, as they are in
-    any server that is started without options; else they are loaded, or compiled, when they are first needed."""
+    """A server on a free port, with `more` options, stopped when done.
+
+    `warm`: its kernels are ready before the first row, as they are in any server that is started without options; else
+    they are loaded, or compiled, when they are first needed."""
     command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", *(() if warm else ("--no-warmup",)), *more]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:

@@ -1,7 +1,8 @@
 """Files in memory, with a model of what survives a crash, and operations that fail when they are told to.
 
 A killed process loses nothing that was written.  A power failure leaves of each file what was synced, and of what was
-written since: all, a part, zeros or nothing; a rename or a new name that was not synced may be undone.
+written since: all, a part, zeros, nothing, or some pages and not others; a rename or a new name that was not synced may
+be undone.  A file that is mapped shows what is written to it later.
 """
 
 from __future__ import annotations
@@ -29,6 +30,18 @@ class Node:
 
     data: bytearray = field(default_factory=bytearray)
     disk: bytes = b""
+    mapped: list[bytearray] = field(default_factory=list)  # as the mappings of it show it
+
+    def write(self, at: int, data: bytes) -> None:
+        self.data[at : at + len(data)] = data
+        for seen in self.mapped:
+            upto = max(at, min(len(seen), at + len(data)))
+            seen[at:upto] = data[: upto - at]
+
+    def truncate(self, size: int) -> None:
+        del self.data[size:]
+        for seen in self.mapped:
+            seen[size:] = b"\xff" * len(seen[size:])  # the system would end the process that reads there
 
 
 @dataclass(slots=True)
@@ -122,7 +135,9 @@ class SimFiles:
 
     def map(self, path: str) -> pa.Buffer:
         with self._operation(path):
-            return pa.py_buffer(bytes(self._node(path).data))
+            node = self._node(path)
+            node.mapped.append(bytearray(node.data))
+            return pa.py_buffer(node.mapped[-1])
 
     def write_atomic(self, path: str, buffers: Sequence[Any], sync: bool = True) -> None:
         part = f"{path}.part"
@@ -205,14 +220,15 @@ class SimAppender:
         data = b"".join(bytes(memoryview(b).cast("B")) for b in buffers)
         with self.files._operation(self.path):
             got = self.files._take_room(len(data))
-            self.node.data[self.size : self.size + got] = data[:got]
+            self.node.write(self.size, data[:got])
             self.size += got
             if got < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def truncate(self, size: int) -> None:
-        del self.node.data[size:]
         self.size = size
+        with self.files._operation(self.path):
+            self.node.truncate(size)
 
     def sync(self) -> None:
         with self.files._operation(self.path):
@@ -229,11 +245,19 @@ def _torn(node: Node, random: Random) -> bytearray:
     new, old = bytes(node.data), node.disk
     at = next((i for i, (a, b) in enumerate(zip(new, old, strict=False)) if a != b), min(len(new), len(old)))
     cut = random.randint(at, len(new)) if len(new) > at else len(new)
-    match random.randrange(4) if new != old else 3:
+    match random.randrange(5) if new != old else 3:
         case 0:
             return bytearray(old)
         case 1:
             return bytearray(new[:cut] + old[cut:])
         case 2:
             return bytearray(new[:cut] + bytes(random.randint(0, 40)) + old[cut + 40 :])
+        case 4:
+            return _pages(new, old, random)
     return bytearray(new)
+
+
+def _pages(new: bytes, old: bytes, random: Random, size: int = 64) -> bytearray:
+    """Some pages of a file as they are, others as they were."""
+    old += bytes(max(0, len(new) - len(old)))
+    return bytearray().join(random.choice((new, old))[at : at + size] for at in range(0, len(new), size))
