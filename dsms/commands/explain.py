@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dsms.api import Rows
+from dsms.commands.explain_archives import archive_plan, reads_archive
 from dsms.errors import UsageError
 from dsms.plan.explain import explain
 from dsms.plan.options import PlanOptions
@@ -48,7 +49,9 @@ def explain_statement(engine: Engine, statement: ast.Explain) -> Rows:
             phys, more = _planned(engine, bound, dict(definition.options)) if bound else _known(engine, create.name)
         case ast.SelectStatement() as select:
             options = dict(check_options(select.options, "query"))
-            phys, more = _planned(engine, bind_query(select, engine.world.catalog), options)
+            once = reads_archive(select)
+            bound = bind_query(select, engine.world.catalog, persistent=not once)
+            phys, more = archive_plan(engine, bound) if once else _planned(engine, bound, options)
     if statement.analyze and live is None:
         raise UsageError("DS406", "EXPLAIN ANALYZE shows live counts, which only a registered query has",
                          statement.pos.line, statement.pos.column,

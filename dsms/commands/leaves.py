@@ -13,6 +13,7 @@ from dsms.api import Cancel
 from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
 from dsms.errors import UsageError
+from dsms.running.archived import archived_clock
 from dsms.running.contents import stream_of, stream_rows
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
@@ -33,7 +34,9 @@ def instant(world: World, needed: Iterable[Read]) -> int:
     the answer of a query it reads; FOREVER where nothing has a clock."""
     streams, found = set(), []
     for read in needed:
-        streams |= {stream_of(n) for n in leaves_of(read.node) if isinstance(n, lp.StreamScan)}
+        scans = [n for n in leaves_of(read.node) if isinstance(n, lp.StreamScan)]
+        streams |= {stream_of(n) for n in scans if n.archive is None}
+        found += [archived_clock(world, n) for n in scans if n.archive is not None]
         query = _query(world, read)
         if query is not None:
             found.append(_answered(query))

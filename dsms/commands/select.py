@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from dsms.adhoc.cut import cut
+from dsms.adhoc.cut import Cut, cut
 from dsms.adhoc.reads import Read, reads
 from dsms.api import Cancel, Result, Rows, shown_instant
 from dsms.commands.explain import plan_query
 from dsms.commands.leaves import batches, instant
 from dsms.errors import UsageError
 from dsms.operators.expressions import ErrorCounter
+from dsms.running.archived import Archives, reads_archives
 from dsms.running.contents import stream_of, subwindows
 from dsms.running.reading import Access, Reading
-from dsms.running.world import leaves_of
+from dsms.running.world import World, leaves_of, nodes_of
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_query
@@ -86,17 +87,28 @@ class Selection:
         self._cancel, self._outcome = cancel, list[Callable[[], Rows]]()
         self._offered = False  # whoever steps it has seen that it is ready
         self._world = engine.world
-        plan = _optimized(engine, self.bound)
-        needed, parts = reads(plan), cut(plan)
+        plan = optimized(engine, self.bound)
+        every, parts = reads(plan), cut(plan)
+        self._archives = Archives(engine.world, plan, every) if reads_archives(every) else None
+        needed = every
+        if self._archives is not None:
+            needed, parts = self._archives.live(), Cut(plan, {})
+            _check_versions(engine.world, plan)
         streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
         limit = engine.world.settings.statement_bytes
-        self._reading = Reading(parts, needed, streams, access(engine, needed, cancel), limit, priority)
-        self._world.transactions.begin(self._reading)
+        self._reading = Reading(parts, needed, streams, access(engine, every, cancel), limit, priority)
+        try:
+            self._world.transactions.begin(self._reading)
+        except BaseException:
+            self._release()
+            raise
 
     @property
     def ready(self) -> bool:
-        """Whether only the plan is left to be run.  Where transactions run one after the other, that is part of one."""
-        return self._reading.given is not None and not self._outcome and not self._world.transactions.atomic
+        """Whether only the plan is left to be run.  Where transactions run one after the other, that is part of one
+        (unless Spark does it: what it reads of an archive does not change)."""
+        apart = self._archives is not None or not self._world.transactions.atomic
+        return self._reading.given is not None and not self._outcome and apart
 
     def step(self) -> bool:
         """One sub-window is read, for this query or for one that goes before it; or the plan is run."""
@@ -105,6 +117,8 @@ class Selection:
                 self._cancel.check()
             if not self._reading.done:
                 self._world.transactions.advance()
+            if self._reading.done:
+                self._release()
             if self.ready and not self._offered:  # perhaps others have read for it
                 self._offered = True
                 return False
@@ -133,15 +147,35 @@ class Selection:
     def _rows(self) -> Rows:
         reading, schema = self._reading, self.bound.schema
         assert reading.given is not None
-        with self._world.adhocs.lent(reading.limit) as adhoc:
-            found = adhoc.run(reading.cut.rest, reading.given, reading.at, ErrorCounter("stop"), self._cancel)
+        if self._archives is not None:
+            found = self._archives.run(reading.given, reading.at, reading.limit, self._cancel)
+        else:
+            with self._world.adhocs.lent(reading.limit) as adhoc:
+                found = adhoc.run(reading.cut.rest, reading.given, reading.at, ErrorCounter("stop"), self._cancel)
         data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         return Rows(data, tuple(str(f.type) for f in schema), clock)
 
     def close(self) -> None:
         """Give up; nothing of it is left."""
+        self._release()
         self._world.transactions.close(self._reading)
+
+    def _release(self) -> None:
+        if self._archives is not None:
+            self._archives.release()
+
+
+def _check_versions(world: World, plan: lp.Node) -> None:
+    """A non-retroactive table beside archived rows must still know how it was when these came.  Raises DS407."""
+    for node in nodes_of(plan):
+        if isinstance(node, lp.JoinNRR) and any(r.kind == "archive" for r in reads(node.child).values()):
+            table = world.tables[Catalog.key(node.table.table.name)]
+            if table.forgotten != ALWAYS:
+                message = f"table {node.table.table.name} has forgotten how it was when the archived rows came"
+                raise UsageError(
+                    "DS407", message, hint="join the table as it stands: declare it without NON RETROACTIVE"
+                )
 
 
 def _raised(error: Exception) -> Rows:
@@ -184,8 +218,11 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None = None) ->
     A window that reaches back further than what is kept is an error, never a silent part: DS407.  A row that fails ends
     the query (DS7xx), as does what takes too much memory (DS633)."""
     world = engine.world
-    plan = _optimized(engine, bound)
+    plan = optimized(engine, bound)
     needed = reads(plan)
+    if reads_archives(needed):
+        raise UsageError("DS413", "INSERT can't read archives: the engine would stand still while Spark works",
+                         hint="run the SELECT by itself, and insert what it answers")  # fmt: skip
     at = instant(world, needed.values())
     given = {leaf: batches(engine, read, at, cancel) for leaf, read in needed.items()}
     world.adhoc.limit(world.settings.statement_bytes)
@@ -194,7 +231,7 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None = None) ->
     return pa.RecordBatch.from_arrays(rows.columns, schema=arrow_schema(bound.schema)), clock
 
 
-def _optimized(engine: Engine, bound: lp.Output) -> lp.Node:
+def optimized(engine: Engine, bound: lp.Output) -> lp.Node:
     """The plan after the rewrites that persistent queries get; ORDER BY stays on top."""
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     core = bound.child if sort is None else sort.child

@@ -183,6 +183,11 @@ class VersionedTable:
         if self._droppable >= _COMPACT_FROM and 2 * self._droppable >= self._version.n:
             self._compact()
 
+    @property
+    def forgotten(self) -> int:
+        """The instant up to which versions that had ended are gone; ALWAYS: all that ever were are there."""
+        return self._log.forgotten if self._version.n < self.next_version else ALWAYS
+
     def snapshot(self) -> Snapshot:
         """Everything, to be stored."""
         self._compact()

@@ -68,7 +68,7 @@ def reads_archive(node: Node) -> bool:
 
 
 def _check_reach(stream: StreamDef, spec: WindowSpec, window: ast.Window) -> None:
-    """A window that can't be whole is an error, never a silent part (of ROWS n and SINCE it shows when they are asked)."""
+    """A window that can't be whole is an error, never a silent part.  (Of ROWS n and SINCE that shows when asked.)"""
     keeps = stream.archive_for
     if keeps is None or spec.kind in ("rows", "landmark") or (spec.kind == "time" and spec.length <= keeps):
         return
