@@ -1,0 +1,1 @@
+"""Spark jobs over an archive of flights: see README.md beside this file."""
