@@ -351,6 +351,7 @@ class Engine:
             "stream_count": len(streams),
             "query_count": len(queries),
             "table_count": len(world.tables),
+            **({} if self.saver is None else self.saver.figures()),
             "streams": streams,
             "queries": queries,
             "archives": archive_stats(world),

@@ -68,6 +68,8 @@ class Saver:
     statements: int = 0
     size: int = 0  # bytes of the last checkpoint
     trouble: DsmsError | None = None  # why the last checkpoint could not be made
+    failures: int = 0  # in a row
+    made: int = 0  # checkpoints
     saving: Future[int] | None = None  # a checkpoint that is being written: its bytes
 
     # -- what happens, written down -----------------------------------------------------------------------------------
@@ -136,8 +138,9 @@ class Saver:
     def due(self) -> bool:
         """Whether a restart would repeat more than it would read."""
         journal, least = self.durable.journal, self.engine.world.settings.checkpoint_bytes
-        much = journal.written >= max(least, self.size) or self.statements >= STATEMENTS
-        return much and not journal.muted and self.trouble is None
+        patience = 1 << min(self.failures, 4)  # after a failure it is tried again when there is more to save
+        much = journal.written >= patience * max(least, self.size) or self.statements >= patience * STATEMENTS
+        return much and not journal.muted
 
     def checkpoint(self, wait: bool = True) -> bool:
         """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays as it is).
@@ -152,8 +155,7 @@ class Saver:
             self.statements, segments = 0, sorted(durable.referred)
             durable.journal.rotate()
         except DsmsError as error:
-            self.trouble = error
-            return False
+            return self._failed(error)
 
         def save() -> int:
             durable.sync_segments()
@@ -180,10 +182,21 @@ class Saver:
             self.catalog.trim(self.durable.checkpoints.oldest)
             self.durable.sweep(_segments(self.engine.world))
         except DsmsError as error:
-            self.trouble = error
-            return False
-        self.trouble = None
+            return self._failed(error)
+        self.trouble, self.failures = None, 0
+        self.made += 1
         return True
+
+    def _failed(self, error: DsmsError) -> bool:
+        self.trouble = error
+        self.failures += 1
+        return False
+
+    def figures(self) -> dict[str, int]:
+        """Counters for metrics."""
+        return {"journal_bytes": self.durable.journal.written, "journal_records": self.durable.journal.lsn,
+                "checkpoints": self.made, "checkpoint_bytes": self.size, "checkpoint_failures": self.failures,
+                "streams_refusing": len(self.durable.journal.failures)}  # fmt: skip
 
     def _state(self) -> list[Any]:
         engine = self.engine

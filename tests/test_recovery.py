@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -326,7 +327,7 @@ def test_a_checkpoint_that_fails_changes_nothing(tmp_path, undisturbed):
         if world.engine.saver.checkpoint():
             break
         assert world.engine.saver.trouble is not None and world.engine.saver.trouble.code == "DS550"
-        world.engine.saver.trouble = None
+        world.engine.saver.trouble, world.engine.saver.failures = None, 0
     else:
         raise AssertionError("never made")
     world.files.plan = Plan()
@@ -497,3 +498,52 @@ def test_a_query_that_was_stopped_stays_stopped(tmp_path):
     world.open()
     failure = world.engine.world.queries["q"].failure
     assert isinstance(failure, DsmsError) and failure.code.startswith("DS7")
+
+
+# ---------------------------------------------------------------- in the background, as in a server
+
+
+class Later:
+    """A background that works when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list = []
+
+    def submit(self, job):
+        future: Future = Future()
+        self.jobs.append((future, job))
+        return future
+
+    def work(self, count: int = 1 << 30) -> None:
+        for future, job in self.jobs[:count]:
+            try:
+                future.set_result(job())
+            except Exception as error:
+                future.set_exception(error)
+        del self.jobs[:count]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_sealed_and_saved_late_is_there_when_it_is_needed(tmp_path, undisturbed, seed):
+    """Sub-windows are sealed and checkpoints written at any later moment, or never, before the crash."""
+    random, world = Random(seed), World(tmp_path, checkpoint_bytes=3000)
+    later = Later()
+    world.open()
+    world.engine.world.durable.background = later
+    world.declare()
+    while world.sent < 30:
+        run(world, world.sent + 1)
+        if random.random() < 0.5:
+            later.work(random.randint(0, 3))
+        if random.random() < 0.15:
+            world.crash("kill", seed)
+            world.open()
+            assert world.engine.saver.recovered.notes == []
+            later = world.engine.world.durable.background = Later()
+    later.work()
+    assert finish(world) == undisturbed
+    world.engine.world.durable.background = None
+    world.engine.close()
+    world.files = world.files.crash("kill", Random(seed))
+    world.open()
+    assert world.engine.saver.recovered.notes == []

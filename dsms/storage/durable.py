@@ -46,6 +46,7 @@ class Durable:
     referred: set[str] = field(default_factory=set)  # segments that the checkpoint being written refers to
     background: Executor | None = None  # who seals; None: whoever closes a sub-window
     _sealed: deque[tuple[str, SubWindow, SubWindow]] = field(default_factory=deque)  # by the background, to be put in
+    _fresh: set[str] = field(default_factory=set)  # segments that are being made, or wait to be put in
     _unsynced: set[str] = field(default_factory=set)  # segments that may not be on the disk yet
 
     def __post_init__(self) -> None:
@@ -87,6 +88,7 @@ class Durable:
             ring = rings.get(stream)
             if ring is not None and sealed.segment is not None:
                 ring.replace(plain, sealed)
+            self._fresh.discard(sealed.segment or "")
 
     def _seal(self, stream: str, plain: SubWindow) -> SubWindow:
         number, rows = plain.number, plain.rows
@@ -95,13 +97,16 @@ class Durable:
         while self.files.exists(path):
             k += 1
             path = f"{folder}/{self.journal.lsn:020d}-{number}-{k}.arrow"
+        segment = path[len(self.folder) + 1 :]
         try:
+            if self.background is not None:
+                self._fresh.add(segment)
             self.files.make_folder(folder)
             seal(self.files, path, rows)
-            segment = path[len(self.folder) + 1 :]
             self._unsynced.add(segment)
             return SubWindow(number, load(self.files, path, self.schemas[stream]), segment)
         except (DsmsError, KeyError):  # the disk refuses, or the stream is gone
+            self._fresh.discard(segment)
             return plain
 
     def refer(self, obj: Any) -> Any:
@@ -115,7 +120,7 @@ class Durable:
         """The sub-window that a checkpoint refers to; None, and a note in `lost`, if its file can't be read."""
         _, path, number, schema = reference
         try:
-            return SubWindow(number, load(self.files, f"{self.folder}/{path}", schema), path)
+            return SubWindow(number, load(self.files, f"{self.folder}/{path}", schema, True), path)
         except DsmsError as error:
             self.lost.append((_stream_of(path), error))
             return None
@@ -139,7 +144,7 @@ class Durable:
 
     def sweep(self, live: Iterable[str]) -> None:
         """Remove what no checkpoint and no ring needs."""
-        needed = self.checkpoints.segments() | set(live)
+        needed = self.checkpoints.segments() | set(live) | set(self._fresh)
         self.checkpoints.sweep()
         for stream in self.journal.streams():
             folder = self.journal.place(stream)

@@ -26,6 +26,8 @@ CODES = {
     errno.EACCES: ("DS551", "it may not be used", "check who owns the folder and its permissions"),
     errno.EPERM: ("DS551", "it may not be used", "check who owns the folder and its permissions"),
     errno.EROFS: ("DS551", "the file system may only be read", "check how it is mounted"),
+    errno.EMFILE: ("DS552", "too many files are open", "raise the limit (`ulimit -n`): every stream has a log open"),
+    errno.ENFILE: ("DS552", "too many files are open", "raise the system's limit: every stream has a log open"),
     errno.ENOENT: ("DS553", "it is missing", "restore the data directory from a backup"),
 }
 OTHER = ("DS552", "reading or writing it failed", "check the disk, then start again")
@@ -57,7 +59,7 @@ class Files(Protocol):
         ...
 
     def recycle(self, old: str, path: str) -> Appender:
-        """The file `old` under another name, to be written over from its beginning: what stands behind is of no meaning.
+        """The file `old` under another name, to be written over from its beginning: what stands behind means nothing.
 
         (Writing over pages that the system has costs a tenth of adding new ones.)"""
         ...
@@ -125,9 +127,9 @@ class RealAppender:
                     views[0] = views[0][done:]
 
     def truncate(self, size: int) -> None:
+        self.size = size  # even if that fails: what is written next goes there
         with explained(self.path):
             os.ftruncate(self.fd, size)
-            self.size = size
 
     def sync(self) -> None:
         with explained(self.path):
