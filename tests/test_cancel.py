@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dsms.adhoc.run import Adhoc
 from dsms.api import Cancel, Chunk, Rows, Subscription
 from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
@@ -504,3 +505,22 @@ def test_state_is_built_in_stretches(query, monkeypatch):
     for after in range(5, whole.looks, 7):
         with pytest.raises(UsageError, match="DS610"):
             through_operators(engine, query, Tripped(after))
+
+
+def test_a_cancel_between_two_chunks_of_rows_is_the_cancel():
+    """What DuckDB's stream of rows says of an interruption then is an I/O error."""
+    adhoc, cancel, seen = Adhoc(), Cancel(), []
+
+    def take(rows: pa.RecordBatch) -> None:
+        seen.append(len(rows))
+        cancel.set()
+        adhoc._connection.interrupt()
+
+    with pytest.raises(UsageError, match="DS610"):
+        adhoc.sql(
+            "SELECT a.range + b.range AS x FROM range(100000) a, range(100000) b WHERE a.range % 7 = 1",
+            {},
+            take,
+            cancel,
+        )
+    assert seen
