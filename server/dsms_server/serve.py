@@ -59,6 +59,7 @@ def make_engine(config: Config, spark: Spark | None = None) -> Any:
         "subscriber_bytes": config.subscriber_bytes,
         "archive": config.archive,
         "archive_due": None if spark is None else spark.due,
+        "archive_runner": spark,
     }
     known = {name: value for name, value in limits.items() if value is not None}
     if config.data is not None:
