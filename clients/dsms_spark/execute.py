@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,10 @@ from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import go_on
 from dsms.plan.identity import width
 from dsms.storage.archive.job import Job
+from dsms.storage.archive.schema import stored_type
 from dsms_spark.failures import explained
 from dsms_spark.mapped import no_sql
+from dsms_spark.query import ask
 from dsms_spark.relations import Relations
 from dsms_spark.rendering import SparkRenderer
 from dsms_spark.session import get_session, prepared
@@ -140,3 +142,18 @@ class Runner:
             if self._spark is None:
                 self._spark = get_session(self._master)
         return run_job(self._spark, job, cancel)
+
+
+def query(urls: str | Iterable[str], sql: str, spark: SparkSession | None = None, limit: int | None = None) -> pa.Table:
+    """What a SELECT over archives answers, without a server: FROM ARCHIVE name [window], of any of these archives.
+
+    urls   archives, or a folder below which they lie; what they hold last counts as now
+    limit  bytes of rows that may be held at once where they can't stay with Spark
+    TIMESTAMPs are Arrow's (µs, UTC), INTERVALs count microseconds.
+    Raises QueryError for a wrong SELECT, DS414 for what only a server could answer, DS95x for archives that can't be
+    read, and what `run_job` raises."""
+    asked = ask(urls, sql, limit)
+    rows = run_job(spark if spark is not None else get_session(), asked.job)
+    wanted = [stored_type(f.type) for f in asked.bound.schema]
+    columns = [c.cast(t) for c, t in zip(rows.columns, wanted, strict=True)]
+    return pa.table(columns, names=[f.name for f in asked.bound.schema])
