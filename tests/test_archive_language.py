@@ -221,7 +221,8 @@ def test_conditions_go_down_only_where_they_would_have_been_tried_first(catalog:
     assert met("qty IN (1, NULL)") == []
     assert met("sym = 'a'", "ARCHIVE trades [ROWS 5]") == []
     assert met("sym = 'a' AND qty = 1", "ARCHIVE trades [PARTITION BY sym ROWS 1]") == [Condition(0, "eq", ("a",))]
-    assert met("sym = 'a' AND 10 / qty > 1 AND qty > 2") == [Condition(0, "eq", ("a",))]  # 10 / 0 must fail
+    as_bound = bound("SELECT * FROM ARCHIVE trades WHERE sym = 'a' AND 10 / qty > 1 AND qty > 2", catalog)
+    assert needed(as_bound, 0)[0].conditions == (Condition(0, "eq", ("a",)),)  # 10 / 0 must fail
     inner = "(SELECT sym, 10 / qty AS x, qty FROM ARCHIVE trades) t"
     assert met("qty = 2", inner) == []
     assert need("SELECT * FROM ARCHIVE trades WHERE sym > 'a' AND sym >= 'b' AND qty = 3", catalog).bounds() == {
