@@ -195,6 +195,27 @@ def test_update_compact_probe_scan(run, data):
 
 
 @pytest.mark.xdist_group("spark")
+def test_a_query_reads_archives_in_the_same_language(run, data):
+    asked = "SELECT k, COUNT(*) AS n, SUM(d) AS d FROM ARCHIVE s [RANGE 20 s] WHERE v % 2 = 1 GROUP BY k ORDER BY k"
+    odd = [n for n in range(20, 60) if n % 2]
+    want: dict[str, list[int]] = {}
+    for n in odd:
+        want.setdefault("NULL" if n % 7 == 3 else "" if n % 7 == 5 else f"k{n % 4}", []).append(n)
+    code, out, _ = run("query", asked, "--data", data)
+    assert code == 0 and out.splitlines()[-1] == "(4 rows)"
+    told = [[cell.strip() for cell in line.split("|")] for line in out.splitlines()[2:-1]]
+    assert told == [[k, str(len(want[k])), f"{sum(want[k]) / 4:.2f}"] for k in ("", "k1", "k3", "NULL")]
+    code, out, _ = run("query", asked, data / "archive" / "s", "--format", "csv")
+    assert code == 0 and out.splitlines()[0] == "k,n,d"
+    code, out, _ = run("query", asked, "--data", data, "--explain")
+    assert code == 0 and "Archive s" in out and "files: " in out
+    code, _, err = run("query", "SELECT q FROM ARCHIVE s", "--data", data)
+    assert code == 1 and "DS201 at line 1, column 8" in err and "       ^" in err
+    code, _, err = run("query", "SELECT k FROM s [RANGE 1 s]", "--data", data)
+    assert code == 1 and "without a server nothing is live" in err
+
+
+@pytest.mark.xdist_group("spark")
 def test_an_update_while_another_is_at_work_is_refused(run, data):
     with leased(Archive(str(data / "archive" / "s")), "an update", 0):
         code, _, err = run("update", "s", "--data", data)

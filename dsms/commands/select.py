@@ -42,6 +42,11 @@ class Statement(Protocol):
         """Whether what is left touches nothing of the engine: `run` does it, in any thread, or the next `step`."""
         ...
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether `run` mostly waits until another process has done the work, for seconds or minutes."""
+        ...
+
     def step(self) -> bool:
         """The next slice; True: it is done.  Raises what ended it, and is over then."""
         ...
@@ -58,7 +63,7 @@ class Statement(Protocol):
 class Whole:
     """A statement that is done in one slice."""
 
-    ready = False
+    ready = elsewhere = False
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work, self.result = work, None
@@ -109,6 +114,11 @@ class Selection:
         (unless Spark does it: what it reads of an archive does not change)."""
         apart = self._archives is not None or not self._world.transactions.atomic
         return self._reading.given is not None and not self._outcome and apart
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether Spark runs the plan."""
+        return self._archives is not None
 
     def step(self) -> bool:
         """One sub-window is read, for this query or for one that goes before it; or the plan is run."""

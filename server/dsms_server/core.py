@@ -29,6 +29,7 @@ SLICE_SECONDS = 0.01  # what one slice of an ingest should take
 READ_SECONDS = 0.003  # what one slice of a SELECT's reads should take
 LANDING_SECONDS = 1.0  # between two tries to write a landing file where nothing else goes on
 RUNNERS = 2  # SELECTs whose plans run at once, beside the engine's thread
+ASKERS = 8  # ... and that wait for Spark
 MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
 
 
@@ -81,6 +82,7 @@ class Core:
         self.read_seconds = READ_SECONDS
         self._sealer = ThreadPoolExecutor(1, thread_name_prefix="dsms-seal")
         self._runners = ThreadPoolExecutor(RUNNERS, thread_name_prefix="dsms-select")
+        self._askers = ThreadPoolExecutor(ASKERS, thread_name_prefix="dsms-archive")
         self._subscriber_bytes = subscriber_bytes
         self.committer = Committer(self._durable)
         self._ready: set[Feed] = set()  # feeds for which something waits
@@ -114,6 +116,7 @@ class Core:
         await self.worker.stop()
         await closed
         self._runners.shutdown(wait=False)
+        self._askers.shutdown(wait=False)
 
     def _begin(self) -> None:
         self._learn_names()
@@ -222,7 +225,7 @@ class Core:
                 if isinstance(statement.result, Done):
                     self._learn_names()
                 if statement.ready:
-                    yield self._runners.submit(statement.run)
+                    yield (self._askers if statement.elsewhere else self._runners).submit(statement.run)
                 elif clock.elapsed() >= until:
                     yield None
                 else:

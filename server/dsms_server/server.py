@@ -45,6 +45,7 @@ class Server:
         """Listen; `port` and `http_port` tell where."""
         self.loop = asyncio.get_running_loop()
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="dsms-codec")
+        self._lend_spark()
         self.core = Core(self._engine, self.loop, self.config.subscriber_bytes)
         self.core.worker.observe = self.metrics.observe_slice
         await self.core.start()
@@ -57,6 +58,12 @@ class Server:
         self.spark.start()
         self._lag_due = self.loop.time() + LAG_PERIOD
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
+
+    def _lend_spark(self) -> None:
+        """Whoever made the engine need not know who runs its archive queries."""
+        settings = getattr(self._engine.world, "settings", None)
+        if settings is not None and settings.archive_runner is None:
+            settings.archive_runner = self.spark
 
     async def _listen(self) -> None:
         config = self.config

@@ -256,13 +256,6 @@ def test_replay_at_speed(dsms, server, tmp_path):
     assert dsms("replay", str(file), "--stream", "e", "--speed", "fast")[0] == 2
 
 
-def test_archive_says_that_it_comes_later(dsms):
-    for action in ("info", "compact", "scan", "probe", "query"):
-        code, out, err = dsms("archive", action)
-        assert (code, out) == (2, "")
-        assert "arrives with a later" in err
-
-
 def test_doctor(dsms):
     code, out, _ = dsms("doctor")
     assert code == 0

@@ -67,6 +67,7 @@ QUERY = """Ask in dsms's language; FROM ARCHIVE name [RANGE t] reads the archive
 
 example:
   dsms archive query "SELECT carrier, COUNT(*) FROM ARCHIVE flights [RANGE 7 DAYS] GROUP BY carrier" --data dsms-data
+  dsms archive query "SELECT MAX(dep_delay) FROM ARCHIVE flights" s3://bucket/archive/flights --explain
 """
 EXPORT = """Write rows, in the order they came, to a file (.parquet, .csv, .arrow) or, with another ending, to a folder.
 
@@ -92,6 +93,7 @@ def _arguments(sub: argparse.ArgumentParser, action: str) -> None:
     add = sub.add_argument
     if action == "query":
         add("sql", metavar="SQL", help="one SELECT")
+        add("archive", metavar="ARCHIVE", nargs="?", help="read only this one, or those in this folder")
         add("--explain", action="store_true", help="how it would be read and run, instead")
         add("--format", choices=("table", "csv", "json", "vertical"), default="table")
     else:
@@ -262,7 +264,35 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _query(args: argparse.Namespace) -> int:
-    raise NotImplementedError
+    from dsms_client.shell.show import error
+    from dsms_spark.places import found
+
+    urls = [archive.url for archive in found(args.archive, args.data, args.root)]
+    try:
+        return _asked(args, urls)
+    except DsmsError as problem:
+        print("\n".join(error(problem, args.sql)), file=sys.stderr)
+        return MISUSED if problem.code in MISUSES else FAILED
+
+
+def _asked(args: argparse.Namespace, urls: list[str]) -> int:
+    from dsms_client.columns import batch_to_rows
+    from dsms_client.shell.show import render
+    from dsms_spark.query import ask
+
+    asked = ask(urls, args.sql)
+    if args.explain:
+        print("\n".join(asked.lines()))
+        return OK
+    with _spark(args, "query") as (spark, bar):
+        from dsms_spark.execute import run_job
+        from dsms_spark.tasks import watched
+
+        with watched(spark, bar, "working"):
+            rows = run_job(spark, asked.job)
+    names, types = [f.name for f in asked.bound.schema], [str(f.type) for f in asked.bound.schema]
+    print("\n".join(render(names, types, batch_to_rows(rows), args.format)))
+    return OK
 
 
 _ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
