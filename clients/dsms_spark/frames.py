@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SUB = "__sub"
 CHUNK_BYTES = 120  # what a footer says of a column of a row group, about
 SMALLEST, LARGEST = 64 << 10, 8 << 20  # bytes of a row group
+CHECKED_ROWS = 16  # after so many rows it is looked whether a row group is full
 BLOOM_BYTES = 64 << 10  # of a row group's Bloom filter, at most
 BOUND_BYTES = 64  # of the bounds that a row group has for text and bytes: longer ones would make footers long
 PRECISE = 1000  # of the instant at which half of a file's rows have expired: one part in that many
@@ -115,10 +116,9 @@ def write_files(spark: SparkSession, archive: Archive, manifest: Manifest, work:
     alive = f.col(EXP) > work.upto
     told = [f.count(f.lit(1)).alias("read"), f.count(f.when(alive, 1)).alias("alive"), *map(_half(alive), work.targets)]
     rows = placed(spark, archive, manifest, work).observe(seen, *told).where(alive)
-    order = [SUB, *([_quoted(work.key)] if work.key is not None else [TS]), EXP]
-    _writer(_by_sub(rows, work), work, len(manifest.schema) + len(MARKS)).parquet(archive.location(folder))
+    _writer(_by_sub(rows, work), work, manifest.schema).parquet(archive.location(folder))
     found = seen.get
-    made = written(archive, folder, work.key, {s: found.get(f"half{s}") for s in work.targets}) if order else ()
+    made = written(archive, folder, work.key, {s: found.get(f"half{s}") for s in work.targets})
     _compare(archive, work.rows, found["read"], "read")
     _compare(archive, found["alive"], sum(m.rows for m in made), "written")
     archive.sync(m.path for m in made)
@@ -148,15 +148,16 @@ def _by_sub(rows: DataFrame, work: Work) -> DataFrame:
     return parted.sortWithinPartitions(SUB, *([_quoted(work.key)] if work.key is not None else [TS]), EXP)
 
 
-def _writer(rows: DataFrame, work: Work, columns: int) -> Any:
+def _writer(rows: DataFrame, work: Work, schema: Schema) -> Any:
+    size = group_bytes(work.bytes // max(1, len(work.targets)), len(schema) + len(MARKS))
     out = rows.write.partitionBy(SUB).option("compression", "zstd")
-    out = out.option("parquet.block.size", str(group_bytes(work.bytes // max(1, len(work.targets)), columns)))
+    out = out.option("parquet.block.size", str(size)).option("parquet.page.size.row.check.min", str(CHECKED_ROWS))
     out = out.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     out = out.option("parquet.statistics.truncate.length", str(BOUND_BYTES))
-    if work.key is not None:
-        name = f"#{work.key}"
-        out = out.option(f"parquet.bloom.filter.enabled{name}", "true")
-        out = out.option(f"parquet.bloom.filter.adaptive.enabled{name}", "true")
+    if any(f.name == work.key and f.type.kind is not Kind.FLOAT for f in schema):  # 0.0 and -0.0 are the same key
+        values = max(16, size * work.rows // max(1, work.bytes))
+        out = out.option(f"parquet.bloom.filter.enabled#{work.key}", "true")
+        out = out.option(f"parquet.bloom.filter.expected.ndv#{work.key}", str(values))
         out = out.option("parquet.bloom.filter.max.bytes", str(BLOOM_BYTES))
     return out
 
