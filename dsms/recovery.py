@@ -242,6 +242,7 @@ class Saver:
         self.recovered.checkpoint = start
         self.recovered.notes += [f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items()]
         self.engine.world.clocks.moved, self.engine.world.clocks.still = self.moved, False
+        self.durable.clean()
         if self.durable.checkpoints.kept:
             self.durable.sweep(_segments(self.engine.world))
         elif self.engine.world.catalog.names():

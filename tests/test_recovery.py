@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -454,6 +455,20 @@ def test_a_missing_segment_is_named_and_the_rest_of_the_window_stands(tmp_path):
         world.engine.execute("SELECT COUNT(*) FROM s [RANGE 1 min]")
     (found,) = world.engine.execute("SELECT COUNT(*) FROM s [RANGE 20 s]")
     assert found.data.column(0)[0].as_py() > 0
+
+
+def test_what_unfinished_writes_left_is_swept(tmp_path, undisturbed):
+    world = World(tmp_path, checkpoint_bytes=0)
+    world.open()
+    world.declare()
+    run(world, 10)
+    world.crash()
+    for folder in ("journal", "journal/streams/s"):
+        with contextlib.closing(world.files.append(f"{tmp_path}/{folder}/x.arrow.part")) as out:
+            out.write([b"half"])
+    world.open()
+    assert not [p for p in world.files.names if p.endswith(".part")]
+    assert finish(world) == undisturbed
 
 
 def test_two_engines_cannot_share_a_folder(tmp_path):

@@ -142,6 +142,13 @@ class Durable:
 
     # -- files that nobody needs -------------------------------------------------------------------------------------
 
+    def clean(self) -> None:
+        """Remove what writes that did not finish have left; before anything is written."""
+        for folder in (self.folder, *map(self.journal.place, self.journal.streams())):
+            for name in self.files.list(folder):
+                if name.endswith(".part"):
+                    self.files.remove(f"{folder}/{name}")
+
     def sweep(self, live: Iterable[str]) -> None:
         """Remove what no checkpoint and no ring needs."""
         needed = self.checkpoints.segments() | set(live) | set(self._fresh)
