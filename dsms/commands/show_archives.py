@@ -32,8 +32,15 @@ def show_archives(engine: Engine) -> Rows:
             ("repeated", INT, [f["repeated_rows"] for f in lines]),
             ("folder", STRING, [a.url for a in archivings]),
             ("last_error", STRING, [f["error"] for f in lines]),
+            ("update", STRING, [_update_of(engine.world, a.name) for a in archivings]),
         ]
     )
+
+
+def _update_of(world: World, name: str) -> str | None:
+    """What becomes of the updates of its index, where somebody makes them (a server's Spark process)."""
+    told = getattr(world.settings.archive_runner, "update_state", None)
+    return None if told is None else told(name)
 
 
 def figures(archiving: Archiving) -> dict[str, Any]:

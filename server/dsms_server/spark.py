@@ -68,6 +68,12 @@ class Spark:
         """The archive of that stream or query is to be updated.  Never waits."""
         self.updates.due(name, url)
 
+    def update_state(self, name: str) -> str | None:
+        """What becomes of an archive's updates, in words; None: there were none, and none is due."""
+        process = self._process
+        doing = "" if process is None else ", ".join(p.waits_for() for p in process.doing() if p.op == "update")
+        return self.updates.state(name, doing)
+
     # -- queries ------------------------------------------------------------------------------------------------
 
     def run(self, job: Any, cancel: Cancel | None = None) -> Any:

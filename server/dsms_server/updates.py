@@ -45,6 +45,7 @@ class Updates:
         self.observe: Observe = lambda name, seconds, report: None
         self.figures: dict[str, Figures] = {}
         self._due: dict[str, _Due] = {}
+        self._running: str | None = None
         self._change = threading.Condition()
         self._stopping = Cancel()
         self._stop = False
@@ -76,18 +77,29 @@ class Updates:
         """Archives that wait for an update, or for another try."""
         return len(self._due)
 
+    def state(self, name: str, doing: str) -> str | None:
+        """What becomes of an archive's updates, in words; `doing`: what the one that runs waits for."""
+        with self._change:
+            due, running = self._due.get(name), self._running == name
+        figures = self.figures.get(name, Figures())
+        if running:
+            return f"at work: {doing}" if doing else "at work"
+        if due is not None and figures.error is not None:
+            return f"failed, again in {max(0.0, due.at - elapsed()):.0f} s: {figures.error}"
+        if due is not None:
+            return "waits for its turn"
+        return f"done {figures.updates} times" if figures.updates else None
+
     def quiet(self, seconds: float) -> bool:
         """Wait until nothing is due and nothing runs; False if that takes longer."""
         with self._change:
-            return self._change.wait_for(lambda: not self._due and not self._running, seconds)
-
-    _running = False
+            return self._change.wait_for(lambda: not self._due and self._running is None, seconds)
 
     def _run(self) -> None:
         while (found := self._next()) is not None:
             self._once(*found)
             with self._change:
-                self._running = False
+                self._running = None
                 self._change.notify_all()
 
     def _next(self) -> tuple[str, _Due] | None:
@@ -97,7 +109,7 @@ class Updates:
                 first = min(self._due, key=lambda name: self._due[name].at, default=None)
                 pause = None if first is None else self._due[first].at - elapsed()
                 if first is not None and pause is not None and pause <= 0:
-                    self._running = True
+                    self._running = first
                     return first, self._due.pop(first)
                 self._change.wait(pause)
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import urllib.request
 from pathlib import Path
@@ -48,11 +49,32 @@ def test_rows_land_and_the_index_is_updated(server, tmp_path):
         feed(db, range(95))
         until(lambda: len(list((tmp_path / "s" / "landing").glob("*.parquet"))) == 9)
         assert server.server.spark.updates.quiet(SECONDS)
+        assert _update(db).startswith("done ")
     seen = metrics(server)
     assert seen["dsms_spark_up"] == seen["dsms_spark_starts"] == 1 and seen["dsms_spark_deaths"] == 0
     assert seen['dsms_archive_updates_total{archive="s",outcome="done"}'] >= 1
     assert seen['dsms_archive_update_rows_total{archive="s"}'] >= 10  # the fake takes ten each time
     assert seen["dsms_archive_updates_due"] == 0
+
+
+def _update(db) -> str:
+    shown = db.query("SHOW ARCHIVES")
+    return shown.rows[0][shown.columns.index("update")] or ""
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("wait-1", r"at work: Spark, step 2 of 5 \(for \d+ s\)"),
+        ("fail-1", r"failed, again in \d+ s: DS955 .* can't be used"),
+    ],
+)
+def test_show_archives_tells_what_updates_wait_for_and_why_they_failed(server, tmp_path, url, told):
+    with connect("127.0.0.1", server.port) as db:
+        db.execute(STREAM)
+        assert _update(db) == ""
+        server.server.spark.due("s", str(tmp_path / url))
+        until(lambda: re.fullmatch(told, _update(db)) is not None)
 
 
 def test_files_that_could_not_be_written_are_written_later_though_nothing_comes(server, tmp_path):
