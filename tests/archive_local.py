@@ -1,0 +1,55 @@
+"""A runner of archive queries without Spark: files read by pyarrow, the plan run as one over live rows is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dsms.adhoc.archived import needed
+from dsms.adhoc.run import Adhoc
+from dsms.api import Cancel
+from dsms.operators.expressions import ErrorCounter
+from dsms.sql import logical as lp
+from dsms.state.batch import Batch
+from dsms.storage.archive.job import Job, Source
+from dsms.storage.archive.manifest import Archive
+from dsms.storage.archive.schema import EXP, ID, TS, conformed
+
+
+class Local:
+    """`jobs`: what it was given, the last one last."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def run(self, job: Job, cancel: Cancel | None = None) -> pa.RecordBatch:
+        self.jobs.append(job)
+        if cancel is not None:
+            cancel.check()
+        leaves = {leaf: list(rows) for leaf, rows in job.given.items()}
+        for leaf, need in needed(job.plan, job.at).items():
+            found = archived_rows(job.sources[leaf], need.scan)
+            leaves[leaf] = [*found, *leaves.get(leaf, [])]
+        return Adhoc(job.limit).run(job.plan, leaves, job.at, ErrorCounter("stop"), cancel)
+
+
+def archived_rows(source: Source, scan: lp.StreamScan) -> list[Batch]:
+    """The rows that a source means, in order of (ts, arrival)."""
+    archive, read = Archive(source.url), source.read
+    tables = []
+    for path in source.paths:
+        with archive.open(path) as file:
+            tables.append(conformed(pq.ParquetFile(file).read(), source.schema))
+    if not tables:
+        return []
+    rows = pa.concat_tables(tables)
+    ts, exp = rows.column(TS), rows.column(EXP)
+    kept = pc.and_(pc.and_(pc.greater(ts, read.since), pc.less_equal(ts, read.upto)), pc.greater(exp, read.as_of))
+    rows = rows.filter(kept).sort_by([(TS, "ascending"), (ID, "ascending")]).combine_chunks()
+    if not rows.num_rows:
+        return []
+    cols = tuple(pa.concat_arrays(rows.column(f.name).chunks).cast(f.type.arrow) for f in scan.schema)
+    ts, ids = (np.array(rows.column(name), np.int64) for name in (TS, ID))
+    return [Batch(ts, None, None, (ids,), cols)]
