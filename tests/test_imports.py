@@ -72,7 +72,7 @@ MEETING = {
     "dsms_client.commands.serve": {"dsms_server"},
     "dsms_client.commands.embedded": {"dsms_server"},
     "dsms_client.commands.warmup": {"dsms.warmup"},
-    "dsms_client.commands.doctor": {"dsms"},
+    "dsms_client.commands.doctor": {"dsms", "dsms_spark"},
     "dsms_client.commands.archive": {"dsms.api", "dsms.sql", "dsms.storage", "dsms_spark"},
 }
 HEAVY = ("pyspark", "uvloop", "numba", "duckdb", "aiohttp", "rich")

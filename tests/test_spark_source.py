@@ -272,3 +272,24 @@ def test_offsets(server):
         with pytest.raises(UsageError) as caught:
             work()
         assert caught.value.code == code
+
+
+def test_micro_batches_are_written_once_even_when_they_are_run_again(source, server, tmp_path):
+    rows = (
+        source.range(30).selectExpr("id % 3 AS k", "timestamp_seconds(id) AS t").coalesce(1).sortWithinPartitions("t")
+    )
+    rows.write.parquet(str(tmp_path / "in"))
+    with connect("127.0.0.1", server.port) as db:
+        db.execute("CREATE STREAM n (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY")
+
+        def run(checkpoint: str) -> int:
+            frame = source.readStream.schema("k bigint, t timestamp").parquet(str(tmp_path / "in"))
+            out = frame.writeStream.format("dsms").options(server=at(server), stream="n", writer="w")
+            out.option("checkpointLocation", str(tmp_path / checkpoint)).trigger(
+                availableNow=True
+            ).start().awaitTermination()
+            shown = db.query("SHOW STREAMS")
+            return shown.rows[0][shown.columns.index("accepted")]
+
+        assert run("a") == 30
+        assert run("b") == 30  # a checkpoint that knows nothing: the first micro-batch comes again

@@ -5,6 +5,7 @@
         .option("sql", "SELECT ...") | .option("query", q) | .option("stream", s).option("window", "RANGE 1 HOUR")
     spark.readStream.format("dsms").option("server", ...).option("query", q)   its pushes (`source_stream`)
     df.write.format("dsms").option("server", ...).option("stream", s).mode("append")   rows into a stream
+    df.writeStream.format("dsms") ... .option("writer", name)              ... of a stream of Spark's (`source_sink`)
 
 Spark's types: TIMESTAMP is an instant (`timestamp`), INTERVAL a `interval day to second`, INT `bigint`, FLOAT `double`,
 the others as they are called.  Further options of a server: token, tls (true, or a file with a certificate).
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from dsms.errors import UsageError
 
 try:
-    from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, Filter  # noqa: F401
+    from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter, Filter  # noqa: F401
 except ImportError as problem:
     raise UsageError("DS651", f"the format `dsms` needs PySpark 4.1 or later: {problem}",
                      hint="pip install 'dsms[spark]'") from None  # fmt: skip
@@ -33,6 +34,7 @@ SERVER = ("server", "token", "tls")
 SNAPSHOT = (*SERVER, "sql", "query", "stream", "window")
 STREAM = (*SERVER, "query", "start", "maxrowspertrigger")
 WRITE = (*SERVER, "stream", "end", "refused")
+SINK = (*SERVER, "stream", "writer", "refused", "checkpointlocation", "path")
 
 
 class DsmsDataSource(DataSource):
@@ -80,3 +82,12 @@ class DsmsDataSource(DataSource):
         from dsms_spark.source_server import StreamWriter
 
         return StreamWriter(options, choice(options, "refused", ("error", "ignore")))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        options = options_of(self.options)
+        refuse_unknown(options, SINK)
+        if overwrite:
+            raise UsageError("DS640", "a stream can only be appended to", hint='.outputMode("append")')
+        from dsms_spark.source_sink import MicroBatchWriter
+
+        return MicroBatchWriter(options, choice(options, "refused", ("error", "ignore")))

@@ -116,29 +116,41 @@ class StreamWriter(source.DataSourceArrowWriter):  # type: ignore[misc]
         """One partition; tries of it have one name at the server, where frames of one number are taken once."""
         from pyspark import TaskContext
 
-        from dsms_client.results import IngestReport
-
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
-        total = IngestReport()
-        with connected(self._options, client=f"spark-{self._job}-{part}", seq=0) as client:
-            for frame in _frames(iterator):
-                total += client.ingest(self._options["stream"], frame)
-        return Written(total.accepted, total.late, total.refused, total.reasons)
+        return sent(self._options, f"spark-{self._job}-{part}", 0, iterator)
 
     def commit(self, messages: list[Any]) -> None:
         """All partitions are written.  Raises DS512 if rows were not taken and that is an error."""
-        late, refused = (sum(getattr(m, name) for m in messages if m is not None) for name in ("late", "refused"))
         if self._options.get("end") == "true":
             with connected(self._options) as client:
                 client.end(self._options["stream"])
-        if (late or refused) and self._refused == "error":
-            reasons = list(dict.fromkeys(r for m in messages if m is not None for r in m.reasons))
-            raise UsageError("DS512", f"{refused} rows were refused and {late} came too late; the others stand: "
-                             + "; ".join(reasons[:3]), hint='.option("refused", "ignore") lets that pass')  # fmt: skip
+        if self._refused == "error":
+            check(messages)
 
     def abort(self, messages: list[Any]) -> None:
         """A task has failed for good.  What was written stays in the stream: rows are never taken back."""
+
+
+def sent(options: Options, name: str, seq: int, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Send rows as the writer of that name, in frames numbered from `seq` on."""
+    from dsms_client.results import IngestReport
+
+    total = IngestReport()
+    with connected(options, client=name, seq=seq) as client:
+        for frame in _frames(batches):
+            total += client.ingest(options["stream"], frame)
+    return Written(total.accepted, total.late, total.refused, total.reasons)
+
+
+def check(messages: list[Any]) -> None:
+    """Raise DS512 if rows were not taken."""
+    told = [m for m in messages if m is not None]
+    late, refused = sum(m.late for m in told), sum(m.refused for m in told)
+    if late or refused:
+        reasons = list(dict.fromkeys(r for m in told for r in m.reasons))
+        raise UsageError("DS512", f"{refused} rows were refused and {late} came too late; the others stand: "
+                         + "; ".join(reasons[:3]), hint='.option("refused", "ignore") lets that pass')  # fmt: skip
 
 
 def _frames(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -19,7 +19,7 @@ from dsms_client.commands import connection
 REQUIRED = ("numpy", "pyarrow", "numba", "msgpack", "lark", "aiohttp", "prometheus_client", "rich", "prompt_toolkit",
             "duckdb")  # fmt: skip
 OPTIONAL = {"uvloop": "the server is slower without it", "pandas": "for DataFrames", "polars": "for DataFrames",
-            "pyspark": "for the archive"}  # fmt: skip
+            "pyspark": "archives are updated and read by it: pip install 'dsms[spark]'"}  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +39,7 @@ def _checks(args: argparse.Namespace) -> Iterator[tuple[bool | None, str]]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield sys.version_info >= (3, 11), f"Python {version} (3.11 or later is needed)"
     yield from _packages()
+    yield _java()
     yield _cache()
     yield _server(args)
 
@@ -56,6 +57,17 @@ def _packages() -> Iterator[tuple[bool | None, str]]:
             yield True, f"{name} {version(name)}"
         except PackageNotFoundError:
             yield None, f"{name} is not installed ({use})"
+
+
+def _java() -> tuple[bool | None, str]:
+    from dsms.errors import DsmsError
+    from dsms_spark.java import find_java
+
+    try:
+        java = find_java()
+    except DsmsError as problem:
+        return None, f"{problem.message} (archives are updated and read by Spark)"
+    return True, f"Java {java.version} for Spark, {java.found}: {java.home}"
 
 
 def _cache() -> tuple[bool | None, str]:
