@@ -31,6 +31,7 @@ class FakeWork:
         self._cancelled: dict[int, threading.Event] = {}
 
     def do(self, op: str, fields: dict[str, Any], task: Task) -> dict[str, Any]:
+        task.progress("Spark")
         print("noise on standard output")  # as Spark and its libraries make
         if op == "start":
             return {}

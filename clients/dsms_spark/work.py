@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
 from dsms_spark.pipe import packed, unpacked
+from dsms_spark.tasks import connected
 from dsms_spark.watch import Watch
 
 if TYPE_CHECKING:
     from dsms_spark.worker import Task
 
 MORE = {"spark.scheduler.mode": "FAIR"}  # a query need not wait until an update is done
-LOST = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")  # Spark's Java is gone
 
 
 class SparkWork:
@@ -30,29 +30,32 @@ class SparkWork:
 
     def do(self, op: str, fields: dict[str, Any], task: Task) -> dict[str, Any]:
         """Answer a request.  Raises DS603 for one that nobody knows."""
-        spark = self._session(task)
         work = _WORK.get(op)
         if work is None:
             raise UsageError("DS603", f"the Spark process knows no request {op}", hint=", ".join(_WORK))
-        with self._grouped(spark, task):
-            try:
+        spark = self._session(task)
+        try:
+            with self._grouped(spark, task):
                 return work(spark, fields, task)
-            except Exception as problem:
-                if type(problem).__name__ in LOST:
-                    raise SystemExit("Spark's Java is gone") from problem
-                raise
+        except Exception as problem:
+            if not _lives(spark):
+                raise SystemExit(f"Spark is gone: {str(problem).partition(chr(10))[0]}") from problem
+            raise
 
     def cancel(self, task: Task) -> None:
         """Stop the Spark jobs of a request."""
         spark = self._spark
         if spark is None:
             return
-        if _connected(spark):
+        if connected(spark):
             spark.interruptTag(task.group)
         else:
             spark.sparkContext.cancelJobGroup(task.group)
 
     def _session(self, task: Task) -> Any:
+        """The session.  A dead one ends this process before it says a word, so that the next one gets the request."""
+        if self._spark is not None and not _lives(self._spark):
+            raise SystemExit("Spark is gone")
         if self._spark is None:
             task.progress("Spark to start")
             with self._starting:
@@ -66,14 +69,14 @@ class SparkWork:
         from dsms_spark.session import get_session
 
         spark = get_session(self._master, self._memory, MORE)
-        if not _connected(spark):
+        if not connected(spark):
             self._watch = Watch(spark.sparkContext.statusTracker())
         self._spark = spark
 
     @contextmanager
     def _grouped(self, spark: Any, task: Task) -> Iterator[None]:
         """Jobs that this thread starts belong to the request."""
-        if _connected(spark):
+        if connected(spark):
             spark.addTag(task.group)
             try:
                 yield
@@ -89,9 +92,15 @@ class SparkWork:
             self._watch.remove(task.group)
 
 
-def _connected(spark: Any) -> bool:
-    """Whether it is a session of Spark Connect, which has no context."""
-    return "connect" in type(spark).__module__
+def _lives(spark: Any) -> bool:
+    """Whether there still is a Spark behind the session: its Java may have been killed, or have stopped itself."""
+    try:
+        if connected(spark):
+            spark.version  # noqa: B018  (asks the server)
+            return True
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:
+        return False
 
 
 def _start(spark: Any, fields: dict[str, Any], task: Task) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class Worker:
 
     def _run(self, task: Task, message: dict[str, Any]) -> None:
         try:
-            task.progress("Spark")
+            task.check()
             answer = self._work.do(message["op"], message, task)
             self._send({"id": task.ident, "ok": True, **answer})
         except SystemExit as end:  # this process is of no use any more: the next one is
