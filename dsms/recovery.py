@@ -240,6 +240,7 @@ class Saver:
             self._again(entry)
         journal.lsn, journal.muted = last, False
         self.recovered.checkpoint = start
+        self.recovered.notes += journal.notes
         self.recovered.notes += [f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items()]
         self.engine.world.clocks.moved, self.engine.world.clocks.still = self.moved, False
         self.durable.clean()

@@ -16,6 +16,7 @@ from dsms.api import Push
 from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
 from dsms.settings import Settings
+from dsms.storage import journal
 from tests.faults.simfiles import Crashed, Plan, SimFiles
 
 STREAMS = """
@@ -163,9 +164,9 @@ def operations(tmp_path_factory: pytest.TempPathFactory) -> int:
     return world.files.count
 
 
-def crashed_at(tmp_path: Path, at: int, after: bool, kind: str) -> dict[str, list[tuple]]:
+def crashed_at(tmp_path: Path, at: int, after: bool, kind: str, checkpoint_bytes: int = 4000) -> dict[str, list[tuple]]:
     """The run, with a crash at one file operation, whichever it is, and a second life."""
-    world = World(tmp_path, "sync")
+    world = World(tmp_path, "sync", checkpoint_bytes)
     world.files.plan = Plan(at, None, after)
     try:
         world.open()
@@ -226,6 +227,35 @@ def test_a_power_failure_takes_the_newest_rows_of_an_interval_stream_and_says_so
     world.open()
     (rows,) = world.engine.execute("SELECT COUNT(*) FROM s [RANGE 1 min]")
     assert 40 <= rows.data.column(0)[0].as_py() <= 50
+
+
+def test_pages_that_a_power_failure_took_out_of_what_was_not_synced_are_no_damage(tmp_path):
+    for seed in range(24):
+        world = World(tmp_path / str(seed), "interval", checkpoint_bytes=0)
+        world.open()
+        world.declare()
+        run(world, 5)
+        world.engine.saver.durable.journal.commit()
+        run(world, 15)
+        world.crash("power", seed)
+        world.open()
+        assert not world.engine.saver.durable.journal.failures
+        (rows,) = world.engine.execute("SELECT COUNT(*) FROM s [RANGE 1 min]")
+        assert 24 <= rows.data.column(0)[0].as_py() <= 75
+        assert world.engine.ingest("s", [["a", 1, 10**9]]).accepted == 1
+
+
+@pytest.mark.parametrize("kind", ["kill", "power"])
+def test_a_crash_while_logs_are_written_over_loses_nothing(tmp_path, undisturbed, kind, monkeypatch, request):
+    monkeypatch.setattr(journal, "WORTH", 1)
+    world = World(tmp_path / "whole", "sync", checkpoint_bytes=1500)
+    world.open()
+    world.declare()
+    assert finish(world) == undisturbed
+    every = 1 if request.config.getoption("--fuzz") else 41
+    for at in range(7, world.files.count, every):
+        found = crashed_at(tmp_path / str(at), at, bool(at % 2), kind, checkpoint_bytes=1500)
+        assert found == undisturbed, f"operation {at}"
 
 
 def test_repeated_frames_are_applied_once_over_a_restart(tmp_path):
@@ -367,6 +397,8 @@ def test_a_damaged_log_is_named_and_its_stream_takes_no_rows(tmp_path):
     world = World(tmp_path, checkpoint_bytes=0)
     world.open()
     world.declare()
+    run(world, 9)
+    world.engine.saver.durable.journal.commit()
     run(world, 10)
     world.crash()
     path = next(p for p in world.files.names if "/s/" in p and p.endswith(".log"))

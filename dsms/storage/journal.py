@@ -49,6 +49,7 @@ class Journal:
     written   bytes since the last checkpoint
     muted     nothing is written: what is applied comes from the journal itself
     failures  streams whose log is damaged or can't be written reliably: they refuse rows, and why
+    notes     what was found missing on reading, without any damage
     """
 
     files: Files
@@ -59,6 +60,7 @@ class Journal:
     retired: int = 0
     policies: dict[str, str] = field(default_factory=dict)
     failures: dict[str, DsmsError] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     _logs: dict[str, LogWriter] = field(default_factory=dict)
     _left: list[tuple[str, LogWriter]] = field(default_factory=list)  # of before the last checkpoint
     _lock: threading.Lock = field(default_factory=threading.Lock)  # `commit` may come from another thread
@@ -133,7 +135,7 @@ class Journal:
             self.files.make_folder(folder)
             if self.files.exists(path):  # a crash left it with no record: there is none of that number
                 self.files.remove(path)
-            log = self._logs[stream] = LogWriter(self.files, path, self._spare())
+            log = self._logs[stream] = LogWriter(self.files, path, self._spare(), self.lsn + 1)
             self.files.sync_folder(folder)
         return log
 
@@ -199,6 +201,9 @@ class Journal:
             for record in scan.records:
                 if record.lsn > after:
                     yield Entry(record.lsn, stream, record.kind, record.payload)
+            if scan.beyond:
+                why = "one before them was not yet on the disk when the power failed"
+                self.notes.append(f"{path}: {scan.beyond} records behind byte {scan.end} are lost: {why}")
             if scan.damaged is not None:
                 self.failures[stream] = UsageError("DS555", f"{path} is damaged: {scan.damaged}",
                     hint="rows behind the damage are lost unless the file is restored from a backup")  # fmt: skip

@@ -1,10 +1,14 @@
 """A log: one file of records that only grows, each with its length and a checksum.
 
-    magic u32 | length u32 | checksum of what follows u64 | lsn u64 | kind u8 | payload          (little endian)
+    magic u32 | length u32 | checksum of what follows u64 | lsn u64 | synced u64 | kind u8 | payload     (little endian)
 
 A crash may leave an unfinished record, or zeros, at the end: that is no damage, the record was never acknowledged.  A
-bad record with good ones behind it is.  A log may be written over an older one; records numbered below the log's first
-number are left from that one, and end it.
+power failure may also take pages out of the middle of what was not synced.  So each record tells up to which byte the
+log was `synced` when it was written: a bad record in front of that place is damage, one behind it is not, though good
+ones may follow.
+
+A log may be written over an older one.  Its checksums are seeded with the number that it starts with, so that what is
+left of the older one is not taken for its own, nor the log for the older one where a rename is undone.
 (The checksum is XXH3: an order faster than a CRC, so that it does not show beside the copy to the system.)
 """
 
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,32 +25,35 @@ import xxhash
 from dsms.errors import DsmsError
 from dsms.storage.files import Appender, Files
 
-MAGIC = 0x4C4D5344
-HEAD = struct.Struct("<IIQ")
-BODY = struct.Struct("<QB")
+MAGIC = b"dsL2"
+HEAD = struct.Struct("<4sIQ")
+BODY = struct.Struct("<QQB")
 MOST = 1 << 31  # bytes of a record
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it is read back; `payload` is part of the file's bytes."""
+    """A record as it is read back; `payload` is part of the file's bytes.  `synced`: see above."""
 
     lsn: int
     kind: int
     payload: memoryview
+    synced: int = 0
 
 
 @dataclass(slots=True)
 class LogScan:
     """records  the good ones, up to the first bad one
     end      bytes up to behind the last good one
-    torn     whether an unfinished record stands there
+    torn     whether something stands there that had not been brought to the disk
+    beyond   good records behind it, which are lost with it
     damaged  what is wrong there, if it is not that
     """
 
     records: list[Record] = field(default_factory=list)
     end: int = 0
     torn: bool = False
+    beyond: int = 0
     damaged: str | None = None
 
     def __iter__(self) -> Iterator[Record]:
@@ -55,24 +63,26 @@ class LogScan:
 class LogWriter:
     """An open log.  `position`: bytes written; `synced`: bytes known to be on the disk."""
 
-    def __init__(self, files: Files, path: str, over: str | None = None) -> None:
-        """`over`: a log that nobody needs any more, whose place this one takes."""
-        self.path = path
+    def __init__(self, files: Files, path: str, over: str | None = None, first: int = 0) -> None:
+        """`over`: a log that nobody needs any more, whose place this one takes.  `first`: the number from which this
+        log's records are numbered."""
+        self.path, self.first = path, first
         self._file: Appender = files.append(path) if over is None else files.recycle(over, path)
         self.position = self.synced = self._file.size
         self.closed = False
 
     def append(self, lsn: int, kind: int, buffers: Sequence[Any]) -> int:
         """Write a record; the position behind it.  If that fails nothing of it stays, and DS55x is raised."""
-        body = BODY.pack(lsn, kind)
-        check, length = xxhash.xxh3_64(body), len(body)
+        body = BODY.pack(lsn, self.synced, kind)
+        check, length = xxhash.xxh3_64(body, seed=self.first), len(body)
         for buffer in buffers:
             check.update(buffer)
             length += memoryview(buffer).nbytes
         try:
             self._file.write([HEAD.pack(MAGIC, length, check.intdigest()), body, *buffers])
-        except DsmsError:
-            self._file.truncate(self.position)
+        except Exception:
+            with suppress(DsmsError):  # the next record is written over what stays then
+                self._file.truncate(self.position)
             raise
         self.position = self._file.size
         return self.position
@@ -90,39 +100,57 @@ class LogWriter:
 
 def read_log(files: Files, path: str, first: int = 0) -> LogScan:
     """All good records of a log whose numbers begin at `first`.  Raises DS55x only if the file can't be read at all."""
-    data = memoryview(files.map(path))
-    scan = LogScan()
+    data = memoryview(files.map(path)).cast("B")
+    scan, least = LogScan(), first
+    if not _ours(bytes(data[: len(MAGIC)])):
+        scan.damaged = "it does not begin like a log of this version"
+        return scan
     while scan.end < len(data):
-        found = _record(data, scan.end, first)
+        found = _record(data, scan.end, first, least)
         if found is None:
-            if _good_behind(data, scan.end, first):
-                scan.damaged = f"the record at byte {scan.end} is not what was written"
-            else:
-                scan.torn = True
+            _judge(scan, data, first, least)
             break
         record, scan.end = found
         scan.records.append(record)
-        first = record.lsn + 1
+        least = record.lsn + 1
     return scan
 
 
-def _record(data: memoryview, at: int, first: int) -> tuple[Record, int] | None:
+def _ours(start: bytes) -> bool:
+    """Whether a log can begin with that: its first bytes may be missing, or not be on the disk."""
+    written = start.rstrip(b"\0")
+    return MAGIC.startswith(written)
+
+
+def _judge(scan: LogScan, data: memoryview, first: int, least: int) -> None:
+    """Whether the bad record at the end of the scan is damage, or was not yet on the disk."""
+    behind = list(_behind(data, scan.end, first, least))
+    if any(record.synced > scan.end for record in behind):
+        scan.damaged = f"the record at byte {scan.end} is not what was written"
+    else:
+        scan.torn, scan.beyond = True, len(behind)
+
+
+def _record(data: memoryview, at: int, first: int, least: int) -> tuple[Record, int] | None:
+    """The record there and the place behind it, if it is a good one, numbered `least` or higher."""
     if at + HEAD.size + BODY.size > len(data):
         return None
     magic, length, check = HEAD.unpack_from(data, at)
     start, end = at + HEAD.size, at + HEAD.size + length
     if magic != MAGIC or not BODY.size <= length <= MOST or end > len(data):
         return None
-    lsn, kind = BODY.unpack_from(data, start)
-    if lsn < first or xxhash.xxh3_64_intdigest(data[start:end]) != check:
+    lsn, synced, kind = BODY.unpack_from(data, start)
+    if lsn < least or xxhash.xxh3_64_intdigest(data[start:end], seed=first) != check:
         return None
-    return Record(lsn, kind, data[start + BODY.size : end]), end
+    return Record(lsn, kind, data[start + BODY.size : end], synced), end
 
 
-def _good_behind(data: memoryview, at: int, first: int) -> bool:
-    """Whether some good record of this log begins behind that place."""
-    rest, mark, place = bytes(data[at + 1 :]), struct.pack("<I", MAGIC), -1
-    while (place := rest.find(mark, place + 1)) >= 0:
-        if _record(data, at + 1 + place, first) is not None:
-            return True
-    return False
+def _behind(data: memoryview, at: int, first: int, least: int) -> Iterator[Record]:
+    """The good records of this log behind that place."""
+    rest, place = bytes(data[at:]), 0
+    while (place := rest.find(MAGIC, place + 1)) >= 0:
+        found = _record(data, at + place, first, least)
+        if found is not None:
+            record, end = found
+            yield record
+            least, place = record.lsn + 1, end - at - 1

@@ -21,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,10 +35,11 @@ from dsms_client.aio import AsyncClient
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = 1_000_000
 UNDER_WAY = 6
-DECLARED = """
-CREATE STREAM IF NOT EXISTS a (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t SUBWINDOW 5 s RETAIN 10 min WITH (durability = sync);
-CREATE STREAM IF NOT EXISTS b (k STRING, w FLOAT, t TIMESTAMP) TIMESTAMP BY t SLACK 3 s RETAIN 10 min WITH (durability = interval);
-CREATE TABLE IF NOT EXISTS r (k STRING PRIMARY KEY, n INT);
+A, B = "(k STRING, v INT, t TIMESTAMP)", "(k STRING, w FLOAT, t TIMESTAMP)"
+DECLARED = f"""
+CREATE STREAM IF NOT EXISTS a {A} TIMESTAMP BY t SUBWINDOW 5 s RETAIN 1 h WITH (durability = sync)
+CREATE STREAM IF NOT EXISTS b {B} TIMESTAMP BY t SLACK 3 s RETAIN 1 h WITH (durability = interval)
+CREATE TABLE IF NOT EXISTS r (k STRING PRIMARY KEY, n INT)
 """.strip().split("\n")
 QUERIES = {
     "total": "SELECT k, COUNT(*), SUM(v) FROM a [RANGE UNBOUNDED] GROUP BY k",
@@ -51,8 +53,8 @@ QUERIES = {
     "big": "SELECT k, v FROM a [RANGE 3 s] WHERE v > 900",
 }
 CHECKS = [
-    "SELECT k, v, t FROM a [RANGE 10 min] ORDER BY t, v, k",
-    "SELECT k, w, t FROM b [RANGE 10 min] ORDER BY t, w, k",
+    "SELECT k, v, t FROM a [RANGE 1 h] ORDER BY t, v, k",
+    "SELECT k, w, t FROM b [RANGE 1 h] ORDER BY t, w, k",
     "SELECT k, n FROM r ORDER BY k",
 ]
 Told = tuple[int, str, int | None, tuple]
@@ -60,7 +62,7 @@ Told = tuple[int, str, int | None, tuple]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is sent: `frames` frames of about `rows` rows to each stream, and when tables change (before which frame)."""
+    """What is sent: `frames` frames of `rows` rows to each stream, and when tables change (before which frame)."""
 
     frames: int
     rows: int
@@ -295,7 +297,7 @@ class Ordeal:
     def _stretches(self) -> Iterator[tuple[int, int]]:
         cuts = [i for i in range(self.plan.frames) if self.plan.changes(i) is not None]
         edges = [0, *cuts, self.plan.frames]
-        yield from zip(edges, edges[1:], strict=False)
+        yield from pairwise(edges)
 
     async def _until_quiet(self, client: AsyncClient) -> None:
         """Until nothing more comes: whatever was told before a ping's answer has come."""
@@ -342,7 +344,8 @@ def _same(name: str, want: list[Told], got: list[Told]) -> None:
 
 def _difference(want: list, got: list) -> str:
     place = next((i for i, (a, b) in enumerate(zip(want, got, strict=False)) if a != b), min(len(want), len(got)))
-    return f"{len(want)} and {len(got)}, first different at {place}: {want[place : place + 2]} and {got[place : place + 2]}"
+    there = slice(place, place + 2)
+    return f"{len(want)} and {len(got)}, first different at {place}: {want[there]} and {got[there]}"
 
 
 def main() -> None:

@@ -253,11 +253,11 @@ def _torn(node: Node, random: Random) -> bytearray:
         case 2:
             return bytearray(new[:cut] + bytes(random.randint(0, 40)) + old[cut + 40 :])
         case 4:
-            return _pages(new, old, random)
+            return _pages(new, old, random, random.choice((64, 1024, 4096)))
     return bytearray(new)
 
 
-def _pages(new: bytes, old: bytes, random: Random, size: int = 64) -> bytearray:
+def _pages(new: bytes, old: bytes, random: Random, size: int) -> bytearray:
     """Some pages of a file as they are, others as they were."""
     old += bytes(max(0, len(new) - len(old)))
     return bytearray().join(random.choice((new, old))[at : at + size] for at in range(0, len(new), size))
