@@ -1,6 +1,7 @@
 """What checkpoints are made of: a change of it needs a new VERSION, so that an older state is refused, not misread.
 
-When this fails: raise `dsms.storage.frozen.VERSION` and run `python -m tests.test_state_layout`, which writes the file."""
+When this fails: raise `dsms.storage.frozen.VERSION` and run `python -m tests.test_state_layout`, which writes the file.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ import struct
 import threading
 from collections.abc import Callable, Mapping
 from io import BytesIO
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import msgpack
 import pyarrow as pa
@@ -34,7 +34,7 @@ MOST = 1 << 35  # bytes of a frame: more is no frame
 class Channel:
     """One end.  Any thread may `send`; one thread calls `receive`."""
 
-    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
         self._incoming, self._outgoing = incoming, outgoing
         self._sending = threading.Lock()
 

@@ -114,5 +114,3 @@ def _check_columns(wanted: Wanted) -> None:
             raise UsageError("DS574", f"the archive of {wanted.name} needs columns of different names: `{name}` {what}",
                              hint="name it with AS" if wanted.kind == "query" else "rename it")  # fmt: skip
         seen.add(name.casefold())
-
-
