@@ -171,6 +171,21 @@ def test_sizes_and_shares():
     )  # fmt: skip
 
 
+def test_a_bar_on_a_terminal(capsys, monkeypatch):
+    import sys
+
+    from dsms_client.archive.progress import Bar
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Bar("update") as bar:
+        bar("Spark is starting")
+        bar("[rows] to sub-indices", 3, 8)
+        assert bar._bar.tasks[0].completed == 3 and bar._bar.tasks[0].total == 8
+    with Bar("update", quiet=True) as bar:
+        bar("nothing is shown", 1, 2)
+        assert bar._bar is None
+
+
 # -- with Spark -------------------------------------------------------------------------------------------------------
 
 

@@ -114,6 +114,8 @@ def test_conditions_on_the_key_choose_files(source, folder):
     assert files() == files(IsNotNull(("k",)), GreaterThan(("v",), 3)) == 3  # b and d, c and e, and what waits
     assert files(EqualTo(("k",), "b1")) == files(GreaterThan(("k",), "d9")) == files(LessThan(("k",), "bz")) == 2
     assert files(EqualTo(("k",), "z")) == files(GreaterThan(("k",), "f"), LessThan(("k",), "c")) == 1
+    moment = dt.datetime(1970, 1, 1, 0, 0, 50, tzinfo=dt.UTC)
+    assert files(GreaterThan(("__ts",), moment)) == 1 and files(LessThan(("__ts",), moment)) == 3
     frame = read(source, folder).where("k = 'd1' AND v > 61")
     assert sorted(r.v for r in frame.collect()) == [65, 69, 73, 77]
 
@@ -123,6 +125,8 @@ def test_options_since_until_and_marks(source, folder):
     rows = sorted(frame.collect(), key=lambda r: r.v)
     assert [r.v for r in rows] == list(range(60, 80)) and [r["__id"] for r in rows] == list(range(60, 80))
     assert (rows[0]["__exp"] - rows[0]["__ts"]).total_seconds() == 40
+    late = read(source, folder, marks="true").where("__ts >= timestamp_seconds(50)")
+    assert sorted(r.v for r in late.collect()) == list(range(100, 120))
 
 
 def test_wrong_options_are_named(source, folder, tmp_path):

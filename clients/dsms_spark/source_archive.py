@@ -1,7 +1,8 @@
 """Archives for `spark.read.format("dsms").option("path", folder or URL)`.
 
 Rows that have expired when the reading is planned are left out.  Conditions on the column that the archive is clustered
-by, and the options `since` and `until` (when rows came), keep files from being read; each file is one partition.
+by and on `__ts`, and the options `since` and `until` (when rows came), keep files from being read; each file is one
+partition.
 
     since, until  ISO 8601: rows that came in [since, until)
     marks         true: three more columns, `__ts` (came), `__exp` (expires) and `__id`
@@ -64,9 +65,11 @@ class ArchiveReader(source.DataSourceReader):  # type: ignore[misc]
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options, self._schema = dict(options), arrow_of(schema)
         self._range: KeyRange | None = None
+        self._came = KeyRange()  # `__ts`
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Conditions on the key choose files; Spark looks at each row itself, so all of them stay with it."""
+        """Conditions on the key and on `__ts` choose files; Spark still looks at each row."""
+        self._came = _both([r for f in filters if (r := _range(f, TS)) is not None and r.values is None]) or KeyRange()
         manifest = one(self._options["path"]).manifest()
         field = next((f for f in manifest.schema if f.name == manifest.key), None)
         if field is not None and field.type.kind is not Kind.FLOAT:  # NaN is above all, and not in files' statistics
@@ -76,13 +79,12 @@ class ArchiveReader(source.DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> list[Part]:
         """The files that may hold wanted rows."""
-        since, until = (self._options.get(name) for name in ("since", "until"))
-        asked = reading(
-            one(self._options["path"]),
-            None if since is None else instant(since),
-            None if until is None else instant(until),
-            keys=self._range,
-        )
+        said = (self._options.get(name) for name in ("since", "until"))
+        since, until = (None if text is None else instant(text) for text in said)
+        low, high = self._came.low, self._came.high
+        since = max((x for x in (since, low) if x is not None), default=None)
+        until = min((x for x in (until, None if high is None else high + 1) if x is not None), default=None)
+        asked = reading(one(self._options["path"]), since, until, keys=self._range)
         p, url = asked.plan, asked.archive.url
         return [Part(url, path, p.since, p.upto, p.as_of) for path in p.paths]
 
