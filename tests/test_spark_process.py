@@ -95,6 +95,7 @@ def test_the_first_request_starts_it(spark):
 def test_errors_come_with_code_and_hint(spark):
     problem = error_of(lambda: spark.run(("fail", "DS407")))
     assert (problem.code, problem.hint) == ("DS407", "ask for something else") and isinstance(problem, UsageError)
+    assert isinstance(error_of(lambda: spark.run(("fail", "DS955"))), UsageError)
     problem = error_of(lambda: spark.run(("nonsense", 0)))
     assert problem.code == "DS900" and "RuntimeError: nonsense" in problem.message
 

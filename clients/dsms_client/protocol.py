@@ -137,13 +137,15 @@ _FAMILIES: dict[str, type[DsmsError]] = {
     "5": UsageError,
     "6": UsageError,
     "7": QueryError,  # values: a zero divisor, an overflow, a failing cast
+    "95": UsageError,  # an archive that can't be read or written
+    "96": UsageError,
 }
 
 
 def error_from_map(fields: Mapping[str, Any]) -> DsmsError:
     """The exception that an error map stands for; its family follows from its code."""
     code = str(fields.get("code", "DS999"))
-    family = _FAMILIES.get(code[2:3], InternalError)
+    family = _FAMILIES.get(code[2:4]) or _FAMILIES.get(code[2:3], InternalError)
     return family(
         code,
         str(fields.get("message", "")),
