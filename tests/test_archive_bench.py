@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from tests.benchmarks import __main__ as command
+from tests.benchmarks import archive_run
 from tests.benchmarks.archive_run import Landed, Spark, run
 from tests.benchmarks.archive_work import STEP, STEPS, Data
 from tests.benchmarks.harness import WrongAnswer
@@ -32,7 +33,8 @@ def test_the_data_is_what_it_claims_to_be(swing: float) -> None:
     assert sorted(data.alive(upto).tolist()) == sorted(slow)
 
 
-def test_it_writes_its_report(spark, tmp_path: Path) -> None:
+def test_it_writes_its_report(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_run, "PROBES", 1)
     assert command.main(["archive", "--toy", "--report", str(tmp_path)]) == 0
     text = (tmp_path / "report.md").read_text()
     assert "| updates write at most (G+E-1)/(G*E) of the data |" in text

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 SUB = "__sub"
-CHUNK_BYTES = 120  # what a footer says of a column of a row group, about
-SMALLEST, LARGEST = 64 << 10, 8 << 20  # bytes of a row group
+PAGE_BYTES, MOST_LINES = 32 << 10, 20_000  # of the rows of a page, all columns together: what a probe unpacks
+CHUNK_BYTES, ENTRY_BYTES = 150, 40  # what a footer says of a column of a row group, and an index of a page, about
+SMALLEST, LARGEST = 128 << 10, 32 << 20  # bytes of a row group
 CHECKED_ROWS = 16  # after so many rows it is looked whether a row group is full
 BLOOM_BYTES = 64 << 10  # of a row group's Bloom filter, at most
 BOUND_BYTES = 64  # of the bounds that a row group has for text and bytes: longer ones would make footers long
@@ -149,9 +150,11 @@ def _by_sub(rows: DataFrame, work: Work) -> DataFrame:
 
 
 def _writer(rows: DataFrame, work: Work, schema: Schema) -> Any:
-    size = group_bytes(work.bytes // max(1, len(work.targets)), len(schema) + len(MARKS))
+    size = group_bytes(work.bytes // max(1, len(work.targets)))
     out = rows.write.partitionBy(SUB).option("compression", "zstd")
     out = out.option("parquet.block.size", str(size)).option("parquet.page.size.row.check.min", str(CHECKED_ROWS))
+    lines = max(CHECKED_ROWS, min(MOST_LINES, PAGE_BYTES * work.rows // max(1, work.bytes)))
+    out = out.option("parquet.page.row.count.limit", str(lines))
     out = out.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     out = out.option("parquet.statistics.truncate.length", str(BOUND_BYTES))
     if any(f.name == work.key and f.type.kind is not Kind.FLOAT for f in schema):  # 0.0 and -0.0 are the same key
@@ -162,9 +165,10 @@ def _writer(rows: DataFrame, work: Work, schema: Schema) -> Any:
     return out
 
 
-def group_bytes(file_bytes: int, columns: int) -> int:
-    """The size of row groups: a probe reads one of them and the footer, which is least where both are as large."""
-    return max(SMALLEST, min(LARGEST, math.isqrt(file_bytes * columns * CHUNK_BYTES)))
+def group_bytes(file_bytes: int) -> int:
+    """The size of row groups: a probe reads the footer (row groups), the index of one row group (pages), and some
+    pages; that is least where the first two are as large."""
+    return max(SMALLEST, min(LARGEST, math.isqrt(file_bytes * PAGE_BYTES * CHUNK_BYTES // ENTRY_BYTES)))
 
 
 def _compare(archive: Archive, expected: int, found: int, what: str) -> None:
@@ -200,11 +204,10 @@ def _range(told: pq.FileMetaData, column: str) -> tuple[Any, Any] | None:
     stats = [told.row_group(g).column(names.index(column)).statistics for g in range(told.num_row_groups)]
     if any(s is None or not (s.has_min_max or (s.has_null_count and s.num_values == 0)) for s in stats):
         return None
-    known = [s for s in stats if s.has_min_max]
-    if not known:
+    bounds = [_plain(v) for s in stats if s.has_min_max for v in (s.min, s.max)]
+    if not bounds or any(v is None or v != v for v in bounds):  # NaN is above all numbers, but not for Python
         return None
-    low, high = _plain(min(s.min for s in known)), _plain(max(s.max for s in known))
-    return None if low is None or high is None else (low, high)
+    return min(bounds), max(bounds)
 
 
 def _plain(value: Any) -> Any:

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.layout import Layout
-from dsms.storage.archive.manifest import LANDING, Archive, create
+from dsms.storage.archive.manifest import LANDING, Archive, Manifest, create
 from dsms.storage.archive.prune import KeyRange, plan
-from dsms.storage.archive.schema import EXP
+from dsms.storage.archive.schema import EXP, ID, TS
+from dsms_spark.frames import spark_schema
 from dsms_spark.session import get_session
 from dsms_spark.update import update
 from tests.benchmarks.archive_work import SCHEMA, STEP, STEPS, Data
@@ -31,7 +30,7 @@ PROBES = 3  # after each update
 
 @dataclass(slots=True)
 class Read:
-    """What probes or scans cost: seconds of CPU, bytes of row groups and footers."""
+    """What probes or scans cost: seconds of CPU, bytes that Spark read."""
 
     seconds: list[float] = field(default_factory=list)
     nbytes: list[int] = field(default_factory=list)
@@ -65,17 +64,38 @@ class Spark:
         self.session = session
         java = session.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
         self._stat = Path(f"/proc/{java}/stat")
+        self.read = 0  # bytes, by the last `counted`
 
     @classmethod
     def start(cls) -> Spark:
         """Raises DS650, DS651, DS652 where there is none."""
-        return cls(get_session("local[2]", "2g", {"spark.sql.shuffle.partitions": "2"}))
+        return cls(get_session("local[2]", "2g", {"spark.sql.shuffle.partitions": "2", "spark.buffer.size": "4096"}))
 
     def took(self, run: Callable[[], Any]) -> tuple[Took, Any]:
         """What a call costs, and what it gives."""
         wall, cpu = time.perf_counter(), self._cpu()
         out = run()
         return Took(time.perf_counter() - wall, self._cpu() - cpu), out
+
+    def rows(self, archive: Archive, manifest: Manifest, paths: list[str]) -> Any:
+        """The rows of files, read by one thread after the other, which is how Spark counts bytes."""
+        reader = self.session.read.schema(spark_schema(manifest.schema))
+        reader = reader.option("parquet.hadoop.vectored.io.enabled", "false")
+        return reader.parquet(*(archive.location(p) for p in paths))
+
+    def counted(self, run: Callable[[], Any]) -> Any:
+        """A Spark job, and the bytes that it reads."""
+        context = self.session.sparkContext
+        group = f"bench-{time.monotonic_ns()}"
+        context.setJobGroup(group, "a benchmark")
+        try:
+            out = run()
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)
+        tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+        stages = [s for job in tracker.getJobIdsForGroup(group) for s in tracker.getJobInfo(job).stageIds]
+        self.read = sum(store.lastStageAttempt(s).inputBytes() for s in stages if tracker.getStageInfo(s) is not None)
+        return out
 
     def _cpu(self) -> float:
         if not self._stat.exists():
@@ -121,16 +141,27 @@ def run(spark: Spark, landed: Landed, layout: Layout, updates: int) -> Run:
             out.share.append(report.bytes_written / max(report.total, report.bytes, 1))
             out.touched.append(len(report.touched))
             out.sizes.append(_evenness(archive))
-            _read(out, archive, data, report.upto)
+            _read(spark, out, archive, data, report.upto)
     return out
 
 
-def fixed_cost(spark: Spark, updates: int) -> Took:
-    """An update of next to nothing: what Spark, manifests and leases cost by themselves."""
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What an update, a probe and a scan cost on next to nothing in one sub-index: Spark, manifests, leases.  (Seconds;
+    those of probe and scan are CPU time.)"""
+
+    update: Took
+    probe: float
+    scan: float
+
+
+def fixed_cost(spark: Spark, updates: int) -> Fixed:
+    """Measured."""
     nothing = Data(4, 2)
     with Landed(nothing, STEPS + updates) as landed:
-        made = run(spark, landed, Layout(4, 4, STEP, nothing.span), updates)
-    return Took(made.seconds("wall"), made.seconds("cpu"))
+        made = run(spark, landed, Layout(1, 1, STEP, nothing.span), updates)
+    took = Took(made.seconds("wall"), made.seconds("cpu"))
+    return Fixed(took, statistics.fmean(made.probes.seconds), statistics.fmean(made.scans.seconds))
 
 
 def _evenness(archive: Archive) -> float:
@@ -142,42 +173,24 @@ def _evenness(archive: Archive) -> float:
     return float(sizes.max() / sizes.mean())
 
 
-def _read(out: Run, archive: Archive, data: Data, upto: int) -> None:
+def _read(spark: Spark, out: Run, archive: Archive, data: Data, upto: int) -> None:
     keys = data.alive(upto)
     for key in np.random.default_rng(upto).integers(0, data.keys, PROBES).tolist():
-        begun = time.process_time()
-        found, nbytes = _probe(archive, key, upto)
-        out.probes.seconds.append(time.process_time() - begun)
-        out.probes.nbytes.append(nbytes)
-        same(f"rows with key {key}", found, int((keys == key).sum()))
-    begun = time.process_time()
-    found, nbytes = _probe(archive, None, upto)
-    out.scans.seconds.append(time.process_time() - begun)
-    out.scans.nbytes.append(nbytes)
-    same("rows of the index", found, len(keys))
+        same(f"rows with key {key}", _one(spark, out.probes, archive, upto, key), int((keys == key).sum()))
+    same("rows of the index", _one(spark, out.scans, archive, upto, None), len(keys))
 
 
-def _probe(archive: Archive, key: int | None, upto: int) -> tuple[int, int]:
-    """Rows with that key (None: all), and bytes that had to be read: by ranges of files, then of row groups."""
-    manifest, found, nbytes = archive.manifest(), 0, 0
+def _one(spark: Spark, seen: Read, archive: Archive, upto: int, key: int | None) -> int:
+    """Read whole rows with that key (None: all) that have not expired; how many there are."""
+    from pyspark.sql import functions as f
+
+    manifest = archive.manifest()
     wanted = plan(manifest, (), as_of=upto, key=None if key is None else KeyRange(values=(key,)))
-    for file in wanted.files:
-        with archive.open(file.path) as source:
-            parquet = pq.ParquetFile(source)
-            groups = [g for g in range(parquet.num_row_groups) if key is None or _meets(parquet.metadata, g, key)]
-            nbytes += parquet.metadata.serialized_size + sum(_size(parquet.metadata, g) for g in groups)
-            table = parquet.read_row_groups(groups)
-        alive = pc.greater(table.column(EXP), upto)
-        chosen = alive if key is None else pc.and_(alive, pc.equal(table.column("k"), key))
-        found += pc.sum(chosen).as_py() or 0
-    return found, nbytes
-
-
-def _meets(told: pq.FileMetaData, group: int, key: int) -> bool:
-    stats = told.row_group(group).column(0).statistics
-    return stats is None or not stats.has_min_max or stats.min <= key <= stats.max
-
-
-def _size(told: pq.FileMetaData, group: int) -> int:
-    columns = told.row_group(group)
-    return sum(columns.column(c).total_compressed_size for c in range(columns.num_columns))
+    rows = spark.rows(archive, manifest, wanted.paths).where(f.col(EXP) > upto)
+    if key is not None:
+        rows = rows.where(f.col("k") == key)
+    found = rows.agg(f.count(f.lit(1)), f.max(f.xxhash64("data")), f.max(TS), f.max(ID))
+    took, (line,) = spark.took(lambda: spark.counted(found.collect))
+    seen.seconds.append(took.cpu)
+    seen.nbytes.append(spark.read)
+    return line[0]
