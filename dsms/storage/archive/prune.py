@@ -31,7 +31,8 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What is read and what is not.  since, upto: rows with `__ts` in (since, upto]; as_of: with `__exp` > as_of."""
+    """What is read and what is not.  since, upto: rows with `__ts` in (since, upto]; as_of: with `__exp` > as_of.
+    damaged: landed files that can't be read."""
 
     files: tuple[IndexFile, ...]
     landed: tuple[LandedFile, ...]
@@ -41,6 +42,7 @@ class ReadPlan:
     all_files: int
     all_bytes: int
     all_subs: int
+    damaged: tuple[LandedFile, ...] = ()
 
     @property
     def paths(self) -> list[str]:
@@ -67,12 +69,14 @@ class ReadPlan:
 def plan(manifest: Manifest, landed: Iterable[LandedFile] = (), since: int = ALWAYS, upto: int = FOREVER,
          as_of: int = ALWAYS, key: KeyRange | None = None) -> ReadPlan:  # fmt: skip
     """The files that may hold rows inserted in (since, upto], not expired at `as_of`, with such a key."""
-    waiting = tuple(f for f in landed if f.number > manifest.landed)
+    fresh = [f for f in landed if f.number > manifest.landed]
+    waiting = tuple(f for f in fresh if f.damaged is None)
+    damaged = tuple(f for f in fresh if f.damaged is not None)
     wanted = _meeting(since, upto, as_of)
     files = tuple(f for f in manifest.files if wanted(f) and (key is None or f.key is None or key.meets(*f.key)))
     count, size = len(manifest.files) + len(waiting), _bytes(manifest.files) + _bytes(waiting)
     subs = len({f.sub for f in manifest.files})
-    return ReadPlan(files, tuple(f for f in waiting if wanted(f)), since, upto, as_of, count, size, subs)
+    return ReadPlan(files, tuple(f for f in waiting if wanted(f)), since, upto, as_of, count, size, subs, damaged)
 
 
 def _bytes(files: Sequence[IndexFile] | Sequence[LandedFile]) -> int:
