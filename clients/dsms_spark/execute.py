@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PATIENCE = 0.05  # seconds between two looks at a cancellation while Spark works
+AGAIN = 2.0  # ... and between two requests to stop
+AT_ONCE = 4  # queries of one engine
 
 
 def run_job(spark: SparkSession, job: Job, cancel: Cancel | None = None) -> pa.RecordBatch:
@@ -118,11 +122,13 @@ def _stopping(spark: SparkSession, cancel: Cancel | None) -> Iterator[None]:
 
 
 def _watch(cancel: Cancel, done: threading.Event, stop: Callable[[], Any]) -> None:
-    while not done.wait(PATIENCE):
+    pause = PATIENCE
+    while not done.wait(pause):
         try:
             cancel.check()
         except DsmsError:
             stop()
+            pause = AGAIN  # jobs that begin later are stopped, too
 
 
 class Runner:
@@ -135,9 +141,21 @@ class Runner:
     def __init__(self, spark: SparkSession | None = None, master: str | None = None) -> None:
         self._spark, self._master = spark, master
         self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="dsms-archive")
 
     def run(self, job: Job, cancel: Cancel | None = None) -> pa.RecordBatch:
-        """The answer of a query.  Raises DS650..DS654 where there is no Spark, and what `run_job` raises."""
+        """The answer of a query.  One that is cancelled ends at once; Spark's tasks stop when they notice.
+
+        Raises DS650..DS654 where there is no Spark, and what `run_job` raises."""
+        running = self._pool.submit(self._run, job, cancel)
+        while True:
+            try:
+                return running.result(None if cancel is None else PATIENCE)
+            except NotYet:
+                if cancel is not None and not running.done():
+                    cancel.check()
+
+    def _run(self, job: Job, cancel: Cancel | None) -> pa.RecordBatch:
         with self._lock:
             if self._spark is None:
                 self._spark = get_session(self._master)
