@@ -24,7 +24,7 @@ network: venv
 	$(BIN)/python -m examples.network
 
 test: venv
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(TESTS)
 
 bench: venv $(VENV)/.bench
 	$(BIN)/python -m tests.benchmarks

@@ -34,6 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one process holds the session
     if config.getoption("--fuzz"):
         return
     skip = pytest.mark.skip(reason="long: run with --fuzz")
