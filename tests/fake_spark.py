@@ -7,6 +7,7 @@
     exit x       ... or ends with that code, after a word
     fail x       the error of that code
     pid x        answers the number of this process
+A real query waits, having made a file beside the archive that it reads.
 `update {url}` does what the words of the url say: `fail`, `die`, `wait`, or notes the url in the file it names.
 """
 
@@ -37,7 +38,10 @@ class FakeWork:
             return {}
         if op == "update":
             return self._update(fields["url"], task)
-        what, value = unpacked(fields)
+        asked = unpacked(fields)
+        if not isinstance(asked, tuple):  # a real query: what it reads is in the way
+            asked = ("wait", f"{next(iter(asked.sources.values())).url}.asked")
+        what, value = asked
         return packed(self._answer(what, value, task))
 
     def cancel(self, task: Task) -> None:

@@ -123,6 +123,8 @@ class Selection:
     def step(self) -> bool:
         """One sub-window is read, for this query or for one that goes before it; or the plan is run."""
         try:
+            for told in self._outcome:
+                told()  # what ended its plan says more than that it was cancelled
             if self._cancel is not None:
                 self._cancel.check()
             if not self._reading.done:

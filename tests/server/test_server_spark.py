@@ -77,6 +77,21 @@ def test_show_archives_tells_what_updates_wait_for_and_why_they_failed(server, t
         until(lambda: re.fullmatch(told, _update(db)) is not None)
 
 
+def test_a_query_that_waits_for_spark_holds_nobody_up_and_can_be_cancelled(server, tmp_path):
+    with connect("127.0.0.1", server.port) as db, server.peer() as peer:
+        db.execute(STREAM)
+        feed(db, range(25))
+        until(lambda: server.engine.world.archivings["s"].seam > 0)
+        waiting = peer.send("execute", sql="SELECT COUNT(*) FROM ARCHIVE s")
+        until((tmp_path / "s.asked").exists)
+        feed(db, range(25, 30))
+        assert db.query("SELECT 1").rows == [(1,)]
+        peer.send("cancel", request=waiting)
+        error = peer.reply(waiting)["error"]
+    assert error["code"] == "DS610" and "while it waited for Spark, step 2 of 5 (for " in error["message"]
+    until(lambda: not (tmp_path / "s.asked").exists())
+
+
 def test_files_that_could_not_be_written_are_written_later_though_nothing_comes(server, tmp_path):
     with connect("127.0.0.1", server.port) as db:
         db.execute(STREAM)
