@@ -297,3 +297,11 @@ def test_micro_batches_are_written_once_even_when_they_are_run_again(source, ser
 
         assert run("a") == 30
         assert run("b") == 30  # a checkpoint that knows nothing: the first micro-batch comes again
+
+
+def test_an_archive_query_leaves_the_callers_session_the_active_one(source, tmp_path):
+    from dsms_spark.session import for_jobs
+
+    with for_jobs(source) as other:
+        other.createDataFrame([(1,)], "x int").count()
+    assert type(source).getActiveSession() is source

@@ -1,7 +1,8 @@
 """One-time queries that read archives, run on Spark: what they mean is what `dsms.adhoc` makes of them over live rows.
 
 `run_job` runs what an engine hands over (`dsms.storage.archive.job`), `Runner` gives it to an engine in this process
-(`Settings(archive_runner=Runner())`), `query` asks archives without any engine.
+(`Settings(archive_runner=Runner())`), `query` asks archives without any engine.  On a cluster, dsms must be installed
+where Spark's Python workers run.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from dsms_spark.mapped import no_sql
 from dsms_spark.query import ask
 from dsms_spark.relations import Relations
 from dsms_spark.rendering import SparkRenderer
-from dsms_spark.session import get_session, prepared
+from dsms_spark.session import get_session, prepared, sister_of
 from dsms_spark.steps import Runner as Steps
 from dsms_spark.tasks import connected
 
@@ -100,7 +101,11 @@ def _sorted(text: str, descending: bool, nulls_first: bool) -> str:
 @contextmanager
 def _sister(spark: SparkSession) -> Iterator[SparkSession]:
     """A session with views of its own, where there are such."""
-    yield prepared(spark if connected(spark) else spark.newSession())
+    if connected(spark):
+        yield prepared(spark)
+        return
+    with sister_of(spark) as sister:
+        yield sister
 
 
 @contextmanager

@@ -112,14 +112,24 @@ def prepared(spark: SparkSession) -> SparkSession:
 
 
 @contextmanager
+def sister_of(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session beside this one, with views and settings of its own; afterwards this one is the active one again, which
+    is where Spark looks for data sources."""
+    try:
+        yield prepared(spark.newSession())
+    finally:
+        spark.createDataFrame([], "x int")  # Spark has no other word for "be the active one"
+
+
+@contextmanager
 def for_jobs(spark: SparkSession) -> Iterator[SparkSession]:
     """A session for a job that writes: a sister of this one, with settings of its own, where there are such (Spark
     Connect has none: there this one, with its settings changed meanwhile)."""
     if not connected(spark):
-        sister = prepared(spark.newSession())
-        for name, value in JOBS.items():
-            sister.conf.set(name, value)
-        yield sister
+        with sister_of(spark) as sister:
+            for name, value in JOBS.items():
+                sister.conf.set(name, value)
+            yield sister
         return
     wanted = {**CONF, **JOBS}
     before = {name: spark.conf.get(name, None) for name in wanted}

@@ -49,7 +49,9 @@ class Runner:
             held.frames[step.target] = self._archive(step)
         elif not isinstance(step, SqlStep) and held.here(step.takes):
             self.env.rels.update({name: held.local[name] for name in step.takes})
-            held.local[step.target] = step.run(self.env)
+            held.local[step.target] = made = step.run(self.env)
+            if not isinstance(step, LeafStep):
+                held.room.take(sum(p.nbytes for p in made))
         else:
             self._remote(step)
 
