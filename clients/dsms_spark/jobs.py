@@ -121,13 +121,11 @@ def _alive(archive: Archive, lease: Lease) -> Iterator[None]:
             except DsmsError:  # publishing will tell
                 return
 
-    thread = threading.Thread(target=pulse, name="dsms-lease", daemon=True)
-    thread.start()
+    threading.Thread(target=pulse, name="dsms-lease", daemon=True).start()
     try:
         yield
     finally:
         over.set()
-        thread.join()  # nothing is written about a lease that was given back
 
 
 def _report(manifest: Manifest, work: Work, made: tuple[IndexFile, ...], done: Manifest, aside: tuple[str, ...],

@@ -16,7 +16,6 @@ from dsms_spark.migrate import migrate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-READING = ("DS654", "DS955")  # what comes of a file that can't be read
 __all__ = ["Progress", "UpdateReport", "compact", "migrate", "update"]
 
 
@@ -35,9 +34,7 @@ def update(
 
     try:
         return carry_out(spark, archive, "an update", plan, progress)
-    except DsmsError as error:
-        if error.code not in READING:
-            raise
+    except DsmsError:
         bad |= _found(archive)
         if not bad:
             raise
