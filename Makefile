@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer and, the first time, a network: everything else goes into .venv.
-#   make demo    a control room over real flights, in a minute (the first time two)
+#   make demo    a control room over real flights, in a minute (the first time three); DEMO="--keep DIR" keeps its data
 #   make network forty queries over two links of a network, beside each other
 #   make test    the tests          make lint   ruff and mypy          make bench   the benchmarks, into bench-report/
 
@@ -18,7 +18,7 @@ help:
 	@sed -n 's/^#   //p' Makefile
 
 demo: venv
-	$(BIN)/python -m examples.flights
+	$(BIN)/python -m examples.flights $(DEMO)
 
 network: venv
 	$(BIN)/python -m examples.network

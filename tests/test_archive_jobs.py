@@ -451,7 +451,7 @@ def _full(*_: object) -> None:
 # -- two at once
 
 
-def test_a_second_job_is_refused_and_a_dead_one_is_followed(tmp_path: Path) -> None:
+def test_a_second_job_is_refused_and_a_dead_one_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = made(tmp_path / "a")
     land(archive, 0, 10)
     with leased(archive, "a migration"):
@@ -460,6 +460,9 @@ def test_a_second_job_is_refused_and_a_dead_one_is_followed(tmp_path: Path) -> N
         ) as caught:
             updated(archive)
         assert caught.value.code == "DS959" and LEASE in (caught.value.hint or "")
+        with monkeypatch.context() as patch, pytest.raises(UsageError, match="DS959"):
+            patch.setattr(Landing, "verified", lambda *_: pytest.fail("it has no business there"))
+            updated(archive)
     assert holder_of(archive) is None
     alive, here = os.getppid(), leases.platform.node()
     for pid, began, host, dead in [

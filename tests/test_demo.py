@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import date
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +15,11 @@ import pytest
 import dsms
 from dsms.api import Push as EnginePush
 from dsms.api import Rows
-from dsms.errors import DsmsError, QueryError
+from dsms.errors import DsmsError, QueryError, UsageError
+from dsms.settings import Settings
 from dsms_client.results import Data, Push, RowSet
-from examples.flights import asked, data, recompute, show, story
+from dsms_client.shell.show import render as show_rows
+from examples.flights import archive, asked, data, recompute, show, story
 from examples.flights.replay import CLOCKS, Replay, fill_tables, hours
 from examples.flights.script import blocks
 from examples.flights.view import View
@@ -38,8 +42,8 @@ QUESTIONS = (*blocks("periodic"), *blocks("queries"))
 class Local:
     """An engine in this process with what the demo uses of a client."""
 
-    def __init__(self) -> None:
-        self.engine = dsms.Engine()
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.engine = dsms.Engine(settings=Settings(archive=str(folder), **settings))
         self.execute, self.ingest, self.heartbeat = self.engine.execute, self.engine.ingest, self.engine.heartbeat
 
     def query(self, sql: str) -> RowSet:
@@ -51,9 +55,9 @@ class Local:
 
 
 @pytest.fixture(scope="module")
-def room(winter: data.Winter) -> Local:
-    client = Local()
-    for block in (*blocks("declare"), *QUESTIONS):
+def room(winter: data.Winter, tmp_path_factory: pytest.TempPathFactory) -> Local:
+    client = Local(tmp_path_factory.mktemp("archive"))
+    for block in (*blocks("declare"), *blocks("archive"), *QUESTIONS):
         client.execute(block.sql)
     fill_tables(client, winter)  # type: ignore[arg-type]
     return client
@@ -158,6 +162,64 @@ def test_questions_asked_once_have_answers(room: Local):
     told = asked.ask(room)  # type: ignore[arg-type]
     assert told.count("as of") == len(asked.QUESTIONS)
     assert "newark_shift, newark_day, newark_week" in story.sharing(room)  # type: ignore[arg-type]
+
+
+def filled(client: Local, winter: data.Winter) -> Local:
+    """With all departures of the day in `flights`."""
+    for block in blocks("archive"):
+        client.execute(block.sql)
+    client.ingest("flights", winter.streams["flights"])
+    client.heartbeat("flights", winter.last)
+    return client
+
+
+def in_shell(client: Local, sql: str) -> str:
+    """As the shell shows it."""
+    answer = client.query(sql)
+    return "\n".join(show_rows(answer.columns, answer.types, answer.rows, "table"))
+
+
+@pytest.mark.xdist_group("spark")
+def test_the_archive_is_updated_and_asked(spark, winter, tmp_path, capsys):
+    from dsms.storage.archive.manifest import Archive
+    from dsms_spark.execute import Runner
+    from dsms_spark.update import update
+
+    settings = {"archive_runner": Runner(spark), "archive_due": lambda name, url: update(spark, Archive(url))}
+    client: Any = filled(Local(tmp_path, **settings), winter)
+    assert archive.tell(client, winter, lambda sql: in_shell(client, sql)) == []
+    text = capsys.readouterr().out
+    assert text.count("sub-indices:") == text.count("skipped") == len(archive.QUESTIONS) == 2
+    wrong = archive.tell(client, winter, lambda sql: in_shell(client, sql).replace("UA", "AU").replace("F9", "9F"))
+    assert len(wrong) == 2
+    assert "recomputed" in wrong[0]
+    day = recompute.by_carrier(winter, winter.last, archive.DAY + 1, winter.last)  # midnight belongs to it
+    assert sum(row[1] for row in day) == len(winter.streams["flights"])
+
+
+def test_without_spark_the_demo_says_so_and_goes_on(winter, tmp_path, capsys):
+    class NoJava:
+        def run(self, job, cancel=None):
+            raise UsageError("DS650", "Spark needs Java 17")
+
+    client: Any = filled(Local(tmp_path, archive_runner=NoJava()), winter)
+    assert archive.tell(client, winter, lambda sql: pytest.fail("nothing is asked")) == []
+    text = capsys.readouterr().out
+    assert "Spark needs Java 17" in text
+    assert "08 Feb 23:59:59" in text  # landed up to the end of the day in UTC
+
+
+def test_an_archive_that_is_not_updated_is_a_problem(winter, tmp_path, monkeypatch):
+    from dsms_spark.execute import Runner
+
+    class One(Runner):
+        def run(self, job, cancel=None):
+            return pa.RecordBatch.from_pydict({"flights": pa.array([0], pa.int64())})
+
+    monkeypatch.setattr(archive, "PATIENCE", 0.01)
+    client: Any = filled(Local(tmp_path, archive_runner=One()), winter)
+    (wrong,) = archive.tell(client, winter, lambda sql: pytest.fail("nothing is asked"))
+    assert "has not updated" in wrong
 
 
 def test_the_mistakes_are_mistakes(room: Local):

@@ -121,11 +121,13 @@ def _alive(archive: Archive, lease: Lease) -> Iterator[None]:
             except DsmsError:  # publishing will tell
                 return
 
-    threading.Thread(target=pulse, name="dsms-lease", daemon=True).start()
+    thread = threading.Thread(target=pulse, name="dsms-lease", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         over.set()
+        thread.join()  # nothing is written about a lease that was given back
 
 
 def _report(manifest: Manifest, work: Work, made: tuple[IndexFile, ...], done: Manifest, aside: tuple[str, ...],

@@ -44,10 +44,13 @@ def watched(spark: Any, tell: Callable[..., object], what: str) -> Iterator[None
 def _look(tracker: Any, group: str, over: threading.Event, tell: Callable[..., object], what: str) -> None:
     told = (0, 0)
     while not over.wait(PERIOD):
-        now = tasks(tracker, group)
-        if now != told and now[1]:
-            told = now
-            tell(what, *now)
+        try:
+            now = tasks(tracker, group)
+            if now != told and now[1]:
+                tell(what, *now)
+        except Exception:  # Spark is coming down, or nobody listens: progress is a courtesy
+            return
+        told = now
 
 
 def tasks(tracker: Any, group: str) -> tuple[int, int]:

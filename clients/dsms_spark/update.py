@@ -16,6 +16,7 @@ from dsms_spark.migrate import migrate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+READING = ("DS654", "DS955")  # what comes of a file that can't be read
 __all__ = ["Progress", "UpdateReport", "compact", "migrate", "update"]
 
 
@@ -34,7 +35,9 @@ def update(
 
     try:
         return carry_out(spark, archive, "an update", plan, progress)
-    except DsmsError:
+    except DsmsError as error:
+        if error.code not in READING:
+            raise
         bad |= _found(archive)
         if not bad:
             raise

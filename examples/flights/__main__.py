@@ -1,6 +1,6 @@
 """A morning in the control room: three weeks of real flights through a real server, and what it answered meanwhile.
 
-    python -m examples.flights [--pace SECONDS]
+    python -m examples.flights [--pace SECONDS] [--keep DIR]
 
 Exit code 0 only if every query answered, and answers that are easy to recompute came out the same.
 """
@@ -12,9 +12,10 @@ import sys
 import time
 from datetime import date, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 from dsms_client import Client, connect
-from examples.flights import asked, data, recompute, show, story
+from examples.flights import archive, asked, data, recompute, show, story
 from examples.flights.replay import Replay, fill_tables, hours
 from examples.flights.script import Block, blocks
 from examples.flights.server import server
@@ -28,13 +29,16 @@ EXTRAS = [(data.midnight(STORM, 20), story.pushes), (data.midnight(date(2013, 2,
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__.splitlines()[0])
     parser.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="pause between lines (default 0)")
-    pace = parser.parse_args().pace
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a new directory for the server's data, to be kept")
+    options = parser.parse_args()
+    if options.keep is not None and options.keep.exists():
+        parser.error(f"--keep: {options.keep} is there already")
     began = time.monotonic()
     winter = data.load()
     print(story.opening(winter))
-    with server(_progress) as port, connect(port=port) as client:
+    with server(_progress, keep=options.keep) as port, connect(port=port) as client:
         print(f"dsms listens on port {port}; everything from here on goes over TCP.")
-        problems = run(client, winter, pace)
+        problems = run(client, winter, options.pace, archive.in_shell(port))
     print("The server took its leave with exit code 0.")
     for problem in problems:
         print(f"MISSING: {problem}", file=sys.stderr)
@@ -43,7 +47,7 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def run(client: Client, winter: data.Winter, pace: float) -> list[str]:
+def run(client: Client, winter: data.Winter, pace: float, shell: archive.Shell) -> list[str]:
     """The whole story; returns what was missing or wrong."""
     questions = _declare(client, winter)
     views = watch(client, [name for block in questions for name in block.names])
@@ -63,6 +67,7 @@ def run(client: Client, winter: data.Winter, pace: float) -> list[str]:
     problems += _check_days(winter, views)
     _ask(client, questions[-1])
     problems += [f"{name} never answered" for name, view in views.items() if not view.seen]
+    problems += archive.tell(client, winter, shell)
     print(show.title("The end"))
     print(f"{replay.rows} rows went in, {sum(v.seen for v in views.values())} result rows came out.")
     return problems
@@ -72,7 +77,7 @@ def _declare(client: Client, winter: data.Winter) -> list[Block]:
     """Everything is declared; returns the queries."""
     print(show.title("The streams, the tables, the questions"))
     questions = [*blocks("periodic"), *blocks("queries")]
-    for block in (*blocks("declare"), *questions):
+    for block in (*blocks("declare"), *blocks("archive"), *questions):
         print(story.told(block))
         client.execute(block.sql)
     fill_tables(client, winter)

@@ -23,6 +23,7 @@ AIRPORTS = ("EWR", "JFK", "LGA")
 EXCERPT = Path(__file__).parent.parent / "data"
 FIRST_DAY, DAYS = date(2013, 1, 28), 21  # what the excerpt holds
 MINUTE = 60_000_000  # µs
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 READ = csv.ConvertOptions(
     null_values=["NA", ""],
@@ -59,6 +60,7 @@ def load(first: date = FIRST_DAY, days: int = DAYS) -> Winter:
     for airport in AIRPORTS:
         mine = flights.filter(pc.field("origin") == airport).drop_columns(["origin"])
         streams[airport.lower()] = _between(mine, "departed", begin, end)
+    streams["flights"] = _between(flights, "departed", begin, end)
     streams["weather"] = _between(weather(read(home, "weather")), "t", begin, end)
     tables = {"airlines": read(home, "airlines"), "planes": planes(read(home, "planes"))}
     return Winter(source, begin, end, streams, tables)
@@ -149,4 +151,8 @@ def midnight(day: date, hour: int = 0) -> int:
 
 def local(instant: int) -> datetime:
     """What clocks in New York showed at an instant (µs)."""
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)).astimezone(NEW_YORK)
+    return (EPOCH + micros(instant)).astimezone(NEW_YORK)
+
+
+def micros(count: int) -> timedelta:
+    return timedelta(microseconds=count)

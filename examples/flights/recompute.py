@@ -50,6 +50,16 @@ def totals(winter: Winter, at: int) -> tuple[int, int | None]:
     return len(delay), pc.max(delay).as_py()
 
 
+def by_carrier(winter: Winter, at: int, length: int, upto: int) -> list[tuple[str, int, int, int]]:
+    """Carrier, number, sum and greatest of the delays of departures in (at - length, upto], from all airports."""
+    found: dict[str, list[int]] = {}
+    for airport in AIRPORTS:
+        rows = window(winter.streams[airport.lower()], upto, length - (at - upto))
+        for carrier, delay in zip(rows["carrier"].to_pylist(), rows["delay"].to_pylist(), strict=True):
+            found.setdefault(carrier, []).append(delay)
+    return [(carrier, len(delays), sum(delays), max(delays)) for carrier, delays in found.items()]
+
+
 def reached(winter: Winter, at: int) -> set[str]:
     """Where flights of the last two hours from LaGuardia went."""
     return set(window(winter.streams["lga"], at, 2 * HOUR)["dest"].to_pylist())

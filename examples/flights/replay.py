@@ -11,7 +11,7 @@ import pyarrow as pa
 from dsms_client import Client
 from examples.flights.data import Winter, local, midnight
 
-CLOCKS = {"ewr": "departed", "jfk": "departed", "lga": "departed", "weather": "t"}
+CLOCKS = {"ewr": "departed", "jfk": "departed", "lga": "departed", "flights": "departed", "weather": "t"}
 TABLE_ROWS = 500  # in one INSERT
 
 

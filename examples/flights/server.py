@@ -8,16 +8,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
-STOP_SECONDS = 20
+STOP_SECONDS = 60
 
 
 @contextmanager
-def server(say: Callable[[str], None], *options: str) -> Iterator[int]:
-    """Start `dsms serve`, give its port, and stop it gracefully at the end.  `say` hears what it prints meanwhile."""
-    with tempfile.TemporaryDirectory(prefix="dsms-demo-") as data:
-        command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", "--data", data, *options]
+def server(say: Callable[[str], None], *options: str, keep: Path | None = None) -> Iterator[int]:
+    """Start `dsms serve`, give its port, and stop it gracefully at the end.  `say` hears what it prints meanwhile.
+
+    keep  the directory for its data, unless that goes away with it"""
+    with nullcontext(keep) if keep is not None else tempfile.TemporaryDirectory(prefix="dsms-demo-") as data:
+        command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", "--data", str(data), *options]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             yield _port(process, say)
