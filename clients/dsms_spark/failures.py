@@ -18,7 +18,7 @@ from dsms_spark.mapped import OVER, TOLD
 
 _TOLD = re.compile(re.escape(TOLD) + r"(\{.*?\})" + re.escape(OVER))
 _ROOM = ("maxResultSize", "OutOfMemoryError", "Java heap space", "Cannot broadcast the table")
-_GONE = ("FILE_NOT_EXIST", "FileNotFoundException")
+_GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "FileNotFoundException")
 
 
 @contextmanager
