@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dsms.errors import InternalError
+from dsms.operators.ages import Age, DateMortalOp, DateOp
 from dsms.operators.base import Operator
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.plan.ages import numbers, timestamps
 from dsms.plan.boundaries import Deaths
 from dsms.plan.identity import order, width
 from dsms.plan.netting import may_cancel
@@ -56,14 +58,20 @@ class Builder:
         """The operator of this node alone; its inputs are built apart."""
         node = phys.node
         match node:
-            case lp.StreamScan() | lp.TableScan():
-                return self.source(node)
+            case lp.StreamScan():
+                return Piped(self.source(node), DateOp()) if node.dated else self.source(node)
+            case lp.TableScan():
+                return Piped(self.source(node), DateMortalOp()) if node.dated else self.source(node)
             case lp.Values():
                 return self._values(node)
             case lp.Window():
                 return self._window(phys, node)
-            case lp.Select() | lp.Project() | lp.Union() | lp.Append() | lp.Output():
+            case lp.Select() | lp.Project() | lp.Union() | lp.Output():
                 return self._simple(phys, node)
+            case lp.Append():
+                made = self._append(phys, node)
+                mortal = node.mixed and phys.strategy == "nt"
+                return Piped(made, DateMortalOp() if mortal else DateOp()) if node.dated else made
             case lp.Join():
                 return self._join(phys, node)
             case lp.JoinNRR():
@@ -138,9 +146,8 @@ class Builder:
         length = 1 if spec.kind == "now" else spec.length
         return TimedWindowOp(length, spec.until, timeline, node.schema, width(node), life)
 
-    def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Append | lp.Output) -> Operator:
-        from dsms.operators import basic, periodic, window
-        from dsms.operators.append import NettedAppendOp
+    def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Output) -> Operator:
+        from dsms.operators import basic
 
         match node:
             case lp.Select():
@@ -149,22 +156,26 @@ class Builder:
                 return basic.ProjectOp([self.expr(e) for e in node.exprs])
             case lp.Union():
                 return basic.MergeOp(width(node))
-            case lp.Append():
-                beat = None if self.restore else inner_beat(node.child)
-                if beat is not None and not node.mixed:
-                    return periodic.PeriodicAppendOp(phys.children[0], beat, self.timeline)
-                if may_cancel(node.child) and not node.mixed:
-                    return NettedAppendOp(phys.children[0], self.eager_instants)
-                append = basic.AppendOp(order(node.child), node.mixed)
-                if not node.mixed or phys.strategy != "nt":
-                    return append
-                if self.timeline is not None:
-                    from dsms.operators.timeline import TimedDeathsOp
-
-                    return Piped(append, TimedDeathsOp(self.timeline, node.schema))
-                return Piped(append, window.NegativeOp(node.schema, 1, State("calendar")))
             case lp.Output():
                 return Through()
+
+    def _append(self, phys: Phys, node: lp.Append) -> Operator:
+        from dsms.operators import basic, periodic, window
+        from dsms.operators.append import NettedAppendOp
+
+        beat = None if self.restore else inner_beat(node.child)
+        if beat is not None and not node.mixed:
+            return periodic.PeriodicAppendOp(phys.children[0], beat, self.timeline)
+        if may_cancel(node.child) and not node.mixed:
+            return NettedAppendOp(phys.children[0], self.eager_instants)
+        append = basic.AppendOp(order(node.child), node.mixed)
+        if not node.mixed or phys.strategy != "nt":
+            return append
+        if self.timeline is not None:
+            from dsms.operators.timeline import TimedDeathsOp
+
+            return Piped(append, TimedDeathsOp(self.timeline, node.schema))
+        return Piped(append, window.NegativeOp(node.schema, 1, State("calendar")))
 
     def _join(self, phys: Phys, node: lp.Join) -> Operator:
         from dsms.operators import outer
@@ -210,8 +221,14 @@ class Builder:
             return group_extreme.extreme_op(node, width(child.node), order(child.node), args[0][0], filters[0])
         return group.GroupByOp(
             node, width(child.node), state(phys, 0), strict(child), [self.expr(k) for k in node.keys], args, filters,
-            order(child.node), self.eager_instants,
+            order(child.node), self.eager_instants, age_of(child.node),
         )  # fmt: skip
+
+
+def age_of(node: lp.Node) -> Age | None:
+    """How the rows of a dated edge tell their ages; None: they come in that order."""
+    at = tuple(i for i, is_timestamp in enumerate(timestamps(node)) if is_timestamp)
+    return Age(at, numbers(node)) if at else None
 
 
 def inner_join(builder: Builder, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None) -> JoinOp:

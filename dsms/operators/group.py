@@ -19,6 +19,7 @@ import pyarrow as pa
 from numba import njit
 
 from dsms.errors import QueryError
+from dsms.operators.ages import Age
 from dsms.operators.aggregates.base import Aggregate, Answers
 from dsms.operators.aggregates.distinct import Distinct
 from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, extreme, form
@@ -68,6 +69,7 @@ class GroupByOp(InPieces):
     filters: Sequence[Evaluate | None]
     order: tuple[int, ...]
     eager_instants: bool = False
+    age: Age | None = None  # aggregates go by it, for rows do not come in that order
     started: bool = False
     failure: tuple[QueryError, int] | None = None  # why the query must stop, and at which instant
     groups: GroupKeys = field(init=False)
@@ -80,10 +82,10 @@ class GroupByOp(InPieces):
     soonest: Aggregate | None = None  # where INTERNAL and external windows mix: when a group's first member dies
 
     def __post_init__(self) -> None:
-        how = leaving(self.state, self.strict)
+        how = leaving(self.state, self.strict) if self.age is None else "anyhow"
         self.groups = GroupKeys(tuple(k.type for k in self.node.keys))
         self._share_args()
-        self.aggregates = [aggregate(call, how) for call in self.node.aggs]
+        self.aggregates = [aggregate(call, how, self.age is not None) for call in self.node.aggs]
         codings = [
             answer_coding(call, tuple(self.columns[k].coding for k in used), serving)
             for call, used, serving in zip(self.node.aggs, self.uses, self.aggregates, strict=True)
@@ -95,7 +97,9 @@ class GroupByOp(InPieces):
             case "in order":
                 self.feed = FifoFeed(self.child_width, self.columns, keyed=bool(self.node.keys))
             case _:
-                self.feed = LiveFeed(self.child_width, self.state, self.strict, self.columns, self.eager_instants)
+                self.feed = LiveFeed(
+                    self.child_width, self.state, self.strict, self.columns, self.eager_instants, self.age
+                )
         exprs = [*self.node.keys, *(a for c in self.node.aggs for a in c.args)]
         exprs += [c.filter for c in self.node.aggs if c.filter is not None]
         self.read = frozenset(i for e in exprs for i in columns(e))
@@ -174,7 +178,8 @@ class GroupByOp(InPieces):
     def _watch_lives(self) -> None:
         """From now on find when the first member of each group dies: its row rests on all of them."""
         self.columns.append(lives_column(self.feed.slots))
-        self.soonest = extreme(down=False, leaving=leaving(self.state, self.strict))
+        how = leaving(self.state, self.strict) if self.age is None else "anyhow"
+        self.soonest = extreme(down=False, leaving=how)
 
     def _lives(self, touches: Touches) -> np.ndarray | None:
         """int64 by touch, or None where it does not matter."""

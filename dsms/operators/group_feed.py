@@ -17,12 +17,15 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
-from dsms.operators.aggregates.base import Arg, grown
+from dsms.operators.ages import Age
+from dsms.operators.aggregates.base import NO_AGES, NO_BOOLS, Answers, Arg, Feed, grown
+from dsms.operators.aggregates.extremes import NO_WORDS, EndHeap
 from dsms.operators.aggregates.links import NIL, moved_links, renamed
+from dsms.operators.aggregates.words import Coding
 from dsms.operators.group_args import ArgColumn
 from dsms.operators.group_touch import Groups, Scratch, Touches
 from dsms.plan.physical import State
-from dsms.sql.types import FOREVER
+from dsms.sql.types import FOREVER, INT
 from dsms.state.batch import Batch
 from dsms.state.live import LiveInput
 from dsms.state.vec import Vec
@@ -115,11 +118,15 @@ class LiveFeed:
     strict: bool
     args: list[ArgColumn]
     eager_instants: bool
+    age: Age | None = None  # of rows that do not come in that order
     groups: Groups = field(default_factory=Groups)
     rows: LiveInput = field(init=False)
     code: Vec = field(default_factory=Vec)  # by slot
     links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)] * 2)  # by slot: before, after
     ends: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)] * 2)  # by group: head, tail
+    ages: np.ndarray = field(default_factory=lambda: NO_AGES)  # by slot
+    eldest: EndHeap = field(default_factory=lambda: EndHeap(down=False))  # in each group, where the list can't tell
+    places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # 0, 1, ...
     scratch: Scratch = field(default_factory=Scratch)
 
     def __post_init__(self) -> None:
@@ -127,6 +134,8 @@ class LiveFeed:
 
     def step(self, batch: Batch, codes: np.ndarray, lifted: list[Arg], capacity: int, upto: int, seed: bool) -> Touches:
         _, spoken = self.rows.arrive(batch)
+        if self.age is not None:
+            self._keep_ages(self.age, len(codes))
         self.code.extend(codes)
         for arg, new in zip(self.args, lifted, strict=True):
             arg.keep(new, len(codes))
@@ -139,7 +148,28 @@ class LiveFeed:
                                      *self.links, code, live, oldest)  # fmt: skip
         ids = tuple(v.view for v in self.rows.store.ids)
         views = [a.view() for a in self.args]
-        return self.groups.trace(events.at, code, events.sign, events.slot, live, oldest, capacity, seed, views, ids)
+        touches = self.groups.trace(events.at, code, events.sign, events.slot, live, oldest, capacity, seed, views, ids)
+        if self.age is not None:
+            touches.feed.ages = self.ages
+            touches.oldest = self._eldest(touches.feed)
+        return touches
+
+    def _eldest(self, feed: Feed) -> np.ndarray:
+        """By touch, the slot of the group's oldest row; -1: it has none."""
+        if len(self.places) < self.code.n:
+            self.places = np.arange(2 * self.code.n)
+        out = Answers(np.full(feed.touches, NIL, np.int64), NO_WORDS, np.zeros(feed.touches, np.bool_))
+        self.eldest.run(feed, (Arg(self.places[: self.code.n], NO_WORDS, NO_BOOLS, Coding(INT)),), out)
+        return out.words
+
+    def _keep_ages(self, age: Age, count: int) -> None:
+        """Those of the newest `count` slots."""
+        slots = len(self.rows.store)
+        new = age.of([v.view[slots - count :] for v in self.rows.store.ids])
+        if not len(self.ages):
+            self.ages = np.empty((0, age.width), np.int64)
+        self.ages = grown(self.ages, slots, None)
+        self.ages[slots - count : slots] = new
 
     def settle(self) -> np.ndarray | None:
         where = self.rows.settle()
@@ -150,6 +180,9 @@ class LiveFeed:
                 arg.moved(kept)
             self.links = [moved_links(k, where, kept) for k in self.links]
             self.ends = [renamed(e, where) for e in self.ends]
+            if self.age is not None:
+                self.ages = self.ages[kept]
+                self.eldest.moved(where)
         return where
 
     def held(self, arg: int) -> np.ndarray:
@@ -169,6 +202,7 @@ class LiveFeed:
     @property
     def nbytes(self) -> int:
         own = sum(a.nbytes for a in (*self.links, *self.ends)) + self.code.nbytes + self.groups.nbytes
+        own += self.ages.nbytes + self.eldest.nbytes + self.places.nbytes
         return int(own + self.scratch.nbytes + self.rows.nbytes + sum(a.nbytes for a in self.args))
 
 

@@ -17,10 +17,12 @@ def width(node: lp.Node) -> int:
     """The number of id columns of the node's output edge.
 
     A Union prepends the branch number and pads shorter branches with -1; EXCEPT and INTERSECT append the number of the
-    copy; Append numbers its results serially.
+    copy; Append numbers its results serially.  Behind the number of a dated leaf stands the row's timestamp.
     """
     match node:
-        case lp.StreamScan() | lp.TableScan() | lp.Values() | lp.Append():
+        case lp.StreamScan() | lp.TableScan() | lp.Append():
+            return 1 + node.dated
+        case lp.Values():
             return 1
         case lp.Join():
             return width(node.left) + width(node.right)
@@ -46,7 +48,7 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
     """
     match node:
         case lp.StreamScan() | lp.TableScan():
-            return (node.leaf,)
+            return (node.leaf,) * width(node)
         case lp.Values():
             return (NO_LEAF,)
         case lp.Join():
@@ -58,7 +60,7 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
         case lp.SetOp():
             return (min(leaves(node.left)),) * width(node)
         case lp.Append():
-            return (min(leaves(node.child)),)
+            return (min(leaves(node.child)),) * width(node)
         case lp.SemiJoin():
             return leaves(node.left)
         case lp.Window() | lp.Select() | lp.Project() | lp.Distinct() | lp.GroupBy() | lp.Sort() | lp.Output():
@@ -68,9 +70,13 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
 
 
 def numbering(node: lp.Node) -> tuple[bool, ...]:
-    """For each id column whether it merely tells copies apart (a branch or copy number) and is no arrival number."""
+    """For each id column whether it merely tells copies apart (a branch or copy number) and is no arrival number.
+
+    A timestamp counts as such: it says nothing that the number before it does not."""
     match node:
-        case lp.StreamScan() | lp.TableScan() | lp.Values() | lp.Append():
+        case lp.StreamScan() | lp.TableScan() | lp.Append():
+            return (False, True)[: width(node)]
+        case lp.Values():
             return (False,)
         case lp.Join():
             return numbering(node.left) + numbering(node.right)

@@ -14,6 +14,7 @@ from dsms.intake.stream import Released, StreamInput
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.sink import Sink
 from dsms.operators.timeline import Timeline
+from dsms.plan.ages import with_ages
 from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
 from dsms.running.archiving import Archiving, tidy
@@ -149,6 +150,7 @@ class World:
     def assembled(self, definition: QueryDef, phys: Phys, log: ResultLog, beat: lp.WindowSpec | None = None,
                   restore: bool = False, timeline: Timeline | None = None) -> RunningQuery:  # fmt: skip
         """The operators and the sink of a plan.  `beat`, `restore`, `timeline`: see `dsms.operators.build.Builder`."""
+        phys = with_ages(phys)
         options: dict[str, Option] = dict(definition.options)
         mode = str(options.get("on_error", "null"))
         errors = ErrorCounter(mode="stop" if mode == "stop" else "null")

@@ -57,13 +57,15 @@ class Archived:
 class StreamScan:
     """A declared stream, append-only.  `leaf` numbers the plan's stream leaves in FROM order.
 
-    `archive`: it reads an archive (one-time queries alone); of a query, `stream` describes its result rows."""
+    `archive`: it reads an archive (one-time queries alone); of a query, `stream` describes its result rows.
+    `dated`: timestamps stand beside arrival numbers (`dsms.plan.ages`), as in the other leaves that have it."""
 
     stream: StreamDef
     schema: Schema
     alias: str
     leaf: int = 0
     archive: Archived | None = None
+    dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class TableScan:
     schema: Schema
     alias: str
     leaf: int = 0
+    dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,7 @@ class Append:
     child: Node
     mixed: bool
     schema: Schema
+    dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,7 +328,11 @@ def ordeal(plan: Plan, kills: int, seed: int = 1) -> Ordeal:
     want, kept = undisturbed(plan)
     with tempfile.TemporaryDirectory() as data:
         made = Ordeal(plan, kills, Random(seed), data, {name: len(told) for name, told in want.items()})
-        held = asyncio.run(made.run())
+        try:
+            held = asyncio.run(made.run())
+        except BaseException as problem:
+            problem.add_note(f"after {made.done} kills ({made.in_recovery} in recovery); the server said: {made.notes}")
+            raise
     assert not made.notes, made.notes
     for name in QUERIES:
         _same(name, want[name], made.told[name])

@@ -130,7 +130,6 @@ class Queries:
         if outer and on:
             side = d.pick(("LEFT", "LEFT", "RIGHT", "FULL")) if kind != "nrr" else "LEFT"
             out.text += f" {side} JOIN {text} ON {on}"
-            out.ordered = False
         elif on and d.chance(50):
             out.text += f" JOIN {text} ON {on}"
         else:
@@ -159,7 +158,6 @@ class Queries:
             parts.append(condition(self.d, found.scope))
         if self.d.chance(18):
             parts.append(self.test(found.scope, mode, depth))
-            found.ordered = False
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
     def test(self, scope: Scope, mode: Mode, depth: int) -> str:

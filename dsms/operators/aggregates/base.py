@@ -12,7 +12,7 @@ decides which class serves it (`registry.py`):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from dsms.operators.aggregates.words import Coding
 
 NO_BOOLS = np.empty(0, np.bool_)
+NO_AGES = np.empty((0, 0), np.int64)
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Feed:
     emit int64[m]  touch that ends with this event (its answer is wanted now), or -1
     touches        number of (group, instant) pairs that had events;  groups: codes are below this
     live int64[t]  rows of the group at the end of each touch
+    ages int64[slots, k]  rows that compare, from the left, as the ages of their slots; none: a later slot is younger
     """
 
     code: np.ndarray
@@ -39,6 +41,7 @@ class Feed:
     touches: int
     groups: int
     live: np.ndarray
+    ages: np.ndarray = field(default_factory=lambda: NO_AGES)
 
 
 @dataclass(slots=True)

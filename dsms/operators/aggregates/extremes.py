@@ -15,16 +15,30 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.operators.aggregates.base import Answers, Arg, Feed, grown
+from dsms.operators.aggregates.base import NO_AGES, NO_BOOLS, Answers, Arg, Feed, grown
 from dsms.operators.aggregates.links import NIL, moved_links, renamed
 
 
 @njit(cache=True, nogil=True)
-def better(a, b, words, rank, down):
-    """Whether slot a beats slot b: a smaller value (`down`: a greater one), among equals the older row."""
+def older(a, b, ages):
+    """Whether the row in slot a is older than that in slot b."""
+    if len(ages):
+        for k in range(ages.shape[1]):
+            if ages[a, k] != ages[b, k]:
+                return ages[a, k] < ages[b, k]
+    return a < b
+
+
+@njit(cache=True, nogil=True)
+def better(a, b, words, rank, down, ages):
+    """Whether slot a beats slot b: a smaller value (`down`: a greater one), among equals the older row.
+
+    No words: the older row (`down`: the younger one)."""
+    if not len(words):
+        return older(b, a, ages) if down else older(a, b, ages)
     x, y = words[a], words[b]
     if x == y:
-        return a < b
+        return older(a, b, ages)
     if len(rank):
         x, y = rank[x], rank[y]
     return x > y if down else x < y
@@ -33,17 +47,18 @@ def better(a, b, words, rank, down):
 # ---------------------------------------------------------------- heap
 
 
+NO_WORDS = np.empty(0, np.int64)
 CHILD, AFTER, BEFORE = range(3)  # columns of a node: first child, next sibling, previous sibling (or parent)
 
 
 @njit(cache=True, nogil=True)
-def _meld(a, b, nodes, words, rank, down):
+def _meld(a, b, nodes, words, rank, down, ages):
     """The root of two heaps put together; roots have no siblings."""
     if a < 0:
         return b
     if b < 0:
         return a
-    if better(b, a, words, rank, down):
+    if better(b, a, words, rank, down, ages):
         a, b = b, a
     first = nodes[a, CHILD]
     nodes[b, AFTER] = first
@@ -55,7 +70,7 @@ def _meld(a, b, nodes, words, rank, down):
 
 
 @njit(cache=True, nogil=True)
-def _meld_children(node, nodes, words, rank, down):
+def _meld_children(node, nodes, words, rank, down, ages):
     """The children of a node, paired left to right and then gathered right to left, as one heap."""
     pairs = np.int64(NIL)  # a stack linked by AFTER
     here = nodes[node, CHILD]
@@ -66,7 +81,7 @@ def _meld_children(node, nodes, words, rank, down):
         if mate >= 0:
             rest = nodes[mate, AFTER]
             nodes[mate, AFTER] = NIL
-            here = _meld(here, mate, nodes, words, rank, down)
+            here = _meld(here, mate, nodes, words, rank, down, ages)
         nodes[here, AFTER] = pairs
         pairs = here
         here = rest
@@ -74,7 +89,7 @@ def _meld_children(node, nodes, words, rank, down):
     while pairs >= 0:
         rest = nodes[pairs, AFTER]
         nodes[pairs, AFTER] = NIL
-        root = _meld(root, pairs, nodes, words, rank, down)
+        root = _meld(root, pairs, nodes, words, rank, down, ages)
         pairs = rest
     if root >= 0:
         nodes[root, BEFORE] = NIL
@@ -82,14 +97,14 @@ def _meld_children(node, nodes, words, rank, down):
 
 
 @njit(cache=True, nogil=True)
-def _heap(code, sign, slot, emit, words, valid, also, rank, payload, down, root, nodes, out, out_valid):
+def _heap(code, sign, slot, emit, words, valid, also, rank, payload, down, ages, root, nodes, out, out_valid):
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
             top = root[g]
             if sign[i] > 0:
                 nodes[s, CHILD] = nodes[s, AFTER] = nodes[s, BEFORE] = NIL
-                root[g] = _meld(top, s, nodes, words, rank, down)
+                root[g] = _meld(top, s, nodes, words, rank, down, ages)
             else:  # cut the row out, and put what was below it back
                 left, right, low = nodes[s, BEFORE], nodes[s, AFTER], nodes[s, CHILD]
                 if s == top:
@@ -101,8 +116,8 @@ def _heap(code, sign, slot, emit, words, valid, also, rank, payload, down, root,
                 if right >= 0:
                     nodes[right, BEFORE] = left
                 if low >= 0:
-                    low = _meld_children(s, nodes, words, rank, down)
-                    top = _meld(top, low, nodes, words, rank, down)
+                    low = _meld_children(s, nodes, words, rank, down, ages)
+                    top = _meld(top, low, nodes, words, rank, down, ages)
                 root[g] = top
         t = emit[i]
         if t >= 0 and root[g] >= 0:
@@ -126,7 +141,7 @@ def _deque(code, sign, slot, emit, words, valid, also, rank, payload, down, fron
                     before[after[s]] = NIL
         elif (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
             last = back[g]
-            while last >= 0 and better(s, last, words, rank, down):
+            while last >= 0 and better(s, last, words, rank, down, NO_AGES):
                 last = before[last]
             before[s], after[s] = last, NIL
             back[g] = s
@@ -203,7 +218,22 @@ class BestHeap(Linked):
         told, by = sides(args)
         self._grow(feed, len(by.words))
         _heap(feed.code, feed.sign, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words,
-              self.down, *self.roots, *self.links, out.words, out.valid)  # fmt: skip
+              self.down, feed.ages, *self.roots, *self.links, out.words, out.valid)  # fmt: skip
+
+
+@dataclass(slots=True)
+class EndHeap(Linked):
+    """FIRST and LAST of rows that neither come nor leave in the order of their ages.  down: the youngest is wanted."""
+
+    down: bool
+    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)])
+    links: list[np.ndarray] = field(default_factory=lambda: [np.empty((0, 3), np.int64)])
+
+    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+        (a,) = args
+        self._grow(feed, len(a.words))
+        _heap(feed.code, feed.sign, feed.slot, feed.emit, NO_WORDS, a.valid, NO_BOOLS, a.rank, a.words, self.down,
+              feed.ages, *self.roots, *self.links, out.words, out.valid)  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from dsms.errors import QueryError
 from dsms.operators.aggregates.base import Aggregate
 from dsms.operators.aggregates.counts import AllOrAny, Count
 from dsms.operators.aggregates.distinct import CountTurns, Distinct
-from dsms.operators.aggregates.extremes import BestDeque, BestHeap, BestKept
+from dsms.operators.aggregates.extremes import BestDeque, BestHeap, BestKept, EndHeap
 from dsms.operators.aggregates.moments import Spread
 from dsms.operators.aggregates.order import EndKept, EndOfList
 from dsms.operators.aggregates.quantiles import Ranked, share
@@ -57,8 +57,10 @@ def _wide(type_: Type) -> bool:
     return type_.kind is Kind.DECIMAL and type_.precision > NARROW
 
 
-def aggregate(call: AggCall, leaving: Leaving) -> Aggregate:
-    """A fresh state for the call."""
+def aggregate(call: AggCall, leaving: Leaving, by_age: bool = False) -> Aggregate:
+    """A fresh state for the call; `by_age`: rows do not come in the order of their ages."""
+    if by_age and call.fn in ("first", "last"):
+        return EndHeap(call.fn == "last")
     if call.distinct and call.fn not in ("min", "max", "bool_and", "bool_or"):
         return Distinct(CountTurns() if call.fn == "count" else _plain(call, leaving))
     return _plain(call, leaving)
