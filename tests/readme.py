@@ -47,11 +47,11 @@ def console_steps(text: str) -> list[Step]:
 def run_console(step: Step, port: int) -> str:
     """The output of a command; the server is there already, and listens elsewhere."""
     command = step.typed.removeprefix("$ ")
-    if command.startswith("dsms serve"):
+    if command.startswith(("dsms serve", "dsms warmup")):
         return ""
     command = re.sub(r"^dsms (\w+)", rf'"{sys.executable}" -m dsms_client \1 --port {port}', command)
     run = subprocess.run(
-        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60, env=_environment()
+        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=300, env=_environment()
     )
     return run.stdout + run.stderr
 

@@ -26,6 +26,7 @@ from dsms_client.protocol import DEFAULT_PORT, HEADER, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
 from dsms_client.subscription import AsyncSubscription
 
+PAUSE = 0.1  # seconds between attempts to reach a server that is starting
 UNANSWERED_BYTES = 32 << 20  # of ingest frames under way; past it `ingest` waits
 FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0
 
@@ -53,10 +54,12 @@ class AsyncClient:
         tls: bool | ssl.SSLContext = False,
         client: str | None = None,
         data: str = "auto",
+        connect_seconds: float = 0.0,
         reconnect_seconds: float = 30.0,
         seq: int | None = None,
     ) -> None:
         """`client`: this writer's name (made up unless said); `data`: how results travel, rows, arrow or auto;
+        `connect_seconds`: how long to wait for a server that does not answer yet, because it is starting;
         `reconnect_seconds`: how long to try again after the connection is lost (0: not at all); `seq`: frames are
         numbered from there on, for a writer that sends the same ones when it is started again (unsaid: ever anew)."""
         self.host, self.port = host, port
@@ -64,7 +67,7 @@ class AsyncClient:
         self._token = token
         self._tls = ssl.create_default_context() if tls is True else tls or None
         self._data = data
-        self._patience = reconnect_seconds
+        self._first_patience, self._patience = connect_seconds, reconnect_seconds
         self._link: Link | None = None
         self._pending: dict[int, _Pending] = {}
         self._subs: dict[str, AsyncSubscription] = {}
@@ -88,8 +91,16 @@ class AsyncClient:
 
     async def connect(self) -> AsyncClient:
         """Connect and say hello.  Raises DS605, DS606, DS612."""
-        await self._open()
-        return self
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._first_patience
+        while True:
+            try:
+                await self._open()
+                return self
+            except UsageError as problem:
+                if problem.code != "DS612" or loop.time() + PAUSE > until:
+                    raise
+            await asyncio.sleep(PAUSE)
 
     async def close(self) -> None:
         """Wait until rows under way are acknowledged (if connected), then close."""

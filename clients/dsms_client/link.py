@@ -56,7 +56,8 @@ class Link(asyncio.BufferedProtocol):
             raise UsageError(
                 "DS612",
                 f"no dsms server answers at {host}:{port} ({_reason(problem)})",
-                hint="start one with `dsms serve`, or say where it is with --host and --port",
+                hint="start one with `dsms serve`, or say where it is with --host and --port; "
+                "a first start compiles for a minute or two, and --wait 180 waits for it",
             ) from None
         return link
 

@@ -6,12 +6,17 @@ import gzip
 import io
 import json
 import re
+import socket
+import threading
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from dsms.engine import Engine
 from dsms_client.cli import COMMANDS, main
+from dsms_client.link import Link
+from tests.server.harness import Running
 
 
 @pytest.fixture
@@ -71,10 +76,40 @@ def test_shell_f_and_standard_input(dsms, tmp_path):
 
 
 def test_shell_without_a_server_says_how_to_start_one(dsms):
-    code, _, err = dsms("shell", "--port", "1", "-c", "SELECT 1")
+    code, _, err = dsms("shell", "--port", "1", "--wait", "0", "-c", "SELECT 1")
     assert code == 2
     assert "no dsms server answers at 127.0.0.1:1 (Connection refused)" in err
     assert "start one with `dsms serve`" in err
+
+
+def test_commands_wait_for_a_server_that_is_starting(dsms):
+    """It listens when the first attempt has failed already."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    refused, started = threading.Event(), []
+    attempt = Link.open
+
+    async def watched(*args):
+        try:
+            return await attempt(*args)
+        finally:
+            refused.set()
+
+    def start() -> None:
+        refused.wait()
+        started.append(Running(Engine(), port=port))
+
+    starting = threading.Thread(target=start)
+    starting.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Link, "open", watched)
+            assert dsms("shell", "--port", str(port), "--wait", "60", "--format", "csv", "-c", "SELECT 7")[0] == 0
+    finally:
+        starting.join()
+        started[0].stop()
+    assert dsms("shell", "--wait", "soon", "-c", "SELECT 1")[0] == 2
 
 
 def test_backslash_commands(dsms):

@@ -43,7 +43,7 @@ def collect(results, until):
     """Result rows up to number `until`, as (seq, kind, at, row)."""
     out = []
     while not out or out[-1][0] < until - 1:
-        push = results.next(timeout=20)
+        push = results.next(timeout=120)
         for offset, (at, row) in enumerate(zip(push.instants, push.rows, strict=True)):
             numbered = push.seq + (offset if push.kind != "snapshot" else 0)
             out.append((numbered, push.kind, at, row))
@@ -121,16 +121,16 @@ def test_a_row_stamped_on_arrival_is_answered_without_another(client):
         client.ingest("now", [[1]])
         counts = []
         while 1 not in counts:
-            counts += [row[0] for row in results.next(timeout=20).rows]
+            counts += [row[0] for row in results.next(timeout=120).rows]
 
 
 def test_dropping_a_query_ends_its_subscriptions(client):
     results = client.subscribe("big")
     client.execute("DROP QUERY big")
-    end = results.next(timeout=20)
+    end = results.next(timeout=120)
     assert end.kind == "end"
     assert "dropped" in end.message
-    assert results.next(timeout=20) is None
+    assert results.next(timeout=120) is None
 
 
 def test_rows_are_applied_once_over_a_line_that_breaks(server, client):

@@ -384,8 +384,8 @@ def test_metrics_and_health(serve):
         peer.ask("ingest", stream="s", rows=[[1], [2]])
         peer.ask("nonsense")
         base = f"http://127.0.0.1:{running.server.http_port}"
-        assert urllib.request.urlopen(f"{base}/healthz", timeout=20).read() == b"ok\n"
-        text = urllib.request.urlopen(f"{base}/metrics", timeout=20).read().decode()
+        assert urllib.request.urlopen(f"{base}/healthz", timeout=120).read() == b"ok\n"
+        text = urllib.request.urlopen(f"{base}/metrics", timeout=120).read().decode()
     for line in (
         'dsms_ingested_rows_total{fate="accepted"} 2.0', 'dsms_errors_total{code="DS602"} 1.0', "dsms_sessions 1.0",
         'dsms_requests_total{op="ingest"} 1.0', "dsms_engine_rows 2.0", 'dsms_stream_accepted{stream="s"} 2.0',

@@ -44,7 +44,7 @@ class Writer(threading.Thread):
 
     def wait(self, frames: int) -> None:
         for _ in range(frames):
-            assert self.sent.acquire(timeout=20), self.problem
+            assert self.sent.acquire(timeout=120), self.problem
 
     def __enter__(self) -> Writer:
         self.start()

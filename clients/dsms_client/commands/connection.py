@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """--host, --port, --token, --tls, --tls-ca."""
-    said = "what is not said is taken from DSMS_HOST, DSMS_PORT and DSMS_TOKEN where these are set"
+    said = "what is not said is taken from DSMS_HOST, DSMS_PORT, DSMS_TOKEN and DSMS_WAIT where these are set"
     group = parser.add_argument_group("connection", said)
     group.add_argument("--host", default=os.environ.get("DSMS_HOST", "127.0.0.1"), help="default %(default)s")
     group.add_argument("--port", type=_port, default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)),
                        help="default %(default)s")  # fmt: skip
     group.add_argument("--token", default=os.environ.get("DSMS_TOKEN"), help="what the server was given as --token")
+    group.add_argument("--wait", type=_seconds, metavar="SECONDS", default=os.environ.get("DSMS_WAIT", "5"),
+                       help="for a server that is starting; default %(default)s")  # fmt: skip
     group.add_argument("--tls", action="store_true", help="encrypt; the server's certificate is checked")
     group.add_argument("--tls-ca", metavar="FILE", help="trust certificates signed by this one (implies --tls)")
 
@@ -30,11 +32,26 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return seconds
+
+
 def open_client(args: argparse.Namespace, **options: Any) -> Client:
     """A client connected as the options say.  Raises DS605, DS612, ..."""
     from dsms_client.sync import connect
 
-    return connect(args.host, args.port, token=args.token, tls=tls_of(args), **options)
+    return connect(args.host, args.port, **(session_options(args) | options))
+
+
+def session_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of a session, for `connect` and AsyncClient."""
+    return {"token": args.token, "tls": tls_of(args), "connect_seconds": args.wait}
 
 
 def tls_of(args: argparse.Namespace) -> Any:

@@ -84,7 +84,7 @@ def _server(args: argparse.Namespace) -> tuple[bool | None, str]:
 
     where = f"{args.host}:{args.port}"
     try:
-        with connection.open_client(args, reconnect_seconds=0) as client:
+        with connection.open_client(args, connect_seconds=0, reconnect_seconds=0) as client:
             client.ping()
         return True, f"a dsms server answers at {where}"
     except DsmsError as problem:

@@ -52,7 +52,7 @@ async def _load(args, job, work):  # type: ignore[no-untyped-def]
     from dsms_client.aio import AsyncClient
     from dsms_client.files.report import Reporter
 
-    async with AsyncClient(args.host, args.port, token=args.token, tls=connection.tls_of(args)) as client:
+    async with AsyncClient(args.host, args.port, **connection.session_options(args)) as client:
         with Reporter(args.rejects, args.quiet) as reporter:
             return await work(client, job, reporter)
 
