@@ -22,7 +22,7 @@ from dsms_server.updates import Updates
 from dsms_spark.pipe import packed, unpacked
 
 FAKE = [sys.executable, str(Path(__file__).parent / "fake_spark.py")]
-SECONDS = 30.0  # that nothing here takes
+SECONDS = 120.0  # that nothing here takes
 
 
 @pytest.fixture

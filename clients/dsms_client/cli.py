@@ -14,7 +14,7 @@ COMMANDS = {
     "replay": "send the rows of a file at the pace of their timestamps",
     "warmup": "compile the kernels now, so that nobody waits for them later",
     "doctor": "check this installation",
-    "archive": "look into the archive",
+    "archive": "look into archives, update, search and export them (Spark)",
 }
 OK, FAILED, MISUSED = 0, 1, 2  # exit codes: fine; a statement or some rows failed; wrong usage or no connection
 

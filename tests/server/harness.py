@@ -15,7 +15,7 @@ from dsms_client.protocol import HEADER, pack
 from dsms_server.config import Config
 from dsms_server.server import Server
 
-WAIT = 20.0  # seconds after which a test gives up on a socket
+WAIT = 60.0  # seconds after which a test gives up on a socket
 
 
 class Running:
