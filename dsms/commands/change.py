@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Done
 from dsms.commands.select import answer_of
 from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import Delete, Insert, Update, bind_table_statement
@@ -58,6 +60,8 @@ def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None
     table = engine.world.tables[key]
     table.apply(change)
     for query in engine.world.queries.values():
+        if isinstance(query, PeriodicQuery) and key in query.tables and change.at > ALWAYS:
+            query.heard(f"table {key}", np.array([change.at]))
         if key in query.tables and not query.streams:
             query.advance(table.last_change, cancel)
     engine.world.forget()

@@ -23,12 +23,13 @@ from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.counted import Numbers
 from dsms.running.pipeline import Path
 from dsms.running.registered import Registered
+from dsms.running.silence import SILENCE, Arrivals, gone_at, last_told, latest_boundary, reach
 from dsms.running.sources import Source
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
 from dsms.state.columns import taken
 
-MANY = 10_000  # boundaries with nothing new from which a run of them is passed over
+ROWS = 1 << 16  # of repeated answers, told in one go
 
 
 class Evaluator(Protocol):
@@ -98,11 +99,15 @@ class PeriodicQuery(Registered):
     elastic: bool = False  # evaluated when there is time (`dsms.running.elastic`)
     reached: int = ALWAYS  # the instant up to which boundaries have passed, if it is elastic
     early: bool = False
+    arrivals: Arrivals = field(init=False)
 
     beat: lp.WindowSpec = field(init=False)  # the SLIDE that governs it
+    reach: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.beat = self.output.slide or lp.WindowSpec("time")
+        self.reach = reach(self.output)
+        self.arrivals = Arrivals(SILENCE * (self.beat.slide or 1))
         self.grouped = self.evaluator.together
         self.reads = tuple(sorted(set(self.streams.values())))
 
@@ -145,9 +150,50 @@ class PeriodicQuery(Registered):
             return
         upto = self.numbers.upto(upto) if self.numbers is not None else min(upto, self.until - 1)
         while self.failure is None and self.due is not None and self.due - 1 <= upto:
-            self._evaluated(self._passed_over(upto), cancel)
+            if self.numbers is not None or not self._silent(upto):
+                self._evaluated(self.due, cancel)
             if cancel is not None:
                 cancel.check()
+
+    def heard(self, source: str, instants: np.ndarray) -> None:
+        """Rows of a stream have come, or changes of a table (int64[n], ascending)."""
+        if self.numbers is None:
+            self.arrivals.heard(source, instants)
+
+    def told_until(self, arrivals: Arrivals) -> int:
+        """The last boundary that is told if nothing comes any more."""
+        assert self.due is not None
+        return last_told(self.beat, self.reach, max(self.first, arrivals.before(self.due)))
+
+    def _silent(self, upto: int) -> bool:
+        """Whether the answer stays as it is up to boundaries that have passed; that is told then, or passed over."""
+        assert self.due is not None
+        newest = max(self.first, self.arrivals.before(self.due))
+        if self.answered <= gone_at(self.beat, self.reach, newest):
+            return False
+        stirs, told = min(self.arrivals.after(self.due - 1), upto + 1), self.told_until(self.arrivals)
+        if self.due > stirs:
+            return False
+        if self.due > told:
+            self.pass_over(stirs)
+        else:
+            self._repeat(min(stirs, told))
+        self.arrivals.forget(self.due)
+        return True
+
+    def _repeat(self, upto: int) -> None:
+        """The next boundaries up to `upto` answer as the last one did."""
+        assert self.due is not None
+        again = self.last if self.output.kind == "rstream" and not self.evaluator.deltas else None
+        n = 0 if again is None else again.n
+        at = boundaries(self.beat, self.due - 1, upto, max(1, ROWS // max(1, n)))
+        self.evaluations += len(at)
+        self.answered = int(at[-1])
+        if again is not None and n:
+            self._publish(np.repeat(at, n), again.take(np.tile(np.arange(n), len(at))))
+        else:
+            self.tell(Push(self.name, self.seq, "progress", self.answered))
+        self._answered(self.answered)
 
     def _evaluated(self, boundary: int, cancel: Cancel | None) -> None:
         try:
@@ -188,7 +234,7 @@ class PeriodicQuery(Registered):
         if self.due is None or upto + 1 <= self.reached:
             return 0
         after, self.reached = max(self.reached, self.due - 1), upto + 1
-        return len(boundaries(self.beat, after, upto + 1))
+        return len(boundaries(self.beat, after, upto + 1, SILENCE))
 
     def _answered(self, boundary: int) -> None:
         self.clock = boundary - 1
@@ -198,7 +244,7 @@ class PeriodicQuery(Registered):
         """The boundaries up to `instant` answer as the last one did, over no rows."""
         instant = min(instant, self.until)
         if self.due is not None and self.due <= instant:
-            last = next_boundary(self.beat, instant - (self.beat.slide or 1))
+            last = latest_boundary(self.beat, self.due - 1, instant)
             self.answered = last
             self.tell(Push(self.name, self.seq, "progress", last))
             self._answered(last)
@@ -239,15 +285,6 @@ class PeriodicQuery(Registered):
         cuts = np.searchsorted(span, np.arange(count + 1))
         parts = [self._changes(rows.take(np.arange(a, b))) for a, b in pairwise(cuts)]
         return concat(parts), np.repeat(np.arange(count), [p.n for p in parts])
-
-    def _passed_over(self, upto: int) -> int:
-        """The boundary to answer: usually the next; after a long silence the last one that answers as before."""
-        assert self.due is not None
-        quiet = min(self.evaluator.next_due(), upto + 1)
-        if self.last is None or self.beat.slide is None or quiet - self.due < MANY * self.beat.slide:
-            return self.due
-        far = next_boundary(self.beat, quiet - 2 * self.beat.slide)
-        return max(self.due, far)
 
     def _answer(self, boundary: int, cancel: Cancel | None) -> None:
         shown = self.evaluator.evaluate(boundary, cancel)

@@ -222,6 +222,9 @@ class World:
                 group.take(stream, batch)
         for query in self.queries.values():
             if query.failure is None and not query.grouped and stream in query.reads:
+                if isinstance(query, PeriodicQuery):
+                    for batch in released.complete:
+                        query.heard(stream, batch.ts)
                 for source in query.sources_of(stream):
                     for batch in released.fresh if query.early else released.complete:
                         source.push(batch)

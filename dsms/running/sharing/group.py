@@ -22,12 +22,14 @@ from dsms.running.counted import Numbers
 from dsms.running.sharing import plain, twins
 from dsms.running.sharing.columns import ROWS
 from dsms.running.sharing.feed import CELLS, Feed
+from dsms.running.silence import SILENCE, Arrivals
 from dsms.sql.expr import AggCall
-from dsms.sql.types import ALWAYS
+from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
     from dsms.running.elastic import Backlog
+    from dsms.running.periodic import PeriodicQuery
     from dsms.running.sharing.incremental import Answers
     from dsms.running.sharing.member import Member
     from dsms.running.sharing.view import View
@@ -35,6 +37,12 @@ if TYPE_CHECKING:
 MANY = 4096  # boundaries of one query answered in one go
 Due = tuple["Member", np.ndarray]
 Cells = tuple[list[pa.Array], np.ndarray, int]  # keys ++ aggregates, span of each row, rows
+
+
+def _due_of(member: Member) -> int | None:
+    """The boundary that a member waits for; None: it has none, or had enough."""
+    query = member.query
+    return None if query is None or query.failure is not None else query.due
 
 
 @dataclass(slots=True)
@@ -48,6 +56,7 @@ class Group:
     numbers: Numbers | None = None  # where time is counted in rows
     kinds: dict[plain.Kind, plain.Kind] = field(default_factory=dict)  # of plain members, each once
     _known: tuple[int, int, int] = (0, -1, 0)  # of which members the longest window is known
+    arrivals: Arrivals = field(default_factory=lambda: Arrivals(FOREVER))
     told: int | None = None  # the sub-window up to which `backlog` knows of updates
     backlog: Backlog | None = None  # where elastic members wait
 
@@ -73,6 +82,8 @@ class Group:
         if self.numbers is not None:
             instants = rows.ids[0]
             self.numbers.see(rows)
+        else:
+            self.heard(self.feed.stream, rows)
         newest, known = int(instants[-1]), self.clock if self.feed.open is not None else self._waited(int(instants[0]))
         if (newest - known) // self.feed.span > self._far():
             gaps = np.flatnonzero(np.diff(self.feed.numbers(np.append(known, instants))) > self._far())
@@ -84,6 +95,12 @@ class Group:
         self.feed.push(rows)
         self.clock = max(self.clock, newest)
 
+    def heard(self, stream: str, rows: Batch) -> None:
+        """Rows of a stream have come."""
+        slides = [m.request.beat.slide for m in self.members]
+        self.arrivals.gap = SILENCE * min((s for s in slides if s is not None), default=1)
+        self.arrivals.heard(stream, rows.ts)
+
     def _waited(self, instant: int) -> int:
         """From where on sub-windows are asked for, if the first row comes at that instant."""
         dues = [m.query.due - 1 for m in self.members if m.query is not None and m.query.due is not None]
@@ -91,7 +108,7 @@ class Group:
 
     def _far(self) -> int:
         """Sub-windows without rows that are passed over instead of stored."""
-        return 4 * self._longest() + 8192
+        return min(4 * self._longest() + 8192, SILENCE)
 
     def _longest(self) -> int:
         """Sub-windows of the longest window."""
@@ -124,14 +141,19 @@ class Group:
             if cancel is not None:
                 cancel.check()
             last = min(int(b[-1]) for _, b in due)  # members wait for each other, so that sub-windows can go
-            if self._silent(upto + 1):
-                last = self._through_silence(due, last, upto)
-            if any(int(b[-1]) > last or not self._waits(m, b) for m, b in due):
-                due = [(m, mine) for m, b in due if self._waits(m, b) and len(mine := b[b <= last])]
+            if any(int(b[-1]) > last for _, b in due):
+                due = [(m, mine) for m, b in due if len(mine := b[b <= last])]
             self.feed.close(self.feed.number(last))
             self._answer(due)
             self._trim()
+        self._catch_up(upto)
         self._take_updates(upto)
+
+    def _catch_up(self, upto: int) -> None:
+        """Boundaries were passed over: the sub-windows before them are empty, and none is read any more."""
+        if upto > ALWAYS and self.feed.open is not None and self.feed.number(upto + 1) - self.feed.open > self._far():
+            self.feed.flush()
+            self.feed.jump(self.feed.number(upto + 1))
 
     def _take_updates(self, upto: int) -> None:
         """Elastic members: their sub-windows move on at once, they are answered later."""
@@ -176,7 +198,7 @@ class Group:
             query = member.query
             if query is None or query.due is None or query.elastic or query.failure is not None:
                 continue
-            limit = min(upto + 1, query.until)
+            limit = self.limit(query, upto + 1)
             if query.due > limit:
                 continue
             beat = member.request.beat
@@ -186,28 +208,23 @@ class Group:
             due.append((member, known[key]))
         return due
 
-    def _waits(self, member: Member, at: np.ndarray) -> bool:
-        """Whether its boundaries were not passed over just now."""
-        return member.query is not None and member.query.due is not None and member.query.due <= at[0]
+    def limit(self, query: PeriodicQuery, upto: int) -> int:
+        """The last boundary <= `upto` that a member may answer now, or an earlier instant than its next one; those that
+        silence keeps from being told are passed over."""
+        upto = min(upto, query.until)
+        while query.due is not None and query.due <= upto and query.numbers is None:
+            told = query.told_until(self.arrivals)
+            if query.due <= told:
+                return min(upto, told)
+            query.pass_over(min(self.arrivals.after(query.due - 1), upto))
+        return upto
 
-    def _silent(self, boundary: int) -> bool:
-        self.feed.flush()
-        return self.feed.open is not None and self.feed.number(boundary) - self.feed.open > self._far()
-
-    def _through_silence(self, due: list[Due], last: int, upto: int) -> int:
-        """No row for long: first the boundaries whose windows may still hold one; of a run of empty ones the last."""
-        feed = self.feed
-        assert feed.open is not None
-        horizon = feed.phase + (feed.newest + self._longest() + 1) * feed.span
-        if any(m.query is not None and m.query.answered < horizon for m, _ in due):  # not yet over no rows
-            return max(min(last, horizon), min(int(b[0]) for _, b in due))
-        for member, at in due:
-            if member.query is not None and len(at) == MANY:
-                member.query.pass_over(upto + 1)
-        feed.jump(feed.number(upto + 1))
-        return last
+    def _forget(self) -> None:
+        """Arrivals that no member asks for any more."""
+        self.arrivals.forget(min([d for m in self.members if (d := _due_of(m)) is not None], default=ALWAYS))
 
     def _trim(self) -> None:
+        self._forget()
         if self.feed.open is not None:
             oldest = self.feed.open
             for feed in self.feed.feeds:

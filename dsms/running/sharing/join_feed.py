@@ -227,11 +227,6 @@ class JoinFeed(Feed):
     def trim(self, number: int) -> None:
         """What has expired goes with the next update."""
 
-    def empty_from(self) -> int | None:
-        """The first boundary (a sub-window's number) at which no window holds a result; None: all so far."""
-        self.flush()
-        return None if self.last_born is None else self.last_born + 1 + self.shape.b
-
     def present(self) -> np.ndarray:
         """bool[groups]: which groups have results in any interval held."""
         column = self.columns[ROWS]

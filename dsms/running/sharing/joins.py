@@ -87,6 +87,7 @@ class JoinGroup(Group):
     # -- rows and time ------------------------------------------------------------------------------------------------
 
     def take(self, stream: str, rows: Batch) -> None:
+        self.heard(stream, rows)
         self.stem.push(stream, rows)
 
     def begin(self, first_row: int) -> None:
@@ -128,9 +129,8 @@ class JoinGroup(Group):
             if len(rows):
                 limit = max(first, self.feed.phase + self.feed.number(int(rows.ts[0])) * self.feed.span)
             self.feed.close(self.feed.number(first))
-            self._pass_over(limit)
             self._answer([(m, b) for m in self.members if len(b := self._due_by(m, limit))])
-            self.feed.space.forget()
+            self._trim()
         self.feed.push(rows)
 
     def _next_due(self) -> int:
@@ -143,23 +143,14 @@ class JoinGroup(Group):
         query = member.query
         if query is None or query.due is None or query.failure is not None or query.elastic:
             return np.empty(0, np.int64)
-        limit = min(limit, query.until)
+        limit = self.limit(query, limit)
         if query.due > limit:
             return np.empty(0, np.int64)
         most = max(1, min(MANY, CELLS // self.feed.space.groups))
         return boundaries(member.request.beat, query.due - 1, limit, most)
 
-    def _pass_over(self, limit: int) -> None:
-        """A long run of boundaries without any result: those who have answered over none stay with that."""
-        empty = self.feed.empty_from()
-        for query in [m.query for m in self.members if m.query is not None]:
-            if query.due is None or query.elastic or query.failure is not None or query.evaluations == 0:
-                continue
-            silent = empty is None or query.answered >= self.feed.phase + empty * self.feed.span
-            if silent and self.feed.number(limit) - self.feed.number(query.due) > self._far():
-                query.pass_over(limit)
-
     def _trim(self) -> None:
+        self._forget()
         self.feed.space.forget()
 
     def _stop(self, error: DsmsError) -> None:

@@ -1,0 +1,87 @@
+"""Silence: boundaries at which nothing can have changed, and how many of them are told.
+
+When the last row that came has left every window, the answer stays what it is.  SILENCE more boundaries are told then,
+each with that answer; what follows is passed over until something comes.  That depends on what has come and on the
+windows alone: not on how the input was cut, nor on how the query is answered.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsms.plan.boundaries import boundaries, next_boundary
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS, FOREVER
+
+SILENCE = 100_000  # boundaries
+
+
+def reach(node: lp.Node) -> int:
+    """µs after which a row can't matter any more to a plan, but for its windows that never end or that count rows."""
+    own = node.spec.length if isinstance(node, lp.Window) and node.spec.kind == "time" else 0
+    return own + sum(reach(child) for child in lp.children(node))
+
+
+def gone_at(beat: lp.WindowSpec, length: int, newest: int) -> int:
+    """The boundary from which on nothing is left of rows that came up to `newest`, if they matter for `length` µs."""
+    return next_boundary(beat, newest + length)
+
+
+def last_told(beat: lp.WindowSpec, length: int, newest: int) -> int:
+    """The last boundary that is told if nothing comes after `newest`."""
+    return min(FOREVER, gone_at(beat, length, newest) + SILENCE * (beat.slide or 1))
+
+
+def latest_boundary(beat: lp.WindowSpec, after: int, upto: int) -> int:
+    """The last boundary in (after, upto], of which there is one at least."""
+    found = boundaries(beat, max(after, upto - 3 * (beat.slide or 1)), upto)
+    return int(found[-1]) if len(found) else next_boundary(beat, after)
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """When something came, by where it came from: runs (first, last instant) with less than `gap` µs from one to the
+    next."""
+
+    gap: int
+    starts: dict[str, list[int]] = field(default_factory=dict)
+    ends: dict[str, list[int]] = field(default_factory=dict)
+
+    def heard(self, source: str, instants: np.ndarray) -> None:
+        """Something came at these instants (ascending, not before those of the same source that are known)."""
+        if not len(instants):
+            return
+        starts, ends = self.starts.setdefault(source, []), self.ends.setdefault(source, [])
+        first, last = int(instants[0]), int(instants[-1])
+        if ends and first - ends[-1] <= self.gap:
+            ends.pop()
+        else:
+            starts.append(first)
+        if last - first > self.gap:
+            cuts = np.flatnonzero(np.diff(instants) > self.gap)
+            ends.extend(instants[cuts].tolist())
+            starts.extend(instants[cuts + 1].tolist())
+        ends.append(last)
+
+    def before(self, instant: int) -> int:
+        """The newest arrival before an instant, or an instant with less than `gap` to one; ALWAYS: there is none."""
+        newest = ALWAYS
+        for source, ends in self.ends.items():
+            k = bisect_left(ends, instant)
+            if k < len(ends) and self.starts[source][k] < instant:
+                return instant - 1
+            newest = max(newest, ends[k - 1] if k else ALWAYS)
+        return newest
+
+    def after(self, instant: int) -> int:
+        """The first arrival later than `instant`, if `before(instant)` is no later one; FOREVER: none is known."""
+        return min((s[k] for s in self.starts.values() if (k := bisect_right(s, instant)) < len(s)), default=FOREVER)
+
+    def forget(self, instant: int) -> None:
+        """Of what came before an instant, only the newest will be asked for."""
+        for source, ends in self.ends.items():
+            if (k := bisect_left(ends, instant) - 1) > 0:
+                del ends[:k], self.starts[source][:k]
