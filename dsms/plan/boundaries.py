@@ -3,6 +3,9 @@
 Without a zone b = align + k * slide.  Under TIME ZONE a SLIDE in DAYS or longer steps through the local calendar, and a
 shorter one counts elapsed time from local midnight; a day begins at its first existing instant.  The window of boundary
 b is [start, b), where a RANGE in calendar units goes back by the calendar.  All instants are µs since 1970, UTC.
+
+Calendars end with the year 9999: behind its last days there is no boundary (FOREVER), and a window that reaches back
+beyond the year 1 begins with time itself (ALWAYS).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from dsms.sql.logical import WindowSpec
+from dsms.sql.types import ALWAYS, FOREVER
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_DAY = date(1970, 1, 1)
@@ -26,6 +30,14 @@ MICRO = timedelta(microseconds=1)
 DAY = 86_400_000_000
 UNIT_DAYS = {"day": 1, "week": 7}
 UNIT_MONTHS = {"month": 1, "year": 12}
+EARLIEST, LATEST = date(1, 1, 3), date(9999, 12, 29)  # days whose neighbours any zone can tell
+
+
+def _first_of(day: date) -> int:
+    return (datetime(day.year, day.month, day.day, tzinfo=UTC) - EPOCH) // MICRO
+
+
+FIRST, LAST = _first_of(EARLIEST), _first_of(LATEST)
 
 
 def next_boundary(spec: WindowSpec, after: int) -> int:
@@ -59,13 +71,15 @@ def window_start(spec: WindowSpec, boundary: int) -> int:
     if spec.calendar is None:
         return boundary - spec.length
     count, unit = spec.calendar
-    zone = ZoneInfo(spec.zone or "UTC")
-    local = _local(boundary, zone)
-    if unit in UNIT_DAYS:
-        earlier = local - timedelta(days=count * UNIT_DAYS[unit])
-    else:
-        earlier = datetime.combine(_months_before(local.date(), count * UNIT_MONTHS[unit]), local.time())
-    return _instant(earlier, zone)
+    shown = _shown(spec, boundary)
+    try:
+        if unit in UNIT_DAYS:
+            earlier = shown - timedelta(days=count * UNIT_DAYS[unit])
+        else:
+            earlier = datetime.combine(_months_before(shown.date(), count * UNIT_MONTHS[unit]), shown.time())
+    except (OverflowError, ValueError):
+        return ALWAYS
+    return ALWAYS if earlier.date() < EARLIEST else _instant(earlier, ZoneInfo(spec.zone or "UTC"))
 
 
 @dataclass(slots=True)
@@ -99,9 +113,22 @@ class Deaths:
 # ---------------------------------------------------------------- local calendars
 
 
+def _shown(spec: WindowSpec, boundary: int) -> datetime:
+    """The local time that a boundary stands for: where clocks skip it, the wall shows a later one."""
+    zone = spec.zone or "UTC"
+    local = _local(boundary, ZoneInfo(zone))
+    meant = datetime.combine(local.date(), _time_of_day(spec, zone))
+    return meant if _start(meant.date(), meant.time(), zone) == boundary else local
+
+
+def _time_of_day(spec: WindowSpec, zone: str) -> Time:
+    """When on its days a calendar SLIDE has its boundaries."""
+    return Time.min if spec.align is None else _local(spec.align, ZoneInfo(zone)).time()
+
+
 def _local(instant: int, zone: ZoneInfo) -> datetime:
-    """Wall clock time, without a zone."""
-    return (EPOCH + instant * MICRO).astimezone(zone).replace(tzinfo=None)
+    """Wall clock time, without a zone, within the calendar."""
+    return (EPOCH + min(max(instant, FIRST), LAST) * MICRO).astimezone(zone).replace(tzinfo=None)
 
 
 def _instant(local: datetime, zone: ZoneInfo) -> int:
@@ -134,6 +161,9 @@ def _day_of(instant: int, name: str) -> date:
 
 def _within_day(spec: WindowSpec, after: int) -> int:
     assert spec.slide is not None and spec.zone is not None
+    after = max(after, FIRST)
+    if after >= LAST:
+        return FOREVER
     if spec.align is not None:
         return spec.align + ((after - spec.align) // spec.slide + 1) * spec.slide
     day = _day_of(after, spec.zone)
@@ -146,12 +176,12 @@ def _by_calendar(spec: WindowSpec, after: int) -> int:
     zone = spec.zone or "UTC"
     count, unit = spec.slide_calendar
     origin = FIRST_DAY if spec.align is None else _local(spec.align, ZoneInfo(zone)).date()
-    time = datetime.min.time() if spec.align is None else _local(spec.align, ZoneInfo(zone)).time()
+    time = _time_of_day(spec, zone)
     for day in _steps(origin, count, unit, _day_of(after, zone)):
         found = _start(day, time, zone)
         if found > after:
             return found
-    raise AssertionError("a calendar ends")
+    return FOREVER
 
 
 def _steps(origin: date, count: int, unit: str, near: date) -> Iterator[date]:
@@ -159,13 +189,16 @@ def _steps(origin: date, count: int, unit: str, near: date) -> Iterator[date]:
     if unit in UNIT_DAYS:
         step = count * UNIT_DAYS[unit]
         k = (near - origin).days // step - 1
-        while True:
-            yield origin + timedelta(days=k * step)
+        while (day := origin.toordinal() + k * step) <= LATEST.toordinal():
+            if day >= EARLIEST.toordinal():
+                yield date.fromordinal(day)
             k += 1
+        return
     step = count * UNIT_MONTHS[unit]
     k = ((near.year - origin.year) * 12 + near.month - origin.month) // step - 1
-    while True:
-        yield _months_before(origin, -k * step)
+    while origin.year * 12 + origin.month - 1 + k * step < 12 * LATEST.year + 11:  # the last month has too few days
+        if origin.year * 12 + origin.month - 1 + k * step > 12 * EARLIEST.year:
+            yield _months_before(origin, -k * step)
         k += 1
 
 

@@ -23,7 +23,7 @@ from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.counted import Numbers
 from dsms.running.pipeline import Path
 from dsms.running.registered import Registered
-from dsms.running.silence import SILENCE, Arrivals, gone_at, last_told, latest_boundary, reach
+from dsms.running.silence import SILENCE, Arrivals, gone_at, last_told, latest_boundary, quiet, reach
 from dsms.running.sources import Source
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
@@ -107,7 +107,7 @@ class PeriodicQuery(Registered):
     def __post_init__(self) -> None:
         self.beat = self.output.slide or lp.WindowSpec("time")
         self.reach = reach(self.output)
-        self.arrivals = Arrivals(SILENCE * (self.beat.slide or 1))
+        self.arrivals = Arrivals(quiet(self.beat))
         self.grouped = self.evaluator.together
         self.reads = tuple(sorted(set(self.streams.values())))
 

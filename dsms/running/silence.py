@@ -1,7 +1,7 @@
 """Silence: boundaries at which nothing can have changed, and how many of them are told.
 
-When the last row that came has left every window, the answer stays what it is.  SILENCE more boundaries are told then,
-each with that answer; what follows is passed over until something comes.  That depends on what has come and on the
+When the last row that came has left every window, the answer stays what it is.  SILENCE more boundaries (on a calendar
+DAYS) are told then, each with that answer; what follows is passed over until something comes.  That depends on what has come and on the
 windows alone: not on how the input was cut, nor on how the query is answered.
 """
 
@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsms.plan.boundaries import boundaries, next_boundary
+from dsms.plan.boundaries import LAST, boundaries, next_boundary
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 
 SILENCE = 100_000  # boundaries
+DAYS = 10_000  # boundaries that follow a calendar, which are not so close
 
 
 def reach(node: lp.Node) -> int:
@@ -32,12 +33,22 @@ def gone_at(beat: lp.WindowSpec, length: int, newest: int) -> int:
 
 def last_told(beat: lp.WindowSpec, length: int, newest: int) -> int:
     """The last boundary that is told if nothing comes after `newest`."""
-    return min(FOREVER, gone_at(beat, length, newest) + SILENCE * (beat.slide or 1))
+    return min(FOREVER, gone_at(beat, length, newest) + quiet(beat))
+
+
+def quiet(beat: lp.WindowSpec) -> int:
+    """µs of silence, about, that are told."""
+    return (SILENCE if _plain(beat) else DAYS) * (beat.slide or 1)
+
+
+def _plain(beat: lp.WindowSpec) -> bool:
+    return beat.zone is None and beat.slide_calendar is None
 
 
 def latest_boundary(beat: lp.WindowSpec, after: int, upto: int) -> int:
     """The last boundary in (after, upto], of which there is one at least."""
-    found = boundaries(beat, max(after, upto - 3 * (beat.slide or 1)), upto)
+    ends = upto if _plain(beat) else min(upto, LAST)
+    found = boundaries(beat, max(after, ends - 3 * (beat.slide or 1)), upto)
     return int(found[-1]) if len(found) else next_boundary(beat, after)
 
 

@@ -48,11 +48,19 @@ def range_start(spec: WindowSpec, boundary: int) -> int:
         return boundary - spec.length
     number, unit = spec.calendar
     zone = spec.zone or "UTC"
-    shown = wall(boundary, zone)
+    shown = meant(spec, boundary, zone)
     if unit in DAYS:
         return moment(shown - timedelta(days=number * DAYS[unit]), zone)
     day = months_later(shown.date(), -number * MONTHS[unit])
     return moment(datetime.combine(day, shown.time()), zone)
+
+
+def meant(spec: WindowSpec, boundary: int, zone: str) -> datetime:
+    """The time of day that the boundary stands for: midnight, or that of ALIGN TO, even if clocks skip it that day."""
+    shown = wall(boundary, zone)
+    at = datetime.min if spec.align is None else wall(spec.align, zone)
+    begins = datetime.combine(shown.date(), at.time())
+    return begins if moment(begins, zone) == boundary else shown
 
 
 # ---------------------------------------------------------------- wall clocks and calendars

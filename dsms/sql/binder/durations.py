@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsms.sql import ast
 from dsms.sql.codes import error
 
+YEARS = 1000
 MONTH_AT_MOST = 31 * 86_400_000_000
 _DAYS = {ast.Unit.DAY: 86_400_000_000, ast.Unit.WEEK: 7 * 86_400_000_000}
 
@@ -25,7 +26,13 @@ def maybe_fixed(duration: ast.Duration | None, what: str, zero: bool = False) ->
 
 
 def calendar(duration: ast.Duration, zoned: bool) -> tuple[int, str] | None:
-    """(count, unit) of a duration that follows the calendar: MONTH and YEAR always, DAY and WEEK under a TIME ZONE."""
+    """(count, unit) of a duration that follows the calendar: MONTH and YEAR always, DAY and WEEK under a TIME ZONE.
+
+    Raises DS227 for one that is longer than calendars are good for."""
+    if duration.months > 12 * YEARS or duration.micros > 366 * YEARS * _DAYS[ast.Unit.DAY]:
+        raise error(
+            "DS227", f"a calendar is followed for {YEARS} years at most", duration, f"write {YEARS} YEARS or less"
+        )
     if duration.months:
         per = 12 if duration.unit is ast.Unit.YEAR else 1
         return duration.months // per, duration.unit.value
