@@ -23,7 +23,7 @@ from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.counted import Numbers
 from dsms.running.pipeline import Path
 from dsms.running.registered import Registered
-from dsms.running.silence import SILENCE, Arrivals, gone_at, last_told, latest_boundary, quiet, reach
+from dsms.running.silence import SILENCE, Arrivals, gone_at, latest_boundary, quiet, reach, steady
 from dsms.running.sources import Source
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
@@ -102,12 +102,15 @@ class PeriodicQuery(Registered):
     arrivals: Arrivals = field(init=False)
 
     beat: lp.WindowSpec = field(init=False)  # the SLIDE that governs it
-    reach: int = field(init=False)
+    reach: int = field(init=False)  # µs after which a row matters no more
+    quiet: int = field(init=False)  # µs that are told when nothing is left
+    steady: bool = field(init=False)  # nothing changes then
 
     def __post_init__(self) -> None:
         self.beat = self.output.slide or lp.WindowSpec("time")
-        self.reach = reach(self.output)
-        self.arrivals = Arrivals(quiet(self.beat))
+        self.reach, self.quiet = reach(self.output), quiet(self.beat, self.output)
+        self.steady = steady(self.output)
+        self.arrivals = Arrivals(self.quiet)
         self.grouped = self.evaluator.together
         self.reads = tuple(sorted(set(self.streams.values())))
 
@@ -163,7 +166,8 @@ class PeriodicQuery(Registered):
     def told_until(self, arrivals: Arrivals) -> int:
         """The last boundary that is told if nothing comes any more."""
         assert self.due is not None
-        return last_told(self.beat, self.reach, max(self.first, arrivals.before(self.due)))
+        newest = max(self.first, arrivals.before(self.due))
+        return min(FOREVER, gone_at(self.beat, self.reach, newest) + self.quiet)
 
     def _silent(self, upto: int) -> bool:
         """Whether the answer stays as it is up to boundaries that have passed; that is told then, or passed over."""
@@ -172,7 +176,7 @@ class PeriodicQuery(Registered):
         if self.answered <= gone_at(self.beat, self.reach, newest):
             return False
         stirs, told = min(self.arrivals.after(self.due - 1), upto + 1), self.told_until(self.arrivals)
-        if self.due > stirs:
+        if self.due > stirs or (self.due <= told and not self.steady):
             return False
         if self.due > told:
             self.pass_over(stirs)

@@ -1,8 +1,8 @@
 """Silence: boundaries at which nothing can have changed, and how many of them are told.
 
-When the last row that came has left every window, the answer stays what it is.  SILENCE more boundaries (on a calendar
-DAYS) are told then, each with that answer; what follows is passed over until something comes.  That depends on what has come and on the
-windows alone: not on how the input was cut, nor on how the query is answered.
+When the last row that came has left every window, the answer stays what it is.  SILENCE more boundaries are told then,
+each with that answer (fewer where each takes its time); what follows is passed over until something comes.  That
+depends on what has come and on the query alone: not on how the input was cut, nor on how the query is answered.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 
 SILENCE = 100_000  # boundaries
-DAYS = 10_000  # boundaries that follow a calendar, which are not so close
+LESS = 10_000  # of those that follow a calendar, and of queries in which a block appends at each of them
 
 
 def reach(node: lp.Node) -> int:
@@ -31,14 +31,14 @@ def gone_at(beat: lp.WindowSpec, length: int, newest: int) -> int:
     return next_boundary(beat, newest + length)
 
 
-def last_told(beat: lp.WindowSpec, length: int, newest: int) -> int:
-    """The last boundary that is told if nothing comes after `newest`."""
-    return min(FOREVER, gone_at(beat, length, newest) + quiet(beat))
+def quiet(beat: lp.WindowSpec, node: lp.Node) -> int:
+    """µs of silence, about, that are told by a plan."""
+    return (SILENCE if _plain(beat) and steady(node) else LESS) * (beat.slide or 1)
 
 
-def quiet(beat: lp.WindowSpec) -> int:
-    """µs of silence, about, that are told."""
-    return (SILENCE if _plain(beat) else DAYS) * (beat.slide or 1)
+def steady(node: lp.Node) -> bool:
+    """Whether the answer stays as it is while nothing comes or goes: nothing is appended at boundaries."""
+    return not isinstance(node, lp.Append) and all(map(steady, lp.children(node)))
 
 
 def _plain(beat: lp.WindowSpec) -> bool:

@@ -22,7 +22,7 @@ from dsms.running.counted import Numbers
 from dsms.running.sharing import plain, twins
 from dsms.running.sharing.columns import ROWS
 from dsms.running.sharing.feed import CELLS, Feed
-from dsms.running.silence import SILENCE, Arrivals
+from dsms.running.silence import LESS, Arrivals
 from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
@@ -97,8 +97,7 @@ class Group:
 
     def heard(self, stream: str, rows: Batch) -> None:
         """Rows of a stream have come."""
-        slides = [m.request.beat.slide for m in self.members]
-        self.arrivals.gap = SILENCE * min((s for s in slides if s is not None), default=1)
+        self.arrivals.gap = min((m.query.quiet for m in self.members if m.query is not None), default=1)
         self.arrivals.heard(stream, rows.ts)
 
     def _waited(self, instant: int) -> int:
@@ -108,7 +107,7 @@ class Group:
 
     def _far(self) -> int:
         """Sub-windows without rows that are passed over instead of stored."""
-        return min(4 * self._longest() + 8192, SILENCE)
+        return min(4 * self._longest() + 8192, LESS)
 
     def _longest(self) -> int:
         """Sub-windows of the longest window."""
