@@ -13,12 +13,18 @@ from dsms.api import Cancel
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.operators.aggregates.sums import overflow
 from dsms.sql.types import INT
+from dsms.storage.archive.manifest import Archive
 from dsms_client.protocol import error_from_map
 from dsms_spark.mapped import OVER, TOLD
 
 _TOLD = re.compile(re.escape(TOLD) + r"(\{.*?\})" + re.escape(OVER))
 _ROOM = ("maxResultSize", "OutOfMemoryError", "Java heap space", "Cannot broadcast the table")
+_UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE", "is not a Parquet file", "ParquetDecodingException")
+_FILE = re.compile(r"[^\s'\"`(]+/(?:index|landing)/[^\s'\"`)]*?\.parquet")
 _GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "FileNotFoundException")
+
+
+_RESTORE = "restore it from a backup: `dsms archive info` tells which files are damaged or missing"
 
 
 @contextmanager
@@ -47,8 +53,20 @@ def _meant(said: str, limit: int | None) -> DsmsError | None:
     if any(word in said for word in _ROOM):
         return too_much(limit)
     if any(word in said for word in _GONE):
-        return UsageError("DS954", "the archive was updated while it was read, and files that were left are gone",
-                          hint="ask again")  # fmt: skip
+        return _gone(_FILE.search(said))
+    if any(word in said for word in _UNREADABLE) and (file := _FILE.search(said)) is not None:
+        return UsageError("DS955", f"{file[0]} can't be read: it is damaged", hint=_RESTORE)
     if "ParseException" in said or "AnalysisException" in said:
         return InternalError("DS903", f"Spark refused what we rendered: {said[:500]}", hint="please report this")
     return None
+
+
+def _gone(file: re.Match[str] | None) -> UsageError:
+    """A file that was to be read is not there: because of an update, or because somebody took it away."""
+    if file is not None:
+        url = re.split(r"/(?:index|landing)/", file[0])[0]
+        archive = Archive(url.removeprefix("file:"))
+        if archive.numbers() and any(file[0].endswith(f"/{f.path}") for f in archive.manifest().files):
+            return UsageError("DS955", f"{file[0]} is missing", hint=_RESTORE)
+    return UsageError("DS954", "the archive was updated while it was read, and files that were left are gone",
+                      hint="ask again")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,8 +76,20 @@ def info(archive: Archive) -> Info:
     aside = [f"{archive.path(path)}: set aside by an update" for _, path in landing.damaged()]
     return Info(
         archive.url, manifest, _subs(manifest, now), _known(manifest.upto), _known(upto),
-        _expired(manifest.files, now), tuple(f for f in files if f.damaged is None), (*damaged, *aside),
+        _expired(manifest.files, now), tuple(f for f in files if f.damaged is None),
+        (*damaged, *aside, *_amiss(archive, manifest)),
     )  # fmt: skip
+
+
+def _amiss(archive: Archive, manifest: Manifest) -> Iterator[str]:
+    """Files of the index that are not as they were written."""
+    there = {i.path: i.size for i in archive.infos("index", recursive=True)}
+    for file in manifest.files:
+        path = archive.path(file.path)
+        if path not in there:
+            yield f"{path}: it is missing"
+        elif there[path] != file.bytes:
+            yield f"{path}: it has {there[path]} bytes instead of {file.bytes}"
 
 
 def _known(instant: int) -> int | None:

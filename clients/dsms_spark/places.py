@@ -13,6 +13,7 @@ from dsms.intake.values import physical
 from dsms.sql.types import TIMESTAMP
 from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive
+from dsms.storage.folders import folder_name
 
 FOLDER = "archive"  # of a data directory
 
@@ -34,8 +35,8 @@ def found(target: str | None, data: str | None = None, root: str | None = None) 
             raise UsageError("DS953", f"there is no archive below {' or '.join(roots) or 'here'}",
                              hint="name the folder of one, or a data directory by --data")  # fmt: skip
         return list(known.values())
-    if target.casefold() in known:
-        return [known[target.casefold()]]
+    if (name := folder_name(target.casefold())) in known:
+        return [known[name]]
     raise UsageError("DS953", f"there is no archive {target} below {' or '.join(roots) or 'here'}",
                      hint=_hint(target, list(known)))  # fmt: skip
 

@@ -58,6 +58,11 @@ def schema_of(options: Options) -> StructType:
             answer = client.query(f"SELECT * FROM ({asked}) LIMIT 0")
         except QueryError:
             answer = client.query(asked)
+        except UsageError as problem:
+            if problem.code != "DS410" or "query" not in options:
+                raise
+            told = client.query(f"DESCRIBE {options['query']}")  # it keeps no answer, but tells what it reports
+            return named_types([*((row[0], row[1]) for row in told.rows), *MARKS])
     columns = list(zip(answer.columns, answer.types, strict=True))
     return named_types([*columns, *MARKS] if "query" in options else columns)
 

@@ -158,7 +158,8 @@ class Journal:
 
     def place(self, stream: str) -> str:
         """The folder of a stream's files."""
-        return f"{self.folder}/{STREAMS}/{quote(stream, safe='') or NOBODY}"
+        name = quote(stream, safe="") or NOBODY
+        return f"{self.folder}/{STREAMS}/{name.replace('.', '%2E') if not name.strip('.') else name}"
 
     def rotate(self) -> int:
         """Begin new logs; the lsn of the last record of the old ones, which `commit` will bring to the disk."""

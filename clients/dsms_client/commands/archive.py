@@ -10,7 +10,7 @@ examples:
   dsms archive query "SELECT carrier, COUNT(*) FROM ARCHIVE flights GROUP BY carrier" --data dsms-data
   dsms archive export flights flights.parquet --data dsms-data --since 2013-02-01
 
-exit codes: 0 done; 1 a job failed, or files were damaged; 2 wrong usage, no such archive, no Spark
+exit codes: 0 done; 1 a job or a query failed, or files were damaged; 2 wrong usage, no such archive, no Spark
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _arguments(sub: argparse.ArgumentParser, action: str) -> None:
         add("archive", metavar="ARCHIVE", nargs="?" if action in ("info", "update") else None)
     if action == "probe":
         add("key", metavar="KEY")
-        add("--limit", type=int, default=LIMIT, metavar="N", help=f"show so many rows (default {LIMIT})")
+        add("--limit", type=_count, default=LIMIT, metavar="N", help=f"show so many rows (default {LIMIT})")
     if action == "update":
         add("--upto", metavar="INSTANT", help="no further than this (default: as far as rows have landed)")
     if action == "compact":
@@ -114,6 +114,12 @@ def _arguments(sub: argparse.ArgumentParser, action: str) -> None:
         add("target", metavar="TARGET", help="a file with one of these endings, or a folder")
         add("--format", choices=("parquet", "csv", "arrow"), help="default: as the ending says, else parquet")
         add("--marks", action="store_true", help="also when each row came and expires, and its number")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
+    return int(text)
 
 
 def _where(sub: argparse.ArgumentParser, action: str) -> None:

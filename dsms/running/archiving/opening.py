@@ -13,6 +13,7 @@ from dsms.running.archiving.queries import Tap
 from dsms.running.archiving.results import results_of
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.state.ring import Need
+from dsms.storage.folders import folder_name
 
 if TYPE_CHECKING:
     from dsms.running.archiving.queries import Query
@@ -50,7 +51,7 @@ def url_of(world: World, name: str, kind: str) -> str:
             f"the archive of {kind} {name} has no place: there is neither a data folder nor one for archives",
             hint="start with a data folder, or with --archive URL (in Python: Settings(archive=...))",
         )
-    return f"{root.rstrip('/')}/{Catalog.key(name)}"
+    return f"{root.rstrip('/')}/{folder_name(Catalog.key(name))}"
 
 
 def reopen(world: World) -> None:
@@ -65,7 +66,8 @@ def connect_stream(world: World, archiving: Archiving) -> None:
     key = Catalog.key(archiving.name)
     world.archivings[key] = archiving
     ring = world.keep(key, WHO, Need())
-    ring.reach = max(ring.reach, archiving.seam)
+    if world.durable is None or not world.durable.journal.muted:  # else it is one of those whose rows come again
+        ring.reach = max(ring.reach, archiving.seam)
 
 
 def connect_query(world: World, archiving: Archiving | None, query: Query) -> None:

@@ -1,0 +1,127 @@
+"""Long silences, and the ends of the calendar: what is told depends on what came, not on how, and nothing gets stuck."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dsms
+from dsms.errors import QueryError
+from dsms.running import silence
+from dsms.running.silence import Arrivals
+
+S = 1_000_000
+YEAR_1, YEAR_9999 = -62_135_596_800 * S, 253_402_300_799 * S
+DECLARED = """CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE STREAM u (v INT, t TIMESTAMP) TIMESTAMP BY t;
+CREATE TABLE r (v INT PRIMARY KEY, w INT)"""
+QUERIES = [
+    "SELECT COUNT(*) FROM s [RANGE 10 s SLIDE 1 s]",
+    "SELECT COUNT(*), MAX(v) FROM s [RANGE 30 s UNTIL 5 s AGO SLIDE 1 s] WHERE v > 2",
+    "SELECT COUNT(*) FROM s [RANGE 10 s SLIDE 3 s] HAVING COUNT(*) = 0",
+    "SELECT COUNT(*) FROM s [RANGE 10 s SLIDE 1 s], u [RANGE 5 s] WHERE s.v = u.v",
+    "SELECT v, COUNT(*) FROM s [RANGE UNBOUNDED SLIDE 2 s] GROUP BY v",
+    "SELECT Istream(COUNT(*)) FROM s [RANGE 10 s SLIDE 1 s]",
+    "SELECT COUNT(w) FROM s [RANGE UNBOUNDED SLIDE 1 s], r WHERE s.v = r.v",
+]
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """A hundred boundaries of silence are told."""
+    monkeypatch.setattr(silence, "SILENCE", 100)
+    monkeypatch.setattr(silence, "LESS", 100)
+    monkeypatch.setattr("dsms.running.sharing.group.LESS", 100)
+
+
+def told(query: str, path: str, beats: list[int]) -> list[tuple]:
+    engine = dsms.Engine()
+    engine.execute(DECLARED)
+    engine.execute(f"CREATE QUERY q AS {query} WITH (path = '{path}', result_log = 1000000)")
+    reader = engine.subscribe("q", 0, 1 << 40)
+    for at, v in ((0, 1), (3, 9), (700, 6), (704, 1), (2000, 7)):
+        for stream in "su":
+            engine.ingest(stream, [[v, at * S]])
+        if at == 704:
+            engine.execute("INSERT INTO r VALUES (1, 5) AT TIMESTAMP '1970-01-01 00:17:00'")
+    for at in beats:
+        for stream in "su":
+            engine.heartbeat(stream, at * S)
+    rows = []
+    for push in reader.take():
+        if push.kind == "result":
+            ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
+            rows += list(zip(ats, map(tuple, (r.values() for r in push.data.to_pylist())), strict=True))
+    return rows
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_silence_is_told_alike_however_time_comes_and_whatever_the_path(query, short):
+    paths = ("auto", "is", "ws") if "r WHERE" in query or "HAVING" in query else ("auto", "is", "ws", "ss")
+    told_each = [told(query, path, beats) for path in paths for beats in ([2900], [*range(2000, 2901, 45)])]
+    assert told_each[0] and all(t == told_each[0] for t in told_each)
+
+
+def test_as_many_boundaries_are_told_as_are_said(short):
+    rows = told(QUERIES[0], "auto", [2900])
+    silent = [at // S for at, row in rows if row == (0,) and at > 704 * S]
+    assert silent == [*range(715, 815 + 1), *range(2011, 2111 + 1)]  # (the row leaves at 715: it came at 704)
+
+
+def test_a_row_far_ahead_keeps_nobody_waiting():
+    for window in ("RANGE 10 s SLIDE 1 s", "RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'America/New_York'"):
+        for path in ("auto", "is", "ws"):
+            engine = dsms.Engine()
+            engine.execute(DECLARED)
+            engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}] WITH (path = '{path}')")
+            engine.ingest("s", [[1, 0], [2, YEAR_9999 - 86_400 * S * 10]])
+            assert engine.execute("SHOW QUERIES")[0].data.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "window",
+    ["RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'America/New_York'", "RANGE 1 DAY SLIDE 6 h TIME ZONE 'Pacific/Kiritimati'",
+     "RANGE 1 MONTH SLIDE 1 MONTH", "RANGE 500 YEARS SLIDE 1 YEAR TIME ZONE 'UTC'", "RANGE 10 s SLIDE 100 YEARS"],
+)  # fmt: skip
+def test_calendars_begin_and_end(window, short):
+    """A stream that ends without a row, rows of the first day and of the last one: no error, and the engine goes on."""
+    for rows in ([], [YEAR_1, YEAR_1 + 40 * 86_400 * S, 0], [0, YEAR_9999]):
+        engine = dsms.Engine()
+        engine.execute(DECLARED)
+        engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}]")
+        for at in rows:
+            engine.ingest("s", [[1, at]])
+        engine.end("s")
+        assert engine.execute("SHOW QUERIES")[0].data.num_rows == 1
+        engine.execute("DROP QUERY q")
+
+
+@pytest.mark.parametrize("window", ["RANGE 10 s SLIDE 1000000 YEARS", "RANGE 1001 YEARS SLIDE 1 DAY TIME ZONE 'UTC'"])
+def test_a_calendar_is_not_followed_for_ever(window):
+    engine = dsms.Engine()
+    engine.execute(DECLARED)
+    with pytest.raises(QueryError, match="DS227.*1000 years at most"):
+        engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}]")
+
+
+def test_a_day_before_a_day_without_midnight_is_whole():
+    """São Paulo, 20 October 2013: clocks went from 00:00 to 01:00."""
+    engine, midnight = dsms.Engine(), 1_382_151_600  # of the 19th
+    engine.execute(DECLARED)
+    window = "RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'America/Sao_Paulo'"
+    engine.execute(f"CREATE QUERY q AS SELECT COUNT(*), MIN(v) FROM s [{window}]")
+    reader = engine.subscribe("q", 0)
+    engine.ingest("s", [[k, (midnight + 1800 * k) * S] for k in range(96)])
+    first = [p for p in reader.take() if p.kind == "result"][0]
+    assert (first.at, first.data.to_pylist()) == ((midnight + 86_400) * S, [{"COUNT(*)": 48, "MIN(v)": 0}])
+
+
+def test_arrivals():
+    heard = Arrivals(10)
+    heard.heard("a", np.array([0, 5, 30, 31]))
+    heard.heard("b", np.array([100]))
+    heard.heard("a", np.array([40, 90]))
+    known = {t: heard.before(t) for t in (0, 1, 5, 6, 30, 40, 41, 90, 91, 100, 101)}
+    assert known == {0: -(2**63), 1: 0, 5: 4, 6: 5, 30: 5, 40: 39, 41: 40, 90: 40, 91: 90, 100: 90, 101: 100}
+    assert [heard.after(t) for t in (5, 41, 95, 100)] == [30, 90, 100, 2**63 - 1]
+    heard.forget(95)
+    assert (heard.before(95), heard.before(200)) == (90, 100)
