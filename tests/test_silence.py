@@ -1,4 +1,4 @@
-"""Long silences, and the ends of the calendar: what is told depends on what came, not on how, and nothing gets stuck."""
+"""Long silences, and the ends of the calendar: what is told depends on what came, not on how; nothing gets stuck."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_calendars_begin_and_end(window, short):
 def test_a_calendar_is_not_followed_for_ever(window):
     engine = dsms.Engine()
     engine.execute(DECLARED)
-    with pytest.raises(QueryError, match="DS227.*1000 years at most"):
+    with pytest.raises(QueryError, match=r"DS227.*1000 years at most"):
         engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}]")
 
 
@@ -111,7 +111,7 @@ def test_a_day_before_a_day_without_midnight_is_whole():
     engine.execute(f"CREATE QUERY q AS SELECT COUNT(*), MIN(v) FROM s [{window}]")
     reader = engine.subscribe("q", 0)
     engine.ingest("s", [[k, (midnight + 1800 * k) * S] for k in range(96)])
-    first = [p for p in reader.take() if p.kind == "result"][0]
+    first = next(p for p in reader.take() if p.kind == "result")
     assert (first.at, first.data.to_pylist()) == ((midnight + 86_400) * S, [{"COUNT(*)": 48, "MIN(v)": 0}])
 
 
