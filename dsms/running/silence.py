@@ -16,7 +16,7 @@ from dsms.plan.boundaries import LAST, boundaries, next_boundary
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 
-SILENCE = 100_000  # boundaries
+SILENCE = 50_000  # boundaries
 LESS = 10_000  # of those that follow a calendar, and of queries in which a block appends at each of them
 
 
