@@ -60,7 +60,8 @@ class Known:
 
     def sum_ms(self, tick: int, width: int) -> float:
         """W6: the sum over `width` ms before the tick."""
-        return float(self.ms[100 * tick] - self.ms[max(0, 100 * tick - width)])
+        end, last = 100 * tick, len(self.ms) - 1
+        return float(self.ms[min(end, last)] - self.ms[min(max(0, end - width), last)])
 
 
 # ---------------------------------------------------------------- dsms
@@ -142,11 +143,12 @@ def check_distinct(known: Known, got: dict[str, list[Chunk]]) -> None:
 
 
 def check_sums(known: Known, got: dict[str, list[Chunk]]) -> None:
-    """Every answer of every query."""
+    """Every answer of every query; the stream has ended, so the boundary behind its last row is told, too."""
+    ticks = range(1, known.ticks + 2)
     for name, chunks in got.items():
         at, (total,) = _table(chunks)
-        same(f"W6 {name} boundaries", at.tolist(), list(range(1, known.ticks + 1)))
-        right = [known.sum_ms(t, int(name[1:])) for t in range(1, known.ticks + 1)]
+        same(f"W6 {name} boundaries", at.tolist(), list(ticks))
+        right = [known.sum_ms(t, int(name[1:])) for t in ticks]
         same(f"W6 {name} sums", bool(np.abs(total - np.array(right)).max() < 1e-5), True)
 
 
