@@ -44,11 +44,10 @@ def same_data(call: AggCall, column: AggCall) -> bool:
 
 def sources(aggs: tuple[AggCall, ...], grouped: bool, have: Iterable[AggCall]) -> dict[AggCall, AggCall]:
     """For each aggregate the column that answers it: one of those there are, or a new one."""
-    there = list(have)
+    there = dict.fromkeys(have)
     out: dict[AggCall, AggCall] = {}
     for call in sorted(needed(aggs, grouped), key=lambda c: c.fn not in RICH):
         found = call if call in there else next((c for c in there if same_data(call, c)), call)
-        if found not in there:
-            there.append(found)
+        there[found] = None
         out[call] = found
     return out

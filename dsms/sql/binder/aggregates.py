@@ -43,6 +43,7 @@ class Grouping:
     keys: list[Expr]
     names: list[str]
     aggs: list[AggCall] = field(default_factory=list)
+    known: dict[AggCall, int] = field(default_factory=dict)  # where in `aggs` the same call is, whatever its name
 
     def node(self, child: Node) -> GroupBy:
         """The GROUP BY over the block's rows."""
@@ -77,11 +78,11 @@ class Grouping:
 
     def _aggregate(self, env: Env, node: ast.FuncCall) -> Col:
         found = _agg_call(env, node)
-        for i, other in enumerate(self.aggs):
-            if replace(other, name="") == replace(found, name=""):
-                return Col(len(self.keys) + i, other.type, other.name)
-        self.aggs.append(found)
-        return Col(len(self.keys) + len(self.aggs) - 1, found.type, found.name)
+        place = self.known.setdefault(replace(found, name=""), len(self.aggs))
+        if place == len(self.aggs):
+            self.aggs.append(found)
+        one = self.aggs[place]
+        return Col(len(self.keys) + place, one.type, one.name)
 
 
 def _agg_call(env: Env, node: ast.FuncCall) -> AggCall:
