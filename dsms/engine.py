@@ -256,9 +256,9 @@ class Engine:
 
     def advance(self, now: int, cancel: Cancel | None = None) -> None:
         """System time is `now` (µs since the epoch): drives system-time streams and IDLE TIMEOUT."""
+        if self.saver is not None and not self.saver.advanced(now if self.now is None else max(self.now, now)):
+            return
         self.now = now if self.now is None else max(self.now, now)
-        if self.saver is not None:
-            self.saver.advanced(self.now)
         self.world.clocks.advance(now)
         self.world.pump_all(cancel)
 

@@ -25,14 +25,16 @@ from dsms.intake.convert import Converted
 from dsms.running.archiving.opening import reopen as reopen_archives
 from dsms.running.transactions import Transactions
 from dsms.running.writers import Part
+from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_one
 from dsms.storage import records
 from dsms.storage.catalog import CatalogStore, unpacked
-from dsms.storage.checkpoints import Checkpoint
+from dsms.storage.chains import Damage
+from dsms.storage.checkpoints import MANIFEST, Checkpoint, path_of
 from dsms.storage.durable import Durable
 from dsms.storage.files import Files, RealFiles
 from dsms.storage.frozen import freeze, thaw
-from dsms.storage.journal import ENGINE, Entry
+from dsms.storage.journal import ENGINE, STREAMS, Entry
 from dsms.storage.restore import restore
 
 if TYPE_CHECKING:
@@ -95,15 +97,17 @@ class Saver:
     def ended(self, stream: str) -> None:
         self._append(stream, records.ENDED, records.Ended())
 
-    def moved(self, stream: str, upto: int) -> None:
-        """An idle stream moves on with the others, which depends on the time of the day."""
-        self._append(stream, records.MOVED, records.Moved(upto))
+    def moved(self, stream: str, upto: int) -> bool:
+        """An idle stream moves on with the others, which depends on the time of the day.  One that takes no records
+        stays where it is: that is its own trouble, not that of who made it move."""
+        return self._could_append(stream, records.MOVED, records.Moved(upto))
 
-    def advanced(self, now: int) -> None:
-        """The system time, where a stream is stamped by it or may go idle: what it brought about stays so."""
+    def advanced(self, now: int) -> bool:
+        """The system time, where a stream is stamped by it or may go idle: what it brought about stays so.  Where it
+        can't be written down it stands still, which `SHOW STREAMS` tells, and rows come all the same."""
         inputs = self.engine.world.inputs.values()
-        if any(not s.event_time or s.definition.idle_timeout is not None for s in inputs):
-            self._append(ENGINE, records.ADVANCE, records.Advance(now))
+        matters = any(s.by_system_time for s in inputs)
+        return not matters or self._could_append(ENGINE, records.ADVANCE, records.Advance(now))
 
     def store(self, write: Callable[[CatalogStore], None], kind: str, body: bytes) -> None:
         """A declaration or a change of a table, in one transaction with its place among the rows."""
@@ -118,6 +122,13 @@ class Saver:
     def _append(self, stream: str, kind: int, record: Any) -> None:
         self.durable.journal.append(stream, kind, records.encode(record))
         self._commit(stream)
+
+    def _could_append(self, stream: str, kind: int, record: Any) -> bool:
+        try:
+            self._append(stream, kind, record)
+        except DsmsError:
+            return False
+        return True
 
     def _commit(self, stream: str) -> None:
         journal = self.durable.journal
@@ -151,15 +162,17 @@ class Saver:
             self._finished()
         durable = self.durable
         try:
-            lsn, state = durable.journal.lsn, self._state()
-            self.statements, segments = 0, sorted(durable.referred)
-            durable.journal.rotate()
+            journal = durable.journal
+            lsn, state = journal.lsn, self._state()
+            self.statements, segments = 0, tuple(sorted(durable.referred))
+            made = Checkpoint(path_of(lsn), lsn, segments, dict(journal.tails), dict(journal.damaged))
+            journal.rotate()
         except DsmsError as error:
             return self._failed(error)
 
         def save() -> int:
             durable.sync_segments()
-            durable.checkpoints.save(lsn, state, segments)
+            durable.checkpoints.save(made, state)
             return sum(len(b) for b in state)
 
         if durable.background is not None and not wait:
@@ -216,8 +229,8 @@ class Saver:
         """The engine stops: the next start has nothing to repeat."""
         if self.saving is not None:
             self._finished()
-        if self.durable.journal.written or self.statements:
-            self.checkpoint()
+        if (self.durable.journal.written or self.statements) and not self.durable.lost:
+            self.checkpoint()  # after it a sealed sub-window that is lost could not be put back any more
         self.durable.close()
         self.catalog.close()
 
@@ -227,36 +240,55 @@ class Saver:
         """Read the newest checkpoint that can be read, and apply what came after it."""
         journal = self.durable.journal
         journal.muted = True
-        start = self._start()
+        checkpoint = self._start()
+        start = checkpoint.lsn
         self.engine.world.clocks.still = True
         noted = [Entry(lsn, ENGINE, -1, (kind, body)) for lsn, kind, body in self.catalog.noted(start)]
-        last = start
-        for entry in heapq.merge(journal.entries(start), noted, key=lambda e: e.lsn):
-            if entry.lsn > last + 1:
-                self._gap(last, entry.lsn)
-            last = entry.lsn
+        journal.lsn, gaps = start, list[str]()
+        written = journal.entries(start, checkpoint.tails, checkpoint.damaged)
+        self._lose()
+        for entry in heapq.merge(written, noted, key=lambda e: e.lsn):
+            if entry.lsn > journal.lsn + 1:
+                gaps.append(_gap(journal.lsn, entry.lsn))
+            journal.lsn = max(journal.lsn, entry.lsn)
             journal.written += len(entry.payload) if entry.kind >= 0 else 0
             self.statements += entry.kind < 0
-            self._again(entry)
-        journal.lsn, journal.muted = last, False
+            if entry.kind < 0 or journal.follows(entry):
+                self._again(entry)
+        journal.settle()
+        journal.muted = False
         self.recovered.checkpoint = start
-        self.recovered.notes += journal.notes
-        self.recovered.notes += [f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items()]
+        accepted = self._accept()
+        told = [*journal.notes, *(f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items())]
+        self.recovered.notes += told or gaps
         self.engine.world.clocks.moved, self.engine.world.clocks.still = self.moved, False
         self.durable.clean()
-        if self.durable.checkpoints.kept:
-            self.durable.sweep(_segments(self.engine.world))
-        elif self.engine.world.catalog.names():
+        if accepted or (not self.durable.checkpoints.kept and self.engine.world.catalog.names()):
             self.checkpoint()
+        elif self.durable.checkpoints.kept:
+            self.durable.sweep(_segments(self.engine.world))
 
-    def _gap(self, last: int, found: int) -> None:
-        count = found - last - 1
-        what = "record is" if count == 1 else "records are"
-        why = "they were not yet on the disk when the power failed, or a file is lost"
-        self.recovered.notes.append(f"{count} {what} missing before number {found}: {why}")
+    def _lose(self) -> None:
+        """Sealed sub-windows of the checkpoint could not be read: their streams take no rows."""
+        for stream, error in self.durable.lost:
+            self.durable.journal.damage(stream, Damage(error.code, error.message))
 
-    def _start(self) -> int:
-        """Put the newest state that can be read in place; the record that it stands at."""
+    def _accept(self) -> bool:
+        """Streams that are to go on without what they have lost do; whether any had."""
+        journal, durable = self.durable.journal, self.durable
+        asked = [Catalog.key(s) for s in self.engine.world.settings.accept_loss]
+        for stream in asked:
+            if stream in journal.damaged:
+                journal.notes.append(f"stream {stream} goes on, as was asked, without what it has lost: "
+                                     f"{journal.damaged[stream].message}")  # fmt: skip
+            elif stream not in self.engine.world.inputs:
+                journal.notes.append(f"there is no stream {stream} whose loss could be accepted")
+        durable.lost = [(s, e) for s, e in durable.lost if s not in asked]
+        done = [s for s in asked if journal.accept(s)]
+        return bool(done)
+
+    def _start(self) -> Checkpoint:
+        """Put the newest state that can be read in place."""
         checkpoints = self.durable.checkpoints
         checkpoints.load()
         trouble: DsmsError | None = None
@@ -270,7 +302,7 @@ class Saver:
                 self.recovered.notes.append(
                     f"the newest checkpoint could not be read, the one before it was: {trouble.message}"
                 )
-            return checkpoint.lsn
+            return checkpoint
         if trouble is not None:
             raise trouble
         if self.catalog.setting("checkpointed"):
@@ -278,7 +310,7 @@ class Saver:
                              hint="restore the data directory from a backup, or start with an empty one")  # fmt: skip
         if not self.catalog.noted(0):
             restore(self.catalog, self.engine.world, lambda statement, sql: self.engine._run(statement, sql, None))
-        return 0
+        return Checkpoint("", 0)
 
     def _restore(self, checkpoint: Checkpoint, data: Any) -> None:
         if isinstance(data, DsmsError):
@@ -297,8 +329,7 @@ class Saver:
         self._without_lost(world)
 
     def _without_lost(self, world: World) -> None:
-        for stream, error in self.durable.lost:
-            self.durable.journal.failures[stream] = error
+        for stream, _ in self.durable.lost:
             ring = world.rings[stream]
             while None in ring.closed:  # and what is older: a window has no holes
                 gone = ring.closed.popleft()
@@ -348,9 +379,13 @@ def open_data(engine: Engine, data: str, files: Files | None = None) -> Saver:
 
     Raises DS54x (the catalog or the state can't be read, or is in use), DS55x (files)."""
     Path(data).mkdir(parents=True, exist_ok=True)
-    catalog = CatalogStore(Path(data) / "catalog.sqlite")
+    path, files = Path(data) / "catalog.sqlite", files or RealFiles()
+    if not path.exists() and _used(files, f"{data}/journal"):
+        raise UsageError("DS545", f"{path} is missing, and with it the declarations",
+                         hint="restore the data directory from a backup, or start with an empty one")  # fmt: skip
+    catalog = CatalogStore(path)
     try:
-        durable = Durable(files or RealFiles(), f"{data}/journal")
+        durable = Durable(files, f"{data}/journal")
         engine.world.durable = durable
         saver = engine.saver = Saver(engine, durable, catalog)
         saver.recover()
@@ -361,11 +396,23 @@ def open_data(engine: Engine, data: str, files: Files | None = None) -> Saver:
     return saver
 
 
+def _used(files: Files, folder: str) -> bool:
+    """Whether some engine has written there."""
+    return any(files.exists(f"{folder}/{name}") for name in (MANIFEST, STREAMS))
+
+
 def settle(world: World) -> None:
     """Finish what is under way, so that state holds no half-done step."""
     world.run(None)
     while world.backlog.going is not None:
         world.backlog.work()
+
+
+def _gap(last: int, found: int) -> str:
+    count = found - last - 1
+    what = "1 record is" if count == 1 else f"{count} records are"
+    why = "not yet on the disk when the power failed, or in a file that is lost"
+    return f"{what} missing before number {found}: {why}"
 
 
 def _segments(world: World) -> set[str]:

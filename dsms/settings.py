@@ -34,6 +34,7 @@ class Settings:
     deferred          elastic queries are evaluated by `Engine.work`, not as rows come (the server does so)
     checkpoint_bytes  what the journal may grow by before the state is written down whole (or by that state's size, if
                       that is more); 0: never on its own
+    accept_loss       streams that go on without rows that files have lost, instead of refusing others
     group_commit      rows of `sync` streams are brought to the disk by who calls `Journal.commit`, for many writers at
                       once (the server does so before it acknowledges)
     archive           folder or URL below which archives lie; None: in the data folder, if there is one
@@ -59,6 +60,7 @@ class Settings:
     transaction_scheduler: str = "ttu"
     deferred: bool = False
     checkpoint_bytes: int = 64 << 20
+    accept_loss: tuple[str, ...] = ()
     group_commit: bool = False
     archive: str | None = None
     archive_waiting_bytes: int = 256 << 20

@@ -1,125 +1,30 @@
-"""What an engine loses when it is killed, the power fails, or files do: nothing that it had acknowledged."""
+"""What an engine loses when it is killed or the power fails: nothing that it had acknowledged."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
-from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from dsms.api import Push
 from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
-from dsms.settings import Settings
 from dsms.storage import journal
-from tests.faults.simfiles import Crashed, Plan, SimFiles
-
-STREAMS = """
-CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t SUBWINDOW 10 s RETAIN 1 min
-    WITH (durability = {durability});
-CREATE STREAM u (k STRING, w INT, t TIMESTAMP) TIMESTAMP BY t SLACK 2 s WITH (durability = {durability});
-CREATE TABLE r (k STRING PRIMARY KEY, n INT);
-INSERT INTO r VALUES ('a', 1), ('b', 2);
-"""
-QUERIES = {
-    "sums": "SELECT k, SUM(v), COUNT(*) FROM s [RANGE UNBOUNDED] GROUP BY k",
-    "since": "SELECT COUNT(*), MAX(v) FROM s [SINCE TIMESTAMP '1970-01-01' SLIDE 10 s]",
-    "pairs": "SELECT s.k, v, w, n FROM s [RANGE 20 s], u [RANGE 10 s], r WHERE s.k = u.k AND s.k = r.k",
-    "top": "SELECT k, SUM(v) AS x FROM s [RANGE 30 s SLIDE 10 s] GROUP BY k ORDER BY x DESC LIMIT 2",
-    "some": "SELECT APPROX_COUNT_DISTINCT(v), FREQUENT(k, 2) FROM s [RANGE 30 s SLIDE 5 s]",
-}
-
-
-@dataclass(slots=True)
-class World:
-    """An engine over files that may fail, who writes to it, and who reads."""
-
-    data: Path
-    durability: str = "interval"
-    checkpoint_bytes: int = 4000
-    files: SimFiles = field(default_factory=SimFiles)
-    rows: dict[str, list[tuple]] = field(default_factory=dict)  # what readers have got, by query
-    sent: int = 0  # steps done and acknowledged
-    engine: Engine = field(init=False)
-
-    def open(self) -> None:
-        settings = Settings(checkpoint_bytes=self.checkpoint_bytes)
-        self.engine = Engine(str(self.data), settings, self.files)
-        self.engine.world.durable.least = 1
-
-    def declare(self) -> None:
-        self.engine.execute(STREAMS.format(durability=self.durability))
-        for name, sql in QUERIES.items():
-            self.engine.execute(f"CREATE QUERY {name} AS {sql}")
-
-    def step(self, i: int) -> None:
-        """The i-th thing that the outside does; done again if it was not acknowledged."""
-        at = [(i * 700_000 + j * 1000) * 10 for j in range(5)]
-        keys = ["abc"[(i + j) % 3] for j in range(5)]
-        self.engine.ingest("s", {"k": keys, "v": [i * j for j in range(5)], "t": at}, client="w", seq=i)
-        self.engine.ingest("u", {"k": keys[:2], "w": [i, -i], "t": at[:2]}, client="w", seq=i)
-        if i % 7 == 3:
-            self.engine.execute(f"INSERT INTO r VALUES ('c', {i})" if i == 3 else f"UPDATE r SET n = {i} WHERE k = 'c'")
-        if i % 9 == 4:
-            self.engine.heartbeat("u", at[-1])
-
-    def read(self, name: str) -> None:
-        reader = self.engine.subscribe(name, len(self.rows.setdefault(name, [])))
-        for push in reader.take():
-            self.rows[name] += told(push)
-        self.engine.unsubscribe(reader)
-
-    def crash(self, kind: str = "kill", seed: int = 0) -> None:
-        if getattr(self, "engine", None) is not None and self.engine.saver is not None:
-            self.engine.saver.catalog.close()
-        self.files = self.files.crash(kind, Random(seed))
-        self.files.plan = Plan()
-
-
-def told(push: Push) -> Iterator[tuple]:
-    if push.data is not None and push.kind != "snapshot":
-        ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
-        values = zip(*(c.to_pylist() for c in push.data.columns), strict=True)
-        yield from ((push.kind, at, *v) for at, v in zip(ats, values, strict=True))
-
-
-def run(world: World, steps: int) -> None:
-    while world.sent < steps:
-        world.step(world.sent)
-        world.sent += 1
-        if world.sent % 5 == 0:
-            for name in QUERIES:
-                world.read(name)
-
-
-def finish(world: World, steps: int = 30) -> dict[str, list[tuple]]:
-    run(world, steps)
-    for name in QUERIES:
-        world.read(name)
-    return world.rows
+from tests.faults.simfiles import Crashed, Plan
+from tests.recovery_world import QUERIES, STREAMS, World, finish, opened, run, undisturbed_rows
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple]]:
-    world = World(tmp_path_factory.mktemp("data"))
-    world.open()
-    world.declare()
-    return finish(world)
+    return undisturbed_rows(tmp_path_factory.mktemp("data"))
 
 
 # ---------------------------------------------------------------- crashes
 
 
 def test_a_clean_stop_leaves_nothing_to_repeat(tmp_path, undisturbed):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 13)
+    world = opened(tmp_path, checkpoint_bytes=0, steps=13)
     world.engine.close()
     world.open()
     assert (world.engine.saver.recovered.records, world.engine.saver.recovered.notes) == (0, [])
@@ -128,10 +33,7 @@ def test_a_clean_stop_leaves_nothing_to_repeat(tmp_path, undisturbed):
 
 
 def test_without_any_checkpoint_everything_is_applied_again(tmp_path, undisturbed):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 13)
+    world = opened(tmp_path, checkpoint_bytes=0, steps=13)
     world.crash()
     world.open()
     told = world.engine.saver.recovered
@@ -140,9 +42,7 @@ def test_without_any_checkpoint_everything_is_applied_again(tmp_path, undisturbe
 
 
 def test_restart_time_is_bounded_by_the_state_not_by_history(tmp_path):
-    world = World(tmp_path, checkpoint_bytes=2000)
-    world.open()
-    world.declare()
+    world = opened(tmp_path, checkpoint_bytes=2000)
     checkpoints = set()
     for steps in range(40, 161, 40):
         run(world, steps)
@@ -217,10 +117,7 @@ def test_a_power_failure_takes_no_row_of_a_sync_stream(tmp_path, undisturbed):
 
 
 def test_a_power_failure_takes_the_newest_rows_of_an_interval_stream_and_says_so(tmp_path):
-    world = World(tmp_path, "interval", checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 9)
+    world = opened(tmp_path, "interval", checkpoint_bytes=0, steps=9)
     world.engine.saver.durable.journal.commit()
     world.step(9)
     world.crash("power", 1)
@@ -259,9 +156,7 @@ def test_a_crash_while_logs_are_written_over_loses_nothing(tmp_path, undisturbed
 
 
 def test_repeated_frames_are_applied_once_over_a_restart(tmp_path):
-    world = World(tmp_path)
-    world.open()
-    world.declare()
+    world = opened(tmp_path)
     rows = {"k": ["a", "b"], "v": [1, 2], "t": [0, 1]}
     assert world.engine.ingest("s", rows, client="w", seq=4).accepted == 2
     world.crash()
@@ -272,9 +167,7 @@ def test_repeated_frames_are_applied_once_over_a_restart(tmp_path):
 
 
 def test_half_a_frame_is_completed_by_its_repetition(tmp_path):
-    world = World(tmp_path)
-    world.open()
-    world.declare()
+    world = opened(tmp_path)
     rows = [["a", i, 1000 + i] for i in range(10)]
     world.engine.ingest("s", rows[:6], client="w", seq=1, last=False)
     world.crash()
@@ -288,10 +181,7 @@ def test_half_a_frame_is_completed_by_its_repetition(tmp_path):
 
 
 def test_a_stream_that_keeps_nothing_comes_back_as_of_the_checkpoint(tmp_path):
-    world = World(tmp_path, "none", checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 3)
+    world = opened(tmp_path, "none", checkpoint_bytes=0, steps=3)
     assert world.engine.saver.checkpoint()
     run(world, 6)
     world.crash()
@@ -315,192 +205,6 @@ def test_dropped_and_made_anew_between_checkpoints(tmp_path):
     (found,) = world.engine.execute("SELECT v FROM s [RANGE 1 min]")
     assert found.data.column(0).to_pylist() == ["x", "y"]
     assert world.engine.world.queries["q"].definition.sql.strip() == "CREATE QUERY q AS SELECT COUNT(*) FROM s"
-
-
-# ---------------------------------------------------------------- files that fail
-
-
-def test_a_full_disk_refuses_rows_and_loses_nothing(tmp_path, undisturbed):
-    world = World(tmp_path)
-    world.open()
-    world.declare()
-    run(world, 10)
-    world.files.plan.room = 300
-    with pytest.raises(UsageError, match=r"DS550: .*the disk is full"):
-        run(world, 30)
-    (found,) = world.engine.execute("SELECT COUNT(*) FROM r")  # the rest runs on
-    assert found.data.num_rows == 1
-    world.files.plan.room = None
-    assert finish(world) == undisturbed
-
-
-def test_what_a_full_disk_refused_is_not_there_after_a_restart_either(tmp_path, undisturbed):
-    world = World(tmp_path)
-    world.open()
-    world.declare()
-    run(world, 10)
-    world.files.plan.room = 150
-    with pytest.raises(UsageError, match="DS550"):
-        run(world, 30)
-    world.crash()
-    world.open()
-    assert world.engine.saver.recovered.notes == []
-    assert finish(world) == undisturbed
-
-
-def test_a_checkpoint_that_fails_changes_nothing(tmp_path, undisturbed):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 10)
-    for at in range(40):
-        world.files.count, world.files.plan = 0, Plan(at, errno.ENOSPC)
-        if world.engine.saver.checkpoint():
-            break
-        assert world.engine.saver.trouble is not None and world.engine.saver.trouble.code == "DS550"
-        world.engine.saver.trouble, world.engine.saver.failures = None, 0
-    else:
-        raise AssertionError("never made")
-    world.files.plan = Plan()
-    world.crash()
-    world.open()
-    assert finish(world) == undisturbed
-
-
-def test_a_sync_that_fails_stops_the_stream_and_no_other(tmp_path):
-    world = World(tmp_path, "sync", checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 5)
-    log = world.engine.saver.durable.journal._logs["s"]
-    log._file.broken = True
-    for _ in range(2):
-        with pytest.raises(UsageError, match=r"DS552: stream s takes no rows: .*reading or writing it failed"):
-            world.engine.ingest("s", [["a", 1, 10**9]])
-    assert world.engine.ingest("u", [["a", 1, 10**9]]).accepted == 1
-    (shown,) = world.engine.execute("SHOW STREAMS")
-    first, second = shown.data.column("durability").to_pylist()
-    assert first.startswith("takes no rows: ") and second == "sync"
-
-
-def damaged(world: World, ending: str, change) -> str:
-    path = sorted(p for p in world.files.names if p.endswith(ending))[-1]
-    world.files.damage(path, change)
-    return path
-
-
-def flip(data: bytearray) -> None:
-    data[len(data) // 3] ^= 0x20
-
-
-def test_a_damaged_log_is_named_and_its_stream_takes_no_rows(tmp_path):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 9)
-    world.engine.saver.durable.journal.commit()
-    run(world, 10)
-    world.crash()
-    path = next(p for p in world.files.names if "/s/" in p and p.endswith(".log"))
-    world.files.damage(path, flip)
-    world.open()
-    assert any("damaged" in note and path in note for note in world.engine.saver.recovered.notes)
-    with pytest.raises(UsageError, match=r"DS555: stream s takes no rows: .*damaged"):
-        world.engine.ingest("s", [["a", 1, 10**9]])
-    assert world.engine.ingest("u", [["a", 1, 10**9]]).accepted == 1
-    for name in QUERIES:
-        world.engine.execute(f"DROP QUERY {name}")
-    world.engine.execute("DROP STREAM s; CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t")
-    assert world.engine.ingest("s", [[1, 10**9]]).accepted == 1
-
-
-def test_a_torn_tail_is_no_damage(tmp_path, undisturbed):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 10)
-    world.crash()
-    for path in [p for p in world.files.names if p.endswith(".log")]:
-        world.files.damage(path, lambda data: data.extend(data[:31]))
-    world.open()
-    assert world.engine.saver.recovered.notes == []
-    assert finish(world) == undisturbed
-
-
-def test_a_damaged_checkpoint_is_replaced_by_the_one_before_it(tmp_path, undisturbed):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    for steps in (5, 10):
-        run(world, steps)
-        world.engine.saver.checkpoint()
-    run(world, 12)
-    world.crash()
-    damaged(world, ".state", flip)
-    world.open()
-    (note,) = world.engine.saver.recovered.notes
-    assert "the one before it was" in note and "damaged" in note
-    assert finish(world) == undisturbed
-
-
-def test_when_no_checkpoint_can_be_read_the_engine_says_so_and_touches_nothing(tmp_path):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 5)
-    world.engine.saver.checkpoint()
-    world.crash()
-    for path in [p for p in world.files.names if p.endswith(".state")]:
-        world.files.damage(path, flip)
-    before = {p: bytes(n.data) for p, n in world.files.names.items()}
-    with pytest.raises(UsageError, match=r"DS545: .*checkpoint-.*damaged"):
-        world.open()
-    assert {p: bytes(n.data) for p, n in world.files.names.items()} == before
-
-
-def test_a_missing_manifest_is_not_an_empty_folder(tmp_path):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 5)
-    world.engine.close()
-    world.files = world.files.crash("kill", Random(0))
-    del world.files.names[next(p for p in world.files.names if p.endswith("manifest.json"))]
-    with pytest.raises(UsageError, match=r"DS545: .*manifest\.json is missing"):
-        world.open()
-
-
-def test_a_missing_segment_is_named_and_the_rest_of_the_window_stands(tmp_path):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 30)
-    world.engine.close()
-    world.files = world.files.crash("kill", Random(0))
-    segments = sorted(p for p in world.files.names if p.endswith(".arrow"))
-    del world.files.names[segments[0]]
-    world.open()
-    assert any(segments[0] in note for note in world.engine.saver.recovered.notes)
-    with pytest.raises(UsageError, match=r"DS553: stream s takes no rows: .*missing"):
-        world.engine.ingest("s", [["a", 1, 10**9]])
-    with pytest.raises(UsageError, match="DS407"):
-        world.engine.execute("SELECT COUNT(*) FROM s [RANGE 1 min]")
-    (found,) = world.engine.execute("SELECT COUNT(*) FROM s [RANGE 20 s]")
-    assert found.data.column(0)[0].as_py() > 0
-
-
-def test_what_unfinished_writes_left_is_swept(tmp_path, undisturbed):
-    world = World(tmp_path, checkpoint_bytes=0)
-    world.open()
-    world.declare()
-    run(world, 10)
-    world.crash()
-    for folder in ("journal", "journal/streams/s"):
-        with contextlib.closing(world.files.append(f"{tmp_path}/{folder}/x.arrow.part")) as out:
-            out.write([b"half"])
-    world.open()
-    assert not [p for p in world.files.names if p.endswith(".part")]
-    assert finish(world) == undisturbed
 
 
 def test_two_engines_cannot_share_a_folder(tmp_path):

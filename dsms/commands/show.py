@@ -15,6 +15,7 @@ from dsms.sql import ast
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.suggest import hint
 from dsms.sql.types import INT, STRING, TIMESTAMP
+from dsms.storage.journal import ENGINE
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -63,8 +64,11 @@ def _durability(engine: Engine, stream: str) -> str | None:
     durable = engine.world.durable
     if durable is None:
         return None
-    trouble = durable.journal.failures.get(stream)
-    return durable.journal.policies[stream] if trouble is None else f"takes no rows: {trouble.message}"
+    trouble = durable.journal.trouble(stream)
+    if trouble is None and engine.world.inputs[stream].by_system_time:
+        clock = durable.journal.trouble(ENGINE)
+        trouble = None if clock is None else f"the system time stands still: it {clock}"
+    return trouble or durable.journal.policies[stream]
 
 
 def _tables(engine: Engine) -> Rows:

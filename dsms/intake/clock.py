@@ -63,7 +63,7 @@ class Clocks:
     _queries: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _given: int | None = None  # the last `advance`
     _passed: int = 0  # µs of engine time: the steps forward
-    moved: Callable[[str, int], None] | None = None  # told of every move of an idle stream
+    moved: Callable[[str, int], bool] | None = None  # told of every move of an idle stream; False: it may not move
     still: bool = False  # idle streams stay where they are (who knows how they moved moves them)
 
     # -- who takes part -----------------------------------------------------------------------------------------------
@@ -122,9 +122,7 @@ class Clocks:
             moved = False
             for name, watched in idle:
                 target = max([watched.front, *(self._without_idle(q) for q in self._queries.values() if name in q)])
-                if target > watched.stream.completed:
-                    if self.moved is not None:
-                        self.moved(name, target)
+                if target > watched.stream.completed and (self.moved is None or self.moved(name, target)):
                     watched.stream.move(target)
                     moved = True
 

@@ -104,6 +104,11 @@ class StreamInput:
         return self.definition.timestamp is not None
 
     @property
+    def by_system_time(self) -> bool:
+        """Whether the system time moves it."""
+        return not self.event_time or self.definition.idle_timeout is not None
+
+    @property
     def settled(self) -> int:
         if self.ended:
             return FOREVER - 1

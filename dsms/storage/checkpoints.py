@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dsms.errors import DsmsError, UsageError
+from dsms.storage.chains import Damage
 from dsms.storage.files import Files
 
 MANIFEST = "manifest.json"
-VERSION = 1
+VERSION = 2
 KEPT = 2
 
 
@@ -26,11 +27,15 @@ class Checkpoint:
     """path      of the state, below the folder
     lsn       the last record of the journal that is part of it
     segments  sealed sub-windows that it refers to: paths below the folder
+    tails     of each stream the last record that is part of it
+    damaged   streams that have lost something
     """
 
     path: str
     lsn: int
     segments: tuple[str, ...] = ()
+    tails: Mapping[str, int] = field(default_factory=dict)
+    damaged: Mapping[str, Damage] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -56,16 +61,17 @@ class Checkpoints:
             body = told["checkpoints"]
             if told["crc"] != _crc(body):
                 raise ValueError("its checksum is not that of its contents")
-            if told["version"] > VERSION:
-                raise UsageError("DS546", f"{path} was written by a newer version of dsms", hint="run that one")
-            self.kept = tuple(Checkpoint(c["path"], c["lsn"], tuple(c["segments"])) for c in body)
+            if told["version"] != VERSION:
+                age = "a newer" if told["version"] > VERSION else "an older"
+                raise UsageError("DS546", f"{path} was written by {age} version of dsms", hint="run that one")
+            self.kept = tuple(map(_checkpoint, body))
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError("DS545", f"{path} is damaged: {error}",
                              hint="restore the data directory from a backup") from None  # fmt: skip
 
-    def save(self, lsn: int, state: Sequence[Any], segments: Sequence[str]) -> None:
+    def save(self, made: Checkpoint, state: Sequence[Any]) -> None:
         """Write a checkpoint down and make it the newest."""
-        made = Checkpoint(f"checkpoint-{lsn:020d}.state", lsn, tuple(segments))
+        lsn = made.lsn
         self.files.write_atomic(f"{self.folder}/{made.path}", state)
         kept = (*[c for c in self.kept if c.lsn != lsn], made)[-KEPT:]
         body = [asdict(c) | {"segments": list(c.segments)} for c in kept]
@@ -93,6 +99,20 @@ class Checkpoints:
     def segments(self) -> set[str]:
         """All sealed sub-windows that some checkpoint refers to."""
         return {s for c in self.kept for s in c.segments}
+
+    def damaged(self) -> set[str]:
+        """All streams that are damaged in some checkpoint."""
+        return {s for c in self.kept for s in c.damaged}
+
+
+def _checkpoint(told: dict[str, Any]) -> Checkpoint:
+    damaged = {stream: Damage(**damage) for stream, damage in told["damaged"].items()}
+    return Checkpoint(told["path"], told["lsn"], tuple(told["segments"]), told["tails"], damaged)
+
+
+def path_of(lsn: int) -> str:
+    """Where the state of a checkpoint lies, below the folder."""
+    return f"checkpoint-{lsn:020d}.state"
 
 
 def _crc(body: Any) -> int:

@@ -2,6 +2,7 @@
 
     FOLDER/manifest.json                 the checkpoints that count
     FOLDER/checkpoint-LSN.state          the whole state as of a record of the journal
+    FOLDER/synced-LSN-NUMBER.log         which records are known to be on the disk
     FOLDER/streams/NAME/LSN.log          the stream's records from that number on
     FOLDER/streams/NAME/LSN-NUMBER.arrow a sealed sub-window
 
@@ -158,7 +159,7 @@ class Durable:
             for name in self.files.list(folder):
                 if name.endswith(".arrow") and f"{folder}/{name}"[len(self.folder) + 1 :] not in needed:
                     self.files.remove(f"{folder}/{name}")
-        self.journal.trim(self.checkpoints.oldest)
+        self.journal.trim(self.checkpoints.oldest, self.checkpoints.damaged())
 
     def close(self) -> None:
         """Everything is on the disk; files are let go."""

@@ -1,7 +1,8 @@
 """The journal: every input of an engine, written down before it is applied, one log of checksummed records per stream.
 
 Records of all streams are numbered by one counter (lsn), so several logs read together give back the order in which
-the engine took them.  Logs begin anew with every checkpoint; those that no checkpoint needs any more are removed.
+the engine took them; those of one stream are a chain (`dsms.storage.chains`).  Logs begin anew with every checkpoint;
+those that no checkpoint needs any more are removed.
 
 A stream's `durability` says when its writer may take a record as kept: `sync` when it is on the disk, `interval` when
 the operating system has it (a killed process loses nothing; `commit`, called now and then, bounds what a power failure
@@ -12,14 +13,16 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
 from dsms.errors import DsmsError, UsageError
+from dsms.storage.chains import Chain, Damage
 from dsms.storage.files import Files
 from dsms.storage.log import LogWriter, read_log
+from dsms.storage.synced import Synced
 
 STREAMS, SPARE = "streams", "spare"
 WORTH = 1 << 20  # bytes from which a log is worth keeping to be written over
@@ -33,6 +36,10 @@ def stream_of(folder: str) -> str:
     return ENGINE if folder == NOBODY else unquote(folder)
 
 
+def _takes_none(stream: str) -> str:
+    return f"stream {stream} takes no rows" if stream != ENGINE else "the system time can't be written down"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A record as it is read back."""
@@ -41,6 +48,7 @@ class Entry:
     stream: str
     kind: int
     payload: Any
+    before: int = 0
 
 
 @dataclass(slots=True)
@@ -48,8 +56,12 @@ class Journal:
     """lsn       the number of the last record
     written   bytes since the last checkpoint
     muted     nothing is written: what is applied comes from the journal itself
-    failures  streams whose log is damaged or can't be written reliably: they refuse rows, and why
+    tails     the number of each stream's last record
+    failures  streams whose files are damaged or can't be written reliably: they refuse rows, and why
+    damaged   those of them that are damaged, until the files come back or somebody says to go on without
+    refused   streams whose last record could not be written, and why; the next one may be
     notes     what was found missing on reading, without any damage
+    chains    what is found of each stream while the journal is read
     """
 
     files: Files
@@ -59,11 +71,20 @@ class Journal:
     muted: bool = False
     retired: int = 0
     policies: dict[str, str] = field(default_factory=dict)
+    tails: dict[str, int] = field(default_factory=dict)
     failures: dict[str, DsmsError] = field(default_factory=dict)
+    damaged: dict[str, Damage] = field(default_factory=dict)
+    refused: dict[str, DsmsError] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    chains: dict[str, Chain] = field(default_factory=dict)
+    synced: Synced = field(init=False)
+    _known: dict[str, int] = field(default_factory=dict)  # the number of each stream's last record on the disk
     _logs: dict[str, LogWriter] = field(default_factory=dict)
     _left: list[tuple[str, LogWriter]] = field(default_factory=list)  # of before the last checkpoint
     _lock: threading.Lock = field(default_factory=threading.Lock)  # `commit` may come from another thread
+
+    def __post_init__(self) -> None:
+        self.synced = Synced(self.files, self.folder)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -72,11 +93,26 @@ class Journal:
         if self.muted or self.policies.get(stream) == "none":
             return
         self.check(stream)
+        try:
+            self._append(stream, kind, buffers)
+        except DsmsError as error:
+            self.refused[stream] = error
+            raise
+        self.refused.pop(stream, None)
+
+    def _append(self, stream: str, kind: int, buffers: Sequence[Any]) -> None:
         log = self._log(stream)
         before = log.position
-        log.append(self.lsn + 1, kind, buffers)
+        log.append(self.lsn + 1, kind, buffers, self.tails.get(stream, 0), self._known.get(stream, 0))
         self.lsn += 1
+        self.tails[stream] = self.lsn
         self.written += log.position - before
+
+    def trouble(self, stream: str) -> str | None:
+        """Why the stream takes no rows, or did not take the last ones."""
+        if stream in self.failures:
+            return f"takes no rows: {self.failures[stream].message}"
+        return f"refused the last rows: {self.refused[stream].message}" if stream in self.refused else None
 
     def number(self) -> int:
         """A number of this order for a record that is kept elsewhere."""
@@ -87,13 +123,25 @@ class Journal:
         """Raise why the stream refuses rows, if it does."""
         trouble = self.failures.get(stream)
         if trouble is not None:
-            raise UsageError(trouble.code, f"stream {stream} takes no rows: {trouble.message}",
+            raise UsageError(trouble.code, f"{_takes_none(stream)}: {trouble.message}",
                              hint=trouble.hint or "mend the file and start again, or drop the stream")  # fmt: skip
 
     def forget(self, stream: str) -> None:
         """The stream was dropped."""
-        self.policies.pop(stream, None)
+        for told in (self.policies, self.failures, self.refused, self.damaged, self.tails, self._known):
+            told.pop(stream, None)
+        if stream in self.chains:
+            self.chains[stream].dropped(self.lsn)
+
+    def damage(self, stream: str, damage: Damage) -> None:
+        """The stream refuses rows from now on."""
+        self.damaged[stream] = damage
+        self.failures[stream] = damage.error(stream)
+
+    def accept(self, stream: str) -> bool:
+        """The stream goes on without what it has lost; False if it has lost nothing."""
         self.failures.pop(stream, None)
+        return self.damaged.pop(stream, None) is not None
 
     def pending(self, policy: str | None = None) -> bool:
         """Whether something (of streams of that durability) is not on the disk yet.  Any thread may ask."""
@@ -123,9 +171,17 @@ class Journal:
 
     def _sync(self, stream: str, log: LogWriter) -> None:
         try:
-            log.sync()
+            number = log.sync()
         except DsmsError as error:
             self.failures[stream] = error
+        else:
+            self._is_synced(stream, number)
+
+    def _is_synced(self, stream: str, number: int) -> None:
+        """The stream's records up to that number are on the disk."""
+        if number and stream not in self.failures:
+            self._known[stream] = number
+            self.synced.note(stream, number)
 
     def _log(self, stream: str) -> LogWriter:
         log = self._logs.get(stream)
@@ -166,6 +222,7 @@ class Journal:
         with self._lock:
             self._left += self._logs.items()
             self._logs.clear()
+            self.synced.rotate(self.lsn)
         self.written = 0
         return self.lsn
 
@@ -173,13 +230,64 @@ class Journal:
         """Bring everything to the disk and let go of the files."""
         self.rotate()
         self.commit()
+        self.synced.close()
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def entries(self, after: int) -> Iterator[Entry]:
-        """The records numbered above `after`, in order.  Logs that are damaged are read up to there, and noted in
-        `failures`; an unfinished last record is cut off."""
-        return heapq.merge(*(self._of(s, after) for s in self.streams()), key=lambda e: e.lsn)
+    def entries(self, after: int, tails: Mapping[str, int], damaged: Mapping[str, Damage]) -> Iterator[Entry]:
+        """All good records numbered above `after`, where every stream has its tail, in order; `follows` says which of
+        them to apply, and `settle` what to think of the others.
+
+        Of streams that are `damaged` those behind their tail: the missing ones may have come back."""
+        known = self.synced.read()
+        self.tails, self.damaged = dict(tails), dict(damaged)
+        for stream in {*self.streams(), *tails, *damaged, *known}:
+            start = tails.get(stream, 0) if stream in damaged else after
+            was = damaged[stream].known or 0 if stream in damaged else 0
+            least = max(known.get(stream, 0), was)
+            self.chains[stream] = Chain(start, tails.get(stream, 0), start, least, least)
+        return heapq.merge(*(self._of(s) for s in self.streams()), key=lambda e: e.lsn)
+
+    def follows(self, entry: Entry) -> bool:
+        """Whether the record is to be applied: the one before it was."""
+        if not self.chains[entry.stream].follows(entry.lsn, entry.before):
+            return False
+        self.tails[entry.stream] = entry.lsn
+        return True
+
+    def settle(self) -> None:
+        """The journal has been read: which streams are damaged, and what else is missing.  New records get numbers that
+        none had; those that were read are brought to the disk, as nobody knows whether they are."""
+        for stream, chain in self.chains.items():
+            self.lsn = max(self.lsn, chain.highest)
+            damage = self.damaged.pop(stream, None)
+            if stream != ENGINE and stream not in self.policies:
+                continue
+            found = damage if damage is not None and damage.known is None else chain.damage(self.place(stream))
+            if found is not None:
+                self._judge(stream, found)
+            elif (note := chain.note(stream)) is not None:
+                self.notes.append(note)
+        self.synced.since = self.lsn
+        for stream, chain in self.chains.items():
+            if stream not in self.failures and self.policies.get(stream) != "none":
+                self._secure(stream, chain)
+        self.chains = {}
+
+    def _judge(self, stream: str, found: Damage) -> None:
+        if stream == ENGINE:
+            self.notes.append(f"{found.message}: how the system time went on is lost")
+        else:
+            self.damage(stream, found)
+
+    def _secure(self, stream: str, chain: Chain) -> None:
+        try:
+            for path in chain.paths:
+                self.files.sync(path)
+        except DsmsError as error:
+            self.failures[stream] = error
+        else:
+            self._is_synced(stream, chain.tail)
 
     def streams(self) -> list[str]:
         """The streams that have files."""
@@ -193,26 +301,27 @@ class Journal:
         names = sorted(n for n in self.files.list(folder) if n.endswith(".log"))
         return [(int(n.split(".")[0]), f"{folder}/{n}") for n in names]
 
-    def _of(self, stream: str, after: int) -> Iterator[Entry]:
-        found = self.logs(stream)
-        for k, (start, path) in enumerate(found):
-            if k + 1 < len(found) and found[k + 1][0] <= after + 1:
+    def _of(self, stream: str) -> Iterator[Entry]:
+        found, chain = self.logs(stream), self.chains[stream]
+        for k, (first, path) in enumerate(found):
+            if k + 1 < len(found) and found[k + 1][0] <= chain.start + 1:
                 continue
-            scan = read_log(self.files, path, start)
-            for record in scan.records:
-                if record.lsn > after:
-                    yield Entry(record.lsn, stream, record.kind, record.payload)
-            if scan.beyond:
-                why = "one before them was not yet on the disk when the power failed"
-                self.notes.append(f"{path}: {scan.beyond} records behind byte {scan.end} are lost: {why}")
-            if scan.damaged is not None:
-                self.failures[stream] = UsageError("DS555", f"{path} is damaged: {scan.damaged}",
-                    hint="rows behind the damage are lost unless the file is restored from a backup")  # fmt: skip
-                return
+            try:
+                scan = read_log(self.files, path, first)
+            except DsmsError as error:
+                chain.fault(error.message, unreadable=True)
+                continue
+            for r in chain.scanned(path, scan):
+                yield Entry(r.lsn, stream, r.kind, r.payload, r.before)
 
-    def trim(self, before: int) -> None:
-        """Remove the logs that hold only records numbered up to `before`."""
+    def trim(self, before: int, damaged: Collection[str] = ()) -> None:
+        """Remove the logs that hold only records numbered up to `before`; not those of streams that are damaged, or
+        were in some state that may be read: records behind what is missing are not part of it."""
+        with self._lock:
+            self.synced.trim(before)
         for stream in self.streams():
+            if stream in self.damaged or stream in damaged:
+                continue
             folder = self.place(stream)
             open_now = {log.path for _, log in self._of_policy(None)}
             for start, path in self.logs(stream):

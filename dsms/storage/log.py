@@ -1,11 +1,12 @@
 """A log: one file of records that only grows, each with its length and a checksum.
 
-    magic u32 | length u32 | checksum of what follows u64 | lsn u64 | synced u64 | kind u8 | payload     (little endian)
+    magic u32 | length u32 | checksum of what follows u64
+    lsn u64 | before u64 | known u64 | kind u8 | payload                                             (little endian)
 
 A crash may leave an unfinished record, or zeros, at the end: that is no damage, the record was never acknowledged.  A
-power failure may also take pages out of the middle of what was not synced.  So each record tells up to which byte the
-log was `synced` when it was written: a bad record in front of that place is damage, one behind it is not, though good
-ones may follow.
+power failure may also take pages out of the middle of what was not synced.  So each record says which one of its owner
+came `before` it (0: none), and which was the newest `known` to be on the disk when it was written: with these a reader
+tells what is missing, and whether it may be (`dsms.storage.chains`).
 
 A log may be written over an older one.  Its checksums are seeded with the number that it starts with, so that what is
 left of the older one is not taken for its own, nor the log for the older one where a rename is undone.
@@ -25,55 +26,55 @@ import xxhash
 from dsms.errors import DsmsError
 from dsms.storage.files import Appender, Files
 
-MAGIC = b"dsL2"
+MAGIC = b"dsL3"
 HEAD = struct.Struct("<4sIQ")
-BODY = struct.Struct("<QQB")
+BODY = struct.Struct("<QQQB")
 MOST = 1 << 31  # bytes of a record
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it is read back; `payload` is part of the file's bytes.  `synced`: see above."""
+    """A record as it is read back; `payload` is part of the file's bytes.  `before` and `known`: see above."""
 
     lsn: int
     kind: int
     payload: memoryview
-    synced: int = 0
+    before: int = 0
+    known: int = 0
 
 
 @dataclass(slots=True)
 class LogScan:
-    """records  the good ones, up to the first bad one
-    end      bytes up to behind the last good one
-    torn     whether something stands there that had not been brought to the disk
-    beyond   good records behind it, which are lost with it
-    damaged  what is wrong there, if it is not that
+    """records  the good ones, also those behind bad ones
+    end      bytes up to the first place that holds no good record
+    torn     whether there is something in that place
+    foreign  whether the file is no log of this version
     """
 
     records: list[Record] = field(default_factory=list)
     end: int = 0
     torn: bool = False
-    beyond: int = 0
-    damaged: str | None = None
+    foreign: bool = False
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
 
 
 class LogWriter:
-    """An open log.  `position`: bytes written; `synced`: bytes known to be on the disk."""
+    """An open log.  `position`: bytes written; `synced`: bytes known to be on the disk; `last`: the number of the last
+    record."""
 
     def __init__(self, files: Files, path: str, over: str | None = None, first: int = 0) -> None:
         """`over`: a log that nobody needs any more, whose place this one takes.  `first`: the number from which this
         log's records are numbered."""
-        self.path, self.first = path, first
+        self.path, self.first, self.last = path, first, 0
         self._file: Appender = files.append(path) if over is None else files.recycle(over, path)
         self.position = self.synced = self._file.size
         self.closed = False
 
-    def append(self, lsn: int, kind: int, buffers: Sequence[Any]) -> int:
+    def append(self, lsn: int, kind: int, buffers: Sequence[Any], before: int = 0, known: int = 0) -> int:
         """Write a record; the position behind it.  If that fails nothing of it stays, and DS55x is raised."""
-        body = BODY.pack(lsn, self.synced, kind)
+        body = BODY.pack(lsn, before, known, kind)
         check, length = xxhash.xxh3_64(body, seed=self.first), len(body)
         for buffer in buffers:
             check.update(buffer)
@@ -85,13 +86,15 @@ class LogWriter:
                 self._file.truncate(self.position)
             raise
         self.position = self._file.size
+        self.last = lsn  # after the write: another thread that syncs takes it for written
         return self.position
 
-    def sync(self) -> None:
-        """Bring what was written to the disk."""
-        upto = self.position
+    def sync(self) -> int:
+        """Bring what was written to the disk; the number of the last record of which that is sure."""
+        last, upto = self.last, self.position
         self._file.sync()
         self.synced = max(self.synced, upto)
+        return last
 
     def close(self) -> None:
         self.closed = True
@@ -103,12 +106,13 @@ def read_log(files: Files, path: str, first: int = 0) -> LogScan:
     data = memoryview(files.map(path)).cast("B")
     scan, least = LogScan(), first
     if not _ours(bytes(data[: len(MAGIC)])):
-        scan.damaged = "it does not begin like a log of this version"
+        scan.foreign = True
         return scan
     while scan.end < len(data):
         found = _record(data, scan.end, first, least)
         if found is None:
-            _judge(scan, data, first, least)
+            scan.torn = True
+            scan.records += _behind(data, scan.end, first, least)
             break
         record, scan.end = found
         scan.records.append(record)
@@ -122,15 +126,6 @@ def _ours(start: bytes) -> bool:
     return MAGIC.startswith(written)
 
 
-def _judge(scan: LogScan, data: memoryview, first: int, least: int) -> None:
-    """Whether the bad record at the end of the scan is damage, or was not yet on the disk."""
-    behind = list(_behind(data, scan.end, first, least))
-    if any(record.synced > scan.end for record in behind):
-        scan.damaged = f"the record at byte {scan.end} is not what was written"
-    else:
-        scan.torn, scan.beyond = True, len(behind)
-
-
 def _record(data: memoryview, at: int, first: int, least: int) -> tuple[Record, int] | None:
     """The record there and the place behind it, if it is a good one, numbered `least` or higher."""
     if at + HEAD.size + BODY.size > len(data):
@@ -139,10 +134,10 @@ def _record(data: memoryview, at: int, first: int, least: int) -> tuple[Record, 
     start, end = at + HEAD.size, at + HEAD.size + length
     if magic != MAGIC or not BODY.size <= length <= MOST or end > len(data):
         return None
-    lsn, synced, kind = BODY.unpack_from(data, start)
+    lsn, before, known, kind = BODY.unpack_from(data, start)
     if lsn < least or xxhash.xxh3_64_intdigest(data[start:end], seed=first) != check:
         return None
-    return Record(lsn, kind, data[start + BODY.size : end], synced), end
+    return Record(lsn, kind, data[start + BODY.size : end], before, known), end
 
 
 def _behind(data: memoryview, at: int, first: int, least: int) -> Iterator[Record]:

@@ -21,6 +21,7 @@ class Config:
     port: int = DEFAULT_PORT
     http_port: int | None = None
     data: str | None = None  # a directory; None: nothing survives the process
+    accept_loss: tuple[str, ...] = ()  # streams that go on without what damaged files have lost
     archive: str | None = None  # a folder or URL below which archives lie; None: in the data directory
     spark_master: str | None = None  # None: in a process of this machine, on all cores
     spark_memory: str | None = None  # of Spark's driver; None: as Spark has it
@@ -87,6 +88,10 @@ def build(*layers: dict[str, Any]) -> Config:
 
 
 def _typed(key: str, value: Any, wanted: str) -> Any:
+    if wanted.startswith("tuple"):
+        if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
+            raise UsageError("DS640", f"{key} must be a list of names, not {value!r}")
+        return tuple(value)
     if wanted.startswith("str") and not isinstance(value, str):
         raise UsageError("DS640", f"{key} must be text, not {value!r}")
     if wanted.startswith("int") and (isinstance(value, bool) or not isinstance(value, int)):

@@ -57,6 +57,7 @@ def make_engine(config: Config, spark: Spark | None = None) -> Any:
         "step_rows": config.step_rows,
         "result_log_rows": config.result_log_rows,
         "subscriber_bytes": config.subscriber_bytes,
+        "accept_loss": config.accept_loss,
         "archive": config.archive,
         "archive_due": None if spark is None else spark.due,
         "archive_runner": spark,

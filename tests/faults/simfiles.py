@@ -99,9 +99,13 @@ class SimFiles:
         """What is there in the next life."""
         out = SimFiles()
         out.folders = set(self.folders)
-        names = self.names if kind == "kill" else self._after_power(random)
-        for path, node in names.items():
-            data = bytearray(node.data) if kind == "kill" else _torn(node, random)
+        if kind == "kill":  # the disk does not notice
+            out.names, out.durable = dict(self.names), dict(self.durable)
+            for node in out.names.values():
+                node.mapped = []
+            return out
+        for path, node in self._after_power(random).items():
+            data = _torn(node, random)
             out.names[path] = Node(data, bytes(data))
         out.durable = dict(out.names)
         return out

@@ -14,8 +14,11 @@ import pyarrow.parquet
 import pytest
 
 from dsms.engine import Engine
+from dsms.errors import UsageError
 from dsms_client.cli import COMMANDS, main
 from dsms_client.link import Link
+from dsms_server import config
+from dsms_server.serve import make_engine
 from tests.server.harness import Running
 
 
@@ -324,3 +327,12 @@ def test_serve_refuses_options_that_make_no_sense(dsms, tmp_path):
     code, _, err = dsms("serve", "--no-warmup", "--data", str(file))
     assert code == 2
     assert f"UsageError DS543: cannot make the data directory {file}: File exists" in err
+
+
+def test_streams_whose_loss_is_accepted_reach_the_engine(tmp_path):
+    built = config.build({"accept_loss": ["s"]}, {"accept_loss": None, "data": str(tmp_path)})
+    engine = make_engine(built)
+    assert engine.saver.recovered.notes == ["there is no stream s whose loss could be accepted"]
+    engine.close()
+    with pytest.raises(UsageError, match="accept_loss must be a list of names, not 's'"):
+        config.build({"accept_loss": "s"})

@@ -36,6 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="where archive jobs run, for example spark://host:7077 or sc://host:15002 (default: on this machine)",
     )
     add("--spark-memory", metavar="SIZE", help="of Spark's driver, for example 4g (default: as Spark has it, 1g)")
+    add(
+        "--accept-loss",
+        action="append",
+        metavar="STREAM",
+        help="a stream that takes no rows since files of it are damaged or gone goes on without what was in them "
+        "(may be given several times)",
+    )
     add("--token", help="what clients must show")
     add("--tls-cert", metavar="FILE")
     add("--tls-key", metavar="FILE")
