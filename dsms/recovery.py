@@ -362,8 +362,9 @@ class Saver:
                     engine.end_of(entry.stream)
                 case records.Advance(now):
                     engine.advance(now)
-        except DsmsError as error:
-            self.recovered.notes.append(f"record {entry.lsn} of the journal failed again: {error.message}")
+        except Exception as error:  # also a fault of ours: it must not keep all else from coming back
+            what = error.message if isinstance(error, DsmsError) else repr(error)
+            self.recovered.notes.append(f"record {entry.lsn} of the journal failed again: {what}")
 
     def _statement(self, kind: str, body: bytes) -> None:
         if kind == "statement":

@@ -159,7 +159,7 @@ def test_a_missing_segment_is_named_and_the_rest_of_the_window_stands(tmp_path):
     assert any(segments[0] in note for note in world.engine.saver.recovered.notes)
     with pytest.raises(UsageError, match=r"DS553: stream s takes no rows: .*missing"):
         world.engine.ingest("s", [["a", 1, 10**9]])
-    with pytest.raises(UsageError, match="DS407"):
+    with pytest.raises(UsageError, match=r"DS553: stream s has lost rows that this window reaches back to: .*missing"):
         world.engine.execute("SELECT COUNT(*) FROM s [RANGE 1 min]")
     (found,) = world.engine.execute("SELECT COUNT(*) FROM s [RANGE 20 s]")
     assert found.data.column(0)[0].as_py() > 0

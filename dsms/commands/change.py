@@ -12,6 +12,7 @@ from dsms.api import Cancel, Done
 from dsms.commands.select import answer_of
 from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.running.containing import stop
 from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -60,10 +61,15 @@ def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None
     table = engine.world.tables[key]
     table.apply(change)
     for query in engine.world.queries.values():
-        if isinstance(query, PeriodicQuery) and key in query.tables and change.at > ALWAYS:
-            query.heard(f"table {key}", np.array([change.at]))
-        if key in query.tables and not query.streams:
-            query.advance(table.last_change, cancel)
+        if key not in query.tables:
+            continue
+        try:
+            if isinstance(query, PeriodicQuery) and change.at > ALWAYS:
+                query.heard(f"table {key}", np.array([change.at]))
+            if not query.streams:
+                query.advance(table.last_change, cancel)
+        except Exception as fault:
+            stop([query], fault)
     engine.world.forget()
 
 

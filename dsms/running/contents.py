@@ -19,7 +19,8 @@ def stream_of(scan: lp.StreamScan) -> str:
 
 
 def stream_rows(world: World, read: Read, at: int) -> list[Batch]:
-    """The rows of a stream leaf as of `at`, oldest first.  Raises DS407 where some are not kept any more."""
+    """The rows of a stream leaf as of `at`, oldest first.  Raises DS407 where some are not kept any more, DS553 or
+    DS554 where files of them are lost."""
     since = read.since(at)
     rows = [between(s.rows, since, at) for s in subwindows(world, read, at)]
     return [b for b in rows if len(b)]
@@ -33,14 +34,14 @@ def subwindows(world: World, read: Read, at: int) -> list[SubWindow]:
     if world.handed_on(key) == ALWAYS or max(world.inputs[key].newest, ALWAYS) <= since:
         return []  # nothing has come, or nothing since
     if ring is None:
-        raise _gone(read)
+        raise _gone(world, read)
     if read.rows is not None:
         found = last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
         if ring.holds(since) or sum(len(between(s.rows, ALWAYS, at)) for s in found) >= read.rows:
             return found
     elif ring.holds(since):
         return list(ring.subwindows(since, at))
-    raise _gone(read)
+    raise _gone(world, read)
 
 
 def last_of(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
@@ -52,9 +53,13 @@ def last_of(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
     return there[first:]
 
 
-def _gone(read: Read) -> UsageError:
+def _gone(world: World, read: Read) -> UsageError:
     assert isinstance(read.node, lp.StreamScan)
-    stream = read.node.stream
+    stream, durable = read.node.stream, world.durable
+    damage = None if durable is None else durable.journal.damaged.get(stream_of(read.node))
+    if damage is not None:
+        message = f"stream {stream.name} has lost rows that this window reaches back to: {damage.message}"
+        return UsageError(damage.code, message, hint=damage.error(stream.name).hint)
     what = "keeps no rows" if stream.retain is None else f"keeps the last {duration_text(stream.retain)} of its rows"
     match read.spec.kind:
         case "time" | "now":

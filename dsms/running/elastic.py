@@ -60,6 +60,7 @@ class Backlog:
     technique: tuple[str, str] = ("", "")
     executions: int = 0
     going: _Going | None = None
+    began: tuple[str, ...] = ()  # the queries of the evaluation that began last
 
     def add(self, name: str, unit: Unit, task: Task) -> None:
         """A query of the unit called `name`."""
@@ -122,7 +123,7 @@ class Backlog:
         names = known.scheduler.next()
         if not names:
             return None
-        self.going = _Going(name, known.scheduler, names, _slices(known.unit, names))
+        self.going, self.began = _Going(name, known.scheduler, names, _slices(known.unit, names)), tuple(names)
         return self.going
 
     def _ended(self, going: _Going) -> None:

@@ -6,7 +6,6 @@ of it is reported.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Chunk, Push
-from dsms.errors import DsmsError, InternalError
+from dsms.errors import DsmsError
 from dsms.operators.answers import Answer, concat, new_rows
 from dsms.operators.sort import sort_order
 from dsms.plan.boundaries import boundaries, next_boundary
+from dsms.running.containing import CANCELLED, explained
 from dsms.running.counted import Numbers
 from dsms.running.pipeline import Path
 from dsms.running.registered import Registered
@@ -202,12 +202,10 @@ class PeriodicQuery(Registered):
     def _evaluated(self, boundary: int, cancel: Cancel | None) -> None:
         try:
             self._answer(boundary, cancel)
-        except DsmsError as error:
-            if error.code == "DS610":
+        except Exception as fault:
+            if isinstance(fault, DsmsError) and fault.code == CANCELLED:
                 raise
-            self.fail(error)
-        except Exception as bug:
-            self.fail(_bug(self.name, boundary, bug))
+            self.fail(explained(self.name, fault, f"at boundary {boundary}"))
         else:
             self._answered(boundary)
 
@@ -373,9 +371,3 @@ def _pieces(told: np.ndarray, span: np.ndarray) -> Iterator[tuple[int, int, int 
 def no_rows_like(answer: Answer) -> Answer:
     """The empty answer of the same shape."""
     return answer.take(np.empty(0, np.int64))
-
-
-def _bug(name: str, boundary: int, bug: Exception) -> InternalError:
-    where = traceback.extract_tb(bug.__traceback__)[-1]
-    message = f"query {name} met a bug of ours: {bug!r} in {where.name}, {where.lineno}, at boundary {boundary}"
-    return InternalError("DS900", message, hint="please report this with the query and its input")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel
-from dsms.errors import DsmsError, InternalError, UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.operators.base import Stateless
 from dsms.operators.basic import by_parts
 from dsms.operators.build import Through
 from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
+from dsms.running.containing import explained
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
@@ -99,13 +99,8 @@ class RunningQuery(Registered):
             self.pieces += 1
             if self.pieces % 16 == 0 or len(rows) > LARGE:
                 self._check_state()
-        except DsmsError as error:
-            self.fail(error)
-        except Exception as bug:
-            where = traceback.extract_tb(bug.__traceback__)[-1]
-            place = f"in {where.name}, {where.lineno}, on the way to instant {self.begun}"
-            message = f"query {self.name} met a bug of ours: {bug!r} {place}"
-            self.fail(InternalError("DS900", message, hint="please report this with the query and its input"))
+        except Exception as fault:
+            self.fail(explained(self.name, fault, f"on the way to instant {self.begun}"))
 
     def _check_state(self) -> None:
         used = self.nbytes()

@@ -19,6 +19,7 @@ from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
 from dsms.running.archiving import Archiving, tidy
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
+from dsms.running.containing import stop
 from dsms.running.elastic import Backlog
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.periodic import PeriodicQuery
@@ -215,38 +216,63 @@ class World:
             for batch in released.complete:
                 ring.add(batch)
             ring.move(released.upto)
-        for group in self.shared.of(stream):
-            if stream in self.first_rows:
-                group.begin(self.first_rows[stream])
-            for batch in released.complete:
-                group.take(stream, batch)
+        for group in list(self.shared.of(stream)):
+            try:
+                self._take(group, stream, released)
+            except Exception as fault:
+                self._stop(group, fault)
         for query in self.queries.values():
             if query.failure is None and not query.grouped and stream in query.reads:
-                if isinstance(query, PeriodicQuery):
-                    for batch in released.complete:
-                        query.heard(stream, batch.ts)
-                for source in query.sources_of(stream):
-                    for batch in released.fresh if query.early else released.complete:
-                        source.push(batch)
+                try:
+                    _push(query, stream, released)
+                except Exception as fault:
+                    stop([query], fault)
+
+    def _take(self, group: Group, stream: str, released: Released) -> None:
+        if stream in self.first_rows:
+            group.begin(self.first_rows[stream])
+        for batch in released.complete:
+            group.take(stream, batch)
+
+    def _stop(self, group: Group, fault: Exception) -> None:
+        """A fault in what the queries of a group share stops them all."""
+        queries = [m.query for m in group.members if m.query is not None]
+        stop(queries, fault)
+        self.shared.expel(group)
+        for query in queries:
+            self.backlog.remove(group.name, query.name)
 
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         for group in list(self.shared.of(stream)):
-            group.advance(self.due_of(group), cancel)
+            try:
+                group.advance(self.due_of(group), cancel)
+            except Exception as fault:
+                self._stop(group, fault)
         for query in list(self.queries.values()):
             if query.grouped and query.due is not None:  # type: ignore[union-attr]
                 continue
             if query.failure is None and (stream in query.reads if stream is not None else query.reads):
                 if cancel is not None:
                     cancel.check()
-                due = self.due(query)
-                query.advance(due, cancel)
-                if isinstance(query, PeriodicQuery) and query.elastic and not query.evaluator.together:
-                    self.backlog.updated(query.name, query.behind(due))
+                try:
+                    self._advance(query, cancel)
+                except Exception as fault:
+                    stop([query], fault)
+
+    def _advance(self, query: RunningQuery | PeriodicQuery, cancel: Cancel | None) -> None:
+        due = self.due(query)
+        query.advance(due, cancel)
+        if isinstance(query, PeriodicQuery) and query.elastic and not query.evaluator.together:
+            self.backlog.updated(query.name, query.behind(due))
 
     def work(self) -> bool:
         """Evaluate the elastic queries whose deadline is nearest; False if none is due."""
-        return self.backlog.work(self.settings.timer)
+        try:
+            return self.backlog.work(self.settings.timer)
+        except Exception as fault:
+            stop([self.queries.get(name) for name in self.backlog.began], fault)
+            return True
 
     def due(self, query: RunningQuery | PeriodicQuery) -> int:
         """The instant up to which a query may answer now."""
@@ -287,6 +313,16 @@ class World:
             limit = min([*streams, *readers], default=ALWAYS)
             if limit != ALWAYS:  # changes before every instant may still come
                 table.forget(limit)
+
+
+def _push(query: RunningQuery | PeriodicQuery, stream: str, released: Released) -> None:
+    """What a stream has released, into a query of its own."""
+    if isinstance(query, PeriodicQuery):
+        for batch in released.complete:
+            query.heard(stream, batch.ts)
+    for source in query.sources_of(stream):
+        for batch in released.fresh if query.early else released.complete:
+            source.push(batch)
 
 
 def nodes_of(node: lp.Node) -> Iterator[lp.Node]:

@@ -261,6 +261,12 @@ class Registry:
         elif len(kept) < len(group.feed.feeds):
             group.feed = kept[0] if len(kept) == 1 else Bundle(kept)
 
+    def expel(self, group: Group) -> None:
+        """The group can't go on: nobody feeds or joins it any more."""
+        for groups in self.groups.values():
+            groups[:] = [g for g in groups if g is not group]
+        self.joins.groups = [g for g in self.joins.groups if g is not group]
+
     def _forget(self, member: Member) -> None:
         everywhere = (m for g in self.groups.get(member.request.stream, ()) for m in g.members)
         if not any(m.same == member.same for m in everywhere):
