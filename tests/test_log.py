@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dsms.errors import UsageError
 from dsms.storage.files import RealFiles
 from dsms.storage.log import LogWriter, read_log
+from dsms.storage.synced import MOST, Synced
 from tests.faults.simfiles import Plan, SimFiles
 
 PAYLOADS = st.lists(st.binary(max_size=300), max_size=3)
@@ -168,3 +169,46 @@ def test_logs_of_the_operating_system(tmp_path):
     log.close()
     with pytest.raises(UsageError, match=r"DS553: .*a\.log: it is missing"):
         read_log(files, over)
+
+
+# ---------------------------------------------------------------- what is known to be on the disk
+
+
+def test_notes_of_what_has_been_synced():
+    files = SimFiles()
+    synced = Synced(files, "")
+    assert synced.read() == {}
+    for stream, number in [("a", 1), ("b c/ä", 2), ("a", 7)]:
+        synced.note(stream, number)
+    synced.rotate(9)
+    synced.note("a", 8)
+    synced.note("", 12)
+    assert Synced(files, "").read() == {"a": 8, "b c/ä": 2, "": 12}
+    synced.trim(8)
+    assert len(files.names) == 2
+    synced.trim(9)
+    assert synced.read() == {"a": 8, "": 12}
+    other = Synced(files, "", 9)  # the next life begins where this one did
+    other.note("a", 10)
+    assert Synced(files, "").read() == {"a": 10, "": 12}
+
+
+def test_old_notes_are_left_out_of_long_files():
+    files = SimFiles()
+    synced = Synced(files, "")
+    for i in range(3 * MOST):
+        synced.note("abc"[i % 3], i)
+    assert synced.read() == {"a": 3 * MOST - 3, "b": 3 * MOST - 2, "c": 3 * MOST - 1}
+    assert len(files.names) == 1 and len(read_log(files, next(iter(files.names))).records) <= MOST
+
+
+def test_notes_that_a_full_disk_refuses_are_no_error():
+    files = SimFiles()
+    synced = Synced(files, "")
+    synced.note("a", 1)
+    files.plan.room = 20
+    synced.note("a", 2)
+    assert synced.read() == {"a": 1}
+    files.plan.room = None
+    synced.note("a", 3)
+    assert synced.read() == {"a": 3}

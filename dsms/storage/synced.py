@@ -11,7 +11,7 @@ failure takes of them is only knowledge.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dsms.errors import DsmsError
@@ -19,6 +19,7 @@ from dsms.storage.files import Files
 from dsms.storage.log import LogWriter, read_log
 
 START, END = "synced-", ".log"
+MOST = 4096  # notes of a file; then the newest ones are written again, into a new one
 
 
 @dataclass(slots=True)
@@ -29,15 +30,30 @@ class Synced:
     folder: str
     since: int = 0
     _log: LogWriter | None = None
-    _count: int = 0
+    _known: dict[str, int] = field(default_factory=dict)
 
     def note(self, stream: str, number: int) -> None:
         """The stream's records are on the disk up to that number.  If the disk refuses, later readers know less."""
+        self._known[stream] = number
         with suppress(DsmsError):
             if self._log is None:
                 self._log = LogWriter(self.files, self._free())
-            self._count += 1
-            self._log.append(self._count, 0, [number.to_bytes(8, "little"), stream.encode()])
+            elif self._log.last >= max(MOST, 2 * len(self._known)):
+                self._renew(self._log)
+                return
+            self._write(stream, number)
+
+    def _write(self, stream: str, number: int) -> None:
+        assert self._log is not None
+        self._log.append(self._log.last + 1, 0, [number.to_bytes(8, "little"), stream.encode()])
+
+    def _renew(self, old: LogWriter) -> None:
+        """A file that holds the newest notes only takes the place of a long one."""
+        old.close()
+        self._log = LogWriter(self.files, self._free())
+        for stream, number in self._known.items():
+            self._write(stream, number)
+        self.files.remove(old.path)
 
     def _free(self) -> str:
         """The path of the next file."""
@@ -49,6 +65,7 @@ class Synced:
     def rotate(self, lsn: int) -> None:
         """What was noted is of records up to that number: what comes begins a new file."""
         self.since = lsn
+        self._known.clear()
         self.close()
 
     def close(self) -> None:
