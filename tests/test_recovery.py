@@ -260,9 +260,9 @@ class Later:
     def __init__(self) -> None:
         self.jobs: list = []
 
-    def submit(self, job):
+    def submit(self, job, *args):
         future: Future = Future()
-        self.jobs.append((future, job))
+        self.jobs.append((future, lambda: job(*args)))
         return future
 
     def work(self, count: int = 1 << 30) -> None:

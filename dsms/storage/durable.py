@@ -48,6 +48,7 @@ class Durable:
     background: Executor | None = None  # who seals; None: whoever closes a sub-window
     _sealed: deque[tuple[str, SubWindow, SubWindow]] = field(default_factory=deque)  # by the background, to be put in
     _fresh: set[str] = field(default_factory=set)  # segments that are being made, or wait to be put in
+    _removing: set[str] = field(default_factory=set)  # paths that the background is about to remove
     _unsynced: set[str] = field(default_factory=set)  # segments that may not be on the disk yet
 
     def __post_init__(self) -> None:
@@ -151,15 +152,27 @@ class Durable:
                     self.files.remove(f"{folder}/{name}")
 
     def sweep(self, live: Iterable[str]) -> None:
-        """Remove what no checkpoint and no ring needs."""
+        """Remove what no checkpoint and no ring needs; many files take a while, so the background does, if there is
+        one."""
         needed = self.checkpoints.segments() | set(live) | set(self._fresh)
         self.checkpoints.sweep()
+        gone = []
         for stream in self.journal.streams():
             folder = self.journal.place(stream)
-            for name in self.files.list(folder):
-                if name.endswith(".arrow") and f"{folder}/{name}"[len(self.folder) + 1 :] not in needed:
-                    self.files.remove(f"{folder}/{name}")
+            paths = [f"{folder}/{n}" for n in self.files.list(folder) if n.endswith(".arrow")]
+            gone += [p for p in paths if p[len(self.folder) + 1 :] not in needed and p not in self._removing]
+        self._removing.update(gone)
+        if self.background is not None and gone:
+            self.background.submit(self._remove, gone)
+        else:
+            self._remove(gone)
         self.journal.trim(self.checkpoints.oldest, self.checkpoints.damaged())
+
+    def _remove(self, paths: list[str]) -> None:
+        for path in paths:
+            with suppress(DsmsError):  # the next sweep finds it again
+                self.files.remove(path)
+            self._removing.discard(path)
 
     def close(self) -> None:
         """Everything is on the disk; files are let go."""

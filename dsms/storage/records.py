@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from dsms.errors import InternalError
 from dsms.intake.convert import Refusal
+from dsms.storage.gather import ipc_buffers
 
 ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE = range(1, 7)
 
@@ -99,13 +100,8 @@ _NUMBERS: dict[int, Callable[[int], Any]] = {HEARTBEAT: Heartbeat, MOVED: Moved,
 
 def _columns(head: list[Any], columns: tuple[pa.Array, ...]) -> list[Any]:
     batch = pa.record_batch(list(columns), names=[str(i) for i in range(len(columns))])
-    room = pa.allocate_buffer(pa.ipc.get_record_batch_size(batch) + 4096 + 256 * len(columns))
-    sink = pa.FixedSizeBufferWriter(room)
-    with pa.ipc.new_stream(sink, batch.schema) as out:
-        out.write_batch(batch)
-    size = sink.tell()
     text = json.dumps(head).encode()
-    return [len(text).to_bytes(4, "little") + text, room.slice(0, size)]
+    return [len(text).to_bytes(4, "little") + text, *ipc_buffers(batch)]
 
 
 def _uncolumns(payload: memoryview) -> tuple[list[Any], tuple[pa.Array, ...]]:

@@ -16,6 +16,7 @@ from dsms.errors import UsageError
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
 from dsms.storage.files import Files
+from dsms.storage.gather import ipc_buffers
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,13 @@ def seal(files: Files, path: str, rows: Batch) -> Segment:
     """Write the rows of a sub-window; the file is whole or not there."""
     arrays = [*rows.cols, pa.array(rows.ts), pa.array(rows.ids[0])]
     batch = pa.record_batch(arrays, names=[str(i) for i in range(len(arrays))])
-    room = pa.allocate_buffer(pa.ipc.get_record_batch_size(batch) + 8192 + 512 * len(arrays))
-    sink = pa.FixedSizeBufferWriter(room)
-    with pa.ipc.new_file(sink, batch.schema) as out:
-        out.write_batch(batch)
-    data = room.slice(0, sink.tell())
-    files.write_atomic(path, [data, xxhash.xxh3_64_digest(data)], sync=False)
+    buffers, check = ipc_buffers(batch, file=True), xxhash.xxh3_64()
+    for buffer in buffers:
+        check.update(buffer)
+    files.write_atomic(path, [*buffers, check.digest()], sync=False)
+    size = sum(memoryview(b).nbytes for b in buffers)
     first, last = (int(rows.ts[0]), int(rows.ts[-1])) if len(rows) else (0, -1)
-    return Segment(path, len(rows), data.size + 8, first, last)
+    return Segment(path, len(rows), size + 8, first, last)
 
 
 def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch:
