@@ -24,6 +24,7 @@ from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Call, Col, Lit, columns, walk
 from dsms.sql.logical import Append, Join, JoinNRR, Node, Output, Project, Select, SemiJoin, TableScan, Window, children
 from dsms.sql.parser import parse_one, split_statements
+from dsms.sql.suggest import hint
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Field, decimal
 from tests.plan_forms import drawn
 from tests.test_rules import declared
@@ -318,3 +319,10 @@ def test_figure_3_5(paper_streams: Catalog) -> None:
     assert isinstance(negation, SemiJoin)
     assert (negation.anti, negation.null_aware, len(negation.keys)) == (True, False, 1)
     assert sum(isinstance(n, Window) for n in nodes(plan)) == 3
+
+
+def test_names_in_hints_are_written_as_statements_have_them() -> None:
+    assert hint("Odd", ["k", "Odd Name", 'a"b', "late-pending", "1st"], "columns") == (
+        'known columns: k, "Odd Name", "a""b", late-pending, "1st"'
+    )
+    assert hint("od name", ["Odd Name"]) == 'did you mean "Odd Name"?; known names: "Odd Name"'

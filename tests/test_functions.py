@@ -157,7 +157,7 @@ def test_aggregates_of_their_own_kind() -> None:
     [
         ("sum", (STRING,), {}, "types"),
         ("sum", (TIMESTAMP,), {}, "types"),
-        ("first", (INT,), {"distinct": True}, "types"),
+        ("first", (INT,), {"distinct": True}, "distinct"),
         ("quantile", (INT,), {"params": (1.5,)}, "constant"),
         ("quantile", (INT,), {"params": ("x",)}, "constant"),
         ("quantile", (INT,), {}, "constant"),

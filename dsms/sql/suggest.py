@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
+_ODD = re.compile(r"[^\w-]|^\d")  # (words of settings have hyphens)
 _LISTED = 12  # more names than this would bury the message
 _SOME = 5  # of so many
 
@@ -45,7 +47,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 def hint(word: str, known: Sequence[str], what: str = "names") -> str | None:
     """A hint for an unknown `word`: the nearest name if there is one, and the known `what`."""
     near = nearest(word, known)
-    parts = [f"did you mean {near}?"] if near is not None else []
+    parts = [f"did you mean {written(near)}?"] if near is not None else []
     if known and (near is None or len(known) <= _LISTED):
         parts.append(f"known {what}: {listed(known)}")
     return "; ".join(parts) or None
@@ -53,6 +55,12 @@ def hint(word: str, known: Sequence[str], what: str = "names") -> str | None:
 
 def listed(names: Sequence[str]) -> str:
     """`a, b, c`; of very many a few and how many more there are."""
-    if len(names) <= _LISTED:
-        return ", ".join(names)
-    return f"{', '.join(names[:_SOME])} and {len(names) - _SOME} more"
+    shown = [written(n) for n in names]
+    if len(shown) <= _LISTED:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:_SOME])} and {len(shown) - _SOME} more"
+
+
+def written(name: str) -> str:
+    """A name as a statement has it: in quotes if it is no plain word."""
+    return name if not _ODD.search(name) else '"' + name.replace('"', '""') + '"'

@@ -221,7 +221,7 @@ def resolve_aggregate(
     if spec.name == "count" and not args:
         spec = aggregate("count_star")
     if distinct and not spec.distinct:
-        raise FunctionError("types", f"{spec.name} does not take DISTINCT", spec.signatures())
+        raise FunctionError("distinct", f"{spec.name} does not take DISTINCT", spec.signatures())
     checked = _checked(spec, params)
     found = choose(spec.name, spec.overloads, args, spec.signatures())
     return ResolvedAgg(spec.name, casts(args, found.targets), found.type, checked)
@@ -240,7 +240,7 @@ def _check(spec: Aggregate, what: str, value: object) -> object:
         least, most = _WHOLE[what]
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        message = f"{spec.name} needs a number {what} from {least} to {most}, not {value}"
+        message = f"{spec.name} needs a number {what} from {least} to {most}, not {_shown(value)}"
         raise FunctionError("constant", message, position=1 + spec.params.index(what))
     try:
         share = float(value)  # type: ignore[arg-type]
@@ -248,4 +248,8 @@ def _check(spec: Aggregate, what: str, value: object) -> object:
         share = math.nan
     if 0 <= share <= 1:
         return share
-    raise FunctionError("constant", f"{spec.name} needs a constant share from 0 to 1, not {value}", position=1)
+    raise FunctionError("constant", f"{spec.name} needs a constant share from 0 to 1, not {_shown(value)}", position=1)
+
+
+def _shown(value: object) -> str:
+    return "NULL" if value is None else str(value)

@@ -20,12 +20,13 @@ Types = tuple[Type, ...]
 
 @dataclass(eq=False)
 class FunctionError(Exception):
-    """No such function (`unknown`), no overload for these types (`types`), or a bad constant (`constant`).
+    """No such function (`unknown`), no overload for these types (`types`), a bad constant (`constant`), or DISTINCT
+    where there can be none (`distinct`).
 
     The binder adds the place and the nearest name; `candidates` are signatures, `position` is the argument at fault.
     """
 
-    kind: Literal["unknown", "types", "constant"]
+    kind: Literal["unknown", "types", "constant", "distinct"]
     message: str
     candidates: tuple[str, ...] = ()
     position: int | None = None
