@@ -299,9 +299,9 @@ def test_a_job_that_fails_is_told_and_changes_nothing(spark, tmp_path: Path) -> 
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
     land(archive, 1, 100, span=10**15, start=100)
     before = archive.manifest()
-    with pytest.raises(UsageError, match="a Spark job failed") as caught:
+    with pytest.raises(UsageError, match=rf"{path.name} can't be read: it is damaged") as caught:
         update(spark, archive)
-    assert caught.value.code == "DS654" and archive.manifest() == before and not archive.exists("lease.json")
+    assert caught.value.code == "DS955" and archive.manifest() == before and not archive.exists("lease.json")
     path.write_bytes(whole)
     assert update(spark, archive).rows == 200
 

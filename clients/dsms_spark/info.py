@@ -1,13 +1,14 @@
-"""What an archive holds, from its manifest and its landing folder; no Spark, and no row is read."""
+"""What an archive holds, from its manifest and its landing folder; no Spark, and no row is read unless files are to be
+verified."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.storage.archive.landing import LandedFile, Landing
+from dsms.storage.archive.landing import LandedFile, Landing, unreadable
 from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive, IndexFile, Manifest
 
@@ -67,8 +68,8 @@ class Info:
         }  # fmt: skip
 
 
-def info(archive: Archive) -> Info:
-    """Look at an archive.  Raises DS951..DS955."""
+def info(archive: Archive, verify: bool = False) -> Info:
+    """Look at an archive; `verify`: read every file, and check it.  Raises DS951..DS955."""
     landing, manifest = Landing(archive), archive.manifest()
     upto, files = landing.upto(), landing.files(manifest.landed)
     now = max(upto, manifest.upto)
@@ -77,12 +78,12 @@ def info(archive: Archive) -> Info:
     return Info(
         archive.url, manifest, _subs(manifest, now), _known(manifest.upto), _known(upto),
         _expired(manifest.files, now), tuple(f for f in files if f.damaged is None),
-        (*damaged, *aside, *_amiss(archive, manifest)),
+        (*damaged, *aside, *amiss(archive, manifest, verify), *(_unread(archive, files) if verify else ())),
     )  # fmt: skip
 
 
-def _amiss(archive: Archive, manifest: Manifest) -> Iterator[str]:
-    """Files of the index that are not as they were written."""
+def amiss(archive: Archive, manifest: Manifest, verify: bool = False) -> Iterator[str]:
+    """Files of the index that are not as they were written: missing, of another size, or (`verify`) unreadable."""
     there = {i.path: i.size for i in archive.infos("index", recursive=True)}
     for file in manifest.files:
         path = archive.path(file.path)
@@ -90,6 +91,15 @@ def _amiss(archive: Archive, manifest: Manifest) -> Iterator[str]:
             yield f"{path}: it is missing"
         elif there[path] != file.bytes:
             yield f"{path}: it has {there[path]} bytes instead of {file.bytes}"
+        elif verify and (why := unreadable(archive, file.path)) is not None:
+            yield f"{path}: {why}"
+
+
+def _unread(archive: Archive, landed: Sequence[LandedFile]) -> Iterator[str]:
+    """Landed files that look whole and are not."""
+    for file in landed:
+        if file.damaged is None and (why := unreadable(archive, file.path)) is not None:
+            yield f"{archive.path(file.path)}: {why}"
 
 
 def _known(instant: int) -> int | None:

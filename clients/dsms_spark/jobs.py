@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import DsmsError
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.lease import Lease, leased, renew
 from dsms.storage.archive.manifest import Archive, IndexFile, Manifest
 from dsms.storage.archive.work import Work
+from dsms_spark.failures import told
 from dsms_spark.frames import write_files
 from dsms_spark.session import for_jobs
 from dsms_spark.tasks import watched
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[..., object]  # called with a sentence, or with a sentence and how many of how many tasks are done
+AGAIN = "the archive is as it was; run the job again"
 PULSE = 60.0  # seconds between two signs of life
 
 
@@ -98,15 +100,9 @@ def carry_out(spark: SparkSession, archive: Archive, job: str, plan: Callable[[M
 
 
 def _spark_job(spark: SparkSession, archive: Archive, manifest: Manifest, work: Work, say: Progress) -> Any:
-    try:
-        with for_jobs(spark) as session, watched(session, say, f"{manifest.name}: rows to sub-indices"):
-            return write_files(session, archive, manifest, work)
-    except DsmsError:
-        raise
-    except Exception as error:
-        text = [line for line in str(error).strip().splitlines() if line]
-        raise UsageError("DS654", f"a Spark job failed: {text[0] if text else type(error).__name__}",
-                         hint="the archive is as it was; run the job again") from error  # fmt: skip
+    what = f"{manifest.name}: rows to sub-indices"
+    with told(AGAIN), for_jobs(spark) as session, watched(session, say, what):
+        return write_files(session, archive, manifest, work)
 
 
 @contextmanager

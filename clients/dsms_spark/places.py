@@ -16,6 +16,7 @@ from dsms.storage.archive.manifest import Archive
 from dsms.storage.folders import folder_name
 
 FOLDER = "archive"  # of a data directory
+_WHICH = "name the folder or URL of one, or the data directory that it is in (of commands: --data)"
 
 
 def found(target: str | None, data: str | None = None, root: str | None = None) -> list[Archive]:
@@ -32,12 +33,13 @@ def found(target: str | None, data: str | None = None, root: str | None = None) 
     known = {name: archive for place in reversed(roots) for name, archive in below(place).items()}
     if target is None:
         if not known:
-            raise UsageError("DS953", f"there is no archive below {' or '.join(roots) or 'here'}",
-                             hint="name the folder of one, or a data directory by --data")  # fmt: skip
+            what = f"there is no archive below {' or '.join(roots)}" if roots else "no archive is named"
+            raise UsageError("DS953", what, hint=_WHICH)
         return list(known.values())
     if (name := folder_name(target.casefold())) in known:
         return [known[name]]
-    raise UsageError("DS953", f"there is no archive {target} below {' or '.join(roots) or 'here'}",
+    below_ = f" below {' or '.join(roots)}" if roots else ""
+    raise UsageError("DS953", f"there is no archive {target}{below_}",
                      hint=_hint(target, list(known)))  # fmt: skip
 
 
@@ -72,7 +74,7 @@ def _hint(target: str, known: list[str]) -> str:
     close = difflib.get_close_matches(target.casefold(), known, n=1)
     if close:
         return f"did you mean {close[0]}?"
-    return f"archives there: {', '.join(known)}" if known else "name the folder of one, or a data directory by --data"
+    return f"archives there: {', '.join(known)}" if known else _WHICH
 
 
 def instant(text: str) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -36,6 +38,7 @@ JOBS = {  # ... and of one that writes an archive: all rows in one job, or an er
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.files.maxRecordsPerFile": "0",
 }
+MASTERS = r"local(-cluster)?(\[[^\]]+\])?|spark://.+|k8s://.+|yarn|mesos://.+"
 QUIET = ("py4j", "pyspark")
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -49,13 +52,15 @@ def get_session(
             under spark-submit what that was told
     memory  of an embedded driver, e.g. `4g`
     more    further settings of Spark
-    Raises DS650 (no Java), DS651 (no pyspark), DS652 (Spark does not start)."""
+    Raises DS650 (no Java), DS651 (no pyspark), DS652 (Spark does not start), DS640 (no such master, no
+    size of memory)."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise UsageError("DS651", "PySpark is not installed", hint="pip install 'dsms[spark]'") from None
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which knows the master and all else
     master = master or os.environ.get("SPARK_MASTER") or ("as spark-submit says" if submitted else "local[*]")
+    _check(master, memory, submitted)
     _be_quiet()
     builder: Any = SparkSession.builder.appName("dsms")
     if submitted:
@@ -76,6 +81,20 @@ def get_session(
         text = [line for line in str(error).strip().splitlines() if line] or [type(error).__name__]
         raise UsageError("DS652", f"Spark does not start ({master}): {text[0]}",
                          hint="check --master, the memory of the machine, and JAVA_HOME") from error  # fmt: skip
+
+
+def _check(master: str, memory: str | None, submitted: bool) -> None:
+    """What can be told to be wrong before Spark, which says it in many words, is started.  Raises DS640, DS652."""
+    if memory is not None and not re.fullmatch(r"\d+[kmgt]b?", memory, re.I):
+        raise UsageError("DS640", f"{memory} is no size of memory", hint="write 512m or 4g")
+    if submitted or master.startswith("sc://"):
+        return
+    if not re.fullmatch(MASTERS, master):
+        raise UsageError("DS640", f"{master} is no Spark master",
+                         hint="write local[*], spark://host:7077, yarn, k8s://..., or sc://host:15002")  # fmt: skip
+    if os.name != "nt" and shutil.which("bash") is None:
+        raise UsageError("DS652", "Spark does not start: its script needs bash, and the PATH has none",
+                         hint="install bash, or add its folder to the PATH")  # fmt: skip
 
 
 def _embedded(builder: Any, master: str, memory: str | None) -> Any:

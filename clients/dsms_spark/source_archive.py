@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 ROWS = 64 << 10  # of a batch
+NOTHING = ""  # the path of no file
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,13 @@ class ArchiveReader(source.DataSourceReader):  # type: ignore[misc]
         until = min((x for x in (until, None if high is None else high + 1) if x is not None), default=None)
         asked = reading(one(self._options["path"]), since, until, keys=self._range)
         p, url = asked.plan, asked.archive.url
-        return [Part(url, path, p.since, p.upto, p.as_of) for path in p.paths]
+        parts = [Part(url, path, p.since, p.upto, p.as_of) for path in p.paths]
+        return parts or [Part(url, NOTHING, p.since, p.upto, p.as_of)]  # of none Spark makes one of its own
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The wanted rows of a file, in Spark's types."""
+        if partition.path == NOTHING:
+            return
         archive = Archive(partition.url)
         manifest = archive.manifest()
         names = [f.name for f in manifest.schema] + ([TS, EXP, ID] if _marks(self._options) else [])

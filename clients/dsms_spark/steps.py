@@ -167,7 +167,8 @@ class Runner:
             assert leaf is not None
             name = self.needed[leaf].scan.stream.name
             message = f"the archive of {name} has let go of rows that this window of {step.spec.length} rows would hold"
-            raise UsageError("DS392", message, hint=f"ask for at most {found} rows, or for a RANGE")
+            less = f"ask for at most {found} rows, or for a RANGE" if found else "ask for a RANGE"
+            raise UsageError("DS392", message, hint=less)
 
     def _partitioned(self, step: WindowStep, frame: DataFrame) -> DataFrame:
         spec = step.spec

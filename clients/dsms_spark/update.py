@@ -16,7 +16,7 @@ from dsms_spark.migrate import migrate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-READING = ("DS654", "DS955")  # what comes of a file that can't be read
+READING = ("DS654", "DS954", "DS955")  # what comes of a file that can't be read
 __all__ = ["Progress", "UpdateReport", "compact", "migrate", "update"]
 
 

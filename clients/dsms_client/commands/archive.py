@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 MISUSES = ("DS640", "DS650", "DS651", "DS652", "DS950", "DS953", "DS960")  # codes for which the exit code is 2
 LIMIT = 20  # rows of a probe that are shown
 
-INFO = """What archives hold: the layout as a picture, rows and bytes of each sub-index, what waits.  Needs no Spark.
+INFO = """What archives hold: the layout as a picture, rows and bytes of each sub-index, what waits, which files are
+missing or damaged.  Needs no Spark.
 
 example:
   dsms archive info flights --data dsms-data
@@ -98,6 +99,8 @@ def _arguments(sub: argparse.ArgumentParser, action: str) -> None:
         add("--format", choices=("table", "csv", "json", "vertical"), default="table")
     else:
         add("archive", metavar="ARCHIVE", nargs="?" if action in ("info", "update") else None)
+    if action == "info":
+        add("--verify", action="store_true", help="read every file and check it")
     if action == "probe":
         add("key", metavar="KEY")
         add("--limit", type=_count, default=LIMIT, metavar="N", help=f"show so many rows (default {LIMIT})")
@@ -157,7 +160,7 @@ def _info(args: argparse.Namespace) -> int:
 
     damaged = False
     for number, archive in enumerate(found(args.archive, args.data, args.root)):
-        told = info(archive).fields()
+        told = info(archive, args.verify).fields()
         damaged |= bool(told["damaged"])
         if number and not args.json:
             print()
@@ -168,13 +171,15 @@ def _info(args: argparse.Namespace) -> int:
 @contextmanager
 def _spark(args: argparse.Namespace, what: str) -> Iterator[tuple[Any, Bar]]:
     """A session, and who shows what it does.  Raises DS650..DS652."""
+    from dsms_spark.failures import told
     from dsms_spark.session import get_session
 
     with Bar(what, args.quiet) as bar:
         bar("Spark is starting")
         spark = get_session(args.master, args.memory)
         bar("Spark is at work")
-        yield spark, bar
+        with told():
+            yield spark, bar
 
 
 def _update(args: argparse.Namespace) -> int:
@@ -202,6 +207,8 @@ def _job(args: argparse.Namespace, archive: Any, what: str, work: Callable[[Any]
     """One archive; what goes wrong with it is told, and others have their turn."""
     from dataclasses import asdict
 
+    from dsms_spark.info import amiss
+
     name = archive.manifest().name
     try:
         told = asdict(work(archive))
@@ -209,7 +216,10 @@ def _job(args: argparse.Namespace, archive: Any, what: str, work: Callable[[Any]
         print(f"{name}: {problem}", file=sys.stderr)
         return FAILED
     _print(args, {"name": name, **told}, show.updated(name, told, what))
-    return FAILED if told["damaged"] else OK
+    lost = list(amiss(archive, archive.manifest()))
+    for line in lost:
+        print(f"{name}: {line}; restore it from a backup", file=sys.stderr)
+    return FAILED if told["damaged"] or lost else OK
 
 
 def _reading(args: argparse.Namespace, key: str | None = None) -> Reading:

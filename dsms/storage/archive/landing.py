@@ -152,13 +152,7 @@ class Landing:
 
     def verified(self, file: LandedFile) -> str | None:
         """Why a file can't be read, which may show only when all of it is; None: it can."""
-        try:
-            with self.archive.open(file.path) as source:
-                for _ in pq.ParquetFile(source, page_checksum_verification=True).iter_batches():
-                    pass
-        except (pa.ArrowException, OSError) as error:
-            return str(error) or repr(error)
-        return None
+        return unreadable(self.archive, file.path)
 
     def waiting(self, after: int) -> int:
         """How many landed files are numbered above `after`."""
@@ -225,3 +219,14 @@ def snapshot(archive: Archive, seam: int | None = None) -> tuple[Manifest, tuple
         if manifest.upto <= seam:
             return manifest, landing.files(manifest.landed, seam)
     raise UsageError("DS954", f"{archive.url} has been updated since {seam}", hint="ask again")
+
+
+def unreadable(archive: Archive, path: str) -> str | None:
+    """Read all of a Parquet file and check its pages: why it can't be; None: it can."""
+    try:
+        with archive.open(path) as source:
+            for _ in pq.ParquetFile(source, page_checksum_verification=True).iter_batches():
+                pass
+    except (pa.ArrowException, OSError, ValueError) as error:
+        return str(error) or repr(error)
+    return None
