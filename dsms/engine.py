@@ -55,6 +55,7 @@ class Engine:
         self.now: int | None = None
         self.writers = Writers()
         self.saver: Saver | None = None
+        self.unsaved: DsmsError | None = None  # why `close` could not write the state down
         if data is not None:
             from dsms.recovery import open_data
 
@@ -367,6 +368,7 @@ class Engine:
         if self.saver is not None:
             saver, self.saver = self.saver, None
             saver.close()
+            self.unsaved = saver.unsaved
 
 
 __all__ = ["Done", "Engine", "Rows", "Settings", "Statement"]

@@ -30,17 +30,19 @@ from dsms.sql.parser import parse_one
 from dsms.storage import records
 from dsms.storage.catalog import CatalogStore, unpacked
 from dsms.storage.chains import Damage
-from dsms.storage.checkpoints import MANIFEST, Checkpoint, path_of
+from dsms.storage.checkpoints import KEPT, MANIFEST, Checkpoint, path_of
 from dsms.storage.durable import Durable
 from dsms.storage.files import Files, RealFiles
 from dsms.storage.frozen import freeze, thaw
 from dsms.storage.journal import ENGINE, STREAMS, Entry
 from dsms.storage.restore import restore
+from dsms.storage.synced import CATALOG
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
     from dsms.running.world import World
 
+NEWEST = "newest"  # setting of the catalog: the number of its last change
 STATEMENTS = 2000  # of which a checkpoint saves the repetition
 
 
@@ -68,6 +70,9 @@ class Saver:
     catalog: CatalogStore
     recovered: Recovered = field(default_factory=Recovered)
     statements: int = 0
+    changed: int = 0  # the number of the catalog's last change
+    older: str | None = None  # why an older state was the start
+    unsaved: DsmsError | None = None  # why the state could not be written down in the end
     size: int = 0  # bytes of the last checkpoint
     trouble: DsmsError | None = None  # why the last checkpoint could not be made
     failures: int = 0  # in a row
@@ -116,7 +121,8 @@ class Saver:
         with self.catalog.transaction():
             write(self.catalog)
             self.catalog.note(self.durable.journal.lsn + 1, kind, body)
-        self.durable.journal.number()
+            self.catalog.set(NEWEST, self.durable.journal.lsn + 1)
+        self.changed = self.durable.journal.number()
         self.statements += 1
 
     def _append(self, stream: str, kind: int, record: Any) -> None:
@@ -165,7 +171,8 @@ class Saver:
             journal = durable.journal
             lsn, state = journal.lsn, self._state()
             self.statements, segments = 0, tuple(sorted(durable.referred))
-            made = Checkpoint(path_of(lsn), lsn, segments, dict(journal.tails), dict(journal.damaged))
+            made = Checkpoint(path_of(lsn), lsn, segments, dict(journal.tails), dict(journal.damaged),
+                              self.changed)  # fmt: skip
             journal.rotate()
         except DsmsError as error:
             return self._failed(error)
@@ -229,8 +236,9 @@ class Saver:
         """The engine stops: the next start has nothing to repeat."""
         if self.saving is not None:
             self._finished()
-        if (self.durable.journal.written or self.statements) and not self.durable.lost:
-            self.checkpoint()  # after it a sealed sub-window that is lost could not be put back any more
+        wanted = self.durable.journal.written or self.statements or "none" in self.durable.journal.policies.values()
+        if wanted and not self.durable.lost and not self.checkpoint():
+            self.unsaved = self.trouble  # (after it a sealed sub-window that is lost could not be put back any more)
         self.durable.close()
         self.catalog.close()
 
@@ -241,6 +249,7 @@ class Saver:
         journal = self.durable.journal
         journal.muted = True
         checkpoint = self._start()
+        self._check_catalog(checkpoint)
         start = checkpoint.lsn
         self.engine.world.clocks.still = True
         noted = [Entry(lsn, ENGINE, -1, (kind, body)) for lsn, kind, body in self.catalog.noted(start)]
@@ -259,14 +268,29 @@ class Saver:
         journal.muted = False
         self.recovered.checkpoint = start
         accepted = self._accept()
-        told = [*journal.notes, *(f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items())]
-        self.recovered.notes += told or gaps
+        told = [
+            *self._fallen_back(),
+            *journal.notes,
+            *(f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items()),
+        ]
+        self.recovered.notes += told or ([] if journal.gone else gaps)
         self.engine.world.clocks.moved, self.engine.world.clocks.still = self.moved, False
         self.durable.clean()
         if accepted or (not self.durable.checkpoints.kept and self.engine.world.catalog.names()):
             self.checkpoint()
         elif self.durable.checkpoints.kept:
             self.durable.sweep(_segments(self.engine.world))
+
+    def _check_catalog(self, checkpoint: Checkpoint) -> None:
+        """The catalog has all changes that are known of."""
+        newest = self.catalog.setting(NEWEST, 0)
+        assert isinstance(newest, int)
+        known = max(checkpoint.catalog, self.durable.journal.synced.read(CATALOG).get(ENGINE, 0))
+        if newest < known:
+            what = f"{self.catalog.path} lacks declarations or changes of tables, up to number {known}"
+            why = "it is an older copy, or the file beside it with -wal in its name is missing or cut short"
+            raise UsageError("DS545", f"{what}: {why}", hint="restore both from a backup")
+        self.changed = newest
 
     def _lose(self) -> None:
         """Sealed sub-windows of the checkpoint could not be read: their streams take no rows."""
@@ -299,18 +323,31 @@ class Saver:
                 trouble = trouble or error
                 continue
             if trouble is not None:
-                self.recovered.notes.append(
-                    f"the newest checkpoint could not be read, the one before it was: {trouble.message}"
-                )
+                self.older = f"the newest checkpoint could not be read, the one before it was: {trouble.message}"
             return checkpoint
         if trouble is not None:
-            raise trouble
-        if self.catalog.setting("checkpointed"):
+            if trouble.code == "DS546" or len(checkpoints.kept) >= KEPT or self.catalog.setting("restored"):
+                raise _no_state(trouble)
+            self.durable.lost.clear()
+            self.older = f"the only checkpoint could not be read, all is done again: {trouble.message}"
+        elif self.catalog.setting("checkpointed"):
             raise UsageError("DS545", f"{self.durable.folder}/manifest.json is missing, and with it the state",
                              hint="restore the data directory from a backup, or start with an empty one")  # fmt: skip
         if not self.catalog.noted(0):
+            older = bool(self.catalog.objects())
             restore(self.catalog, self.engine.world, lambda statement, sql: self.engine._run(statement, sql, None))
+            if older:
+                self.catalog.set("restored", True)
         return Checkpoint("", 0)
+
+    def _fallen_back(self) -> Iterator[str]:
+        """That an older state was the start, and what that means."""
+        if self.older is None:
+            return
+        yield self.older
+        lost = sorted(s for s, policy in self.durable.journal.policies.items() if policy == "none")
+        if lost:
+            yield f"later rows of streams of durability none are lost: {', '.join(lost)}"
 
     def _restore(self, checkpoint: Checkpoint, data: Any) -> None:
         if isinstance(data, DsmsError):
@@ -407,6 +444,14 @@ def settle(world: World) -> None:
     world.run(None)
     while world.backlog.going is not None:
         world.backlog.work()
+
+
+def _no_state(trouble: DsmsError) -> DsmsError:
+    """Why no state can be read."""
+    if trouble.code in ("DS545", "DS546"):
+        return trouble
+    return UsageError("DS545", f"no checkpoint can be read: {trouble.message}",
+                      hint="restore the data directory from a backup")  # fmt: skip
 
 
 def _gap(last: int, found: int) -> str:

@@ -57,7 +57,8 @@ class World:
         self.engine.ingest("s", {"k": keys, "v": [i * j for j in range(5)], "t": at}, client="w", seq=i)
         self.engine.ingest("u", {"k": keys[:2], "w": [i, -i], "t": at[:2]}, client="w", seq=i)
         if i % 7 == 3:
-            self.engine.execute(f"INSERT INTO r VALUES ('c', {i})" if i == 3 else f"UPDATE r SET n = {i} WHERE k = 'c'")
+            there = count(self, "SELECT COUNT(*) FROM r WHERE k = 'c'")  # also if it was not acknowledged
+            self.engine.execute(f"UPDATE r SET n = {i} WHERE k = 'c'" if there else f"INSERT INTO r VALUES ('c', {i})")
         if i % 9 == 4:
             self.engine.heartbeat("u", at[-1])
 

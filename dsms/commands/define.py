@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from dsms.api import Cancel, Done
 from dsms.commands.archives import created, leave
@@ -23,6 +24,8 @@ from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.suggest import hint, listed
 from dsms.tables.versioned import VersionedTable
 
+LONGEST = 200  # bytes of the name of a folder
+
 if TYPE_CHECKING:
     from dsms.engine import Engine
 
@@ -34,6 +37,7 @@ def create_stream(engine: Engine, statement: ast.CreateStream, sql: str) -> Done
     key = Catalog.key(definition.name)
     if key in world.catalog.streams:
         return Done(f"stream {definition.name} is there already")
+    _check_name(definition.name)
     archiving = archive_of(world, definition)
     engine.store(lambda s: s.add_stream(definition), "statement", sql.encode())
     world.declare(definition)
@@ -65,6 +69,7 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: C
     if len(world.queries) >= world.settings.queries:
         message = f"{len(world.queries)} queries are registered, which is the limit"
         raise UsageError("DS601", message, hint="drop a query, or raise the limit of the server (--max-queries)")
+    _check_name(definition.name)
     archiving = archive_of(world, definition)
     warnings = start_query(engine, definition, bound, cancel, archiving)
     try:
@@ -73,6 +78,15 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: C
         _forget(engine, Catalog.key(definition.name), "it could not be stored")
         raise
     return Done(f"query {definition.name} registered{created(archiving)}", warnings)
+
+
+def _check_name(name: str) -> None:
+    """A stream's or query's name can be that of a folder.  Raises DS415."""
+    size = len(quote(Catalog.key(name), safe=""))
+    if size > LONGEST:
+        raise UsageError(
+            "DS415", f"the name {name[:40]}... is too long: folders called so have {size} bytes, and may have {LONGEST}"
+        )
 
 
 def start_query(
@@ -162,6 +176,7 @@ def _remove(engine: Engine, key: str, kind: str) -> None:
     world = engine.world
     if kind == "stream":
         world.remove(key)
+        engine.writers.forget(key)
     else:
         del world.catalog.tables[key], world.tables[key]
 

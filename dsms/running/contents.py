@@ -62,6 +62,11 @@ def _gone(world: World, read: Read) -> UsageError:
         return UsageError(damage.code, message, hint=damage.error(stream.name).hint)
     what = "keeps no rows" if stream.retain is None else f"keeps the last {duration_text(stream.retain)} of its rows"
     match read.spec.kind:
+        case "time" | "now" if stream.retain is not None and read.spec.length + read.spec.until <= stream.retain:
+            message = (
+                f"stream {stream.name} lacks rows that this window reaches back to: they were lost, and that accepted"
+            )
+            return UsageError("DS407", message, hint="ask for a shorter window, or wait until the loss has left it")
         case "time" | "now":
             hint = "declare the stream with RETAIN d and ask for a [RANGE t] within it"
         case "rows":

@@ -31,6 +31,11 @@ class Writers:
             return 0
         return None if seq < known.seq or known.last else known.done
 
+    def forget(self, stream: str) -> None:
+        """The stream is dropped: one that is made under its name has had no frames."""
+        for key in [k for k in self.newest if k[1] == stream]:
+            del self.newest[key]
+
     def note(self, part: Part, stream: str) -> None:
         """These rows are applied."""
         key = (part.client, stream)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from dsms.errors import UsageError
 from dsms.storage.log import LogScan, Record
 
+GONE = "they were not yet on the disk when the power failed, or their log was removed before they were"
 WHY = "one before was not yet on the disk when the power failed"
 HINT = "restore the file and start again, or go on without: `dsms serve --accept-loss {stream}`, or DROP STREAM"
 
@@ -44,6 +45,7 @@ class Chain:
     passed   the stream is whole up to that number
     known    the newest that is known to have been on the disk
     highest  the highest number that was seen or heard of
+    begun    the number with which its newest log began
     lost     numbers of good records that could not be applied
     paths    logs that hold records which are not part of the state
     wrong    what is the matter with the first file that is not whole, and whether that can only be damage
@@ -54,6 +56,7 @@ class Chain:
     passed: int = 0
     known: int = 0
     highest: int = 0
+    begun: int = 0
     lost: list[int] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     wrong: str | None = None
@@ -104,8 +107,12 @@ class Chain:
 
     def note(self, stream: str) -> str | None:
         """What else is lost."""
-        if not self.lost:
+        if not self.lost and self.begun <= self.passed:
             return None
+        if not self.lost:
+            return (
+                f"stream {stream}: its records behind number {self.passed}, from {self.begun} on, are missing: {GONE}"
+            )
         count = len(self.lost)
         what = "1 record is" if count == 1 else f"{count} records are"
         return f"stream {stream}: {what} lost behind number {self.passed}: {WHY}"

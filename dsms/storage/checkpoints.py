@@ -29,6 +29,7 @@ class Checkpoint:
     segments  sealed sub-windows that it refers to: paths below the folder
     tails     of each stream the last record that is part of it
     damaged   streams that have lost something
+    catalog   the last change of the catalog that is part of it
     """
 
     path: str
@@ -36,6 +37,7 @@ class Checkpoint:
     segments: tuple[str, ...] = ()
     tails: Mapping[str, int] = field(default_factory=dict)
     damaged: Mapping[str, Damage] = field(default_factory=dict)
+    catalog: int = 0
 
 
 @dataclass(slots=True)
@@ -48,8 +50,9 @@ class Checkpoints:
 
     @property
     def oldest(self) -> int:
-        """The journal is needed from the record after this one on."""
-        return self.kept[0].lsn if self.kept else 0
+        """The journal is needed from the record after this one on: all of it while there is but one, which may turn out
+        damaged."""
+        return self.kept[0].lsn if len(self.kept) >= KEPT else 0
 
     def load(self) -> None:
         """Read the manifest, if there is one.  Raises DS545 (damaged) or DS546 (another version's)."""
@@ -57,7 +60,7 @@ class Checkpoints:
         if not self.files.exists(path):
             return
         try:
-            told = json.loads(bytes(self.files.read(path)))
+            told = json.loads(self._read(path))
             body = told["checkpoints"]
             if told["crc"] != _crc(body):
                 raise ValueError("its checksum is not that of its contents")
@@ -68,6 +71,12 @@ class Checkpoints:
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError("DS545", f"{path} is damaged: {error}",
                              hint="restore the data directory from a backup") from None  # fmt: skip
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return bytes(self.files.read(path))
+        except DsmsError as error:
+            raise ValueError(error.message) from None
 
     def save(self, made: Checkpoint, state: Sequence[Any]) -> None:
         """Write a checkpoint down and make it the newest."""
@@ -107,7 +116,7 @@ class Checkpoints:
 
 def _checkpoint(told: dict[str, Any]) -> Checkpoint:
     damaged = {stream: Damage(**damage) for stream, damage in told["damaged"].items()}
-    return Checkpoint(told["path"], told["lsn"], tuple(told["segments"]), told["tails"], damaged)
+    return Checkpoint(told["path"], told["lsn"], tuple(told["segments"]), told["tails"], damaged, told["catalog"])
 
 
 def path_of(lsn: int) -> str:

@@ -146,10 +146,13 @@ class Durable:
 
     def clean(self) -> None:
         """Remove what writes that did not finish have left; before anything is written."""
-        for folder in (self.folder, *map(self.journal.place, self.journal.streams())):
-            for name in self.files.list(folder):
+        found = [(self.folder, self.files.list(self.folder))]
+        found += [(self.journal.place(s), self.journal.names(s)) for s in self.journal.streams()]
+        for folder, names in found:
+            for name in names:
                 if name.endswith(".part"):
-                    self.files.remove(f"{folder}/{name}")
+                    with suppress(DsmsError):  # it is no file
+                        self.files.remove(f"{folder}/{name}")
 
     def sweep(self, live: Iterable[str]) -> None:
         """Remove what no checkpoint and no ring needs; many files take a while, so the background does, if there is
@@ -159,7 +162,7 @@ class Durable:
         gone = []
         for stream in self.journal.streams():
             folder = self.journal.place(stream)
-            paths = [f"{folder}/{n}" for n in self.files.list(folder) if n.endswith(".arrow")]
+            paths = [f"{folder}/{n}" for n in self.journal.names(stream) if n.endswith(".arrow")]
             gone += [p for p in paths if p[len(self.folder) + 1 :] not in needed and p not in self._removing]
         self._removing.update(gone)
         if self.background is not None and gone:

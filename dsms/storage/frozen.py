@@ -146,7 +146,7 @@ def _unpacked(data: memoryview, where: Path | str) -> list[bytearray]:
         return _blobs(data[_HEAD.size + length :], table["blobs"])
     except (struct.error, ValueError, KeyError, json.JSONDecodeError, pa.ArrowException) as error:
         raise UsageError("DS545", f"the state in {where} is damaged: {error}",
-                         hint="restore it from a backup, or move it away") from None  # fmt: skip
+                         hint="restore it from a backup") from None  # fmt: skip
 
 
 def _blobs(data: memoryview, sizes: Sequence[tuple[int, int, int]]) -> list[bytearray]:

@@ -12,8 +12,10 @@ can take), `none` at once and nothing is written.
 from __future__ import annotations
 
 import heapq
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
@@ -22,9 +24,10 @@ from dsms.errors import DsmsError, UsageError
 from dsms.storage.chains import Chain, Damage
 from dsms.storage.files import Files
 from dsms.storage.log import LogWriter, read_log
-from dsms.storage.synced import Synced
+from dsms.storage.synced import BEGUN, CATALOG, Synced
 
 STREAMS, SPARE = "streams", "spare"
+LOG = re.compile(r"\d{20}\.log")
 WORTH = 1 << 20  # bytes from which a log is worth keeping to be written over
 SPARES = 8
 ENGINE = ""  # whose records belong to no stream
@@ -61,6 +64,7 @@ class Journal:
     damaged   those of them that are damaged, until the files come back or somebody says to go on without
     refused   streams whose last record could not be written, and why; the next one may be
     notes     what was found missing on reading, without any damage
+    gone      whether records of streams that are dropped are missing
     chains    what is found of each stream while the journal is read
     """
 
@@ -76,6 +80,7 @@ class Journal:
     damaged: dict[str, Damage] = field(default_factory=dict)
     refused: dict[str, DsmsError] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    gone: bool = False
     chains: dict[str, Chain] = field(default_factory=dict)
     synced: Synced = field(init=False)
     _known: dict[str, int] = field(default_factory=dict)  # the number of each stream's last record on the disk
@@ -106,6 +111,8 @@ class Journal:
         log.append(self.lsn + 1, kind, buffers, self.tails.get(stream, 0), self._known.get(stream, 0))
         self.lsn += 1
         self.tails[stream] = self.lsn
+        if not before:
+            self._tell(stream, BEGUN)
         self.written += log.position - before
 
     def trouble(self, stream: str) -> str | None:
@@ -115,9 +122,14 @@ class Journal:
         return f"refused the last rows: {self.refused[stream].message}" if stream in self.refused else None
 
     def number(self) -> int:
-        """A number of this order for a record that is kept elsewhere."""
+        """A number of this order for a record that is kept in the catalog, on the disk."""
         self.lsn += 1
+        self._tell(ENGINE, CATALOG)
         return self.lsn
+
+    def _tell(self, stream: str, kind: int) -> None:
+        with self._lock:
+            self.synced.note(stream, self.lsn, kind)
 
     def check(self, stream: str) -> None:
         """Raise why the stream refuses rows, if it does."""
@@ -239,13 +251,16 @@ class Journal:
         them to apply, and `settle` what to think of the others.
 
         Of streams that are `damaged` those behind their tail: the missing ones may have come back."""
-        known = self.synced.read()
+        known, begun = self.synced.read(), self.synced.read(BEGUN)
+        if tails and not self.synced.exist():
+            self.notes.append(f"{self.folder}: the notes of what has reached the disk (synced-*) are missing, so logs "
+                              "that were cut short or removed can't be told from whole ones")  # fmt: skip
         self.tails, self.damaged = dict(tails), dict(damaged)
-        for stream in {*self.streams(), *tails, *damaged, *known}:
+        for stream in {*self.streams(), *tails, *damaged, *known, *begun}:
             start = tails.get(stream, 0) if stream in damaged else after
             was = damaged[stream].known or 0 if stream in damaged else 0
             least = max(known.get(stream, 0), was)
-            self.chains[stream] = Chain(start, tails.get(stream, 0), start, least, least)
+            self.chains[stream] = Chain(start, tails.get(stream, 0), start, least, least, begun.get(stream, 0))
         return heapq.merge(*(self._of(s) for s in self.streams()), key=lambda e: e.lsn)
 
     def follows(self, entry: Entry) -> bool:
@@ -262,6 +277,7 @@ class Journal:
             self.lsn = max(self.lsn, chain.highest)
             damage = self.damaged.pop(stream, None)
             if stream != ENGINE and stream not in self.policies:
+                self.gone |= chain.known > chain.start or bool(chain.lost)
                 continue
             found = damage if damage is not None and damage.known is None else chain.damage(self.place(stream))
             if found is not None:
@@ -290,19 +306,29 @@ class Journal:
             self._is_synced(stream, chain.tail)
 
     def streams(self) -> list[str]:
-        """The streams that have files."""
+        """The streams that have files (and whatever else lies there)."""
         root = f"{self.folder}/{STREAMS}"
         names = self.files.list(root) if self.files.exists(root) else []
         return [stream_of(n) for n in sorted(names)]
 
+    def names(self, stream: str) -> list[str]:
+        """The files of a stream; none if its folder can't be read."""
+        try:
+            return self.files.list(self.place(stream))
+        except DsmsError:
+            return []
+
     def logs(self, stream: str) -> list[tuple[int, str]]:
         """A stream's logs: the number from which each begins, and its path."""
         folder = self.place(stream)
-        names = sorted(n for n in self.files.list(folder) if n.endswith(".log"))
-        return [(int(n.split(".")[0]), f"{folder}/{n}") for n in names]
+        return [(int(n[:20]), f"{folder}/{n}") for n in sorted(self.names(stream)) if LOG.fullmatch(n)]
 
     def _of(self, stream: str) -> Iterator[Entry]:
         found, chain = self.logs(stream), self.chains[stream]
+        try:
+            self.files.list(self.place(stream))
+        except DsmsError as error:
+            chain.fault(error.message, unreadable=True)
         for k, (first, path) in enumerate(found):
             if k + 1 < len(found) and found[k + 1][0] <= chain.start + 1:
                 continue
@@ -322,10 +348,10 @@ class Journal:
         for stream in self.streams():
             if stream in self.damaged or stream in damaged:
                 continue
-            folder = self.place(stream)
             open_now = {log.path for _, log in self._of_policy(None)}
             for start, path in self.logs(stream):
                 if start <= before and path not in open_now:
                     self._retire(path)
-            if not self.files.list(folder) and stream not in self._logs:
-                self.files.remove_folder(folder)
+            with suppress(DsmsError):  # it is no folder, or one that can't be read
+                if not self.files.list(self.place(stream)) and stream not in self._logs:
+                    self.files.remove_folder(self.place(stream))

@@ -1,7 +1,7 @@
 """Sealed sub-windows: one immutable Arrow IPC file each, whose arrays are used where they are mapped.
 
-The file holds the stream's columns by position, then `ts` and the arrival numbers, and the checksum of its columns in
-its metadata.
+The file holds the stream's columns by position, then `ts` and the arrival numbers, and in the end a checksum of all of
+that and of its own name: another segment in its place is not taken for it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def seal(files: Files, path: str, rows: Batch) -> Segment:
     """Write the rows of a sub-window; the file is whole or not there."""
     arrays = [*rows.cols, pa.array(rows.ts), pa.array(rows.ids[0])]
     batch = pa.record_batch(arrays, names=[str(i) for i in range(len(arrays))])
-    buffers, check = ipc_buffers(batch, file=True), xxhash.xxh3_64()
+    buffers, check = ipc_buffers(batch, file=True), xxhash.xxh3_64(_name(path))
     for buffer in buffers:
         check.update(buffer)
     files.write_atomic(path, [*buffers, check.digest()], sync=False)
@@ -52,8 +52,11 @@ def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch
         if data.size < 16:
             raise ValueError("it is cut short")
         whole, told = data.slice(0, data.size - 8), bytes(data.slice(data.size - 8))
-        if verify and xxhash.xxh3_64_digest(whole) != told:
-            raise ValueError("its checksum is not that of its contents")
+        if verify:
+            check = xxhash.xxh3_64(_name(path))
+            check.update(whole)
+            if check.digest() != told:
+                raise ValueError("its checksum is not that of its name and contents")
         with pa.ipc.open_file(whole) as found:
             batch = found.get_batch(0)
         if [c.type for c in batch.columns[:-2]] != [f.type.arrow for f in schema]:
@@ -63,6 +66,11 @@ def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch
                          hint="restore the file from a backup, or drop the stream") from None  # fmt: skip
     *cols, ts, ids = batch.columns
     return Batch(_numbers(ts), None, None, (_numbers(ids),), tuple(cols))
+
+
+def _name(path: str) -> bytes:
+    """The stream's folder and the file's name: the data folder may be moved."""
+    return "/".join(path.split("/")[-2:]).encode()
 
 
 def _numbers(array: pa.Array) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""Which records are known to be on the disk: noted each time a log has been synced, beside the logs.
+"""Which records are known to be on the disk: noted each time a log has been synced, beside the logs; and which logs
+there are: noted when they are begun.
 
 A log can't tell that its own end is missing, nor a lost file that it was there.  These notes can: they are written
 after the sync that they tell of, so whatever they name was on the disk.  They are not synced themselves; what a power
@@ -19,6 +20,7 @@ from dsms.storage.files import Files
 from dsms.storage.log import LogWriter, read_log
 
 START, END = "synced-", ".log"
+SYNCED, BEGUN, CATALOG = range(3)  # kinds of notes
 MOST = 4096  # notes of a file; then the newest ones are written again, into a new one
 
 
@@ -30,29 +32,29 @@ class Synced:
     folder: str
     since: int = 0
     _log: LogWriter | None = None
-    _known: dict[str, int] = field(default_factory=dict)
+    _known: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def note(self, stream: str, number: int) -> None:
-        """The stream's records are on the disk up to that number.  If the disk refuses, later readers know less."""
-        self._known[stream] = number
+    def note(self, stream: str, number: int, kind: int = SYNCED) -> None:
+        """The stream's records are on the disk up to that number (BEGUN: a log of it begins with that number; CATALOG,
+        of no stream: the catalog has the change of that number).  If the disk refuses, later readers know less."""
+        self._known[stream, kind] = number
         with suppress(DsmsError):
-            if self._log is None:
-                self._log = LogWriter(self.files, self._free())
-            elif self._log.last >= max(MOST, 2 * len(self._known)):
+            if self._log is not None and self._log.last >= max(MOST, 2 * len(self._known)):
                 self._renew(self._log)
                 return
-            self._write(stream, number)
+            self._write(stream, number, kind)
 
-    def _write(self, stream: str, number: int) -> None:
-        assert self._log is not None
-        self._log.append(self._log.last + 1, 0, [number.to_bytes(8, "little"), stream.encode()])
+    def _write(self, stream: str, number: int, kind: int) -> None:
+        if self._log is None:
+            self._log = LogWriter(self.files, self._free())
+        self._log.append(self._log.last + 1, kind, [number.to_bytes(8, "little"), stream.encode()])
 
     def _renew(self, old: LogWriter) -> None:
         """A file that holds the newest notes only takes the place of a long one."""
         old.close()
         self._log = LogWriter(self.files, self._free())
-        for stream, number in self._known.items():
-            self._write(stream, number)
+        for (stream, kind), number in self._known.items():
+            self._write(stream, number, kind)
         self.files.remove(old.path)
 
     def _free(self) -> str:
@@ -74,12 +76,14 @@ class Synced:
             self._log.close()
             self._log = None
 
-    def read(self) -> dict[str, int]:
-        """The newest record known to be on the disk, by stream."""
+    def read(self, kind: int = SYNCED) -> dict[str, int]:
+        """The newest number of that kind, by stream."""
         out: dict[str, int] = {}
         for name in self._names():
             with suppress(DsmsError):
                 for record in read_log(self.files, f"{self.folder}/{name}"):
+                    if record.kind != kind:
+                        continue
                     number, stream = int.from_bytes(record.payload[:8], "little"), bytes(record.payload[8:]).decode()
                     out[stream] = max(out.get(stream, 0), number)
         return out
@@ -90,6 +94,10 @@ class Synced:
         for name, following in pairwise(names):
             if int(following[len(START) :].split("-")[0]) <= before:
                 self.files.remove(f"{self.folder}/{name}")
+
+    def exist(self) -> bool:
+        """Whether there are any."""
+        return bool(self._names())
 
     def _names(self) -> list[str]:
         return sorted(n for n in self.files.list(self.folder) if n.startswith(START) and n.endswith(END))

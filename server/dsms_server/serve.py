@@ -40,6 +40,10 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         calm_collector()
         runner.run(_serve(engine, config, say, spark))
+    if engine.unsaved is not None:
+        say(f"note: the state could not be written down: {engine.unsaved}")
+        say("note: rows of streams of durability none since the last checkpoint are lost; all else comes back")
+        return 1
     return 0
 
 
