@@ -12,6 +12,7 @@ history) and the records since the checkpoint, of which there are no more than a
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from dsms.engine import Engine
     from dsms.running.world import World
 
+LOG = logging.getLogger(__name__)
 NEWEST = "newest"  # setting of the catalog: the number of its last change
 STATEMENTS = 2000  # of which a checkpoint saves the repetition
 
@@ -210,6 +212,8 @@ class Saver:
     def _failed(self, error: DsmsError) -> bool:
         self.trouble = error
         self.failures += 1
+        if self.failures == 1:
+            LOG.warning("no checkpoint could be made, the journal grows until one can: %s", error.message)
         return False
 
     def figures(self) -> dict[str, int]:
@@ -229,6 +233,7 @@ class Saver:
     def _outside(self) -> dict[str, Any]:
         world = self.engine.world
         outside = {"settings": world.settings, "adhoc": world.adhoc, "adhocs": world.adhocs, "saver": self,
+                   "engine": self.engine,
                    "durable": self.durable}  # fmt: skip
         return outside if world.settings.timer is None else outside | {"timer": world.settings.timer}
 

@@ -44,7 +44,7 @@ def test_what_a_full_disk_refused_is_not_there_after_a_restart_either(tmp_path, 
     assert finish(world) == undisturbed
 
 
-def test_a_checkpoint_that_fails_changes_nothing(tmp_path, undisturbed):
+def test_a_checkpoint_that_fails_changes_nothing(tmp_path, undisturbed, caplog):
     world = opened(tmp_path, checkpoint_bytes=0, steps=10)
     for at in range(40):
         world.files.count, world.files.plan = 0, Plan(at, errno.ENOSPC)
@@ -54,6 +54,7 @@ def test_a_checkpoint_that_fails_changes_nothing(tmp_path, undisturbed):
         world.engine.saver.trouble, world.engine.saver.failures = None, 0
     else:
         raise AssertionError("never made")
+    assert "no checkpoint could be made, the journal grows until one can: " in caplog.text
     world.files.plan = Plan()
     world.crash()
     world.open()

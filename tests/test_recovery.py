@@ -12,7 +12,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
 from dsms.storage import journal
 from tests.faults.simfiles import Crashed, Plan
-from tests.recovery_world import QUERIES, STREAMS, World, finish, opened, run, undisturbed_rows
+from tests.recovery_world import QUERIES, STREAMS, World, finish, opened, run, told, undisturbed_rows
 
 
 @pytest.fixture(scope="module")
@@ -298,3 +298,43 @@ def test_what_is_sealed_and_saved_late_is_there_when_it_is_needed(tmp_path, undi
     world.files = world.files.crash("kill", Random(seed))
     world.open()
     assert world.engine.saver.recovered.notes == []
+
+
+WHOLE_WINDOWS = """
+CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 min;
+CREATE QUERY rows AS SELECT k, v + 1 AS w FROM s [RANGE 10 s SLIDE 2 s] WHERE v > 1 WITH (path = ws);
+CREATE QUERY best AS SELECT k, ROUND(AVG(v), 1) AS a FROM s [RANGE 10 s SLIDE 2 s] GROUP BY k HAVING COUNT(*) > 1
+    ORDER BY a DESC LIMIT 2 WITH (path = ws);
+CREATE QUERY slow AS SELECT k, v FROM s [RANGE 10 s SLIDE 2 s] WHERE v > 1 WITH (path = ws, boundaries = elastic);
+CREATE QUERY counted AS SELECT k, v FROM s [ROWS 5 SLIDE 3] WITH (path = ws);
+CREATE QUERY asked AS SELECT k, SUM(v) AS x FROM s [RANGE 10 s] GROUP BY k ON LOOKUP;
+"""
+
+
+def test_queries_that_scan_windows_are_part_of_checkpoints(tmp_path):
+    def fed(engine: Engine, first: int, last: int) -> None:
+        for i in range(first, last):
+            engine.ingest("s", [["abc"[i % 3], i % 7, i * 500_000]])
+            while engine.work():
+                pass
+
+    def told_of(engine: Engine) -> dict[str, list]:
+        names = ("rows", "best", "slow", "counted")
+        return {n: [line for push in engine.subscribe(n, 0).take() for line in told(push)] for n in names}
+
+    lone = Engine()
+    world = World(tmp_path, checkpoint_bytes=0)
+    world.open()
+    for engine in (lone, world.engine):
+        engine.execute(WHOLE_WINDOWS)
+        fed(engine, 0, 40)
+    for upto in (60, 80):
+        assert world.engine.saver.checkpoint(), world.engine.saver.trouble
+        world.crash()
+        world.open()
+        assert (world.engine.saver.recovered.notes, world.engine.saver.recovered.records) == ([], 0)
+        for engine in (lone, world.engine):
+            fed(engine, upto - 20, upto)
+        assert told_of(lone) == told_of(world.engine)
+    answers = [e.execute("LOOKUP asked")[0].data for e in (lone, world.engine)]
+    assert answers[0].equals(answers[1]) and answers[0].num_rows > 0

@@ -206,6 +206,9 @@ class Prepared:
         self.steps = renderer.steps
         self.done = over(self.steps, self.root)
 
+    def __reduce__(self) -> tuple[type[Prepared], tuple[Adhoc, lp.Node, bool]]:
+        return Prepared, (self.adhoc, self.plan, self.identity)  # rendered again where it is read
+
     @property
     def schema(self) -> Schema:
         """Of the answer's own columns."""

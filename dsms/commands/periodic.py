@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dsms.adhoc.cut import cut
+from dsms.adhoc.cut import Cut, cut
 from dsms.adhoc.reads import Read, reads
 from dsms.api import Cancel
 from dsms.commands.explain import plan_query
@@ -32,6 +32,7 @@ from dsms.running.sharing.join_request import JoinRequest, join_request, pays
 from dsms.running.sharing.member import Member
 from dsms.running.sharing.request import Request, request
 from dsms.running.timed import Timed
+from dsms.running.transactions import Transactions
 from dsms.running.world import leaves_of
 from dsms.schedulers.tasks import Task
 from dsms.sql import logical as lp
@@ -218,8 +219,7 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     clock = world.clock_of(sorted(set(streams.values())))
     governing = _governing(root, beat) if plan.counted else None
     counted = () if governing is None else tuple(k for k, s in streams.items() if s == streams[governing])
-    scan = Scan(world.adhoc.prepare(root.child, identity=True), needed,
-                lambda read, at, cancel: _there(engine, read, at, cancel), errors, world.rings, counted,
+    scan = Scan(world.adhoc.prepare(root.child, identity=True), needed, Fetcher(engine), errors, world.rings, counted,
                 "" if governing is None else streams[governing])  # fmt: skip
     query = _query(engine, definition, bound, plan, scan, errors, streams, tables)
     query.registered = query.clock = clock
@@ -244,16 +244,43 @@ def _sliced(engine: Engine, plan: lp.Node, needed: dict[int, Read]) -> Sliced:
     world, parts = engine.world, cut(plan)
     streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
 
-    def begin(instant: Callable[[], int], errors: ErrorCounter) -> Reading:
+    reader = ScanReader(engine, parts, needed, streams)
+    return Sliced(world.adhoc.prepare(parts.rest, identity=True), reader)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetcher:
+    """Gets what a scan reads.  (No closure: it is part of checkpoints.)"""
+
+    engine: Engine
+
+    def __call__(self, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
+        return _there(self.engine, read, at, cancel)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReader:
+    """See `dsms.running.scan.Reader`."""
+
+    engine: Engine
+    parts: Cut
+    needed: dict[int, Read]
+    streams: dict[int, str]
+
+    @property
+    def transactions(self) -> Transactions:
+        return self.engine.world.transactions
+
+    def begin(self, instant: Callable[[], int], errors: ErrorCounter) -> Reading:
+        engine = self.engine
         access = Access(
             instant, lambda read, at: _subwindows(engine, read, at), lambda read, at: _there(engine, read, at, None),
             lambda: None,
         )  # fmt: skip
-        reading = Reading(parts, needed, streams, access, world.settings.statement_bytes, -1, errors)
-        world.transactions.begin(reading)
+        limit = engine.world.settings.statement_bytes
+        reading = Reading(self.parts, self.needed, self.streams, access, limit, -1, errors)
+        self.transactions.begin(reading)
         return reading
-
-    return Sliced(world.adhoc.prepare(parts.rest, identity=True), world.transactions, begin)
 
 
 def _subwindows(engine: Engine, read: Read, at: int) -> list[SubWindow]:

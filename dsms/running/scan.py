@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -40,13 +41,23 @@ class NumbersOnly:
             self.numbers.see(rows)
 
 
+class Reader(Protocol):
+    """Reads what a plan needs as transactions."""
+
+    @property
+    def transactions(self) -> Transactions: ...
+
+    def begin(self, instant: Callable[[], int], errors: ErrorCounter) -> Reading:
+        """A transaction; `instant`: as of which it would answer now."""
+        ...
+
+
 @dataclass(slots=True)
 class Sliced:
-    """Reads as transactions.  rest: the plan over leaves that have done their part;  begin: as of which instant now."""
+    """rest: the plan over leaves that have done their part;  reader: who reads these."""
 
     rest: Prepared
-    transactions: Transactions
-    begin: Callable[[Callable[[], int], ErrorCounter], Reading]
+    reader: Reader
 
 
 @dataclass(slots=True)
@@ -78,14 +89,15 @@ class Scan:
         self.scanned = None
         if self.sliced is None:
             return
-        reading = self._reading = self.sliced.begin(lambda: boundary() - 1, self.errors)
+        reader = self.sliced.reader
+        reading = self._reading = reader.begin(lambda: boundary() - 1, self.errors)
         try:
             while not reading.done:
-                self.sliced.transactions.advance()
+                reader.transactions.advance()
                 yield
             self.scanned = reading.at + 1 if reading.failure is None else boundary()
         finally:
-            self.sliced.transactions.close(reading)
+            reader.transactions.close(reading)
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
         if self.scanned == boundary and self._reading is not None:

@@ -46,12 +46,19 @@ class Host:
     def crash(self) -> None:
         """The process is killed; its next life begins, and readers resume."""
         self.crashes += 1
+        self.saved()
         self.engine.saver.catalog.close()  # what the operating system does for a process that died
         self.files = self.files.crash("kill", self.random)
         self.open()
         for name in self.readers:
             if name in self.engine.world.queries:
                 self.readers[name] = self.engine.subscribe(name, rows_in(self.pushes[name]))
+
+    def saved(self) -> None:
+        """Whatever runs can be written down."""
+        saver = self.engine.saver
+        saver._state()
+        assert saver.trouble is None, saver.trouble
 
     def maybe(self) -> None:
         """Perhaps read, perhaps crash."""
@@ -78,6 +85,7 @@ def play(story: Story, declared: Declared, way: Way, data: str, random: Random) 
                 _said(host.engine, section)
         host.maybe()
     host.read()
+    host.saved()
     return host
 
 
