@@ -14,7 +14,6 @@ from tests.stories.compare import same_lines
 from tests.stories.crashing import play
 from tests.stories.play import Way
 
-
 SOME = [pytest.param(p, marks=() if i % 4 == 0 else pytest.mark.fuzz) for i, p in enumerate(files())]
 
 
