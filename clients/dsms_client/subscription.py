@@ -36,7 +36,9 @@ class AsyncSubscription:
         self._arrived = asyncio.Event()
         self._error: DsmsError | None = None
         self._over = False
+        self._closing = False
         self._let_go = False  # caught up later, from the log
+        self._attaching: asyncio.Task[None] | None = None  # goes on where a reader stops waiting for it
 
     async def __aenter__(self) -> AsyncSubscription:
         return self
@@ -54,8 +56,11 @@ class AsyncSubscription:
                 raise self._error
             if self._over:
                 raise StopAsyncIteration
-            if self._let_go:
-                await self._attach()
+            if self._let_go and self._attaching is None:
+                self._attaching = asyncio.get_running_loop().create_task(self._attach())
+            if self._attaching is not None:
+                await asyncio.shield(self._attaching)
+                self._attaching = None
                 continue
             self._arrived.clear()
             await self._arrived.wait()
@@ -67,6 +72,8 @@ class AsyncSubscription:
 
     async def close(self) -> None:
         """Give the subscription up."""
+        if self._attaching is not None:
+            await self._stop_attaching(self._attaching)
         attached = self._client._subs.get(self.query) is self
         if attached and not self._over and self._error is None:
             del self._client._subs[self.query]
@@ -80,12 +87,22 @@ class AsyncSubscription:
     async def _attach(self) -> None:
         self._let_go = False
         while True:
+            ident, reply, _ = self._ask()
             try:
-                await self._ask()[1]
+                await reply
                 return
+            except asyncio.CancelledError:
+                self._client._give_up(ident)
+                raise
             except UsageError as problem:
-                if problem.code != "DS611" or self._client._mending is None:
+                if problem.code != "DS611" or self._client._mending is None or self._closing:
                     raise
+
+    async def _stop_attaching(self, attaching: asyncio.Task[None]) -> None:
+        self._closing = True
+        if self._client._link is None:
+            attaching.cancel()  # nobody has been asked
+        await asyncio.wait([attaching])
 
     def _attach_again(self) -> None:
         """After a reconnect: go on where the pushes stopped."""

@@ -122,7 +122,7 @@ class Peer:
 
 
 class Proxy:
-    """Stands between client and server and can cut the line, or lose what the server answers."""
+    """Stands between client and server and can cut the line, or hold or lose what the server answers."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -130,6 +130,8 @@ class Proxy:
         self.port = self._listener.getsockname()[1]
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.lose_answers = False
+        self.passing = threading.Event()  # cleared, answers wait
+        self.passing.set()
         self.answered = threading.Event()  # something came back since it was last cleared
         self.accepted = 0
         threading.Thread(target=self._accept, daemon=True).start()
@@ -151,6 +153,7 @@ class Proxy:
             while piece := source.recv(65536):
                 if answers:
                     self.answered.set()
+                    self.passing.wait()
                 if not (answers and self.lose_answers):
                     sink.sendall(piece)
         except OSError:
@@ -169,4 +172,5 @@ class Proxy:
 
     def close(self) -> None:
         self._listener.close()
+        self.passing.set()
         self.cut()

@@ -7,7 +7,10 @@ import io
 import json
 import re
 import socket
+import subprocess
+import sys
 import threading
+from subprocess import PIPE
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -164,6 +167,17 @@ def test_subscribe_prints_rows_until_the_query_ends(dsms, server):
         "+ 1970-01-01 00:00:00.000001  2 | NULL",
         "the query has ended: the query was dropped",
     ]
+
+
+def test_subscribe_ends_with_its_reader(server):
+    """As in `| head -1`, where no further row comes whose writing would fail."""
+    with server.peer() as peer:
+        peer.ask("ingest", stream="s", rows=[[1, 0.5]])
+    words = ["shell", "--port", str(server.port), "-c", "\\subscribe q 0"]
+    with subprocess.Popen([sys.executable, "-m", "dsms_client", *words], stdout=PIPE, stderr=PIPE, text=True) as shell:
+        assert shell.stdout.readline() == "+ 1970-01-01 00:00:00  1 | 0.5\n"
+        shell.stdout.close()
+        assert (shell.wait(60), shell.stderr.read()) == (0, "")
 
 
 CSV = 'K,v,more\n1,0.5,x\nx,1,x\n2,,x\n3\n"4",1e3,"x\ny"\n5,bad,x\n'

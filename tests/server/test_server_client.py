@@ -248,6 +248,59 @@ def test_a_reader_that_is_too_slow_catches_up_from_the_log(client):
     assert keys == list(range(2000))
 
 
+async def _behind(db, proxy, then=lambda: None):
+    """A subscription that has let go, whose reader stopped waiting before the server said how it goes on."""
+    results = await db.subscribe("q")
+    results.buffer_bytes = 0
+    await db.ingest("s", [[1, 0.5]])
+    assert (await anext(results)).rows == [(1, 0.5)]
+    results.buffer_bytes = 1 << 20
+    then()
+    proxy.passing.clear()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await anext(results)
+    return results
+
+
+def test_a_reader_that_stops_waiting_while_it_catches_up_misses_nothing(proxy):
+    async def story():
+        async with AsyncClient(port=proxy.port) as db:
+            results = await _behind(db, proxy)
+            proxy.passing.set()
+            await db.ingest("s", [[2, 0.5]])
+            assert (await anext(results)).rows == [(2, 0.5)]
+
+    asyncio.run(story())
+
+
+def test_a_reader_that_stops_waiting_while_it_catches_up_is_told_what_went_wrong(server, proxy, monkeypatch):
+    def gone(*args, **options):
+        raise UsageError("DS620", "these rows are gone")
+
+    async def story():
+        async with AsyncClient(port=proxy.port) as db:
+            results = await _behind(db, proxy, lambda: monkeypatch.setattr(server.engine, "subscribe", gone))
+            proxy.passing.set()
+            with pytest.raises(UsageError, match="these rows are gone"):
+                await anext(results)
+
+    asyncio.run(story())
+
+
+def test_a_subscription_that_is_closed_while_it_catches_up_is_given_up(proxy):
+    async def story():
+        async with AsyncClient(port=proxy.port) as db:
+            results = await _behind(db, proxy)
+            async with asyncio.TaskGroup() as both:
+                both.create_task(results.close())
+                asyncio.get_running_loop().call_soon(proxy.passing.set)
+            await (await db.subscribe("q")).close()  # a session has one of a query
+            assert db._subs == {}
+
+    asyncio.run(story())
+
+
 def test_a_statement_whose_connection_breaks_says_so(server, proxy):
     with connect(port=proxy.port) as db:
         caught = []

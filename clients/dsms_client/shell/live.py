@@ -2,16 +2,17 @@
 
 A query that sends a snapshot or deletions is a view, and the table is its current content.  Of a periodic query it is
 the answer of the last boundary (empty, if there was nothing to tell), of any other the newest rows.  Ctrl-C leaves the
-view, not the shell.
+view, not the shell; lines end with their reader (`| head`), also where the query has nothing more to say.
 """
 
 from __future__ import annotations
 
+import select
 import shutil
 import sys
 import time
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dsms_client.results import Push
 from dsms_client.shell import show
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MARKS = {"snapshot": "=", "insert": "+", "delete": "-", "result": ">", "progress": "."}
 REFRESH = 0.1  # seconds between two drawings
 SHOWN = 1000  # rows kept for the table
+LOOK = 0.5  # seconds between two looks whether anybody reads the lines
 
 
 def watch(runner: Runner, query: str, start: int | None) -> None:
@@ -38,9 +40,30 @@ def watch(runner: Runner, query: str, start: int | None) -> None:
 
 
 def _print(runner: Runner, results: Subscription) -> None:
-    for push in results:
+    out = runner._out or sys.stdout
+    while (push := _next(results, out)) is not None:
         for line in push_lines(push, results.types, runner.form):
-            print(line, file=runner._out or sys.stdout, flush=True)
+            print(line, file=out, flush=True)
+
+
+def _next(results: Subscription, out: TextIO) -> Push | None:
+    """The next push.  Raises BrokenPipeError where it would be for nobody."""
+    while True:
+        try:
+            return results.next(timeout=LOOK)
+        except TimeoutError:
+            if not is_read(out):
+                raise BrokenPipeError from None
+
+
+def is_read(out: TextIO) -> bool:
+    """False where `out` is a pipe, or a socket, whose other end is closed: a write would tell, but none may come."""
+    try:
+        looking = select.poll()
+        looking.register(out.fileno(), 0)  # hangups and errors are told without being asked for
+        return not looking.poll(0)
+    except (AttributeError, OSError, ValueError):  # a system without poll; not a file; a closed one
+        return True
 
 
 def push_lines(push: Push, types: tuple[str, ...], form: str) -> list[str]:
