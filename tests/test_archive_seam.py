@@ -10,7 +10,7 @@ import pytest
 
 import dsms
 from dsms.api import Rows
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.settings import Settings
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.manifest import Archive
@@ -182,6 +182,68 @@ def test_an_archive_that_was_updated_meanwhile_is_read_as_it_was(tmp_path: Path)
         pass
     assert statement.result.data.to_pylist() == [{"COUNT(*)": 89}]
     assert runner.jobs[-1].sources[0].seam == 30 * S - 1
+
+
+def overtake(archive: Archive) -> None:
+    """What was before is no longer kept, as after two updates."""
+    before = [Path(archive.url) / name for name in archive.names() if name.startswith("manifest")]
+    archive.publish(archive.manifest().next(upto=Landing(archive).upto()))
+    for file in before:
+        file.unlink()
+
+
+@pytest.mark.parametrize("live", ["FROM s [RANGE 1 h ARCHIVE]", "FROM ARCHIVE s"])
+def test_a_query_that_updates_overtake_begins_anew(live: str, tmp_path: Path) -> None:
+    engine, _ = archiving(tmp_path)
+    feed(engine, *range(40))
+    statement = engine.begin(f"SELECT COUNT(*) {live}")
+    while not statement.ready:
+        assert not statement.step()
+    feed(engine, *range(40, 90))
+    overtake(Archive(str(tmp_path / "s")))
+    while not statement.step():
+        pass
+    (rows,) = engine.execute(f"SELECT COUNT(*) {live}")
+    assert (statement.result.data, statement.result.as_of) == (rows.data, 89 * S - 1)
+    assert not engine.world.archivings["s"].holds
+
+
+def test_a_query_that_is_always_overtaken_says_so(tmp_path: Path) -> None:
+    engine, runner = archiving(tmp_path)
+    feed(engine, *range(40))
+    tries = []
+
+    def run(job: Any, cancel: Any) -> Any:
+        tries.append(job)
+        raise UsageError("DS954", "updated", hint="ask again")
+
+    runner.run = run
+    with pytest.raises(UsageError, match="DS954"):
+        engine.execute("SELECT COUNT(*) FROM ARCHIVE s")
+    assert len(tries) == 5
+    assert not engine.world.archivings["s"].holds
+    assert ask(engine, "SELECT COUNT(*) FROM s [ROWS 1]") == ([(1,)], 39 * S - 1)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_archive_that_is_dropped_while_it_is_read(again: bool, tmp_path: Path) -> None:
+    engine, _ = archiving(tmp_path)
+    feed(engine, *range(40))
+    statement = engine.begin("SELECT COUNT(*) FROM s [RANGE 1 h ARCHIVE]")
+    while not statement.ready:
+        assert not statement.step()
+    if again:
+        feed(engine, *range(40, 90))
+        overtake(Archive(str(tmp_path / "s")))
+        statement.run()
+    engine.execute("DROP STREAM s")
+    if again:
+        with pytest.raises(DsmsError, match="DS203"):
+            statement.step()
+        return
+    while not statement.step():
+        pass
+    assert statement.result.data.to_pylist() == [{"COUNT(*)": 39}]
 
 
 def test_a_damaged_landing_file_is_told_never_left_out(tmp_path: Path) -> None:

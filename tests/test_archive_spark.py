@@ -20,8 +20,9 @@ from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive, create
 from dsms.storage.archive.schema import stored_schema
-from dsms_spark.execute import Runner, query, run_job
+from dsms_spark.execute import Runner, query, run_asked, run_job
 from dsms_spark.pipe import packed, unpacked
+from dsms_spark.query import Asked
 from dsms_spark.query import ask as asked
 from dsms_spark.update import update
 from tests.archive_local import Local
@@ -170,6 +171,27 @@ def test_an_archive_whose_files_are_gone_says_so(spark, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="DS954") as caught:
         run_job(spark, job)
     assert caught.value.hint == "ask again"
+
+
+def test_a_query_that_updates_overtake_is_asked_again(spark, tmp_path: Path) -> None:  # noqa: F811
+    schema = (Field("k", INT),)
+    made = create(str(tmp_path / "s"), "s", "stream", schema, "k", Layout(1, 1, 10 * S), None)
+    Landing(made).write(pa.table([[1], [5], [2**62], [0]], schema=stored_schema(schema)), 5)
+    asks = []
+
+    def again() -> Asked:
+        asks.append(asked(made.url, "SELECT k FROM ARCHIVE s"))
+        return asks[-1]
+
+    before = again()
+    for k in (2, 3):
+        update(spark, made)
+        rows = [[k], [10 * k * S], [2**62], [k]]
+        Landing(made).write(pa.table(rows, schema=stored_schema(schema)), 10 * k * S + 9)
+    update(spark, made)
+    at_last, answer = run_asked(spark, before, again)
+    assert at_last is asks[1]
+    assert sorted(answer.column(0).to_pylist()) == [1, 2, 3]
 
 
 # ---------------------------------------------------------------- what Parquet's statistics do not know

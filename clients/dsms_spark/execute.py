@@ -26,15 +26,15 @@ from dsms.adhoc.run import over
 from dsms.adhoc.scalars import all_exact
 from dsms.adhoc.steps import Env
 from dsms.api import Cancel
-from dsms.errors import DsmsError
+from dsms.errors import DsmsError, UsageError
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import go_on
 from dsms.plan.identity import width
-from dsms.storage.archive.job import Job
+from dsms.storage.archive.job import OVERTAKEN, TRIES, Job
 from dsms.storage.archive.schema import stored_type
 from dsms_spark.failures import explained
 from dsms_spark.mapped import no_sql
-from dsms_spark.query import ask
+from dsms_spark.query import Asked, ask
 from dsms_spark.relations import Relations
 from dsms_spark.rendering import SparkRenderer
 from dsms_spark.session import get_session, prepared, sister_of
@@ -174,9 +174,22 @@ def query(urls: str | Iterable[str], sql: str, spark: SparkSession | None = None
     limit  bytes of rows that may be held at once where they can't stay with Spark
     TIMESTAMPs are Arrow's (µs, UTC), INTERVALs count microseconds.
     Raises QueryError for a wrong SELECT, DS414 for what only a server could answer, DS95x for archives that can't be
-    read, and what `run_job` raises."""
+    read, and what `run_job` raises, DS954 where updates overtake it again and again."""
     asked = ask(urls, sql, limit)
-    rows = run_job(spark if spark is not None else get_session(), asked.job)
+    session = spark if spark is not None else get_session()
+    asked, rows = run_asked(session, asked, lambda: ask(urls, sql, limit))
     wanted = [stored_type(f.type) for f in asked.bound.schema]
     columns = [c.cast(t) for c, t in zip(rows.columns, wanted, strict=True)]
     return pa.table(columns, names=[f.name for f in asked.bound.schema])
+
+
+def run_asked(spark: SparkSession, asked: Asked, again: Callable[[], Asked]) -> tuple[Asked, pa.RecordBatch]:
+    """The answer, and what it answers: where updates overtake it, it is asked `again`, TRIES times in all."""
+    for left in reversed(range(TRIES)):
+        try:
+            return asked, run_job(spark, asked.job)
+        except UsageError as problem:
+            if problem.code != OVERTAKEN or not left:
+                raise
+            asked = again()
+    raise AssertionError

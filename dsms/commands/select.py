@@ -24,6 +24,7 @@ from dsms.sql import logical as lp
 from dsms.sql.binder import bind_query
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
+from dsms.storage.archive.job import OVERTAKEN, TRIES
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -83,25 +84,33 @@ class Whole:
 
 
 class Selection:
-    """A one-time query: a read transaction, then its plan over what that has read."""
+    """A one-time query: a read transaction, then its plan over what that has read.
+
+    Where updates of an archive overtake it, it begins anew, and answers as of a later instant."""
 
     def __init__(self, engine: Engine, statement: ast.SelectStatement, priority: int, cancel: Cancel | None) -> None:
         """Raises QueryError, and DS407 where a window reaches back further than what is kept."""
-        self.bound = bind_query(statement, engine.world.catalog, persistent=False)
         self.result: Result | None = None
-        self._cancel, self._outcome = cancel, list[Callable[[], Rows]]()
-        self._offered = False  # whoever steps it has seen that it is ready
+        self._engine, self._statement, self._priority, self._cancel = engine, statement, priority, cancel
         self._world = engine.world
-        plan = optimized(engine, self.bound)
+        self._tries = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._tries += 1
+        self._outcome: Rows | Exception | None = None
+        self._offered = False  # whoever steps it has seen that it is ready
+        self.bound = bind_query(self._statement, self._world.catalog, persistent=False)
+        plan = optimized(self._engine, self.bound)
         every, parts = reads(plan), cut(plan)
-        self._archives = Archives(engine.world, plan, every) if reads_archives(every) else None
+        self._archives = Archives(self._world, plan, every) if reads_archives(every) else None
         needed = every
         if self._archives is not None:
             needed, parts = self._archives.live(), Cut(plan, {})
-            _check_versions(engine.world, plan)
+            _check_versions(self._world, plan)
         streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
-        limit = engine.world.settings.statement_bytes
-        self._reading = Reading(parts, needed, streams, access(engine, every, cancel), limit, priority)
+        found = access(self._engine, every, self._cancel)
+        self._reading = Reading(parts, needed, streams, found, self._world.settings.statement_bytes, self._priority)
         try:
             self._world.transactions.begin(self._reading)
         except BaseException:
@@ -113,7 +122,7 @@ class Selection:
         """Whether only the plan is left to be run.  Where transactions run one after the other, that is part of one
         (unless Spark does it: what it reads of an archive does not change)."""
         apart = self._archives is not None or not self._world.transactions.atomic
-        return self._reading.given is not None and not self._outcome and apart
+        return self._reading.given is not None and self._outcome is None and apart
 
     @property
     def elsewhere(self) -> bool:
@@ -123,38 +132,48 @@ class Selection:
     def step(self) -> bool:
         """One sub-window is read, for this query or for one that goes before it; or the plan is run."""
         try:
-            for told in self._outcome:
-                told()  # what ended its plan says more than that it was cancelled
-            if self._cancel is not None:
-                self._cancel.check()
-            if not self._reading.done:
-                self._world.transactions.advance()
-            if self._reading.done:
-                self._release()
-            if self.ready and not self._offered:  # perhaps others have read for it
-                self._offered = True
-                return False
-            if not self._reading.done:
-                return False
-            if self._reading.failure is not None:
-                raise self._reading.failure
-            if not self._outcome:
+            if self._outcome is None:  # what ended its plan says more than that it was cancelled
+                if not self._read():
+                    return False
                 self.run()
-            self.result = self._outcome[0]()
+            return self._settled()
         except BaseException:
             self.close()
             raise
+
+    def _read(self) -> bool:
+        """Read on; True once the plan is to be run here."""
+        if self._cancel is not None:
+            self._cancel.check()
+        if not self._reading.done:
+            self._world.transactions.advance()
+        if self._reading.done:
+            self._release()
+        if self.ready and not self._offered:  # perhaps others have read for it
+            self._offered = True
+            return False
+        if self._reading.failure is not None:
+            raise self._reading.failure
+        return self._reading.done
+
+    def _settled(self) -> bool:
+        """Take what came of the plan; False: it begins anew."""
+        outcome = self._outcome
+        if isinstance(outcome, Exception):
+            if getattr(outcome, "code", None) != OVERTAKEN or self._tries == TRIES:
+                raise outcome
+            self.close()
+            self._begin()
+            return False
+        self.result = outcome
         return True
 
     def run(self) -> None:
         """Run the plan over what has been read."""
         try:
-            rows = self._rows()
+            self._outcome = self._rows()
         except Exception as error:
-            problem = error  # `error` goes out of scope
-            self._outcome.append(lambda: _raised(problem))
-        else:
-            self._outcome.append(lambda: rows)
+            self._outcome = error
 
     def _rows(self) -> Rows:
         reading, schema = self._reading, self.bound.schema
@@ -188,10 +207,6 @@ def _check_versions(world: World, plan: lp.Node) -> None:
                 raise UsageError(
                     "DS407", message, hint="join the table as it stands: declare it without NON RETROACTIVE"
                 )
-
-
-def _raised(error: Exception) -> Rows:
-    raise error
 
 
 def access(engine: Engine, needed: dict[int, Read], cancel: Cancel | None) -> Access:

@@ -56,22 +56,25 @@ class Archives:
 
     needed  what the plan reads, by leaf
     seams   of each archive leaf
+    found   its archive, which is read also where it is dropped meanwhile
     """
 
     world: World
     plan: lp.Node
     needed: Mapping[int, Read]
     seams: dict[int, int] = field(init=False)
+    found: dict[int, Archiving] = field(init=False)
     holds: list[Hold] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Raises DS412 where nobody runs such plans."""
         if self.world.settings.archive_runner is None:
             raise no_runner()
-        self.seams = {}
+        self.seams, self.found = {}, {}
         for leaf, read in self.needed.items():
             if read.kind == "archive":
-                hold = self._archiving(read).hold()
+                self.found[leaf] = archiving_of(self.world, _scan(read))
+                hold = self.found[leaf].hold()
                 self.holds.append(hold)
                 self.seams[leaf] = hold.seam
 
@@ -103,10 +106,7 @@ class Archives:
 
     def source(self, leaf: int, need: Needed, at: int) -> Source:
         """The files that are read for a leaf."""
-        return source_of(self._archiving(need.read), self.seams[leaf], need, at)
-
-    def _archiving(self, read: Read) -> Archiving:
-        return archiving_of(self.world, _scan(read))
+        return source_of(self.found[leaf], self.seams[leaf], need, at)
 
     def _check_kept(self, need: Needed, at: int) -> bool:
         """Whether rows have expired that a window without an end in time might hold; DS392 where one does hold them."""

@@ -301,11 +301,11 @@ def _asked(args: argparse.Namespace, urls: list[str]) -> int:
         print("\n".join(asked.lines()))
         return OK
     with _spark(args, "query") as (spark, bar):
-        from dsms_spark.execute import run_job
+        from dsms_spark.execute import run_asked
         from dsms_spark.tasks import watched
 
         with watched(spark, bar, "working"):
-            rows = run_job(spark, asked.job)
+            asked, rows = run_asked(spark, asked, lambda: ask(urls, args.sql))
     names, types = [f.name for f in asked.bound.schema], [str(f.type) for f in asked.bound.schema]
     print("\n".join(render(names, types, batch_to_rows(rows), args.format)))
     return OK

@@ -15,6 +15,9 @@ from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive, Manifest
 from dsms.storage.archive.prune import KeyRange, ReadPlan, plan
 
+OVERTAKEN = "DS954"  # two updates were faster than who read the archive
+TRIES = 5  # of a query that is overtaken
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
