@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,6 +24,7 @@ from dsms.storage.archive.manifest import Archive, create
 from dsms.storage.archive.schema import stored_schema
 from dsms_client.archive import show
 from dsms_client.cli import main
+from tests.readme import README
 
 S = 1_000_000
 EVERY = 10 * S
@@ -217,6 +222,15 @@ def test_update_compact_probe_scan(run, data):
     code, out, _ = run("scan", "s", "--data", data, "--since", "1970-01-01T00:00:20", "--json")
     told = json.loads(out)
     assert (told["rows"], told["first"], told["last"]) == (40, 2 * EVERY, 3 * EVERY + 19)
+
+
+def test_spark_submit_by_the_line_in_the_readme(data):
+    found = re.search(r"^ +(spark-submit --master )yarn (.*) s3://\S+$", README.read_text(encoding="utf-8"), re.M)
+    assert found is not None
+    command = f"{found[1]} 'local[1]' {found[2]} {data / 'archive' / 's'}"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env={**os.environ, "PATH": path})
+    assert "s updated: 60 rows taken over" in ran.stdout, ran.stderr
 
 
 def index_files(data: Path) -> list[Path]:

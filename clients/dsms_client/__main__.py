@@ -4,4 +4,5 @@ import sys
 
 from dsms_client.cli import main
 
-sys.exit(main())
+if __name__ == "__main__":  # who imports it, wants to know where it is: for spark-submit
+    sys.exit(main())

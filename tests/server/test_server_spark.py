@@ -107,10 +107,9 @@ def test_files_that_could_not_be_written_are_written_later_though_nothing_comes(
 
 def test_stopping_with_an_update_under_way(server, tmp_path):
     with connect("127.0.0.1", server.port) as db:
-        db.execute(STREAM.replace(" s ", " waits "))
-        db.ingest("waits", [[i, i * S] for i in range(15)])
-    assert (tmp_path / "waits").is_dir()
-    server.server.spark.due("waits", str(tmp_path / "wait-here"))
+        db.execute(STREAM)
+        feed(db, range(15))  # its own update comes before or after
+    server.server.spark.due("another", str(tmp_path / "wait-here"))
     until((tmp_path / "wait-here.waits").exists)  # and the fixture stops the server
 
 
