@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dsms.adhoc import windows
 from dsms.adhoc.archived import Needed
 from dsms.adhoc.parts import Part, gathered, of_batch
+from dsms.adhoc.render import NO_ID, branch_ids
 from dsms.adhoc.steps import Env, LeafStep, Map, MapStep, OrdinalStep, SqlStep, Step, UnionStep, WindowStep
 from dsms.adhoc.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.errors import InternalError, UsageError
@@ -115,19 +116,16 @@ class Runner:
 
     def _union(self, step: UnionStep) -> DataFrame:
         after = self.relations.shapes[step.target]
-        parts = [self._branch(k, name, after) for k, name in enumerate(step.sources)]
+        parts = [self._branch(k, name, after, step.places[k]) for k, name in enumerate(step.sources)]
         out = parts[0]
         for more in parts[1:]:
             out = out.unionAll(more)
         return out
 
-    def _branch(self, number: int, name: str, after: Shape) -> DataFrame:
+    def _branch(self, number: int, name: str, after: Shape, places: Sequence[int]) -> DataFrame:
         names = names_of(replace(after, aged=False))
         if after.aged:
-            width = self.relations.shapes[name].width
-            ids = [f"CAST({number} AS BIGINT) AS i0", *(f"i{k} AS i{k + 1}" for k in range(width))]
-            ids += [f"CAST(-1 AS BIGINT) AS i{k}" for k in range(width + 1, after.width)]
-            names = [f"c{k}" for k in range(len(after.schema))] + ["t", "b", *ids]
+            names = [f"c{k}" for k in range(len(after.schema))] + ["t", "b", *branch_ids(number, places)]
         return self.relations.frame(name).selectExpr(*names)
 
     # ------------------------------------------------------------ windows
@@ -202,8 +200,8 @@ class Runner:
     def _distinct(self, step: DistinctStep) -> DataFrame:
         frame = self.relations.frame(step.source)
         over = _over(step.schema, ["t", *(f"i{k}" for k in step.order)])
-        names = list(frame.columns)
-        return frame.selectExpr("*", f"row_number() {over} AS n").where("n = 1").select(*names)
+        names = list(frame.columns) + [f"{NO_ID} AS i{step.width}"] * step.timed
+        return frame.selectExpr("*", f"row_number() {over} AS n").where("n = 1").selectExpr(*names)
 
     def _set_op(self, step: SetOpStep) -> DataFrame:
         """Per value how many left and right rows there are, and the oldest left one, which stands for all copies."""

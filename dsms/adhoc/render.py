@@ -22,10 +22,12 @@ from dsms.adhoc.scalars import all_exact, literal
 from dsms.adhoc.steps import LeafStep, Map, MapStep, SqlStep, Step, UnionStep, ValuesStep, WindowStep
 from dsms.adhoc.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.errors import InternalError
-from dsms.plan.identity import order, width
+from dsms.plan.identity import order, places, timed, width
 from dsms.sql import logical as lp
 from dsms.sql.expr import Lit
 from dsms.sql.types import FLOAT, Kind, Schema
+
+NO_ID = "CAST(-1 AS BIGINT)"
 
 
 @dataclass(slots=True)
@@ -132,9 +134,9 @@ class Renderer:
         wide = width(node)
         if not any(r.text for r in rels):
             names = tuple(self.kept(r).name for r in rels)
-            return self.step(UnionStep(self.name(), names, wide, aged), node.schema, wide, aged)
+            return self.step(UnionStep(self.name(), names, places(node), aged), node.schema, wide, aged)
         rels = [self.sql(r) for r in rels]
-        texts = [f"({_branch(k, r, wide) if aged else r.text})" for k, r in enumerate(rels)]
+        texts = [f"({_branch(k, r, places(node)[k]) if aged else r.text})" for k, r in enumerate(rels)]
         inputs = tuple(dict.fromkeys(b for r in rels for b in r.inputs))
         return Rel(node.schema, wide, aged, text=" UNION ALL ".join(texts), inputs=inputs)
 
@@ -155,8 +157,9 @@ class Renderer:
         rel = self.rel(node.child, by_hand)
         if by_hand:
             kept = self.kept(rel).name
-            step = DistinctStep(self.name(), kept, node.schema, rel.width, order(node.child))
-            return self.step(step, node.schema, rel.width, aged)
+            more = aged and timed(node)
+            step = DistinctStep(self.name(), kept, node.schema, rel.width, order(node.child), more)
+            return self.step(step, node.schema, rel.width + more, aged)
         rel = self.sql(rel)
         text = (
             f"SELECT DISTINCT * FROM ({rel.text}) AS x" if node.schema else f"SELECT * FROM ({rel.text}) AS x LIMIT 1"
@@ -172,7 +175,7 @@ class Renderer:
             return Rel(node.schema, 0, False, text=text.replace("\0", rel.text), inputs=rel.inputs)
         kept = self.kept(rel).name
         step = GroupStep(self.name(), kept, node, rel.width, needs_age, aged, order(node.child))
-        return self.step(step, node.schema, rel.width, aged)
+        return self.step(step, node.schema, rel.width + timed(node), aged)
 
     def _grouped(self, node: lp.GroupBy) -> str | None:
         """The text of a GROUP BY over the relation \\0, if all of it is exact."""
@@ -191,11 +194,15 @@ class Renderer:
         return f"SELECT {listed([*keys, *map(str, aggs)])} FROM (\0) AS x{by}"
 
 
-def _branch(number: int, rel: Rel, wide: int) -> str:
-    """One branch of UNION ALL with its number as the first id, padded to the widest."""
-    ids = [f"CAST({number} AS BIGINT) AS i0", *(f"i{k} AS i{k + 1}" for k in range(rel.width))]
-    ids += [f"CAST(-1 AS BIGINT) AS i{k}" for k in range(rel.width + 1, wide)]
+def _branch(number: int, rel: Rel, at: tuple[int, ...]) -> str:
+    """One branch of UNION ALL with its number as the first id."""
+    ids = branch_ids(number, at)
     return f"SELECT {listed([f'c{i}' for i in range(len(rel.schema))], ['t', 'b', *ids])} FROM ({rel.text}) AS x"
+
+
+def branch_ids(number: int, at: Sequence[int]) -> list[str]:
+    """The id columns of a branch of UNION ALL: its number, then its own and padding (`plan.identity.places`)."""
+    return [f"CAST({number} AS BIGINT) AS i0", *(f"{NO_ID if p < 0 else f'i{p}'} AS i{k}" for k, p in enumerate(at, 1))]
 
 
 def _inputs(*rels: Rel) -> tuple[Bound, ...]:

@@ -230,7 +230,7 @@ class UnionStep:
 
     target: str
     sources: tuple[str, ...]
-    width: int
+    places: tuple[tuple[int, ...], ...]
     aged: bool
 
     @property
@@ -245,5 +245,5 @@ class UnionStep:
         if not self.aged:
             return Part(part.n, part.cols)
         blank = np.full(part.n, -1, np.int64)
-        ids = (np.full(part.n, branch, np.int64), *part.ids, *[blank] * (self.width - 1 - len(part.ids)))
+        ids = (np.full(part.n, branch, np.int64), *(blank if at < 0 else part.ids[at] for at in self.places[branch]))
         return Part(part.n, part.cols, part.ts, part.birth, ids)

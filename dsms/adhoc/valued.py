@@ -16,6 +16,7 @@ from dsms.adhoc.steps import Env, by_age
 from dsms.adhoc.whole import WHOLE, whole_aggregate
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.group import GroupByOp
+from dsms.plan.identity import timed
 from dsms.plan.physical import State
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
@@ -86,6 +87,8 @@ class GroupStep:
             ts, birth, *ids = (np.full(n, b, np.int64) for b in blanks)
         else:
             ts, birth, *ids = (np.where(first < 0, b, a[first]) for a, b in zip(ages, blanks, strict=True))
+        if timed(self.node):
+            ids.append(np.full(n, BLANK, np.int64))  # it says nothing here
         return Part(n, cols, ts, birth, tuple(ids))
 
 
@@ -108,6 +111,7 @@ class DistinctStep:
     schema: Schema
     width: int
     order: tuple[int, ...]
+    timed: bool = False  # a column more, which here says nothing
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -117,7 +121,8 @@ class DistinctStep:
         rows = by_age(env.whole(self.source, self.schema, self.width), self.order, "ts")
         env.look()
         _, first = np.unique(_codes(rows), return_index=True)
-        return [rows.take(np.sort(first))]
+        out = rows.take(np.sort(first))
+        return [replace(out, ids=(*out.ids, np.full(out.n, BLANK, np.int64))) if self.timed else out]
 
 
 @dataclass(slots=True)

@@ -56,9 +56,10 @@ class ProjectOp(Stateless):
 
 @dataclass(slots=True)
 class MergeOp(Stateless):
-    """UNION ALL: the inputs merged by instant.  ids become (branch number, ids of the branch..., -1 padding)."""
+    """UNION ALL: the inputs merged by instant.  ids become (branch number, ids of the branch, -1 for padding), as
+    `plan.identity.places` says."""
 
-    width: int
+    places: tuple[tuple[int, ...], ...]
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         tagged = [self._tag(k, b) for k, b in enumerate(inputs)]
@@ -67,8 +68,8 @@ class MergeOp(Stateless):
 
     def _tag(self, branch: int, rows: Batch) -> Batch:
         n = len(rows)
-        padding = [np.full(n, -1, np.int64)] * (self.width - 1 - len(rows.ids))
-        ids = (np.full(n, branch, np.int64), *rows.ids, *padding)
+        padding = np.full(n, -1, np.int64)
+        ids = (np.full(n, branch, np.int64), *(padding if at < 0 else rows.ids[at] for at in self.places[branch]))
         return Batch(rows.ts, rows.exp, rows.sign, ids, rows.cols, rows.life)
 
 

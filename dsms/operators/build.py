@@ -14,7 +14,7 @@ from dsms.operators.base import Operator
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.plan.ages import numbers, timestamps
 from dsms.plan.boundaries import Deaths
-from dsms.plan.identity import order, width
+from dsms.plan.identity import order, places, timed, width
 from dsms.plan.netting import may_cancel
 from dsms.plan.physical import Pattern, Phys, State
 from dsms.sql import logical as lp
@@ -155,7 +155,7 @@ class Builder:
             case lp.Project():
                 return basic.ProjectOp([self.expr(e) for e in node.exprs])
             case lp.Union():
-                return basic.MergeOp(width(node))
+                return basic.MergeOp(places(node))
             case lp.Output():
                 return Through()
 
@@ -221,7 +221,7 @@ class Builder:
             return group_extreme.extreme_op(node, width(child.node), order(child.node), args[0][0], filters[0])
         return group.GroupByOp(
             node, width(child.node), state(phys, 0), strict(child), [self.expr(k) for k in node.keys], args, filters,
-            order(child.node), self.eager_instants, age_of(child.node),
+            order(child.node), self.eager_instants, age_of(child.node), timed(node),
         )  # fmt: skip
 
 

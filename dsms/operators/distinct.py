@@ -8,13 +8,14 @@ counting       Counts live duplicates of each value; sends a deletion when the c
                stays has one output row however often it comes.  Any input.  Space O(window).
 
 In all forms a value's row keeps for its whole life (until an instant at which it is in the window no more) the ids of
-the arrival that began it, so who reads the result can't tell the forms apart.
+the arrival that began it, and if need be (`plan.identity.timed`) when that was, so who reads the result can't tell the
+forms apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numba import njit
@@ -22,7 +23,7 @@ from numba import njit
 from dsms.operators.base import Operator
 from dsms.operators.basic import by_parts
 from dsms.operators.pieces import InStretches, Look
-from dsms.plan.identity import order, width
+from dsms.plan.identity import order, timed, width
 from dsms.plan.physical import State
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
@@ -107,6 +108,10 @@ class Values:
             self.slot.view[new] = self.rows.append(Batch(batch.ts[first], None, None, (), batch.take(first).cols))
         return codes
 
+    def beginners(self, born: Batch) -> Batch:
+        """Arrivals with what rows are told apart by here."""
+        return replace(born, ids=(*born.ids, born.ts)) if timed(self.node) else born
+
     def begin(self, codes: np.ndarray, batch: Batch, rows: np.ndarray) -> None:
         """Those values' present lives were begun by those rows of the batch."""
         for vec, ids in zip(self.life, batch.ids, strict=True):
@@ -151,7 +156,7 @@ class DeltaStarOp(InStretches):
         self.values = Values(self.node)
 
     def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
-        rows = by_parts(inputs[0], order(self.node))
+        rows = by_parts(inputs[0], order(self.node.child))
         codes = self.values.learn(rows, look)
         for vec in (self.out_exp, self.aux_exp):
             vec.extend_fill(self.values.codes.capacity - vec.n, ALWAYS)
@@ -239,7 +244,7 @@ class CountingDistinctOp(InStretches):
         self.values = Values(self.node)
 
     def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
-        rows = by_parts(inputs[0], order(self.node))
+        rows = by_parts(inputs[0], order(self.node.child))
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
         codes = self.values.learn(born, look)
         self.count.extend_fill(self.values.codes.capacity - self.count.n, 0)
@@ -260,7 +265,7 @@ class CountingDistinctOp(InStretches):
         seen = np.zeros(self.count.n, np.int64)
         found = _count(at, sign, row, code, self.count.data, seen, o_at, o_sign, o_code, o_row)
         o_at, o_code, o_row, o_sign = o_at[:found], o_code[:found], o_row[:found], o_sign[:found]
-        ids = lives(self.values, o_code, o_row, o_sign, born)
+        ids = lives(self.values, o_code, o_row, o_sign, self.values.beginners(born))
         out = self.values.batch(o_code, o_at, None, o_sign.astype(np.int8), ids)
         return in_order(out)
 
@@ -355,7 +360,7 @@ class InputStoringOp(InStretches):
         self.values = Values(self.node)
 
     def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
-        rows = by_parts(inputs[0], order(self.node))
+        rows = by_parts(inputs[0], order(self.node.child))
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
         codes = self.values.learn(born, look)
         first, store = len(self.kept.store), self.kept.store
@@ -372,7 +377,7 @@ class InputStoringOp(InStretches):
                              self.cur.data, self.died.data, o_at, o_sign, o_code, o_slot, o_new)  # fmt: skip
         o_at, o_sign, o_code, o_slot, o_new = (a[:found] for a in (o_at, o_sign, o_code, o_slot, o_new))
         row = np.where(o_new > 0, o_slot - first, -1)
-        ids = lives(self.values, o_code, row, o_sign, born)
+        ids = lives(self.values, o_code, row, o_sign, self.values.beginners(born))
         exp = store.exp.view[o_slot]
         out = in_order(self.values.batch(o_code, o_at, exp, o_sign.astype(np.int8) if self.strict else None, ids))
         self._settle()

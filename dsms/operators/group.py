@@ -70,6 +70,7 @@ class GroupByOp(InPieces):
     order: tuple[int, ...]
     eager_instants: bool = False
     age: Age | None = None  # aggregates go by it, for rows do not come in that order
+    timed: bool = False  # rows tell when they entered, behind the ids (`plan.identity.timed`)
     started: bool = False
     failure: tuple[QueryError, int] | None = None  # why the query must stop, and at which instant
     groups: GroupKeys = field(init=False)
@@ -90,7 +91,7 @@ class GroupByOp(InPieces):
             answer_coding(call, tuple(self.columns[k].coding for k in used), serving)
             for call, used, serving in zip(self.node.aggs, self.uses, self.aggregates, strict=True)
         ]
-        self.reported = Reported(self.child_width, codings, always=not self.node.keys)
+        self.reported = Reported(self.child_width, self.timed, codings, always=not self.node.keys)
         match how:
             case "never":
                 self.feed = GrowFeed(self.child_width)
@@ -157,10 +158,11 @@ class GroupByOp(InPieces):
         touches = self.feed.step(bare, codes, lifted, self.groups.capacity, upto, seed)
         if not touches.feed.touches:
             self._settle()
-            return empty_batch(self.node.schema, self.child_width)
+            return empty_batch(self.node.schema, self.child_width + self.timed)
         answers = self._answers(touches, look)
         look()
-        out = self.reported.report(touches, answers, self._lives(touches), self.groups, self.order)
+        ranks = (*self.order, self.child_width) if self.timed else self.order
+        out = self.reported.report(touches, answers, self._lives(touches), self.groups, ranks)
         self._settle()
         return self._up_to_overflow(out, touches)
 

@@ -69,6 +69,14 @@ def _pick(row, oldest, ids, reported, groups, out):
 
 
 @njit(cache=True, nogil=True)
+def _entered(row, at, reported, groups, out):
+    """When rows entered: a touch at its instant, the others as reported."""
+    t = len(at)
+    for i in range(len(row)):
+        out[i] = reported[groups[row[i] - t]] if row[i] >= t else at[row[i]]
+
+
+@njit(cache=True, nogil=True)
 def _codes(row, code, groups, out):
     """Groups of rows."""
     t = len(code)
@@ -147,9 +155,13 @@ class Slate:
 
 @dataclass(slots=True)
 class Reported:
-    """What stands reported, by group code.  `always`: the one group of a global aggregate has a row even when empty."""
+    """What stands reported, by group code.
+
+    timed   behind the ids stands when the row entered
+    always  the one group of a global aggregate has a row even when empty"""
 
     width: int
+    timed: bool
     codings: Sequence[Coding]
     always: bool
     slates: list[Slate] = field(init=False)
@@ -159,7 +171,7 @@ class Reported:
 
     def __post_init__(self) -> None:
         self.slates = [Slate(c) for c in self.codings]
-        self.ids = [np.zeros(0, np.int64) for _ in range(self.width)]
+        self.ids = [np.zeros(0, np.int64) for _ in range(self.width + self.timed)]
 
     def before(self, touches: Touches) -> list[Answers]:
         """Answers to be filled in for the touches, followed by those that the groups had reported."""
@@ -199,8 +211,10 @@ class Reported:
 
     def _ids(self, row: np.ndarray, touches: Touches) -> tuple[np.ndarray, ...]:
         out = tuple(np.empty(len(row), np.int64) for _ in self.ids)
-        for k, reported in enumerate(self.ids):
+        for k, reported in enumerate(self.ids[: self.width]):
             _pick(row, touches.oldest, touches.ids[k], reported, touches.groups, out[k])
+        if self.timed:
+            _entered(row, touches.at, self.ids[-1], touches.groups, out[-1])
         return out
 
     def _batch(

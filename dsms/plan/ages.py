@@ -42,8 +42,8 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
         case lp.JoinNRR():
             return (*timestamps(node.child), False)
         case lp.Union():
-            widest = max(map(timestamps, node.inputs), key=len)
-            return (False, *widest)
+            told = (False, *max(map(timestamps, node.inputs), key=len))
+            return told + (False,) * (width(node) - len(told))
         case lp.SemiJoin():
             return timestamps(node.left)
         case lp.Window() | lp.Select() | lp.Project():

@@ -16,8 +16,9 @@ NO_LEAF = -1
 def width(node: lp.Node) -> int:
     """The number of id columns of the node's output edge.
 
-    A Union prepends the branch number and pads shorter branches with -1; EXCEPT and INTERSECT append the number of the
-    copy; Append numbers its results serially.  Behind the number of a dated leaf stands the row's timestamp.
+    A Union prepends the branch number and pads shorter branches with -1 (`places`); EXCEPT and INTERSECT append the
+    number of the copy; Append numbers its results serially.  Behind the number of a dated leaf stands the row's
+    timestamp, and behind the ids of a `timed` edge the instant at which the row entered.
     """
     match node:
         case lp.StreamScan() | lp.TableScan() | lp.Append():
@@ -29,12 +30,14 @@ def width(node: lp.Node) -> int:
         case lp.JoinNRR():
             return width(node.child) + 1
         case lp.Union():
-            return 1 + max(width(child) for child in node.inputs)
+            return 1 + len(places(node)[0])
         case lp.SetOp():
             return width(node.left) + 1
         case lp.SemiJoin():
             return width(node.left)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Distinct() | lp.GroupBy() | lp.Sort() | lp.Output():
+        case lp.Distinct() | lp.GroupBy():
+            return width(node.child) + timed(node)
+        case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
             return width(node.child)
         case _:
             assert_never(node)
@@ -63,14 +66,75 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
             return (min(leaves(node.child)),) * width(node)
         case lp.SemiJoin():
             return leaves(node.left)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Distinct() | lp.GroupBy() | lp.Sort() | lp.Output():
+        case lp.Distinct() | lp.GroupBy():
+            return leaves(node.child) + (min(leaves(node.child)),) * timed(node)
+        case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
             return leaves(node.child)
         case _:
             assert_never(node)
 
 
+def timed(node: lp.Node) -> bool:
+    """Whether the rows of a DISTINCT or GROUP BY need the instant of their entering among their ids.
+
+    A value that stays keeps the ids of the row that began it.  Where these have passed on to a row of another value,
+    that one may begin another value here, and two live rows would have the same ids; but never of one instant."""
+    return isinstance(node, lp.Distinct | lp.GroupBy) and _passes_on(node.child)
+
+
+def _passes_on(node: lp.Node) -> bool:
+    """Whether ids pass on to rows of other values: those of a group do, whenever its aggregates change."""
+    match node:
+        case lp.GroupBy():
+            return not timed(node)
+        case lp.Distinct() | lp.SetOp() | lp.Values() | lp.StreamScan() | lp.TableScan() | lp.Append():
+            return False
+        case lp.SemiJoin():
+            return _passes_on(node.left)
+        case _:
+            return any(map(_passes_on, lp.children(node)))
+
+
+def timing(node: lp.Node) -> tuple[bool, ...]:
+    """For each id column whether it is the instant at which a row of a `timed` node entered."""
+    match node:
+        case lp.Distinct() | lp.GroupBy():
+            return timing(node.child) + (True,) * timed(node)
+        case lp.Join():
+            return timing(node.left) + timing(node.right)
+        case lp.JoinNRR():
+            return (*timing(node.child), False)
+        case lp.Union():
+            last = max(sum(timing(child)) for child in node.inputs)
+            return (False,) * (width(node) - last) + (True,) * last
+        case lp.SetOp():
+            return (*timing(node.left), False)
+        case lp.SemiJoin():
+            return timing(node.left)
+        case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
+            return timing(node.child)
+        case _:
+            return (False,) * width(node)
+
+
+def places(node: lp.Union) -> tuple[tuple[int, ...], ...]:
+    """For each branch what its id columns become: of each column behind the branch number the position in the branch
+    (-1: padding).  Instants of entering come last, so that no arrival is compared with one."""
+    sorts = [timing(child) for child in node.inputs]
+    wide = [max(sum(t is last for t in sort) for sort in sorts) for last in (False, True)]
+    return tuple(
+        tuple(i for last in (False, True) for i in _filled([i for i, t in enumerate(sort) if t is last], wide[last]))
+        for sort in sorts
+    )
+
+
+def _filled(at: list[int], wide: int) -> list[int]:
+    return at + [-1] * (wide - len(at))
+
+
 def numbering(node: lp.Node) -> tuple[bool, ...]:
-    """For each id column whether it merely tells copies apart (a branch or copy number) and is no arrival number.
+    """For each id column whether it merely tells copies apart (a branch or copy number, the instant of entering) and is
+    no arrival number.
 
     A timestamp counts as such: it says nothing that the number before it does not."""
     match node:
@@ -88,7 +152,9 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             return (*numbering(node.left), True)
         case lp.SemiJoin():
             return numbering(node.left)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Distinct() | lp.GroupBy() | lp.Sort() | lp.Output():
+        case lp.Distinct() | lp.GroupBy():
+            return numbering(node.child) + (True,) * timed(node)
+        case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
             return numbering(node.child)
         case _:
             assert_never(node)
@@ -96,8 +162,13 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
 
 def _widest(node: lp.Union) -> tuple[bool, ...]:
     """A column that is a number in one branch and an arrival in another counts as an arrival."""
-    branches = [numbering(child) for child in node.inputs]
-    return tuple(all(b[i] for b in branches if i < len(b)) for i in range(max(map(len, branches))))
+    branches = [[p < 0 or numbering(c)[p] for p in at] for c, at in zip(node.inputs, places(node), strict=True)]
+    return tuple(map(all, zip(*branches, strict=True)))
+
+
+def arrivals(node: lp.Node) -> tuple[int, ...]:
+    """The leaves of the id columns that are arrival numbers."""
+    return tuple(leaf for leaf, number in zip(leaves(node), numbering(node), strict=True) if not number)
 
 
 def order(node: lp.Node) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from dsms.errors import InternalError
 from dsms.plan.chooser import Chooser
 from dsms.plan.demand import demand
-from dsms.plan.identity import leaves
+from dsms.plan.identity import arrivals
 from dsms.plan.patterns import pattern_of
 from dsms.plan.rules import RULES, Context, Rule
 from dsms.plan.rules.reorder_joins import Score, score
@@ -127,7 +127,7 @@ class _Optimizer:
 
 
 def apply(rule: Rule, node: lp.Node, ctx: Context) -> lp.Node:
-    """The rule's answer, checked: same columns, same ids (in the same order if it matters), pattern no worse.
+    """The rule's answer, checked: same columns, same arrivals (in order if that matters), pattern no worse.
 
     Columns keep their names: a node may name its columns otherwise than the input from which it passes them on.
     """
@@ -140,7 +140,7 @@ def apply(rule: Rule, node: lp.Node, ctx: Context) -> lp.Node:
         new = replace(new, schema=node.schema)
     if pattern_of(new) > pattern_of(node):
         raise _bug(rule.name, "made the update pattern worse", node)
-    old_ids, new_ids = leaves(node), leaves(new)
+    old_ids, new_ids = arrivals(node), arrivals(new)
     if sorted(old_ids) != sorted(new_ids) or (ctx.ordered and old_ids != new_ids):
         raise _bug(rule.name, "changed the identity of rows", node)
     return new if new != node else node

@@ -68,8 +68,33 @@ def blank(node: lp.Node) -> Key:
             return (*blank(node.left), (True, first_leaf(node), PAD))
         case lp.SemiJoin():
             return blank(node.left)
+        case lp.GroupBy() | lp.Distinct() if timed(node):
+            return (*blank(node.child), entered(node, PAD))
         case _:
             return blank(node.child)
+
+
+def timed(node: lp.GroupBy | lp.Distinct) -> bool:
+    """Can two values here be placed by one row below?  One stays, and the row that placed it becomes another one: a
+    group's row, say, of which the count has changed.  Where they tie, the one that entered first goes first."""
+    return _becomes_another(node.child)
+
+
+def entered(node: lp.Node, now: int) -> Place:
+    """The last place in the key of such a row."""
+    return (True, first_leaf(node), now)
+
+
+def _becomes_another(node: lp.Node) -> bool:
+    match node:
+        case lp.GroupBy():
+            return not timed(node)
+        case lp.Distinct() | lp.SetOp() | lp.Append() | lp.StreamScan() | lp.TableScan() | lp.Values():
+            return False
+        case lp.SemiJoin():
+            return _becomes_another(node.left)
+        case _:
+            return any(_becomes_another(child) for child in lp.children(node))
 
 
 def branch(node: lp.Union, number: int, key: Key) -> Key:

@@ -15,7 +15,7 @@ from dsms.sql.types import ALWAYS
 from tests.oracle.aggregates import aggregate
 from tests.oracle.beats import Beats, appends_at_boundaries
 from tests.oracle.facts import Change, Fact, Row, by_columns, changed, in_order, net, settle, since
-from tests.oracle.keys import blank, branch, by_value, first_leaf, merged, numbered
+from tests.oracle.keys import blank, branch, by_value, entered, first_leaf, merged, numbered, timed
 from tests.oracle.scalar import evaluate
 from tests.oracle.values import canons, order_key
 from tests.oracle.windows import content
@@ -55,6 +55,8 @@ class Evaluator:
         now, before = self.instants[step], self.at(node, step - 1)
         fresh = self._answer(node, step)
         match node:
+            case lp.GroupBy() | lp.Distinct() if timed(node):
+                return settle(before, [replace(f, key=(*f.key, entered(node, now))) for f in fresh], now)
             case lp.GroupBy() | lp.Distinct() | lp.SetOp():
                 return settle(before, fresh, now)
             case _:
