@@ -358,6 +358,13 @@ class Engine:
             "archives": archive_stats(world),
         }
 
+    def sync(self) -> None:
+        """Bring what streams of durability `interval` have had so far to the disk.
+
+        Who runs an engine in his own process says when; a server does so every second, checkpoints and `close` do."""
+        if self.saver is not None:
+            self.saver.durable.commit()
+
     def close(self) -> None:
         """End all subscriptions and close the catalog."""
         for query in self.world.queries.values():

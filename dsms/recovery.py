@@ -180,7 +180,7 @@ class Saver:
             return self._failed(error)
 
         def save() -> int:
-            durable.sync_segments()
+            durable.sync_segments(segments)
             durable.checkpoints.save(made, state)
             return sum(len(b) for b in state)
 

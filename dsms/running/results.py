@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from dsms.api import Chunk
 from dsms.errors import UsageError
@@ -34,6 +40,14 @@ class ResultLog:
             self.rows -= len(old)
             self.nbytes -= old.nbytes
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A checkpoint has the rows in one piece: thousands of small chunks take far longer to write."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"chunks": Rows.of(self.chunks)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, deque(value.chunks()) if name == "chunks" else value)
+
     def _too_much(self, oldest: int) -> bool:
         return self.rows - oldest >= self.limit or self.nbytes > self.limit_bytes
 
@@ -55,3 +69,45 @@ class ResultLog:
                 hint="subscribe without `from` for a fresh snapshot, or register the query with a larger result_log",
             )
         return [c.after(seq) for c in self.chunks if c.seq + len(c) > seq]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The chunks of a log with their rows in one piece.
+
+    seqs, nbytes    int64[c]      of each chunk
+    starts          int64[c + 1]  where its rows begin, and where the last ones end
+    sign, at, data  of all rows; data is None where there is no chunk
+    """
+
+    seqs: np.ndarray
+    nbytes: np.ndarray
+    starts: np.ndarray
+    sign: np.ndarray
+    at: np.ndarray
+    data: pa.RecordBatch | None
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk]) -> Rows:
+        """Of one log: all have the same columns."""
+        return cls(
+            np.array([c.seq for c in chunks], np.int64),
+            np.array([c.nbytes for c in chunks], np.int64),
+            np.cumsum([0, *map(len, chunks)], dtype=np.int64),
+            np.concatenate([np.empty(0, np.int8), *(c.sign for c in chunks)]),
+            np.concatenate([np.empty(0, np.int64), *(c.at for c in chunks)]),
+            _whole([c.data for c in chunks]) if chunks else None,
+        )
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The chunks again; they share these rows."""
+        seqs, sizes = self.seqs.tolist(), self.nbytes.tolist()
+        for seq, nbytes, (start, stop) in zip(seqs, sizes, pairwise(self.starts.tolist()), strict=True):
+            assert self.data is not None
+            data = self.data.slice(start, stop - start)
+            yield Chunk(seq, self.sign[start:stop], self.at[start:stop], data, nbytes)
+
+
+def _whole(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    columns = [pa.concat_arrays([p.column(k) for p in parts]) for k in range(parts[0].num_columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=parts[0].schema)

@@ -13,7 +13,7 @@ larger than memory.  Checkpoints refer to it instead of repeating it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -128,19 +128,18 @@ class Durable:
             return None
 
     def commit(self, policy: str | None = None) -> None:
-        """Bring logs (of streams of that durability) and, for all, segments to the disk.  Any thread may call it."""
+        """Bring logs (of streams of that durability) to the disk.  Any thread may call it."""
         self.journal.commit(policy)
-        if policy is None:
-            with suppress(DsmsError):  # the next checkpoint tries again, and tells
-                self.sync_segments()
 
-    def sync_segments(self) -> None:
-        """Bring the sealed sub-windows to the disk: before a checkpoint may refer to them."""
-        for segment in list(self._unsynced):
-            path = f"{self.folder}/{segment}"
-            if self.files.exists(path):
-                self.files.sync(path)
-            self._unsynced.discard(segment)
+    def sync_segments(self, needed: Collection[str]) -> None:
+        """Bring these sealed sub-windows to the disk, before a checkpoint may refer to them: until then the logs have
+        their rows."""
+        todo = [s for s in needed if s in self._unsynced and self.files.exists(f"{self.folder}/{s}")]
+        for segment in todo:
+            self.files.sync_contents(f"{self.folder}/{segment}")
+        for folder in sorted({s.rpartition("/")[0] for s in todo}):
+            self.files.sync_folder(f"{self.folder}/{folder}")
+        self._unsynced.difference_update(todo)
 
     # -- files that nobody needs -------------------------------------------------------------------------------------
 
@@ -175,6 +174,7 @@ class Durable:
         for path in paths:
             with suppress(DsmsError):  # the next sweep finds it again
                 self.files.remove(path)
+                self._unsynced.discard(path[len(self.folder) + 1 :])
             self._removing.discard(path)
 
     def close(self) -> None:

@@ -93,6 +93,10 @@ class Files(Protocol):
         """The file and its name are on the disk when this returns."""
         ...
 
+    def sync_contents(self, path: str) -> None:
+        """What is in the file is on the disk; its name only once its folder is synced."""
+        ...
+
     def sync_folder(self, folder: str) -> None: ...
 
 
@@ -213,13 +217,16 @@ class RealFiles:
             os.rmdir(folder)
 
     def sync(self, path: str) -> None:
-        for place in (path, os.path.dirname(path)):
-            self.sync_folder(place)
+        self.sync_contents(path)
+        self.sync_folder(os.path.dirname(path))
 
-    def sync_folder(self, folder: str) -> None:
-        with explained(folder):
-            fd = os.open(folder, os.O_RDONLY)
+    def sync_contents(self, path: str) -> None:
+        with explained(path):
+            fd = os.open(path, os.O_RDONLY)
             try:
                 os.fsync(fd)
             finally:
                 os.close(fd)
+
+    def sync_folder(self, folder: str) -> None:
+        self.sync_contents(folder)

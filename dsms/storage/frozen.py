@@ -25,7 +25,7 @@ import xxhash
 from dsms.errors import InternalError, UsageError
 
 MAGIC = b"dsmsST01"
-VERSION = 3  # of what the pickles hold: raise it with every change of a class that runs in an engine
+VERSION = 4  # of what the pickles hold: raise it with every change of a class that runs in an engine
 SMALL = 512  # bytes up to which a buffer is not compressed
 _HEAD = struct.Struct("<8sIQ")  # magic, length and checksum of the table of contents
 

@@ -167,19 +167,19 @@ class Journal:
             with self._lock:
                 if log.position > log.synced and not log.closed:
                     self._sync(stream, log)
-        self._let_go()
+        with self._lock:
+            self._let_go()
 
     def _of_policy(self, policy: str | None) -> list[tuple[str, LogWriter]]:
         logs = [*self._left, *list(self._logs.items())]
         return [(s, w) for s, w in logs if policy is None or self.policies.get(s) == policy]
 
-    def _let_go(self) -> None:
-        """Close the logs of before the last checkpoint that are on the disk."""
-        with self._lock:
-            for stream, log in list(self._left):
-                if log.position == log.synced or stream in self.failures:
-                    log.close()
-                    self._left.remove((stream, log))
+    def _let_go(self, needless: Collection[str] = ()) -> None:
+        """Close the logs of before the last checkpoint that are on the disk, or need not be.  With the lock held."""
+        for stream, log in list(self._left):
+            if log.position == log.synced or stream in self.failures or log.path in needless:
+                log.close()
+                self._left.remove((stream, log))
 
     def _sync(self, stream: str, log: LogWriter) -> None:
         try:
@@ -343,10 +343,12 @@ class Journal:
     def trim(self, before: int, damaged: Collection[str] = ()) -> None:
         """Remove the logs that hold only records numbered up to `before`; not those of streams that are damaged, or
         were in some state that may be read: records behind what is missing are not part of it."""
+        kept = {*self.damaged, *damaged}
         with self._lock:
             self.synced.trim(before)
+            self._let_go({log.path for stream, log in self._left if log.last <= before and stream not in kept})
         for stream in self.streams():
-            if stream in self.damaged or stream in damaged:
+            if stream in kept:
                 continue
             open_now = {log.path for _, log in self._of_policy(None)}
             for start, path in self.logs(stream):

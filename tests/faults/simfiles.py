@@ -188,9 +188,12 @@ class SimFiles:
             self.folders.discard(folder)
 
     def sync(self, path: str) -> None:
+        self.sync_contents(path)
+        self.sync_folder(os.path.dirname(path))
+
+    def sync_contents(self, path: str) -> None:
         with self._operation(path):
             self._node(path).disk = bytes(self._node(path).data)
-        self.sync_folder(os.path.dirname(path))
 
     def sync_folder(self, folder: str) -> None:
         with self._operation(folder):
