@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from dsms.api import Push
 from dsms.engine import Engine
+from dsms.errors import UsageError
 from dsms.settings import Settings
+from dsms.storage.log import HEAD, MAGIC
 from tests.faults.simfiles import Plan, SimFiles
 
 STREAMS = """
@@ -121,3 +125,32 @@ def count(world: World, sql: str) -> int:
 def undisturbed_rows(data: Path) -> dict[str, list[tuple]]:
     """What readers get where nothing happens."""
     return finish(opened(data))
+
+
+def stopped(world: World) -> None:
+    """Killed, when all that was written was on the disk."""
+    world.engine.saver.durable.journal.commit()
+    world.crash()
+
+
+def logs(world: World, stream: str) -> list[str]:
+    return sorted(p for p in world.files.names if f"/streams/{stream}/" in p and p.endswith(".log"))
+
+
+def ends(world: World, path: str) -> list[int]:
+    """Where the records of a log end."""
+    data, at, out = bytes(world.files.names[path].data), 0, []
+    while data[at : at + 4] == MAGIC:
+        at += HEAD.size + HEAD.unpack_from(data, at)[1]
+        out.append(at)
+    return out
+
+
+def refuses(world: World, stream: str = "s", row: tuple = ("a", 1, 10**9)) -> None:
+    why = rf"DS555: stream {stream} takes no rows: a log in .*/{stream} is damaged or gone"
+    with pytest.raises(UsageError, match=why):
+        world.engine.ingest(stream, [row])
+    shown = {r["stream"]: r["durability"] for r in world.engine.execute("SHOW STREAMS")[0].data.to_pylist()}
+    assert shown[stream].startswith("takes no rows: a log in ")
+    others = {name: told for name, told in shown.items() if name != stream}
+    assert set(others.values()) == {world.durability}

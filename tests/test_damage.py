@@ -1,64 +1,31 @@
-"""Files that fail, are damaged, cut short or gone: named, contained, and what comes back is taken in again."""
+"""Logs that are changed, cut short, swapped or removed: noticed, named, contained, and mended."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import shutil
 from random import Random
 
 import pytest
 
-from dsms.engine import Engine
 from dsms.errors import UsageError
-from dsms.settings import Settings
-from dsms.storage.log import HEAD, MAGIC
-from tests.faults.simfiles import Plan
-from tests.recovery_world import QUERIES, World, count, finish, flip, opened, run, undisturbed_rows
+from tests.recovery_world import (
+    QUERIES,
+    World,
+    count,
+    ends,
+    finish,
+    flip,
+    logs,
+    opened,
+    refuses,
+    run,
+    stopped,
+    undisturbed_rows,
+)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple]]:
     return undisturbed_rows(tmp_path_factory.mktemp("data"))
-
-
-def test_a_full_disk_refuses_rows_and_loses_nothing(tmp_path, undisturbed):
-    world = opened(tmp_path, steps=10)
-    world.files.plan.room = 300
-    with pytest.raises(UsageError, match=r"DS550: .*the disk is full"):
-        run(world, 30)
-    (found,) = world.engine.execute("SELECT COUNT(*) FROM r")  # the rest runs on
-    assert found.data.num_rows == 1
-    world.files.plan.room = None
-    assert finish(world) == undisturbed
-
-
-def test_what_a_full_disk_refused_is_not_there_after_a_restart_either(tmp_path, undisturbed):
-    world = opened(tmp_path, steps=10)
-    world.files.plan.room = 150
-    with pytest.raises(UsageError, match="DS550"):
-        run(world, 30)
-    world.crash()
-    world.open()
-    assert world.engine.saver.recovered.notes == []
-    assert finish(world) == undisturbed
-
-
-def test_a_checkpoint_that_fails_changes_nothing(tmp_path, undisturbed, caplog):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=10)
-    for at in range(40):
-        world.files.count, world.files.plan = 0, Plan(at, errno.ENOSPC)
-        if world.engine.saver.checkpoint():
-            break
-        assert world.engine.saver.trouble is not None and world.engine.saver.trouble.code == "DS550"
-        world.engine.saver.trouble, world.engine.saver.failures = None, 0
-    else:
-        raise AssertionError("never made")
-    assert "no checkpoint could be made, the journal grows until one can: " in caplog.text
-    world.files.plan = Plan()
-    world.crash()
-    world.open()
-    assert finish(world) == undisturbed
 
 
 def test_a_sync_that_fails_stops_the_stream_and_no_other(tmp_path):
@@ -100,118 +67,6 @@ def test_a_torn_tail_is_no_damage(tmp_path, undisturbed):
     world.open()
     assert world.engine.saver.recovered.notes == []
     assert finish(world) == undisturbed
-
-
-def test_a_damaged_checkpoint_is_replaced_by_the_one_before_it(tmp_path, undisturbed):
-    world = opened(tmp_path, checkpoint_bytes=0)
-    for steps in (5, 10):
-        run(world, steps)
-        world.engine.saver.checkpoint()
-    run(world, 12)
-    world.crash()
-    newest = max(p for p in world.files.names if p.endswith(".state"))
-    world.files.damage(newest, flip)
-    world.open()
-    (note,) = world.engine.saver.recovered.notes
-    assert "the one before it was" in note and "damaged" in note
-    assert finish(world) == undisturbed
-
-
-def test_when_no_checkpoint_can_be_read_the_engine_says_so_and_touches_nothing(tmp_path):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=5)
-    world.engine.saver.checkpoint()
-    run(world, 8)
-    world.engine.saver.checkpoint()
-    world.crash()
-    for path in [p for p in world.files.names if p.endswith(".state")]:
-        world.files.damage(path, flip)
-    before = {p: bytes(n.data) for p, n in world.files.names.items()}
-    with pytest.raises(UsageError, match=r"DS545: .*checkpoint-.*damaged"):
-        world.open()
-    assert {p: bytes(n.data) for p, n in world.files.names.items()} == before
-
-
-def test_a_missing_manifest_is_not_an_empty_folder(tmp_path):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=5)
-    world.engine.close()
-    world.files = world.files.crash("kill", Random(0))
-    del world.files.names[next(p for p in world.files.names if p.endswith("manifest.json"))]
-    with pytest.raises(UsageError, match=r"DS545: .*manifest\.json is missing"):
-        world.open()
-
-
-@pytest.mark.parametrize("checkpoint", [False, True])
-def test_a_missing_catalog_is_not_an_empty_folder(tmp_path, checkpoint):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=5)
-    if checkpoint:
-        world.engine.saver.checkpoint()
-    world.crash()
-    (tmp_path / "catalog.sqlite").rename(tmp_path / "elsewhere")
-    for _ in range(2):
-        with pytest.raises(UsageError, match=r"DS545: .*catalog\.sqlite is missing"):
-            world.open()
-    (tmp_path / "elsewhere").rename(tmp_path / "catalog.sqlite")
-    world.open()
-    assert world.engine.saver.recovered.notes == []
-
-
-def test_a_missing_segment_is_named_and_the_rest_of_the_window_stands(tmp_path):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=30)
-    world.engine.close()
-    world.files = world.files.crash("kill", Random(0))
-    segments = sorted(p for p in world.files.names if p.endswith(".arrow"))
-    del world.files.names[segments[0]]
-    world.open()
-    assert any(segments[0] in note for note in world.engine.saver.recovered.notes)
-    with pytest.raises(UsageError, match=r"DS553: stream s takes no rows: .*missing"):
-        world.engine.ingest("s", [["a", 1, 10**9]])
-    with pytest.raises(UsageError, match=r"DS553: stream s has lost rows that this window reaches back to: .*missing"):
-        world.engine.execute("SELECT COUNT(*) FROM s [RANGE 1 min]")
-    (found,) = world.engine.execute("SELECT COUNT(*) FROM s [RANGE 20 s]")
-    assert found.data.column(0)[0].as_py() > 0
-
-
-def test_what_unfinished_writes_left_is_swept(tmp_path, undisturbed):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=10)
-    world.crash()
-    for folder in ("journal", "journal/streams/s"):
-        with contextlib.closing(world.files.append(f"{tmp_path}/{folder}/x.arrow.part")) as out:
-            out.write([b"half"])
-    world.open()
-    assert not [p for p in world.files.names if p.endswith(".part")]
-    assert finish(world) == undisturbed
-
-
-# ---------------------------------------------------------------- what is done to files while nobody watches
-
-
-def stopped(world: World) -> None:
-    """Killed, when all that was written was on the disk."""
-    world.engine.saver.durable.journal.commit()
-    world.crash()
-
-
-def logs(world: World, stream: str) -> list[str]:
-    return sorted(p for p in world.files.names if f"/streams/{stream}/" in p and p.endswith(".log"))
-
-
-def ends(world: World, path: str) -> list[int]:
-    """Where the records of a log end."""
-    data, at, out = bytes(world.files.names[path].data), 0, []
-    while data[at : at + 4] == MAGIC:
-        at += HEAD.size + HEAD.unpack_from(data, at)[1]
-        out.append(at)
-    return out
-
-
-def refuses(world: World, stream: str = "s", row: tuple = ("a", 1, 10**9)) -> None:
-    why = rf"DS555: stream {stream} takes no rows: a log in .*/{stream} is damaged or gone"
-    with pytest.raises(UsageError, match=why):
-        world.engine.ingest(stream, [row])
-    shown = {r["stream"]: r["durability"] for r in world.engine.execute("SHOW STREAMS")[0].data.to_pylist()}
-    assert shown[stream].startswith("takes no rows: a log in ")
-    others = {name: told for name, told in shown.items() if name != stream}
-    assert set(others.values()) == {world.durability}
 
 
 @pytest.mark.parametrize("durability", ["interval", "sync"])
@@ -352,41 +207,6 @@ def test_a_damaged_stream_can_be_dropped_and_made_anew(tmp_path):
     assert len(logs(world, "s")) <= 1, "nothing of the damaged one is kept"
 
 
-def test_a_missing_segment_stays_missed_until_it_is_back(tmp_path, undisturbed):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=15)
-    world.engine.close()
-    world.files = world.files.crash("kill", Random(0))
-    path = min(p for p in world.files.names if p.endswith(".arrow"))
-    kept = world.files.names.pop(path)
-    world.open()
-    with pytest.raises(UsageError, match=r"DS553: stream s takes no rows: .*missing"):
-        world.engine.ingest("s", [["a", 1, 10**9]])
-    world.engine.ingest("u", {"k": ["a"], "w": [1], "t": [1]}, client="w", seq=0)
-    world.engine.close()
-    world.files.names[path] = kept
-    world.open()
-    assert world.engine.saver.recovered.notes == []
-    assert finish(world) == undisturbed
-
-
-def test_a_segment_that_is_gone_for_good_is_not_forgotten_with_the_next_state(tmp_path):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=15)
-    world.engine.close()
-    world.files = world.files.crash("kill", Random(0))
-    del world.files.names[min(p for p in world.files.names if p.endswith(".arrow"))]
-    for _ in range(3):
-        world.open()
-        with pytest.raises(UsageError, match="DS553: stream s takes no rows"):
-            world.engine.ingest("s", [["a", 1, 10**9]])
-        world.engine.saver.checkpoint()
-        world.crash()
-    world.open("s")
-    assert world.engine.ingest("s", [["a", 1, 10**9]]).accepted == 1
-    world.engine.close()
-    world.open()
-    assert world.engine.saver.recovered.notes == []
-
-
 def test_the_clock_of_a_damaged_stream_stands_and_hurts_nobody(tmp_path):
     world = World(tmp_path, checkpoint_bytes=0)
     world.open()
@@ -490,9 +310,6 @@ def tampered(world: World, path: str, random: Random) -> bool:
     return bytes(data) != before
 
 
-# ---------------------------------------------------------------- what a power failure may take
-
-
 def test_rows_that_a_power_failure_took_between_two_logs_are_told_with_those_behind(tmp_path):
     """The end of the older log was not on the disk yet, the newer one was: nothing of that was known to be there."""
     world = opened(tmp_path, checkpoint_bytes=0, steps=4)
@@ -533,106 +350,6 @@ def test_what_a_restart_has_read_a_power_failure_does_not_take(tmp_path, undistu
         assert finish(world) == undisturbed
 
 
-# ---------------------------------------------------------------- files of other places, and none of ours
-
-
-def test_a_segment_in_the_place_of_another_is_not_taken_for_it(tmp_path):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=30)
-    world.engine.close()
-    world.files = world.files.crash("kill", Random(0))
-    first, second, *_ = sorted(p for p in world.files.names if p.endswith(".arrow"))
-    world.files.names[first].data[:] = world.files.names[second].data
-    world.open()
-    with pytest.raises(UsageError, match=rf"DS554: stream s takes no rows: {first} is damaged: its checksum is not"):
-        world.engine.ingest("s", [["a", 1, 10**9]])
-
-
-def test_what_else_lies_in_the_folders_does_no_harm(tmp_path, undisturbed):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=10)
-    stopped(world)
-    for name in ("s/foo.log", "s/1.log", ".DS_Store", "s/x.arrow", "nobody/00000000000000000003.log"):
-        path = f"{tmp_path}/journal/streams/{name}"
-        world.files.make_folder(path.rpartition("/")[0])
-        world.files.append(path).write([b"junk"])
-    for _ in range(2):
-        world.open()
-        assert world.engine.saver.recovered.notes == []
-        world.engine.saver.checkpoint()
-        world.crash()
-    world.open()
-    assert finish(world) == undisturbed
-
-
-def test_a_file_where_a_stream_has_its_folder_is_its_own_trouble(tmp_path):
-    engine = Engine(str(tmp_path))
-    engine.execute(
-        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE STREAM u (v INT, t TIMESTAMP) TIMESTAMP BY t"
-    )
-    for stream in "su":
-        engine.ingest(stream, [[1, 1]])
-    engine.saver.durable.commit()
-    engine.saver.catalog.close()
-    (tmp_path / "journal/streams/s").rename(tmp_path / "elsewhere")
-    (tmp_path / "journal/streams/s").write_text("no folder")
-    (tmp_path / "journal/streams/.DS_Store").write_text("no folder either")
-    for _ in range(2):
-        engine = Engine(str(tmp_path))
-        with pytest.raises(UsageError, match="DS555: stream s takes no rows"):
-            engine.ingest("s", [[1, 2]])
-        assert engine.ingest("u", [[1, 2]]).accepted == 1
-        engine.close()
-    (tmp_path / "journal/streams/s").unlink()
-    (tmp_path / "elsewhere").rename(tmp_path / "journal/streams/s")
-    engine = Engine(str(tmp_path))
-    assert engine.ingest("s", [[1, 2]]).accepted == 1
-    engine.close()
-
-
-# ---------------------------------------------------------------- the catalog and the notes
-
-
-@pytest.mark.parametrize("checkpoint", [False, True])
-@pytest.mark.parametrize("how", ["no wal", "half a wal", "empty", "older"])
-def test_a_catalog_that_lacks_changes_is_refused_and_nothing_is_touched(tmp_path, checkpoint, how):
-    engine = Engine(str(tmp_path), Settings(checkpoint_bytes=0))
-    engine.execute("CREATE STREAM a (v INT, t TIMESTAMP) TIMESTAMP BY t")
-    files = [tmp_path / f"catalog.sqlite{end}" for end in ("", "-wal")]
-    older = [f.read_bytes() for f in files]
-    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE k (a INT PRIMARY KEY)")
-    engine.execute("INSERT INTO k VALUES (1)")
-    if checkpoint:
-        engine.saver.checkpoint()
-        engine.execute("INSERT INTO k VALUES (2)")
-    engine.ingest("s", [[1, 1]])
-    whole = [f.read_bytes() for f in files]
-    engine.saver.catalog._db.interrupt()
-    copy = tmp_path.parent / f"{tmp_path.name}-killed"
-    shutil.copytree(tmp_path, copy)
-    engine.close()
-    main, wal = (copy / f.name for f in files)
-    match how:
-        case "no wal":
-            wal.unlink()
-        case "half a wal":
-            wal.write_bytes(whole[1][: len(whole[1]) // 2])
-        case "empty":
-            main.write_bytes(b"")
-            wal.unlink()
-        case "older":
-            main.write_bytes(older[0])
-            wal.write_bytes(older[1])
-    before = {p: p.read_bytes() for p in (copy / "journal").rglob("*") if p.is_file()}
-    with pytest.raises(UsageError, match=r"DS54[15]: .*catalog\.sqlite"):
-        Engine(str(copy))
-    assert {p: p.read_bytes() for p in (copy / "journal").rglob("*") if p.is_file()} == before
-    for file, data in zip((main, wal), whole, strict=True):
-        file.write_bytes(data)
-    (copy / "catalog.sqlite-shm").unlink(missing_ok=True)
-    engine = Engine(str(copy))
-    assert engine.saver.recovered.notes == [] and len(engine.world.tables["k"]) == (2 if checkpoint else 1)
-    engine.close()
-
-
 def test_missing_notes_are_told(tmp_path, undisturbed):
     world = opened(tmp_path, checkpoint_bytes=0, steps=10)
     world.engine.saver.checkpoint()
@@ -653,83 +370,3 @@ def test_a_log_that_was_removed_before_it_was_synced_is_told_of_its_stream(tmp_p
     (note,) = world.engine.saver.recovered.notes
     assert note.startswith("stream s: its records behind number 0, from 10 on, are missing: ")
     assert world.engine.ingest("s", [["a", 1, 10**9]]).accepted == 1
-
-
-# ---------------------------------------------------------------- checkpoints
-
-
-def test_the_only_checkpoint_may_be_damaged(tmp_path, undisturbed):
-    """Until there are two, all of the journal is kept."""
-    world = opened(tmp_path, checkpoint_bytes=0, steps=5)
-    world.engine.saver.checkpoint()
-    run(world, 10)
-    world.crash()
-    world.files.damage(next(p for p in world.files.names if p.endswith(".state")), flip)
-    world.open()
-    (note,) = world.engine.saver.recovered.notes
-    assert note.startswith("the only checkpoint could not be read, all is done again: ")
-    assert finish(world) == undisturbed
-
-
-def test_checkpoints_that_are_gone_are_told_as_such(tmp_path):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=5)
-    world.engine.saver.checkpoint()
-    run(world, 8)
-    world.engine.saver.checkpoint()
-    world.crash()
-    for path in [p for p in world.files.names if p.endswith(".state")]:
-        del world.files.names[path]
-    with pytest.raises(UsageError, match=r"DS545: no checkpoint can be read: .*\.state: it is missing"):
-        world.open()
-
-
-def test_an_older_state_of_streams_that_keep_nothing_is_told(tmp_path):
-    world = opened(tmp_path, "none", checkpoint_bytes=0, steps=5)
-    world.engine.saver.checkpoint()
-    run(world, 8)
-    world.engine.execute("DELETE FROM r WHERE k = 'a'")
-    world.engine.saver.checkpoint()
-    world.crash()
-    world.files.damage(max(p for p in world.files.names if p.endswith(".state")), flip)
-    world.open()
-    _, note = world.engine.saver.recovered.notes
-    assert note == "later rows of streams of durability none are lost: s, u"
-    assert count(world, "SELECT COUNT(*) FROM s [RANGE 1 min]") == 24
-
-
-def test_a_state_that_can_not_be_saved_in_the_end_is_told(tmp_path):
-    world = opened(tmp_path, "none", checkpoint_bytes=0, steps=5)
-    world.files.plan.room = 50
-    world.engine.close()
-    assert world.engine.unsaved is not None and world.engine.unsaved.code == "DS550"
-    other = opened(tmp_path / "other", "none", checkpoint_bytes=0, steps=5)
-    other.engine.close()
-    assert other.engine.unsaved is None
-    other.open()
-    assert count(other, "SELECT COUNT(*) FROM s [RANGE 1 min]") == 24
-
-
-# ---------------------------------------------------------------- names
-
-
-def test_a_stream_made_anew_has_had_no_frames(tmp_path):
-    world = World(tmp_path)
-    world.open()
-    made = "CREATE STREAM z (v INT, t TIMESTAMP) TIMESTAMP BY t"
-    world.engine.execute(made)
-    for repeated in (False, True):
-        assert world.engine.ingest("z", [[1, 1]], client="w", seq=1).repeated == repeated
-    world.engine.execute(f"DROP STREAM z; {made}")
-    assert world.engine.ingest("z", [[1, 1]], client="w", seq=1).accepted == 1
-    world.crash()
-    world.open()
-    assert world.engine.ingest("z", [[1, 1]], client="w", seq=1).repeated
-
-
-@pytest.mark.parametrize("name", ["n" * 201, "ä" * 70])
-def test_names_that_no_folder_can_have_are_refused(name):
-    engine = Engine()
-    engine.execute("CREATE STREAM s (v INT)")
-    for sql in (f'CREATE STREAM "{name}" (v INT)', f'CREATE QUERY "{name}" AS SELECT v FROM s'):
-        with pytest.raises(UsageError, match=r"DS415: the name .* is too long"):
-            engine.execute(sql)
