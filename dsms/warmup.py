@@ -221,4 +221,6 @@ def _grouped() -> Iterator[tuple[str, str]]:
             yield f"{what} of everything over {where}", f"SELECT {calls} FROM {source}"
     for expr in ("MAX(f)", "MIN(i) FILTER (WHERE o)"):
         yield f"one extreme over a time window, {expr}", f"SELECT {expr} FROM a {WIDTH}"
+    counts = f"(SELECT k, COUNT(*) AS n FROM a {WIDTH} GROUP BY k) c"
+    yield "groups of groups", f"SELECT n, COUNT(*) FROM {counts} GROUP BY n"
     yield "groups by a number", f"SELECT i, COUNT(*) FROM a {WIDTH} GROUP BY i"

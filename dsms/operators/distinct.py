@@ -61,7 +61,7 @@ def _delta_star(ts, exp, code, out_exp, aux_exp, life, o_at, o_exp, o_code, o_li
             if exp[i] > out_exp[c] and exp[i] > aux_exp[c]:
                 aux_exp[c] = exp[i]
             continue
-        if out_exp[c] < now:
+        if out_exp[c] < now or now == ALWAYS:
             life[c] = i
         out_exp[c], aux_exp[c] = exp[i], ALWAYS
         o_at[found], o_exp[found], o_code[found], o_life[found] = now, exp[i], c, life[c]
@@ -368,7 +368,7 @@ class InputStoringOp(InStretches):
         store.extra["code"].extend(codes)
         events = self.kept.depart(rows, spoken, upto)
         self.cur.extend_fill(self.values.codes.capacity - self.cur.n, -1)
-        self.died.extend_fill(self.values.codes.capacity - self.died.n, ALWAYS)
+        self.died.extend_fill(self.values.codes.capacity - self.died.n, FOREVER)  # it was never there
         n = 2 * len(events)
         o_at, o_sign, o_code, o_slot, o_new = (np.empty(n, np.int64) for _ in range(5))
         code = store.extra["code"].view[events.slot]

@@ -38,7 +38,7 @@ class Fact:
     ident  what makes it the same row at another instant: the arrivals of its parts; where it has none, its values
     key    its place among the rows that enter or leave at one instant (`keys`); for a row without parts that of the
            oldest live row of its group when it entered
-    ts     the largest timestamp of its parts
+    ts     the largest timestamp of its parts; of a row without parts the instant at which it entered
     birth  the instant at which it entered this answer
     held   the external window rows that it rests on: (window, ident)
     """
@@ -78,7 +78,7 @@ def settle(previous: list[Fact], fresh: list[Fact], now: int) -> list[Fact]:
             out.append(replace(old, held=fact.held))
         else:
             ident = ("value", canons(fact.values), now, number)
-            out.append(replace(fact, ident=ident, birth=now))
+            out.append(replace(fact, ident=ident, birth=now, ts=now))
     return out
 
 

@@ -64,14 +64,17 @@ class Oracle:
         return out
 
     def _shown(self, step: int, places: dict) -> tuple[list[Fact], list[Fact]]:
-        """Rows with parts by identity, the others by value; `places`: keys taken over from rows they stand in for."""
+        """Rows with parts by identity, the others by value; `places`: keys taken over from rows they stand in for.
+
+        Where keys are equal by that, the row that came in first goes first."""
         child = self.output.child
         left, entered = changed(self._evaluator.at(child, step - 1), self._evaluator.at(child, step))
+        came = {f.ident: (f.birth, f.key) for f in left}
         left = [replace(f, key=places.pop(f.ident, f.key)) for f in left]
         if by_value(child):
             left, entered, taken = net(left, entered)
             places |= taken
-        return in_order(left), in_order(entered)
+        return sorted(left, key=lambda f: (f.key, came[f.ident])), in_order(entered)
 
 
 def is_monotonic(node: lp.Node) -> bool:
