@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.adhoc.reads import from_past
+from dsms.plan.planner import plan
+from tests.adhoc_runs import run, values
 from tests.generate.stories import examples
-from tests.oracle import ambiguous
+from tests.oracle import Oracle, ambiguous
+from tests.oracle.values import canons
 from tests.stories import text
 from tests.stories.compare import complaint, same_lines
 from tests.stories.judge import expected, take_in
+from tests.stories.model import Story
 from tests.stories.play import play, some_ways
 
 DECLARED = """sql
@@ -92,14 +98,34 @@ def events(pick: Random) -> str:
     return "\n".join([*lines, "* until 40s", ""])
 
 
+def story_of(seed: int) -> Story:
+    pick = Random(seed)
+    return text.parse(f"{DECLARED}\nquery q\n{Blocks(pick).query()}\n\ninput\n{events(pick)}")
+
+
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 1_000_000))
 def test_every_way_tells_the_same(seed: int) -> None:
-    pick = Random(seed)
-    story = text.parse(f"{DECLARED}\nquery q\n{Blocks(pick).query()}\n\ninput\n{events(pick)}")
+    story = story_of(seed)
     declared = text.resolve(story)
     want = expected(declared.queries["q"], take_in(declared, story))
     loose = ambiguous(declared.queries["q"])
     for way in some_ways(seed)[:4]:
         got = play(story, declared, way).pushes["q"]
         assert same_lines(want, got, loose), complaint(story, declared, "q", want, got, str(way))
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.integers(0, 1_000_000))
+def test_asked_once_the_answer_is_the_same(seed: int) -> None:
+    story = story_of(seed)
+    declared = text.resolve(story)
+    output, came = declared.queries["q"], take_in(declared, story)
+    if from_past(output) is not None:
+        return
+    oracle = Oracle(output, came.streams, came.tables)
+    for plan_ in (output, plan(output).node):
+        at = Random(seed).choice(oracle.instants)
+        want = Counter(canons(f.values) for f in oracle.answer(at))
+        got = Counter(map(canons, values(run(plan_, came.streams, came.tables, at))))
+        assert got == want, f"at {at}: {got}\nnot {want}\n{text.render(story, declared)}"
