@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.adhoc.reads import from_past
+from dsms.plan.identity import order, width
 from dsms.plan.planner import plan
 from tests.adhoc_runs import run, values
 from tests.generate.stories import examples
@@ -129,3 +130,13 @@ def test_asked_once_the_answer_is_the_same(seed: int) -> None:
         want = Counter(canons(f.values) for f in oracle.answer(at))
         got = Counter(map(canons, values(run(plan_, came.streams, came.tables, at))))
         assert got == want, f"at {at}: {got}\nnot {want}\n{text.render(story, declared)}"
+
+
+def test_ids_of_deep_blocks_are_found_without_going_through_them_again_and_again() -> None:
+    counts = "SELECT COUNT(*) AS c FROM s [RANGE 3 SECONDS] GROUP BY k"
+    deep = counts
+    for k in range(40):
+        deep = f"SELECT COUNT(*) AS c FROM ({deep}) q{k} GROUP BY c"
+    for sql in (" UNION ".join([counts] * 60), deep):
+        node = text.resolve(text.parse(f"{DECLARED}\nquery q\n{sql}\n")).queries["q"].child
+        assert sorted(order(node)) == list(range(width(node)))

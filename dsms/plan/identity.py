@@ -6,6 +6,7 @@ what they are, so `order` says how to sort the rows of one instant as if the joi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from dsms.sql import logical as lp
@@ -30,7 +31,7 @@ def width(node: lp.Node) -> int:
         case lp.JoinNRR():
             return width(node.child) + 1
         case lp.Union():
-            return 1 + len(places(node)[0])
+            return len(timing(node))
         case lp.SetOp():
             return width(node.left) + 1
         case lp.SemiJoin():
@@ -67,7 +68,8 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
         case lp.SemiJoin():
             return leaves(node.left)
         case lp.Distinct() | lp.GroupBy():
-            return leaves(node.child) + (min(leaves(node.child)),) * timed(node)
+            below = leaves(node.child)
+            return below + (min(below),) * timed(node)
         case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
             return leaves(node.child)
         case _:
@@ -105,8 +107,8 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
         case lp.JoinNRR():
             return (*timing(node.child), False)
         case lp.Union():
-            last = max(sum(timing(child)) for child in node.inputs)
-            return (False,) * (width(node) - last) + (True,) * last
+            first, last = _widest([timing(child) for child in node.inputs])
+            return (False,) * (1 + first) + (True,) * last
         case lp.SetOp():
             return (*timing(node.left), False)
         case lp.SemiJoin():
@@ -121,14 +123,17 @@ def places(node: lp.Union) -> tuple[tuple[int, ...], ...]:
     """For each branch what its id columns become: of each column behind the branch number the position in the branch
     (-1: padding).  Instants of entering come last, so that no arrival is compared with one."""
     sorts = [timing(child) for child in node.inputs]
-    wide = [max(sum(t is last for t in sort) for sort in sorts) for last in (False, True)]
-    return tuple(
-        tuple(i for last in (False, True) for i in _filled([i for i, t in enumerate(sort) if t is last], wide[last]))
-        for sort in sorts
-    )
+    first, last = _widest(sorts)
+    return tuple((*_filled(sort, False, first), *_filled(sort, True, last)) for sort in sorts)
 
 
-def _filled(at: list[int], wide: int) -> list[int]:
+def _widest(sorts: Sequence[tuple[bool, ...]]) -> tuple[int, int]:
+    """How many other columns, and how many instants of entering, the widest branches have."""
+    return max(len(s) - sum(s) for s in sorts), max(map(sum, sorts))
+
+
+def _filled(sort: tuple[bool, ...], kind: bool, wide: int) -> list[int]:
+    at = [i for i, is_instant in enumerate(sort) if is_instant is kind]
     return at + [-1] * (wide - len(at))
 
 
@@ -147,7 +152,7 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
         case lp.JoinNRR():
             return (*numbering(node.child), False)
         case lp.Union():
-            return (True,) + _widest(node)
+            return (True,) + _numbers(node)
         case lp.SetOp():
             return (*numbering(node.left), True)
         case lp.SemiJoin():
@@ -160,9 +165,10 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             assert_never(node)
 
 
-def _widest(node: lp.Union) -> tuple[bool, ...]:
+def _numbers(node: lp.Union) -> tuple[bool, ...]:
     """A column that is a number in one branch and an arrival in another counts as an arrival."""
-    branches = [[p < 0 or numbering(c)[p] for p in at] for c, at in zip(node.inputs, places(node), strict=True)]
+    told = [(numbering(child), at) for child, at in zip(node.inputs, places(node), strict=True)]
+    branches = [[p < 0 or numbers[p] for p in at] for numbers, at in told]
     return tuple(map(all, zip(*branches, strict=True)))
 
 
