@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.settings import Settings
 from tests.faults.simfiles import Plan
-from tests.recovery_world import count, finish, flip, opened, run, undisturbed_rows
+from tests.recovery_world import World, count, finish, flip, opened, run, undisturbed_rows
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +75,18 @@ def test_a_damaged_checkpoint_is_replaced_by_the_one_before_it(tmp_path, undistu
     assert finish(world) == undisturbed
 
 
-def test_when_no_checkpoint_can_be_read_the_engine_says_so_and_touches_nothing(tmp_path):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=5)
+def saved_twice(data: Path) -> World:
+    """Killed, with two checkpoints."""
+    world = opened(data, checkpoint_bytes=0, steps=5)
     world.engine.saver.checkpoint()
     run(world, 8)
     world.engine.saver.checkpoint()
     world.crash()
+    return world
+
+
+def test_when_no_checkpoint_can_be_read_the_engine_says_so_and_touches_nothing(tmp_path):
+    world = saved_twice(tmp_path)
     for path in [p for p in world.files.names if p.endswith(".state")]:
         world.files.damage(path, flip)
     before = {p: bytes(n.data) for p, n in world.files.names.items()}
@@ -168,11 +175,7 @@ def test_the_only_checkpoint_may_be_damaged(tmp_path, undisturbed):
 
 
 def test_checkpoints_that_are_gone_are_told_as_such(tmp_path):
-    world = opened(tmp_path, checkpoint_bytes=0, steps=5)
-    world.engine.saver.checkpoint()
-    run(world, 8)
-    world.engine.saver.checkpoint()
-    world.crash()
+    world = saved_twice(tmp_path)
     for path in [p for p in world.files.names if p.endswith(".state")]:
         del world.files.names[path]
     with pytest.raises(UsageError, match=r"DS545: no checkpoint can be read: .*\.state: it is missing"):

@@ -24,6 +24,7 @@ from dsms.storage.archive.manifest import Archive, create
 from dsms.storage.archive.schema import stored_schema
 from dsms_client.archive import show
 from dsms_client.cli import main
+from dsms_spark.java import use_java
 from tests.readme import README
 
 S = 1_000_000
@@ -229,7 +230,9 @@ def test_spark_submit_by_the_line_in_the_readme(data):
     assert found is not None
     command = f"{found[1]} 'local[1]' {found[2]} {data / 'archive' / 's'}"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env={**os.environ, "PATH": path})
+    environ = {**os.environ, "PATH": path}
+    use_java(environ)  # spark-submit itself needs one
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environ)
     assert "s updated: 60 rows taken over" in ran.stdout, ran.stderr
 
 
