@@ -42,7 +42,7 @@ class ResultLog:
 
     def __getstate__(self) -> dict[str, Any]:
         """A checkpoint has the rows in one piece: thousands of small chunks take far longer to write."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"chunks": Rows.of(self.chunks)}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"chunks": PackedChunks.of(self.chunks)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -72,7 +72,7 @@ class ResultLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PackedChunks:
     """The chunks of a log with their rows in one piece.
 
     seqs, nbytes    int64[c]      of each chunk
@@ -88,7 +88,7 @@ class Rows:
     data: pa.RecordBatch | None
 
     @classmethod
-    def of(cls, chunks: Sequence[Chunk]) -> Rows:
+    def of(cls, chunks: Sequence[Chunk]) -> PackedChunks:
         """Of one log: all have the same columns."""
         return cls(
             np.array([c.seq for c in chunks], np.int64),
