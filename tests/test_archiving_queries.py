@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,13 @@ def test_results_that_pile_up_hold_up_the_streams_they_come_from(tmp_path: Path)
     assert {r["__exp"] for r in landed(tmp_path, "q")} == {FOREVER}
 
 
+def killed(engine: dsms.Engine) -> None:
+    """Let go of its files, with nothing written down."""
+    assert engine.saver is not None
+    engine.saver.durable.close()
+    engine.saver.catalog.close()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: int) -> None:
     """Killed (never closed) and opened again, many times, from journal and checkpoints."""
@@ -212,8 +220,9 @@ def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: 
             second += step
             if (writer := engine.world.settings.archive_writer) is not None and pick.random() < 0.4:
                 writer.work()  # at the end perhaps, so that the engine never comes to know
-        engine.saver.durable.close()  # type: ignore[union-attr]
-        engine.saver.catalog.close()  # type: ignore[union-attr]
+        if pick.random() < 0.3:
+            engine.saver.checkpoint()  # type: ignore[union-attr]
+        killed(engine)
         engine = opened(Later() if life < 11 and pick.random() < 0.7 else None)
         check_once(engine, folder, engine.world.inputs["s"].next_complete)
     engine.execute("DROP QUERY born; DROP QUERY gone; DROP QUERY told; DROP STREAM s")
@@ -227,6 +236,29 @@ def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: 
     twin.execute("DROP QUERY born; DROP QUERY gone; DROP QUERY told")
     for name in ("born", "gone", "told"):
         assert landed(folder, name) == landed(tmp_path / "twin", name)
+
+
+@pytest.mark.parametrize("writes", [True, False])
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_waited_at_a_checkpoint_is_archived_by_a_drop(tmp_path: Path, more: int, writes: bool) -> None:
+    """A checkpoint leaves to the ring what it holds anyway; no row has come since to hand it on again."""
+    data, settings = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
+    engine = dsms.Engine(data, settings if writes else replace(settings, archive_writer=Later()))
+    engine.execute(STREAM)
+    engine.execute(f"CREATE QUERY q AS {LEFT[0]} ARCHIVE FOR 1 h UPDATE EVERY 10 s")
+    feed(engine, range(1, 19))
+    assert engine.saver is not None and engine.saver.checkpoint()
+    for second in range(19, 19 + more):
+        feed(engine, range(second, second + 1))
+    killed(engine)
+    engine = dsms.Engine(data, settings)
+    engine.execute("DROP QUERY q; DROP STREAM s")
+    assert [r["__id"] for r in landed(tmp_path / "archive")] == list(range(18 + more))
+    twin = fresh(tmp_path / "twin")
+    twin.execute(f"CREATE QUERY q AS {LEFT[0]} ARCHIVE FOR 1 h UPDATE EVERY 10 s")
+    feed(twin, range(1, 19 + more))
+    twin.execute("DROP QUERY q")
+    assert landed(tmp_path / "archive", "q") == landed(tmp_path / "twin", "q")
 
 
 # ---------------------------------------------------------------- births and deaths by value

@@ -210,7 +210,8 @@ class Archiving:
         """What a checkpoint keeps: not what belongs to the process, nor what is in the stream's ring anyway."""
         state = {f.name: getattr(self, f.name) for f in fields(self)}
         state |= {"place": None, "flying": None, "holds": [], "failures": 0, "pause": 0, "error": None}
-        return state | ({"waiting": Waiting(), "taken": self.seam} if self.kind == "stream" else {})
+        again = {"waiting": Waiting(), "taken": self.seam, "edge": self.seam}  # what the ring hands on once more
+        return state | (again if self.kind == "stream" else {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
