@@ -12,6 +12,7 @@ history) and the records since the checkpoint, of which there are no more than a
 from __future__ import annotations
 
 import heapq
+import json
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -28,6 +29,7 @@ from dsms.running.transactions import Transactions
 from dsms.running.writers import Part
 from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_one
+from dsms.sql.types import ALWAYS
 from dsms.storage import records
 from dsms.storage.catalog import CatalogStore, unpacked
 from dsms.storage.chains import Damage
@@ -120,6 +122,8 @@ class Saver:
         """A declaration or a change of a table, in one transaction with its place among the rows."""
         if self.durable.journal.muted:
             return
+        if kind == "statement" and (reached := _reached(self.engine.world)):
+            kind, body = "reached", json.dumps([reached, body.decode()]).encode()
         with self.catalog.transaction():
             write(self.catalog)
             self.catalog.note(self.durable.journal.lsn + 1, kind, body)
@@ -409,12 +413,20 @@ class Saver:
             self.recovered.notes.append(f"record {entry.lsn} of the journal failed again: {what}")
 
     def _statement(self, kind: str, body: bytes) -> None:
-        if kind == "statement":
-            sql = body.decode()
-            self.engine._run(parse_one(sql), sql, None)
-        else:
-            key, made = unpacked(body)
-            change.apply(self.engine, key, made)
+        match kind:
+            case "statement":
+                self._declare(body.decode())
+            case "reached":
+                reached, sql = json.loads(body)
+                for key, upto in reached.items():
+                    self.engine.world.rings[key].drop(upto)
+                self._declare(sql)
+            case _:
+                key, made = unpacked(body)
+                change.apply(self.engine, key, made)
+
+    def _declare(self, sql: str) -> None:
+        self.engine._run(parse_one(sql), sql, None)
 
 
 def open_data(engine: Engine, data: str, files: Files | None = None) -> Saver:
@@ -442,6 +454,13 @@ def open_data(engine: Engine, data: str, files: Files | None = None) -> Saver:
 def _used(files: Files, folder: str) -> bool:
     """Whether some engine has written there."""
     return any(files.exists(f"{folder}/{name}") for name in (MANIFEST, STREAMS))
+
+
+def _reached(world: World) -> dict[str, int]:
+    """What has left the rings of archived streams.  When rows land is no function of the inputs, and what a ring still
+    has of them is what a query begins with: so that is written down with the statement."""
+    keys = (key for key, archiving in world.archivings.items() if archiving.kind == "stream")
+    return {key: reach for key in keys if (reach := world.rings[key].reach) > ALWAYS}
 
 
 def settle(world: World) -> None:

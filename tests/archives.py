@@ -76,12 +76,22 @@ class Later:
 
     def work(self) -> None:
         for future, job in self.jobs:
-            future.set_result(job())
+            try:
+                future.set_result(job())
+            except OSError as problem:
+                future.set_exception(problem)
         self.jobs.clear()
 
 
 def shown(engine: dsms.Engine, name: str = "s") -> dict[str, Any]:
     return next(r for r in engine.execute("SHOW ARCHIVES")[0].data.to_pylist() if r["archive"] == name)
+
+
+def killed(engine: dsms.Engine) -> None:
+    """Let go of its files, with nothing written down."""
+    assert engine.saver is not None
+    engine.saver.durable.close()
+    engine.saver.catalog.close()
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from dsms.errors import DsmsError
 from dsms.running.archiving.lives import Lives
 from dsms.settings import Settings
 from dsms.sql.types import FOREVER
-from tests.archives import STREAM, Later, S, check_once, feed, fresh, full_disk, landed
+from tests.archives import STREAM, Later, S, check_once, feed, fresh, full_disk, killed, landed
 
 BORN = (  # whose rows' deaths are known when they are born
     "SELECT k, v FROM s [RANGE 4]",
@@ -189,13 +189,6 @@ def test_results_that_pile_up_hold_up_the_streams_they_come_from(tmp_path: Path)
     feed(engine, range(3000, 3001))
     assert engine.world.archivings["q"].error is None
     assert {r["__exp"] for r in landed(tmp_path, "q")} == {FOREVER}
-
-
-def killed(engine: dsms.Engine) -> None:
-    """Let go of its files, with nothing written down."""
-    assert engine.saver is not None
-    engine.saver.durable.close()
-    engine.saver.catalog.close()
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 def tidy(world: World) -> None:
     """Rows that have left their windows or answers are handed on, and what has landed may go."""
+    again = world.durable is not None and world.durable.journal.muted
     for key, archiving in world.archivings.items():
         if archiving.kind == "stream":
-            gather(archiving, world.rings[key], world.inputs[key])
+            gather(archiving, world.rings[key], world.inputs[key], again)
         else:
             archiving.settle(edge(world, world.queries[key]))
 

@@ -9,13 +9,17 @@ from dsms.state.batch import Batch
 from dsms.state.ring import Ring
 
 
-def gather(archiving: Archiving, ring: Ring, entry: StreamInput) -> None:
-    """Take over the rows that nobody needs any more, and let go of those that have landed."""
+def gather(archiving: Archiving, ring: Ring, entry: StreamInput, again: bool = False) -> None:
+    """Take over the rows that nobody needs any more, and let go of those that have landed.
+
+    `again`: all this has happened before, and the archive may be ahead; a query that comes begins with what was held
+    then, so the ring lets go of it only where that is written down."""
     rows, edge = ring.leaving(archiving.taken, entry.ended)
     for batch in rows:
         archiving.take(leaving(batch, archiving.lifetime))
     archiving.settle(edge, entry.ended)
-    ring.drop(archiving.free)
+    if not again:
+        ring.drop(archiving.free)
 
 
 def leaving(rows: Batch, lifetime: int | None) -> Leaving:
