@@ -314,7 +314,7 @@ class Saver:
             if stream in journal.damaged:
                 journal.notes.append(f"stream {stream} goes on, as was asked, without what it has lost: "
                                      f"{journal.damaged[stream].message}")  # fmt: skip
-            elif stream not in self.engine.world.inputs:
+            elif stream not in self.engine.world.inputs and stream not in self.engine.world.archivings:
                 journal.notes.append(f"there is no stream {stream} whose loss could be accepted")
         durable.lost = [(s, e) for s, e in durable.lost if s not in asked]
         done = [s for s in asked if journal.accept(s)]

@@ -34,7 +34,8 @@ class Settings:
     deferred          elastic queries are evaluated by `Engine.work`, not as rows come (the server does so)
     checkpoint_bytes  what the journal may grow by before the state is written down whole (or by that state's size, if
                       that is more); 0: never on its own
-    accept_loss       streams that go on without rows that files have lost, instead of refusing others
+    accept_loss       streams that go on without rows that files have lost, instead of refusing others; and streams and
+                      queries whose archive is gone, which begin another one
     group_commit      rows of `sync` streams are brought to the disk by who calls `Journal.commit`, for many writers at
                       once (the server does so before it acknowledges)
     archive           folder or URL below which archives lie; None: in the data folder, if there is one

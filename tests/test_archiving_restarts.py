@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dsms
+from dsms.errors import DsmsError
 from dsms.settings import Settings
-from tests.archives import Later, S, feed, full_disk, killed, landed, live
+from tests.archives import Later, S, feed, fresh, full_disk, killed, landed, live
 
 STREAM = (
     "CREATE STREAM {n} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t {slack} {retain} ARCHIVE FOR 1 h UPDATE EVERY {d} s"
@@ -210,3 +212,70 @@ def test_a_query_begins_again_with_what_was_held_then(tmp_path):
     assert told[0][2:] == (16 * S, 6) and engine.world.archivings["s"].seam > 20 * S  # of the rows from 10 to 15
     killed(engine)
     assert rows_told(dsms.Engine(data, asked), "q") == told
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("instead", ["a file", "nothing"])
+def test_an_archive_that_is_away_at_a_restart_keeps_nothing_from_coming_back(tmp_path, saved, instead):
+    """Nor is an empty one made in its place, where a volume is not mounted."""
+    data, asked = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
+    engine = dsms.Engine(data, asked)
+    engine.execute(STREAM.format(n="s", slack="", retain="", d=10))
+    engine.execute("CREATE QUERY q AS SELECT k, v FROM s [RANGE 4] ARCHIVE UPDATE EVERY 10 s")
+    feed(engine, range(1, 30))
+    if saved:
+        engine.saver.checkpoint()
+    told = rows_told(engine, "q")
+    killed(engine)
+    (tmp_path / "archive").rename(tmp_path / "away")
+    if instead == "a file":
+        (tmp_path / "archive").write_text("not a folder")
+    engine = dsms.Engine(data, asked)
+    assert engine.saver.recovered.notes == [] and rows_told(engine, "q") == told
+    assert all("there is no archive" in engine.world.archivings[name].error for name in "sq")
+    feed(engine, range(30, 50))
+    assert landed(tmp_path / "archive") == [] and live(engine)[-1] == 47
+    with pytest.raises(DsmsError, match="can't be archived"):
+        engine.execute("DROP QUERY q")
+    engine.close()
+    if instead == "a file":
+        (tmp_path / "archive").unlink()
+    (tmp_path / "away").rename(tmp_path / "archive")
+    engine = dsms.Engine(data, asked)
+    engine.execute("DROP QUERY q; DROP STREAM s")
+    assert [r["__id"] for r in landed(tmp_path / "archive")] == list(range(49))
+    twin = fresh(tmp_path / "twin", STREAM.format(n="s", slack="", retain="", d=10))
+    twin.execute("CREATE QUERY q AS SELECT k, v FROM s [RANGE 4] ARCHIVE UPDATE EVERY 10 s")
+    feed(twin, range(1, 50))
+    twin.execute("DROP QUERY q")
+    assert landed(tmp_path / "archive", "q") == landed(tmp_path / "twin", "q")
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_an_archive_that_is_lost_is_begun_anew_if_that_was_accepted(tmp_path, saved):
+    data, asked = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
+    engine = dsms.Engine(data, asked)
+    engine.execute(STREAM.format(n="s", slack="", retain="", d=10))
+    engine.execute("CREATE QUERY Q AS SELECT k, v FROM s [RANGE 4] ARCHIVE UPDATE EVERY 10 s")
+    feed(engine, range(1, 30))
+    if saved:
+        engine.saver.checkpoint()
+    told = rows_told(engine, "q")
+    killed(engine)
+    (tmp_path / "archive").rename(tmp_path / "lost")
+    (tmp_path / "archive").write_text("not a folder")
+    engine = dsms.Engine(data, replace(asked, accept_loss=("s", "q")))
+    assert engine.saver.recovered.notes == []
+    assert all(archiving.error is not None for archiving in engine.world.archivings.values())
+    killed(engine)
+    (tmp_path / "archive").unlink()
+    engine = dsms.Engine(data, replace(asked, accept_loss=("S", "q")))
+    notes = [f"the archive of {name} is begun anew, as was asked" for name in ("stream s", "query Q")]
+    assert engine.saver.recovered.notes == notes and rows_told(engine, "q") == told
+    feed(engine, range(30, 50))
+    engine.close()
+    engine = dsms.Engine(data, asked)
+    engine.execute("DROP QUERY q; DROP STREAM s")
+    kept = [r["__id"] for r in landed(tmp_path / "archive")]
+    assert kept == list(range(19 if saved else 0, 49))  # those before it had landed in the other one
+    assert len(landed(tmp_path / "archive", "q")) == (29 if saved else 48)  # the last row was not complete

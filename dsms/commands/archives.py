@@ -14,12 +14,6 @@ from dsms.sql.types import ALWAYS
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-    from dsms.running.world import World
-
-
-def replaying(world: World) -> bool:
-    """Whether what happens now happened before, and comes out of the journal."""
-    return world.durable is not None and world.durable.journal.muted
 
 
 def created(archiving: Archiving | None) -> str:
@@ -35,7 +29,7 @@ def created(archiving: Archiving | None) -> str:
 def go_on(engine: Engine, archiving: Archiving) -> None:
     """A new stream with an archive that was there: rows up to its end would not be archived, so they are late."""
     world, key = engine.world, Catalog.key(archiving.name)
-    if archiving.seam > ALWAYS and not replaying(world) and world.inputs[key].event_time:
+    if archiving.seam > ALWAYS and not world.replaying and world.inputs[key].event_time:
         engine.heartbeat(archiving.name, archiving.seam)
 
 
@@ -47,13 +41,13 @@ def leave(engine: Engine, key: str, kind: str) -> str:
     archiving = world.archivings.get(key)
     if archiving is None:
         return ""
-    if not archiving.flush() and not replaying(world):
+    if not archiving.flush() and not world.replaying:
         raise _stuck(archiving)
     if kind == "stream":
         everything(archiving, world.rings[key], world.inputs[key])
     else:
         ended(world, world.queries[key])
-    if archiving.error is not None and not replaying(world):
+    if archiving.error is not None and not world.replaying:
         raise _stuck(archiving)
     upto = f", complete up to {instant_text(archiving.seam)}" if archiving.seam > ALWAYS else ""
     return f"; its archive stays in {archiving.url}{upto}"
@@ -63,4 +57,5 @@ def _stuck(archiving: Archiving) -> UsageError:
     rows = archiving.waiting.rows
     what = "1 row" if rows == 1 else f"{rows} rows"
     message = f"{what} of {archiving.kind} {archiving.name} can't be archived: {archiving.error}"
-    return UsageError("DS573", message, hint=f"make {archiving.url} writable and drop it again")
+    lost = f"if it is lost for good, `dsms serve --accept-loss {archiving.name}` begins another one"
+    return UsageError("DS573", message, hint=f"make {archiving.url} writable and drop it again; {lost}")

@@ -138,6 +138,11 @@ class World:
             if not ring.needs:
                 del self.rings[stream]
 
+    @property
+    def replaying(self) -> bool:
+        """Whether what happens now happened before, and comes out of the journal."""
+        return self.durable is not None and self.durable.journal.muted
+
     def handed_on(self, stream: str) -> int:
         """The instant up to which rows of the stream have gone to its readers; ALWAYS if there were none."""
         return self.inputs[stream].completed if stream in self.first_rows else ALWAYS

@@ -40,8 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--accept-loss",
         action="append",
         metavar="STREAM",
-        help="a stream that takes no rows since files of it are damaged or gone goes on without what was in them "
-        "(may be given several times)",
+        help="a stream that takes no rows since files of it are damaged or gone goes on without what was in them; "
+        "so does a stream or query whose archive is gone, with another one (may be given several times)",
     )
     add("--token", help="what clients must show")
     add("--tls-cert", metavar="FILE")

@@ -105,7 +105,10 @@ class Archiving:
     note: str = ""  # what is not as it was asked for
 
     def __post_init__(self) -> None:
-        self._attached()
+        if self.place is None:
+            self.opened()
+        else:
+            self._attached()
 
     # -- what comes ---------------------------------------------------------------------------------------------------
 
@@ -197,6 +200,11 @@ class Archiving:
                 return False
             self._attached()
         return True
+
+    def begin(self, place: Place) -> None:
+        """Go on in another archive."""
+        self.place, self.failures, self.pause, self.error = place, 0, 0, None
+        self._attached()
 
     def _attached(self) -> None:
         """What has landed is not archived again."""

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 def tidy(world: World) -> None:
     """Rows that have left their windows or answers are handed on, and what has landed may go."""
-    again = world.durable is not None and world.durable.journal.muted
     for key, archiving in world.archivings.items():
         if archiving.kind == "stream":
-            gather(archiving, world.rings[key], world.inputs[key], again)
+            gather(archiving, world.rings[key], world.inputs[key], world.replaying)
         else:
             archiving.settle(edge(world, world.queries[key]))
 
@@ -29,7 +28,7 @@ def tidy(world: World) -> None:
 def check(world: World, stream: str, now: int | None) -> None:
     """Raise why rows that come to the stream now can't be taken: too many wait for its archive, or for that of a query
     that reads it (DS570), or they would be stamped before what is archived (DS571)."""
-    if not world.archivings or (world.durable is not None and world.durable.journal.muted):
+    if not world.archivings or world.replaying:
         return
     late = world.inputs[stream].definition.late_into
     streams = {stream} if late is None else {stream, Catalog.key(late)}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.intake.values import duration_text
 from dsms.running.archiving.archiving import Archiving
 from dsms.running.archiving.place import Wanted, open_place
@@ -26,18 +27,29 @@ FOLDER = "archive"  # of a data folder
 def archive_of(world: World, definition: StreamDef | QueryDef) -> Archiving | None:
     """The archive that a declaration asks for, opened; None: it asks for none.
 
+    A declaration out of the journal finds the archive that was made with it, or goes on without until that is back.
+
     Raises DS572 where there is no place for archives, what opening it raises."""
     if not definition.archive:
         return None
-    kind: Literal["stream", "query"] = "stream" if isinstance(definition, StreamDef) else "query"
-    wanted = Wanted(definition.name, kind, definition.schema, definition.archive_for, definition.archive_cluster,
-                    definition.archive_every)  # fmt: skip
-    url = url_of(world, definition.name, wanted.kind)
-    place = open_place(url, wanted)
+    kind = _kind(definition)
+    wanted, url = _wanted(definition), url_of(world, definition.name, kind)
+    place = None if world.replaying else open_place(url, wanted)
     made = Archiving(wanted.name, wanted.kind, url, wanted.schema, wanted.lifetime, world.settings, place)
-    if wanted.every not in (None, place.layout.every):
-        made.note = f"updated every {duration_text(place.layout.every)}, as it was made"
+    if place is None:
+        _begin_anew(world, made, definition)
+    if made.place is not None and wanted.every not in (None, made.place.layout.every):
+        made.note = f"updated every {duration_text(made.place.layout.every)}, as it was made"
     return made
+
+
+def _kind(definition: StreamDef | QueryDef) -> Literal["stream", "query"]:
+    return "stream" if isinstance(definition, StreamDef) else "query"
+
+
+def _wanted(definition: StreamDef | QueryDef) -> Wanted:
+    return Wanted(definition.name, _kind(definition), definition.schema, definition.archive_for,
+                  definition.archive_cluster, definition.archive_every)  # fmt: skip
 
 
 def url_of(world: World, name: str, kind: str) -> str:
@@ -56,9 +68,23 @@ def url_of(world: World, name: str, kind: str) -> str:
 
 def reopen(world: World) -> None:
     """Archives of a world that has come out of a checkpoint: where they are now, and how far they have got."""
-    for archiving in world.archivings.values():
+    for key, archiving in world.archivings.items():
         archiving.url = url_of(world, archiving.name, archiving.kind)
         archiving.opened()
+        definitions = world.catalog.streams if archiving.kind == "stream" else world.catalog.queries
+        _begin_anew(world, archiving, definitions[key])
+
+
+def _begin_anew(world: World, archiving: Archiving, definition: StreamDef | QueryDef) -> None:
+    """If the archive is not there, and that loss was accepted, another one takes its place."""
+    accepted = [Catalog.key(name) for name in world.settings.accept_loss]
+    if archiving.place is None and Catalog.key(archiving.name) in accepted:
+        with suppress(DsmsError):  # it says so itself when it is tried again
+            archiving.begin(open_place(archiving.url, _wanted(definition)))
+            assert world.durable is not None
+            world.durable.journal.notes.append(
+                f"the archive of {archiving.kind} {archiving.name} is begun anew, as was asked"
+            )
 
 
 def connect_stream(world: World, archiving: Archiving) -> None:
@@ -66,7 +92,7 @@ def connect_stream(world: World, archiving: Archiving) -> None:
     key = Catalog.key(archiving.name)
     world.archivings[key] = archiving
     ring = world.keep(key, WHO, Need())
-    if world.durable is None or not world.durable.journal.muted:  # else it is one of those whose rows come again
+    if not world.replaying:  # else it is one of those whose rows come again
         ring.reach = max(ring.reach, archiving.seam)
 
 
