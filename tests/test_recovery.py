@@ -10,6 +10,7 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
+from dsms.settings import Settings
 from dsms.storage import journal
 from tests.faults.simfiles import Crashed, Plan
 from tests.recovery_world import QUERIES, STREAMS, World, finish, opened, run, told, undisturbed_rows
@@ -338,3 +339,15 @@ def test_queries_that_scan_windows_are_part_of_checkpoints(tmp_path):
         assert told_of(lone) == told_of(world.engine)
     answers = [e.execute("LOOKUP asked")[0].data for e in (lone, world.engine)]
     assert answers[0].equals(answers[1]) and answers[0].num_rows > 0
+
+
+def test_queries_come_back_that_a_lower_limit_would_refuse(tmp_path):
+    engine = Engine(str(tmp_path))
+    engine.execute("CREATE STREAM s (k STRING, t TIMESTAMP) TIMESTAMP BY t")
+    engine.execute("CREATE QUERY p AS SELECT k FROM s; CREATE QUERY q AS SELECT k FROM s")
+    engine.saver.durable.close()  # killed
+    engine.saver.catalog.close()
+    again = Engine(str(tmp_path), Settings(queries=1))
+    assert again.saver.recovered.notes == [] and list(again.world.queries) == ["p", "q"]
+    with pytest.raises(UsageError, match="2 queries are registered, which is the limit"):
+        again.execute("CREATE QUERY r AS SELECT k FROM s")

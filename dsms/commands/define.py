@@ -66,7 +66,7 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: C
     definition, bound = bind_create_query(statement, world.catalog, sql)
     if bound is None:
         return Done(f"query {definition.name} is there already")
-    if len(world.queries) >= world.settings.queries:
+    if len(world.queries) >= world.settings.queries and not world.replaying:
         message = f"{len(world.queries)} queries are registered, which is the limit"
         raise UsageError("DS601", message, hint="drop a query, or raise the limit of the server (--max-queries)")
     _check_name(definition.name)
