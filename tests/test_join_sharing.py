@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dsms
@@ -134,6 +134,15 @@ def feed(twins: Twins, random: Random, steps: int) -> None:
         twins.ingest(random, stream, some)
 
 
+def end_period(twins: Twins, at: dict[str, int]) -> None:
+    """A row of each stream, and nothing more until a second is over."""
+    for stream, instant in at.items():
+        row = {"k": [1], "s": ["x"], NUMBER[stream]: [2], REAL[stream]: [1.0], "t": [instant]}
+        twins.both("ingest", stream, row)
+    for stream, instant in at.items():
+        twins.both("heartbeat", stream, instant + S - 1)
+
+
 @given(st.integers(0, 2**32), st.integers(2, 12))
 @settings(max_examples=25, deadline=None)
 def test_answers_are_those_of_the_operators(seed, steps):
@@ -153,6 +162,7 @@ def test_answers_are_those_of_the_operators(seed, steps):
 
 
 @given(st.integers(0, 2**32))
+@example(seed=258500)
 @settings(max_examples=12, deadline=None)
 def test_queries_come_and_go(seed):
     """The rings hold a minute: groups are made anew with longer windows while they run, and nobody notices."""
@@ -174,6 +184,49 @@ def test_queries_come_and_go(seed):
     for name in names:
         twins.both("execute", f"DROP QUERY {name}")
     assert groups(twins.ours) == []
+
+
+@pytest.mark.parametrize("beside", [None, 1, 3])
+def test_a_query_that_comes_as_a_period_ends_is_answered_at_once(beside):
+    """In a group of its own, one that is made anew for it, and one that is there: no row has to come for that."""
+    twins = Twins.fresh(" RETAIN 1 MINUTE")
+    if beside is not None:
+        twins.register("beside", query(COUNT, beside, beside, 1))
+    end_period(twins, {"a": 0, "b": 0})
+    twins.register("q", query(COUNT, 2, 2, 1))
+    assert len(groups(twins.ours)) == 1
+    assert twins.agree(["q"]) == 1
+
+
+def test_a_query_that_comes_when_all_has_ended_is_answered_from_a_group_made_anew():
+    """The last period of the one that was there ends later: the group has gone on to there."""
+    twins = Twins.fresh(" RETAIN 1 MINUTE")
+    twins.register("p", query(COUNT, 2, 2, 2))
+    end_period(twins, {"a": 2 * S, "b": 2 * S})
+    twins.both("end", "a")
+    twins.both("end", "b")
+    twins.register("q", query(COUNT, 2, 2, 1))
+    assert len(groups(twins.ours)) == 1
+    assert told(twins.ours, "q") == [(repr(3 * S), "1", "4", "1.0", "1.0", "2.0")]
+    assert twins.agree(["p", "q"]) == 2
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=12, deadline=None)
+def test_queries_come_as_periods_end(seed):
+    random, twins = Random(seed), Twins.fresh(" RETAIN 1 MINUTE")
+    names = [f"q{i}" for i in range(5)]
+    for i, name in enumerate(names):
+        feed(twins, random, random.randint(1, 4))
+        last = max(e.newest for e in twins.ours.world.inputs.values())
+        for stream in "ab":
+            twins.both("heartbeat", stream, last // S * S + S - 1)
+            if i == len(names) - 1:
+                twins.both("end", stream)
+        x = random.randint(1, 8)
+        y = x if random.random() < 0.5 else random.randint(1, 8)
+        twins.register(name, query(random.choice(SHAPES[:4]), x, y, random.choice([1, 1, 2, 3])))
+        twins.agree(names[: i + 1])
 
 
 # ---------------------------------------------------------------- who shares

@@ -100,6 +100,7 @@ class JoinGroup(Group):
             return
         self._begin_members(upto)
         try:
+            self._welcome()
             for rows, until in self.stem.pieces(upto):
                 self.clock = until
                 self._through(rows, until)
@@ -119,6 +120,11 @@ class JoinGroup(Group):
             if member.query is not None and self.first_row <= upto:
                 member.query.begin(self.first_row)
 
+    def _welcome(self) -> None:
+        """A member that came at the instant before a boundary is answered there: nothing has to come for it."""
+        while (first := self._next_due()) - 1 <= self.clock:
+            self._answer_from(first, self.clock + 1)
+
     def _through(self, rows: Batch, until: int) -> None:
         """Results up to an instant: those before a boundary go in before it is answered."""
         while (first := self._next_due()) - 1 <= until:
@@ -128,10 +134,14 @@ class JoinGroup(Group):
             limit = until + 1  # nothing is born in sub-windows from here to there
             if len(rows):
                 limit = max(first, self.feed.phase + self.feed.number(int(rows.ts[0])) * self.feed.span)
-            self.feed.close(self.feed.number(first))
-            self._answer([(m, b) for m in self.members if len(b := self._due_by(m, limit))])
-            self._trim()
+            self._answer_from(first, limit)
         self.feed.push(rows)
+
+    def _answer_from(self, first: int, limit: int) -> None:
+        """Boundaries from the first that is due to the last before which nothing more comes."""
+        self.feed.close(self.feed.number(first))
+        self._answer([(m, b) for m in self.members if len(b := self._due_by(m, limit))])
+        self._trim()
 
     def _next_due(self) -> int:
         """The earliest boundary that a member waits for."""
@@ -327,11 +337,17 @@ def _gone(stream: str, world: Surroundings) -> int:
     return world.handed_on(stream) if ring is None else ring.reach
 
 
+def _front(group: JoinGroup, world: Surroundings) -> int:
+    """Where a member that comes now begins: streams that have ended take a group on to the boundary behind them."""
+    return min(group.clock, world.clock_of(group.streams))
+
+
 def _in_reach(group: JoinGroup, shape: Shape, world: Surroundings) -> bool:
     """Whether the rings hold what the windows reach, or at least all that the group has seen."""
+    front = _front(group, world)
     for stream, length, had in zip(group.sides, shape.lengths, group.gone, strict=True):
         gone = _gone(stream, world)
-        if gone > ALWAYS and gone > had and gone > group.clock - length:
+        if gone > ALWAYS and gone > had and gone > front - length:
             return False
     return True
 
@@ -357,6 +373,6 @@ def _fill(group: JoinGroup, world: Surroundings, clock: int) -> None:
 
 def renew(group: JoinGroup, requests: Sequence[JoinRequest], shape: Shape, world: Surroundings) -> None:
     """The group with other windows, sub-windows or columns."""
-    clock = group.clock
+    front = _front(group, world)
     group.feed, group.stem = _made(requests, shape, group.feed.asked, world)
-    _fill(group, world, clock)
+    _fill(group, world, front)
