@@ -67,6 +67,43 @@ def test_as_many_boundaries_are_told_as_are_said(short):
     assert silent == [*range(715, 815 + 1), *range(2011, 2111 + 1)]  # (the row leaves at 715: it came at 704)
 
 
+JOINS = (
+    ("SELECT COUNT(*) FROM s [RANGE 10 s SLIDE {} s], u [RANGE 10 s] WHERE s.v = u.v", ("is", "ws", "ss")),
+    ("SELECT COUNT(*) FROM (SELECT v FROM s [RANGE 10 s SLIDE {} s] UNION ALL SELECT v FROM u [RANGE 10 s])",
+     ("is", "ws")),
+    ("SELECT COUNT(*) FROM s [RANGE UNBOUNDED SLIDE {} s], r WHERE s.v = r.w", ("is", "ws")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("query, path", [(query, path) for query, paths in JOINS for path in paths])
+def test_what_was_there_before_a_query_ends_its_silence(query, path, beside, short):
+    """Rows and changes later than its clock, which other inputs hold back; a slower query beside it hears otherwise."""
+
+    def told(early: bool) -> list[tuple]:
+        engine = dsms.Engine()
+        engine.execute(DECLARED.replace("TIMESTAMP BY t", "TIMESTAMP BY t RETAIN 1 HOUR"))
+        create = f"CREATE QUERY {{}} AS {query} WITH (path = '{path}', result_log = 1000000)"
+        if beside:
+            engine.execute(create.format("p", 7))
+        engine.ingest("u", [[1, 0]])
+        engine.ingest("s", [[1, 0]])
+        if early:
+            engine.execute(create.format("q", 1))
+        if "r WHERE" in query:
+            engine.execute("INSERT INTO r VALUES (5, 1) AT TIMESTAMP '1970-01-01 00:11:40'")
+        else:
+            engine.ingest("s", [[1, at * S] for at in (350, 700, 701, 702)])
+        if not early:
+            engine.execute(create.format("q", 1))
+        engine.ingest("u", [[1, 701 * S]])
+        for stream in "su":
+            engine.heartbeat(stream, 2000 * S)
+        return [(p.at, p.data.to_pylist()) for p in engine.subscribe("q", 0, 1 << 40).take() if p.kind == "result"]
+
+    assert told(False) == told(True) and any(row != {"COUNT(*)": 0} for _, rows in told(False) for row in rows)
+
+
 def test_a_row_far_ahead_keeps_nobody_waiting():
     for window in ("RANGE 10 s SLIDE 1 s", "RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'America/New_York'"):
         for path in ("auto", "is", "ws"):

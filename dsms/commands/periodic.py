@@ -114,7 +114,18 @@ def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> Pe
     plan = periodic_plan(engine, bound, dict(definition.options))
     query = _evaluated(engine, definition, bound, plan)
     query.why = plan.path.why
+    _hear(engine, query)
     return query
+
+
+def _hear(engine: Engine, query: PeriodicQuery) -> None:
+    """What is there already and later than the query's clock ends a silence, as what comes does."""
+    world = engine.world
+    for stream, ring in ((s, r) for s in query.reads if (r := world.rings.get(s)) is not None):
+        for rows in ring.rows(query.clock):
+            query.heard(stream, rows.ts)
+    for table in dict.fromkeys(query.tables):
+        query.heard(f"table {table}", world.tables[table].changed(query.clock))
 
 
 def _evaluated(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:

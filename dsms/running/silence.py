@@ -91,6 +91,14 @@ class Arrivals:
         """The first arrival later than `instant`, if `before(instant)` is no later one; FOREVER: none is known."""
         return min((s[k] for s in self.starts.values() if (k := bisect_right(s, instant)) < len(s)), default=FOREVER)
 
+    def cut(self, instant: int) -> None:
+        """Forget what came later, to hear it again."""
+        for source, starts in self.starts.items():
+            k, ends = bisect_right(starts, instant), self.ends[source]
+            del starts[k:], ends[k:]
+            if ends:
+                ends[-1] = min(ends[-1], instant)
+
     def forget(self, instant: int) -> None:
         """Of what came before an instant, only the newest will be asked for."""
         for source, ends in self.ends.items():

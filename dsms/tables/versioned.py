@@ -175,6 +175,11 @@ class VersionedTable:
         """The values of these versions (any order, repeats allowed): all columns, or those at the given positions."""
         return self._gather(self._slots(versions), columns)
 
+    def changed(self, after: int) -> np.ndarray:
+        """int64[n]: the instants later than `after` at which it changed."""
+        entries = self._log.read(self._log.after(after), FOREVER)
+        return np.array([e.at for e in entries], np.int64)
+
     # -- upkeep -------------------------------------------------------------------------------------------------------
 
     def forget(self, upto: int) -> None:

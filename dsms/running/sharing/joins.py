@@ -90,6 +90,13 @@ class JoinGroup(Group):
         self.heard(stream, rows)
         self.stem.push(stream, rows)
 
+    def hear_waiting(self) -> None:
+        """Rows that are not joined yet are heard again: by the silence of a new member, too."""
+        if self.stem.flow is None:
+            self.arrivals.cut(self.clock)
+            for stream, rows in self.stem.waiting():
+                self.heard(stream, rows)
+
     def begin(self, first_row: int) -> None:
         """One of the streams has rows; members begin when the clock of both gets there."""
         self.first_row = min(self.first_row, first_row)
@@ -236,6 +243,7 @@ class Joins:
         member.query = query
         group.members.append(member)
         member.plain = plain.kind(member)
+        group.hear_waiting()
         for stream in group.streams:
             if stream in world.first_rows:
                 group.begin(world.first_rows[stream])

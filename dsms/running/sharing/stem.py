@@ -52,6 +52,12 @@ class Stem:
             if name == stream:
                 self.pipeline.sources[leaf].push(dated)
 
+    def waiting(self) -> Iterator[tuple[str, Batch]]:
+        """Rows that no step has taken, of each stream once."""
+        for stream, leaf in {name: leaf for leaf, name in self.names.items()}.items():
+            for rows in self.pipeline.sources[leaf].queue:
+                yield stream, rows
+
     def pieces(self, upto: int) -> Iterator[Piece]:
         """Results of all instants <= `upto` and not answered before, piece by piece.  Who stops midway may go on."""
         while self.flow is not None or upto > self.clock:
