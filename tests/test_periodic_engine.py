@@ -64,6 +64,18 @@ def test_a_window_longer_than_the_history_says_until_when_it_is_partial(path: st
     assert got[50.0] == [(20,)] and got[35.0][0][0] < 20
 
 
+@pytest.mark.parametrize("path", ["is", "ss", "ws"])
+def test_a_new_query_over_counted_rows_waits_for_more(path: str) -> None:
+    engine = fresh()
+    feed(engine, range(1, 6))  # the last one is not complete
+    engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [ROWS 2 SLIDE 2] WITH (path = '{path}')")
+    reader = engine.subscribe("q", 0)
+    feed(engine, range(6, 7))
+    assert answers(reader) == []
+    feed(engine, range(7, 8))
+    assert answers(reader) == [(6.0, [(2,)])]
+
+
 def test_a_shorter_query_joins_a_synopsis_and_has_its_history() -> None:
     engine = fresh()
     engine.execute("CREATE QUERY long AS SELECT SUM(v) FROM s [RANGE 20 SLIDE 5]")

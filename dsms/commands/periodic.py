@@ -237,7 +237,7 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     if governing is not None:
         rows = _come(engine, streams[governing], clock)
         query.numbers = scan.numbers = Numbers(rows.next)
-        query.registered = rows.next
+        query.registered = query.clock = rows.next
         for batch in rows.later:
             query.numbers.see(batch)
     else:
