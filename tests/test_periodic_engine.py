@@ -65,6 +65,16 @@ def test_a_window_longer_than_the_history_says_until_when_it_is_partial(path: st
 
 
 @pytest.mark.parametrize("path", ["is", "ss", "ws"])
+@pytest.mark.parametrize("length, whole", [(4, True), (5, False)])
+def test_a_window_that_begins_with_a_row_that_is_gone_is_partial(path: str, length: int, whole: bool) -> None:
+    engine = fresh(STREAM + " SUBWINDOW 1 s RETAIN 2 s")
+    for second in (1, 5, 8, 9):
+        feed(engine, range(second, second + 1))
+    done = engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE {length} SLIDE 10] WITH (path = '{path}')")
+    assert (done[0].warnings == ()) == whole
+
+
+@pytest.mark.parametrize("path", ["is", "ss", "ws"])
 def test_a_new_query_over_counted_rows_waits_for_more(path: str) -> None:
     engine = fresh()
     feed(engine, range(1, 6))  # the last one is not complete

@@ -398,7 +398,7 @@ def _come(engine: Engine, stream: str, clock: int) -> _Come:
 def announce(query: PeriodicQuery) -> tuple[str, ...]:
     """What a user should know of a query just registered."""
     slides = query.numbers is None and query.output.slide is not None and query.partial_until > ALWAYS
-    if slides and query.partial_until <= next_boundary(query.beat, query.registered):
+    if slides and query.partial_until < next_boundary(query.beat, query.registered):
         query.partial_until = ALWAYS  # its first answer is whole
     if query.partial_until <= ALWAYS or query.numbers is not None:
         return query.notes

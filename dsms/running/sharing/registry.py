@@ -304,5 +304,5 @@ def _whole_from(member: Member) -> int:
     worst = ALWAYS
     for feed, column in member.view.columns():
         if (reach := column.reach if feed.open is not None else column.whole_from) > ALWAYS:
-            worst = max(worst, feed.phase + reach * feed.span + member.request.length)
+            worst = max(worst, feed.phase + reach * feed.span - 1 + member.request.length)
     return worst
