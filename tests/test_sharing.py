@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -140,6 +141,26 @@ def test_a_cover_keeps_its_feeds_when_their_queries_are_dropped() -> None:
     both.drop()
     again.drop()
     assert not engine.world.shared.groups["s"] and not engine.world.shared.spaces and not engine.world.shared.alike
+
+
+def test_a_cover_outlives_a_restart(tmp_path: Path) -> None:
+    engine, random = dsms.Engine(str(tmp_path)), Random(9)
+    engine.execute(STREAM)
+    sql = "SELECT SUM(f), COUNT(*) FROM s [RANGE 10 SLIDE 1] WHERE "
+    names = ("p = 'TCP'", "p = 'UDP'", "p = 'TCP' OR p = 'UDP'")
+    pairs = [Pair(engine, f"q{i}", sql + where) for i, where in enumerate(names)]
+    engine.ingest("s", rows(random, range(30)))
+    engine.close()
+    engine = dsms.Engine(str(tmp_path))
+    assert how(engine, "q2") == ("added", 2)
+    engine.ingest("s", rows(random, range(30, 60)))
+    for pair in pairs:
+        pair.one, pair.twin = Watched(engine, pair.name), Watched(engine, f"twin_{pair.name}")
+        pair.engine = engine
+        assert pair.check() > 50
+    Pair(engine, "more", sql + names[-1])
+    assert member(engine, "more").view is member(engine, "q2").view  # and finds those who ask the same
+    engine.close()
 
 
 def test_a_cover_joins_feeds_that_have_run_for_long() -> None:

@@ -36,6 +36,9 @@ QUERIES = [
     "SELECT MAX(v) FROM s [RANGE 1 min]",
     "SELECT k, v FROM s [PARTITION BY k ROWS 2]",
     "SELECT COUNT(*) FROM s [SINCE TIMESTAMP '1970-01-01' SLIDE 10 s]",
+    "SELECT SUM(v) FROM s [RANGE 1 min SLIDE 10 s] WHERE v < 2",
+    "SELECT SUM(v) FROM s [RANGE 1 min SLIDE 10 s] WHERE v >= 2",
+    "SELECT SUM(v) FROM s [RANGE 1 min SLIDE 10 s] WHERE v < 2 OR v >= 2",
 ]
 
 

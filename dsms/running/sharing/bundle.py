@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.sharing.feed import Feed
@@ -21,6 +22,10 @@ class Bundle(Feed):
         self.span, self.phase, self.counted = first.span, first.phase, first.counted
         self.columns, self.pending, self.errors, self.predicate = {}, [], ErrorCounter(), None
         self.terms = None
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """From a checkpoint, where what is read off the children stands beside them."""
+        Bundle.__init__(self, state[1]["children"])
 
     @property
     def feeds(self) -> Sequence[Feed]:

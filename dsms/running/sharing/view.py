@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,11 @@ class View:
     def __post_init__(self) -> None:
         found = tuple((id(p.feed), p.less, tuple(p.sources.items())) for p in self.parts)
         object.__setattr__(self, "key", found)
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """From a checkpoint: the ids in its key were those of another process."""
+        parts, how, _ = state
+        View.__init__(self, parts, how)
 
     @property
     def single(self) -> bool:
