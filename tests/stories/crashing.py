@@ -8,6 +8,7 @@ from random import Random
 from dsms.api import Subscription
 from dsms.engine import Engine
 from dsms.settings import Settings
+from dsms.storage.frozen import thaw
 from tests.faults.simfiles import SimFiles
 from tests.stories.declared import Declared
 from tests.stories.model import Beat, Clock, End, Event, Line, Statement, Story
@@ -55,9 +56,9 @@ class Host:
                 self.readers[name] = self.engine.subscribe(name, rows_in(self.pushes[name]))
 
     def saved(self) -> None:
-        """Whatever runs can be written down."""
+        """Whatever runs can be written down, and read."""
         saver = self.engine.saver
-        saver._state()
+        thaw(b"".join(saver._state()), saver._outside(), saver.durable.resolve, "the state")
         assert saver.trouble is None, saver.trouble
 
     def maybe(self) -> None:
