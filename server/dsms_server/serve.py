@@ -29,6 +29,7 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     sys.setswitchinterval(0.0005)  # the event loop must get the interpreter from the engine thread in time
+    make_folder(config.data)
     if warm is not None:
         from dsms import warmup
 
@@ -45,6 +46,16 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
         say("note: rows of streams of durability none since the last checkpoint are lost; all else comes back")
         return 1
     return 0
+
+
+def make_folder(data: str | None) -> None:
+    """The data directory, if there is to be one, before anything that takes long.  Raises DS543."""
+    try:
+        if data is not None:
+            Path(data).mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError("DS543", f"cannot make the data directory {data}: {problem.strerror}",
+                         hint="--data names a directory that may be written to") from None  # fmt: skip
 
 
 def make_engine(config: Config, spark: Spark | None = None) -> Any:
@@ -67,12 +78,7 @@ def make_engine(config: Config, spark: Spark | None = None) -> Any:
         "archive_runner": spark,
     }
     known = {name: value for name, value in limits.items() if value is not None}
-    if config.data is not None:
-        try:
-            Path(config.data).mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise UsageError("DS543", f"cannot make the data directory {config.data}: {problem.strerror}",
-                             hint="--data names a directory that may be written to") from None  # fmt: skip
+    make_folder(config.data)
     settings = Settings(timer=clock.elapsed, deferred=True, group_commit=True, **known)
     engine = Engine(config.data, settings)
     engine.execute("SELECT 1")  # load the grammar and the planner now: the first statement of a user need not wait

@@ -21,7 +21,7 @@ from dsms.errors import UsageError
 from dsms_client.cli import COMMANDS, main
 from dsms_client.link import Link
 from dsms_server import config
-from dsms_server.serve import make_engine
+from dsms_server.serve import make_engine, run
 from tests.server.harness import Running
 
 
@@ -341,6 +341,19 @@ def test_serve_refuses_options_that_make_no_sense(dsms, tmp_path):
     code, _, err = dsms("serve", "--no-warmup", "--data", str(file))
     assert code == 2
     assert f"UsageError DS543: cannot make the data directory {file}: File exists" in err
+
+
+def test_a_data_directory_that_cannot_be_made_is_told_before_anything_that_takes_long(tmp_path):
+    file, steps = tmp_path / "file", []
+    file.touch()
+    with pytest.raises(UsageError, match="cannot make the data directory"):
+        run(config.build({"data": str(file)}), print, lambda *step: steps.append(step))
+    assert steps == []
+
+
+def test_shell_runs_every_c_up_to_one_that_fails(dsms):
+    code, out, err = dsms("shell", "--format", "csv", "-c", "SELECT 1", "-c", "NONSENSE", "-c", "SELECT 3")
+    assert (code, out.split()) == (1, ["1", "1"]) and "DS100" in err
 
 
 def test_streams_whose_loss_is_accepted_reach_the_engine(tmp_path):

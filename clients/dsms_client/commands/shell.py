@@ -25,7 +25,10 @@ from dsms_client.shell.show import FORMATS
 
 def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("-c", "--command", dest="sql", metavar="SQL", help="run these statements and leave")
+    what.add_argument(
+        "-c", "--command", dest="sql", action="append", metavar="SQL",
+        help="run these statements and leave (given several times: one after the other, up to one that fails)",
+    )  # fmt: skip
     what.add_argument("-f", "--file", metavar="FILE", help="run a file (- for standard input) and leave")
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are shown (default table)")
     parser.add_argument("--timing", action="store_true", help="say how long statements take")
@@ -36,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        script = _script(args)
+        scripts = _scripts(args)
     except (OSError, UnicodeDecodeError) as problem:
         print(f"cannot read {args.file}: {problem}", file=sys.stderr)
         return MISUSED
@@ -48,28 +51,28 @@ def run(args: argparse.Namespace) -> int:
 
         with embedded.server(args.data) as (port, token):
             args.host, args.port, args.token, args.tls, args.tls_ca = "127.0.0.1", port, token, False, None
-            return _run(args, script)
-    return _run(args, script)
+            return _run(args, scripts)
+    return _run(args, scripts)
 
 
-def _script(args: argparse.Namespace) -> str | None:
-    """The text to run, or None for the prompt."""
+def _scripts(args: argparse.Namespace) -> list[str] | None:
+    """The texts to run, or None for the prompt."""
     if args.sql is not None:
-        return args.sql
+        return list(args.sql)
     if args.file == "-" or (args.file is None and not sys.stdin.isatty()):
-        return sys.stdin.read()
-    return None if args.file is None else Path(args.file).read_text(encoding="utf-8")
+        return [sys.stdin.read()]
+    return None if args.file is None else [Path(args.file).read_text(encoding="utf-8")]
 
 
-def _run(args: argparse.Namespace, script: str | None) -> int:
+def _run(args: argparse.Namespace, scripts: list[str] | None) -> int:
     with connection.open_client(args, data="rows") as client:
         runner = Runner(client, args.format)
         runner.timing = args.timing
-        if script is None:
+        if scripts is None:
             from dsms_client.shell import prompt
 
             return prompt.run(runner)
         try:
-            return OK if runner.script(script) else FAILED
+            return OK if all(map(runner.script, scripts)) else FAILED
         except Quit:
             return OK
