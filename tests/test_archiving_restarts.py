@@ -214,19 +214,23 @@ def test_a_query_begins_again_with_what_was_held_then(tmp_path):
     assert rows_told(dsms.Engine(data, asked), "q") == told
 
 
+def lived(engine: dsms.Engine, saved: bool) -> list[tuple[Any, ...]]:
+    """It archives a stream and a query until it is killed; what the query has told."""
+    engine.execute(STREAM.format(n="s", slack="", retain="", d=10))
+    engine.execute("CREATE QUERY Q AS SELECT k, v FROM s [RANGE 4] ARCHIVE UPDATE EVERY 10 s")
+    feed(engine, range(1, 30))
+    assert engine.saver is not None and (not saved or engine.saver.checkpoint())
+    told = rows_told(engine, "q")
+    killed(engine)
+    return told
+
+
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("instead", ["a file", "nothing"])
 def test_an_archive_that_is_away_at_a_restart_keeps_nothing_from_coming_back(tmp_path, saved, instead):
     """Nor is an empty one made in its place, where a volume is not mounted."""
     data, asked = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
-    engine = dsms.Engine(data, asked)
-    engine.execute(STREAM.format(n="s", slack="", retain="", d=10))
-    engine.execute("CREATE QUERY q AS SELECT k, v FROM s [RANGE 4] ARCHIVE UPDATE EVERY 10 s")
-    feed(engine, range(1, 30))
-    if saved:
-        engine.saver.checkpoint()
-    told = rows_told(engine, "q")
-    killed(engine)
+    told = lived(dsms.Engine(data, asked), saved)
     (tmp_path / "archive").rename(tmp_path / "away")
     if instead == "a file":
         (tmp_path / "archive").write_text("not a folder")
@@ -254,14 +258,7 @@ def test_an_archive_that_is_away_at_a_restart_keeps_nothing_from_coming_back(tmp
 @pytest.mark.parametrize("saved", [False, True])
 def test_an_archive_that_is_lost_is_begun_anew_if_that_was_accepted(tmp_path, saved):
     data, asked = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
-    engine = dsms.Engine(data, asked)
-    engine.execute(STREAM.format(n="s", slack="", retain="", d=10))
-    engine.execute("CREATE QUERY Q AS SELECT k, v FROM s [RANGE 4] ARCHIVE UPDATE EVERY 10 s")
-    feed(engine, range(1, 30))
-    if saved:
-        engine.saver.checkpoint()
-    told = rows_told(engine, "q")
-    killed(engine)
+    told = lived(dsms.Engine(data, asked), saved)
     (tmp_path / "archive").rename(tmp_path / "lost")
     (tmp_path / "archive").write_text("not a folder")
     engine = dsms.Engine(data, replace(asked, accept_loss=("s", "q")))
