@@ -1,0 +1,45 @@
+"""Data folders of all earlier layouts open, and go on with the numbers and answers that they should.
+
+`tests/folders/make.py` made them, each with the code of its time; see CONTRIBUTING, "A stored class".
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from dsms import Engine
+from tests.folders.play import answers, play, results
+
+FOLDERS = sorted((Path(__file__).parent / "folders").glob("*.tar.xz"))
+
+
+def test_there_are_folders():
+    assert FOLDERS
+
+
+@pytest.mark.parametrize("kind", ["killed", "stopped"])
+@pytest.mark.parametrize("archive", FOLDERS, ids=lambda p: p.name.partition(".")[0])
+def test_an_older_folder_goes_on(archive: Path, kind: str, tmp_path: Path) -> None:
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    expected = json.loads((tmp_path / "expected.json").read_text(encoding="utf-8"))[kind]
+    folder = str(tmp_path / kind)
+    engine = Engine(folder)
+    assert engine.saver is not None and engine.saver.recovered.checkpoint > 0
+    assert engine.saver.recovered.notes == []
+    assert [[text, answers(engine, text)] for text, _ in expected["asked"]] == expected["asked"]
+    half = len(expected["after"]) // 2
+    play(engine, expected["after"][:half])
+    engine.close()
+    again = Engine(folder)  # now from a checkpoint of the present layout
+    play(again, expected["after"][half:])
+    told = results(again, list(expected["results"]))
+    for query, rows in expected["results"].items():
+        assert told[query] == rows, query
+    again.close()
+    shutil.rmtree(tmp_path)
