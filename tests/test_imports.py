@@ -35,6 +35,7 @@ ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsm
 ALLOWED: dict[str, set[str]] = {
     "dsms.errors": set(),
     "dsms.settings": set(),
+    "dsms.untrusted": {"dsms.errors"},  # Arrow data from outside, judged before anything else sees it
     "dsms.sql": {"dsms.errors"},
     "dsms.api": {"dsms.errors", "dsms.sql"},
     "dsms.plan": LANGUAGE,
@@ -43,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
-    "dsms.intake": BELOW_STATE | {"dsms.state"},  # outside data -> typed columns and instants: knows no operator
+    "dsms.intake": BELOW_STATE | {"dsms.state", "dsms.untrusted"},  # outside data -> typed columns and instants: knows no operator
     "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},  # values are shown as intake shows them
     "dsms.schedulers": BELOW_STORAGE,
     "dsms.storage": BELOW_STORAGE | {"dsms.intake"},  # writes down tables' versions and windows
@@ -56,8 +57,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms": {"dsms.engine", "dsms.settings"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.api", "dsms.errors", "dsms.settings", "dsms.intake", "dsms.sql",
-                    "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
-    "dsms_client": {"dsms.errors"},
+                    "dsms.untrusted", "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
+    "dsms_client": {"dsms.errors", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
 }  # fmt: skip

@@ -26,6 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.sql.types import Kind, Type
+from dsms.untrusted.types import why_not
+from dsms.untrusted.views import without_views
 
 TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 _FAR = 2**62  # µs: outside the years 0001-9999 in both directions
@@ -48,16 +50,32 @@ def to_physical(array: pa.Array, type_: Type, *, text: bool = False, whole: bool
     """
     if array.type == type_.arrow:
         return array
-    array = _plain(array)
-    if pa.types.is_null(array.type):
-        return pa.nulls(len(array), type_.arrow)
+    why = why_not(array.type)
+    if why is not None:
+        raise Mismatch(_shown(array.type), why)
     try:
+        array = _plain(array)
+        if pa.types.is_null(array.type):
+            return pa.nulls(len(array), type_.arrow)
         out = _CONVERT[type_.kind](array, type_, text, whole)
     except (pa.ArrowException, ValueError, OverflowError) as err:
         raise Mismatch(str(array.type), _first_line(err)) from None
     if out is None:
         raise Mismatch(str(array.type), hint=_hint(array.type, type_))
     return out
+
+
+def joined(array: pa.ChunkedArray) -> pa.Array:
+    """All chunks as one array; dictionaries and runs are written out, which Arrow can't join for all their values."""
+    if array.num_chunks == 1:
+        return array.chunk(0)
+    why = why_not(array.type)
+    if why is not None:
+        raise Mismatch(_shown(array.type), why)
+    plain = _plain_type(array.type)
+    if plain == array.type and array.num_chunks:
+        return array.combine_chunks()
+    return pa.concat_arrays([_plain(c) for c in array.chunks]) if array.num_chunks else pa.array([], plain)
 
 
 def from_list(values: Sequence[object], type_: Type) -> pa.Array:
@@ -117,15 +135,29 @@ def _first_line(err: Exception) -> str:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Without extension types, dictionaries and run-end encoding."""
+    """Without extension types, dictionaries, run-end encoding and views, of which Arrow's kernels know too little."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        words = array.dictionary  # Arrow's take does not know views
-        array = (words.cast(pa.string()) if pa.types.is_string_view(words.type) else words).take(array.indices)
+        return without_views(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    return array
+        runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, without_views(array.values))
+        return pc.run_end_decode(runs.slice(array.offset, len(array)))
+    return without_views(array)
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    encoded = pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_)
+    return without_views(pa.array([], type_.value_type)).type if encoded else type_
+
+
+def _shown(type_: pa.DataType) -> str:
+    try:
+        return str(type_)
+    except UnicodeDecodeError:
+        return "a type whose names are not UTF-8"
 
 
 def _bool(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import UsageError
-from dsms.intake.columns import Mismatch, from_list, to_physical
+from dsms.intake.columns import Mismatch, from_list, joined, to_physical
 from dsms.intake.values import physical, shown
 from dsms.sql.suggest import nearest
 from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Field, Kind, Schema
@@ -170,10 +170,10 @@ def _arrow(column: Any, field: Field) -> pa.Array:
             array = pa.chunked_array(column)
         else:
             array = pa.array(column)
+        return joined(array) if isinstance(array, pa.ChunkedArray) else array
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as err:
         lines = str(err).splitlines()
         raise Mismatch(f"a {type(column).__name__}", lines[0] if lines else "") from None
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _from_numpy(column: np.ndarray) -> pa.Array:

@@ -22,7 +22,9 @@ from dsms.errors import DsmsError, UsageError
 from dsms.intake import packed
 from dsms.intake.convert import Converted, Refusal, to_batch
 from dsms.sql.types import Schema
-from dsms_client import columns, protocol
+from dsms.untrusted.contents import check_size
+from dsms.untrusted.stream import read_stream
+from dsms_client import protocol
 
 PIECE = 4096  # rows built per step: about a millisecond
 SMALL = 64 << 10  # bytes of a body that is decoded on the event loop
@@ -58,11 +60,16 @@ class Payload:
         """Fit the rows to `shape` now; a misfit is kept for `fitted` to raise."""
         self.shape = shape
         try:
-            data = columns.from_ipc(self.raw) if self.kind == "arrow" else self.raw
+            data = self._table(shape) if self.kind == "arrow" else self.raw
             self.converted = to_batch(data, shape.schema, f"stream {shape.stream}")
         except DsmsError as problem:
             self.error = problem
         self.raw = None
+
+    def _table(self, shape: Shape) -> pa.Table:
+        table = read_stream(self.raw)
+        check_size(table.num_rows, len(shape.schema))
+        return table
 
     def fitted(self, shape: Shape) -> Converted:
         """The rows in the physical types of `shape`, and those refused.  Raises DS501..DS510."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dsms.errors import UsageError
+from dsms.untrusted.types import check_schema
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, map_columns
 from dsms_client.files.source import Source
 
@@ -17,9 +18,10 @@ def read(source: Source, columns: Sequence[Column], renamed: dict[str, str], row
     """How columns match, and the pieces of at most `rows` rows.  Raises DS520, DS521."""
     try:
         file = pyarrow.parquet.ParquetFile(source.path)
-    except (pa.ArrowException, OSError) as problem:
+        mapping = map_columns(file.schema_arrow.names, columns, renamed)
+        check_schema(pa.schema([file.schema_arrow.field(s) for s in mapping.source if s is not None]))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
         raise UsageError("DS521", f"cannot read {source.path} as Parquet: {problem}") from None
-    mapping = map_columns(file.schema_arrow.names, columns, renamed)
     return mapping, _pieces(file, source, mapping, rows)
 
 
@@ -32,4 +34,5 @@ def _pieces(file: pyarrow.parquet.ParquetFile, source: Source, mapping: Mapping,
             lines = np.arange(seen + 1, seen + 1 + batch.num_rows)
             seen += batch.num_rows
             named = pa.RecordBatch.from_arrays(arrays, [n for n, _ in pairs])
+            named.validate(full=True)
             yield Piece(named, lines, done=source.size * seen // total)
