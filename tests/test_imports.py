@@ -44,7 +44,8 @@ ALLOWED: dict[str, set[str]] = {
     AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
-    "dsms.intake": BELOW_STATE | {"dsms.state", "dsms.untrusted"},  # outside data -> typed columns and instants: knows no operator
+    # outside data -> typed columns and instants: knows no operator
+    "dsms.intake": BELOW_STATE | {"dsms.state", "dsms.untrusted"},
     "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},  # values are shown as intake shows them
     "dsms.schedulers": BELOW_STORAGE,
     "dsms.storage": BELOW_STORAGE | {"dsms.intake"},  # writes down tables' versions and windows
@@ -57,7 +58,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms": {"dsms.engine", "dsms.settings"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.api", "dsms.errors", "dsms.settings", "dsms.intake", "dsms.sql",
-                    "dsms.untrusted", "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
+                    "dsms.untrusted", "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames",
+                    "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},

@@ -14,8 +14,14 @@ from dsms_client.protocol import HEADER
 SCRATCH = 256 << 10
 _FOREIGN = {
     b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP", b"PUT ": "HTTP", b"OPTI": "HTTP", b"DELE": "HTTP",
-    b"CONN": "HTTP", b"PRI ": "HTTP/2", b"SSH-": "SSH", b"\x16\x03\x01": "TLS", b"\x16\x03\x03": "TLS",
+    b"PATC": "HTTP", b"TRAC": "HTTP", b"CONN": "HTTP", b"PRI ": "HTTP/2", b"SSH-": "SSH",
+    b"\x16\x03\x01": "TLS", b"\x16\x03\x03": "TLS", b"*": "Redis",
 }  # fmt: skip
+_POSTGRES = {  # what follows the length in the first message of PostgreSQL's protocol
+    b"\x04\xd2\x16\x2f": "asks", b"\x04\xd2\x16\x30": "asks",  # for TLS, for GSSAPI
+    b"\x00\x03\x00\x00": "starts", b"\x00\x03\x00\x02": "starts", b"\x04\xd2\x16\x2e": "cancels",
+}  # fmt: skip
+_TEXT = frozenset(range(32, 127)) | {9, 10, 13}
 
 
 class Oversized(UsageError):
@@ -23,9 +29,18 @@ class Oversized(UsageError):
 
 
 class Foreign(UsageError):
-    """The first bytes belong to another protocol, named in `speaks`."""
+    """The first bytes belong to another protocol, named in `speaks`.  `asks`: eight bytes ask whether the connection
+    may be encrypted, and the peer begins anew after a N."""
 
     speaks: str = ""
+    asks: bool = False
+
+    @classmethod
+    def of(cls, speaks: str, asks: bool = False) -> Foreign:
+        what = "" if speaks in ("text", "dsms") else f", not {speaks}"
+        problem = cls("DS607", f"this port speaks the dsms protocol{what}")
+        problem.speaks, problem.asks = speaks, asks
+        return problem
 
 
 class FrameBuffer:
@@ -36,7 +51,7 @@ class FrameBuffer:
     def __init__(self, limit: int, size: int = SCRATCH) -> None:
         self.limit = limit
         self.size = size
-        self._scratch = bytearray(size)
+        self._scratch = bytearray()  # of `size` once something comes
         self._start = self._end = 0
         self._big: memoryview | None = None
         self._first = True
@@ -45,12 +60,24 @@ class FrameBuffer:
         """Where the next bytes may be written."""
         if self._big is not None:
             return self._big[self._end :]
+        if not self._scratch:
+            self._scratch = bytearray(self.size)
         if self._end == len(self._scratch):  # `frames` leaves less than a whole frame: move it to the front
             self._to_front()
         return memoryview(self._scratch)[self._end :]
 
+    def clear(self) -> None:
+        """Give the memory back; nothing more is expected."""
+        self._scratch, self._big = bytearray(), None
+        self._start = self._end = 0
+
     def filled(self, count: int) -> None:
         self._end += count
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything has come."""
+        return bool(self._end) or not self._first
 
     @property
     def partial(self) -> int:
@@ -68,8 +95,10 @@ class FrameBuffer:
         scratch = self._scratch
         while self._end - self._start >= 4:
             (length,) = HEADER.unpack_from(scratch, self._start)
-            if self._first or length > self.limit:
-                self._judge(length)
+            if self._first and not self._begins():
+                return
+            if length > self.limit:
+                raise _oversized(length, self.limit)
             if self._end - self._start - 4 < length:
                 if length + 4 > self.size:
                     self._begin_big(length)
@@ -80,21 +109,32 @@ class FrameBuffer:
         if self._start == self._end:
             self._start = self._end = 0
 
-    def _judge(self, length: int) -> None:
-        head = bytes(self._scratch[self._start : self._start + 4])
-        first, self._first = self._first, False
-        if first and length > self.limit:
-            for mark, name in _FOREIGN.items():
-                if head.startswith(mark):
-                    problem = Foreign("DS607", f"this port speaks the dsms protocol, not {name}")
-                    problem.speaks = name
-                    raise problem
-        if length > self.limit:
-            raise Oversized(
-                "DS601",
-                f"a frame of {length} bytes is over the limit of {self.limit}",
-                hint="send smaller frames, or start the server with a larger --max-frame",
-            )
+    def skip(self, count: int) -> None:
+        """Drop bytes that are no frame."""
+        self._start += count
+
+    def _begins(self) -> bool:
+        """Whether the first bytes tell enough; raises Foreign if they are another protocol's."""
+        head = bytes(self._scratch[self._start : min(self._start + 8, self._end)])
+        (length,) = HEADER.unpack_from(head)
+        speaks = self._speaks(head) if length > self.limit else None
+        if len(head) == 4 and 0 < length <= self.limit:
+            return False
+        if speaks is None and head[4:5] in (b"\x00", b"\x04"):  # no map begins so, a PostgreSQL message does
+            if len(head) < 8 <= 4 + length:
+                return False
+            speaks = "PostgreSQL" if head[4:] in _POSTGRES else None
+        if speaks is not None:
+            raise Foreign.of(speaks, _POSTGRES.get(head[4:]) == "asks")
+        self._first = False
+        return True
+
+    @staticmethod
+    def _speaks(head: bytes) -> str | None:
+        for mark, name in _FOREIGN.items():
+            if head.startswith(mark):
+                return name
+        return "text" if _TEXT.issuperset(head[:4]) else None
 
     def _to_front(self) -> None:
         rest = self._scratch[self._start : self._end]
@@ -106,6 +146,14 @@ class FrameBuffer:
         self._big = _memory(length)
         self._big[: len(have)] = have
         self._start, self._end = 0, len(have)
+
+
+def _oversized(length: int, limit: int) -> Oversized:
+    return Oversized(
+        "DS601",
+        f"a frame of {length} bytes is over the limit of {limit}",
+        hint="send smaller frames, or start the server with a larger --max-frame",
+    )
 
 
 def _memory(size: int) -> memoryview:

@@ -52,6 +52,13 @@ class Link(asyncio.BufferedProtocol):
         loop = asyncio.get_running_loop()
         try:
             _, link = await loop.create_connection(lambda: cls(on_message, on_lost), host, port, ssl=tls)
+        except ssl.SSLCertVerificationError as problem:
+            raise UsageError("DS612", f"the certificate of {host}:{port} is not trusted: {problem.verify_message}",
+                             hint="trust it with --tls-ca, or an SSLContext of your own") from None  # fmt: skip
+        except ssl.SSLError as problem:
+            hint = "connect without TLS, or start the server with --tls-cert and --tls-key"
+            why = f"{host}:{port} answers, but not in TLS ({problem.reason})"
+            raise UsageError("DS607", why, hint=hint) from None
         except OSError as problem:
             raise UsageError(
                 "DS612",

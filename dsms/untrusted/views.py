@@ -38,8 +38,10 @@ def _tidy(array: pa.Array) -> pa.Array:
 
 def _words(array: pa.Array) -> np.ndarray:
     """The views, int32[n, 4]: length, then the text itself if it is short, else its start, buffer and offset."""
-    views = np.frombuffer(array.buffers()[1] or b"", np.int32)
-    return views.reshape(-1, 4)[array.offset : array.offset + len(array)]
+    views = array.buffers()[1]
+    if views is None:
+        return np.empty((0, 4), np.int32)
+    return np.frombuffer(views, np.int32, 4 * len(array), 16 * array.offset).reshape(-1, 4)
 
 
 def _nulls(array: pa.Array) -> np.ndarray:

@@ -317,8 +317,10 @@ class Core:
 
     def unsubscribe_steps(self, feed: Feed) -> Steps:
         self._ready.discard(feed)
-        if feed.sub is not None and not feed.sub.closed:
-            self.engine.unsubscribe(feed.sub)
+        if feed.sub is not None:
+            if not feed.sub.closed:
+                self.engine.unsubscribe(feed.sub)
+            feed.sub.on_ready = None  # which knows the feed, as the feed knows it
         return
         yield
 

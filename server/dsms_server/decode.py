@@ -10,6 +10,7 @@ kernel reads them (`dsms.intake.packed`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -25,6 +26,7 @@ from dsms.sql.types import Schema
 from dsms.untrusted.contents import check_size
 from dsms.untrusted.stream import read_stream
 from dsms_client import protocol
+from dsms_server.worker import expected
 
 PIECE = 4096  # rows built per step: about a millisecond
 SMALL = 64 << 10  # bytes of a body that is decoded on the event loop
@@ -62,8 +64,8 @@ class Payload:
         try:
             data = self._table(shape) if self.kind == "arrow" else self.raw
             self.converted = to_batch(data, shape.schema, f"stream {shape.stream}")
-        except DsmsError as problem:
-            self.error = problem
+        except Exception as problem:
+            self.error = expected(problem, f"rows for {shape.stream}")
         self.raw = None
 
     def _table(self, shape: Shape) -> pa.Table:
@@ -76,7 +78,7 @@ class Payload:
         if self.shape is None:
             self.convert(shape)
         if self.error is not None:
-            raise self.error
+            raise copy(self.error)  # a traceback would hold these rows, and be held by them
         assert self.converted is not None and self.shape is not None
         if self.shape != shape:  # the stream was declared anew while the frame was on its way
             names = [f.name for f in self.shape.schema]
@@ -132,10 +134,22 @@ def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
         message["op"] = protocol.check_request(message)
         if message["op"] == "ingest":
             message["payload"] = _payload(message, walked, shape_of)
-    except DsmsError as problem:
-        problem.request_id = message.get("id")  # type: ignore[attr-defined]
-        raise
+    except Exception as problem:
+        raise _of_request(message, expected(problem, "a frame")) from None
     return message
+
+
+def decoded(body: Body, shape_of: ShapeOf) -> dict[str, Any] | DsmsError:
+    """As `decode`, for another thread: an exception that crosses a future stays alive in a circle of frames."""
+    try:
+        return decode(body, shape_of)
+    except Exception as problem:
+        return expected(problem, "a frame")
+
+
+def _of_request(message: dict[str, Any], problem: DsmsError) -> DsmsError:
+    problem.request_id = message.get("id")  # type: ignore[attr-defined]
+    return problem
 
 
 def _payload(message: dict[str, Any], walked: Payload | None, shape_of: ShapeOf) -> Payload:
@@ -256,7 +270,7 @@ def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
             try:
                 pieces.append(to_batch(piece, shape.schema, f"stream {shape.stream}"))
             except DsmsError as problem:
-                out.error = problem
+                out.error = expected(problem, "rows")
         left -= len(piece)
     if shape is None:
         out.raw = rows

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dsms.api import IngestReport, Result, Rows, Subscription
+from dsms.api import Cancel, IngestReport, Result, Rows, Subscription
 from dsms.errors import DsmsError, UsageError
 from dsms_client.protocol import VERSION
 from dsms_server.clock import elapsed
 from dsms_server.core import Feed
 from dsms_server.encode import ROWS_PIECE, result_reply
-from dsms_server.worker import Job, Lane, Steps, Urgency, internal
+from dsms_server.worker import Job, Lane, Steps, Urgency, expected
 
 if TYPE_CHECKING:
     from dsms_server.session import Session
@@ -44,8 +45,8 @@ class Requests:
         try:
             self._admit(op, ident)
             getattr(self, f"_{op}")(message, ident, size)
-        except DsmsError as problem:
-            self.session.refuse(ident, problem)
+        except Exception as problem:
+            self.session.refuse(ident, expected(problem, f"the request {op}"))
             self.session.release(size)
 
     def _admit(self, op: str, ident: Any) -> None:
@@ -113,7 +114,7 @@ class Requests:
         size: int,
         kind: str,
         urgency: Urgency,
-        steps: Callable[[Job], Steps],
+        steps: Callable[[Cancel], Steps],
         answer: Callable[[Any], None],
         failed: Callable[[DsmsError], None] | None = None,
         answered: bool = False,
@@ -125,14 +126,19 @@ class Requests:
             self.jobs.pop(key, None)
             self.statements_wait -= kind == "execute"
             self.waiting_ingests -= kind == "ingest"
-            if error is None:
-                answer(result)
-            else:
-                problem = error if isinstance(error, DsmsError) else internal(error, kind)
-                (failed or (lambda p: self.session.refuse(ident, p)))(problem)
-            self.session.release(size)
+            refuse = failed or partial(self.session.refuse, ident)
+            try:
+                if error is None:
+                    answer(result)
+                else:
+                    refuse(expected(error, kind))
+            except Exception as problem:
+                refuse(expected(problem, f"the answer of {kind}"))
+            finally:
+                self.session.release(size)
 
-        job = Job(lambda: steps(job), done, urgency, kind=kind)
+        cancel = Cancel()
+        job = Job(lambda: steps(cancel), done, urgency, cancel, kind)
         self.jobs[key] = job
         self.statements_wait += kind == "execute"
         self.waiting_ingests += kind == "ingest"
@@ -148,7 +154,7 @@ class Requests:
 
         self._queue(
             ident, size, "execute", Urgency.STATEMENT,
-            lambda job: core.execute_steps(sql, job.cancel), answer,
+            lambda cancel: core.execute_steps(sql, cancel), answer,
             lambda problem: self._answer_results(ident, list(getattr(problem, "done", [])), problem),
         )  # fmt: skip
 
@@ -162,6 +168,7 @@ class Requests:
         args = (ident, results, self.session.form, self.server.config.max_reply, fields)
         rows = sum(r.data.num_rows for r in results if isinstance(r, Rows))
         if rows > ROWS_PIECE:
+            self.session.hold(1)
             self.server.loop.create_task(self._answer_big(args))
             return
         try:
@@ -170,14 +177,13 @@ class Requests:
             self.session.refuse(ident, too_large)
 
     async def _answer_big(self, args: Any) -> None:
-        """Encode in another thread; the session counts as busy until it is written."""
-        self.session.hold(1)
-        try:
-            self.session.write(await self.server.loop.run_in_executor(self.server.pool, result_reply, *args))
-        except DsmsError as problem:
-            self.session.refuse(args[0], problem)
-        finally:
-            self.session.release(1)
+        """Encode in another thread; the session counts as busy, by 1 byte, until it is written."""
+        frame = await self.server.loop.run_in_executor(self.server.pool, _encoded, args)
+        if isinstance(frame, DsmsError):
+            self.session.refuse(args[0], frame)
+        else:
+            self.session.write(frame)
+        self.session.release(1)
 
     def _ingest(self, message: Message, ident: Any, size: int) -> None:
         stream, payload, core = message["stream"], message["payload"], self.server.core
@@ -198,7 +204,7 @@ class Requests:
 
         self._queue(
             ident, size, "ingest", Urgency.BULK,
-            lambda job: core.ingest_steps(stream, payload, client, seq, job.cancel), answer, failed, at_once,
+            lambda cancel: core.ingest_steps(stream, payload, client, seq, cancel), answer, failed, at_once,
         )  # fmt: skip
         if at_once:
             self.session.reply(ident, queued=True)
@@ -207,7 +213,7 @@ class Requests:
         core = self.server.core
         self._queue(
             ident, size, "heartbeat", Urgency.CONTROL,
-            lambda job: core.heartbeat_steps(message["stream"], message["ts"], job.cancel),
+            lambda cancel: core.heartbeat_steps(message["stream"], message["ts"], cancel),
             lambda result: self.session.reply(ident),
         )  # fmt: skip
 
@@ -215,7 +221,7 @@ class Requests:
         core = self.server.core
         self._queue(
             ident, size, "end", Urgency.CONTROL,
-            lambda job: core.end_steps(message["stream"], job.cancel), lambda result: self.session.reply(ident),
+            lambda cancel: core.end_steps(message["stream"], cancel), lambda result: self.session.reply(ident),
         )  # fmt: skip
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
@@ -237,7 +243,7 @@ class Requests:
 
         self._queue(
             ident, size, "subscribe", Urgency.CONTROL,
-            lambda job: core.subscribe_steps(feed, message.get("from")), answer,
+            lambda cancel: core.subscribe_steps(feed, message.get("from")), answer,
         )  # fmt: skip
 
     def _unsubscribe(self, message: Message, ident: Any, size: int) -> None:
@@ -254,7 +260,7 @@ class Requests:
             self.session.reply(ident)
 
         self._queue(
-            ident, size, "unsubscribe", Urgency.CONTROL, lambda job: core.unsubscribe_steps(feed), answer
+            ident, size, "unsubscribe", Urgency.CONTROL, lambda cancel: core.unsubscribe_steps(feed), answer
         )  # fmt: skip
 
     # -- the end ------------------------------------------------------------------------------------------------
@@ -272,9 +278,21 @@ class Requests:
             self._detach(feed)
         self.feeds.clear()
 
+    def give_up(self, feed: Feed) -> None:
+        """End a subscription from this side."""
+        self.feeds.pop(feed.query, None)
+        self._detach(feed)
+
     def _detach(self, feed: Feed) -> None:
         core = self.server.core
         core.worker.submit(Job(lambda: core.unsubscribe_steps(feed), lambda r, e: None, Urgency.CONTROL))
+
+
+def _encoded(args: Any) -> bytes | DsmsError:
+    try:
+        return result_reply(*args)
+    except Exception as problem:
+        return expected(problem, "an answer")
 
 
 def _subscribed(query: str) -> UsageError:

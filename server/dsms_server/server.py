@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,8 +14,10 @@ from dsms_server.core import Core
 from dsms_server.metrics import Metrics
 from dsms_server.session import Session
 from dsms_server.spark import Spark, worker_command
+from dsms_server.tls import Door, context_of
 from dsms_server.worker import Lane
 
+BACKLOG = 512  # connections that the system keeps until they are accepted
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
 PUSH_SECONDS = 1.0  # what readers get at the stop to take the results that wait for them
 
@@ -70,9 +71,7 @@ class Server:
         where = f"{config.host}:{config.port}"
         self._http = None
         try:
-            self._listener = await self.loop.create_server(
-                lambda: Session(self), config.host, config.port, ssl=_tls(config), backlog=512
-            )
+            self._listener = await self._open_port()
             self.port = self._listener.sockets[0].getsockname()[1]
             if config.http_port is not None:
                 from dsms_server.http import start_http
@@ -82,6 +81,14 @@ class Server:
         except OSError as problem:
             why = problem.strerror or problem
             raise UsageError("DS640", f"cannot listen on {where}: {why}", hint="is one running already?") from None
+
+    async def _open_port(self) -> Any:
+        config = self.config
+        if config.tls_cert is None:
+            return await self.loop.create_server(lambda: Session(self), config.host, config.port, backlog=BACKLOG)
+        door = Door(lambda stranger: Session(self, stranger), context_of(config), BACKLOG)
+        await door.open(config.host, config.port)
+        return door
 
     async def stop(self) -> None:
         """Accept nothing more, finish what was accepted, end the subscriptions, close the engine."""
@@ -176,15 +183,3 @@ class Server:
         self.metrics.observe_lag(max(0.0, self.loop.time() - self._lag_due))
         self._lag_due = self.loop.time() + LAG_PERIOD
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
-
-
-def _tls(config: Config) -> ssl.SSLContext | None:
-    if config.tls_cert is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(config.tls_cert, config.tls_key)
-    except (OSError, ssl.SSLError) as problem:
-        raise UsageError("DS640", f"cannot use the certificate {config.tls_cert}: {problem}") from None
-    return context

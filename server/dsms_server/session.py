@@ -8,7 +8,6 @@ have gone to the socket, so a slow reader fills its subscription's bounded buffe
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections import deque
 from collections.abc import Iterator
@@ -17,31 +16,31 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
-from dsms_client.frames import Foreign, FrameBuffer, Oversized
+from dsms_client.frames import Foreign, FrameBuffer
 from dsms_client.protocol import pack
-from dsms_server import clock
+from dsms_server import clock, foreign
 from dsms_server.core import Feed
-from dsms_server.decode import SMALL, decode
+from dsms_server.decode import SMALL, decoded
 from dsms_server.encode import push_frames
 from dsms_server.requests import Requests
-from dsms_server.worker import internal
+from dsms_server.worker import expected
 
 if TYPE_CHECKING:
     from dsms_server.server import Server
 
-log = logging.getLogger("dsms.server")
 UNKNOWN_LIMIT = 64 << 10  # bytes of a frame from a peer that has not shown its token yet
 WRITE_HIGH = 256 << 10  # bytes in the transport at which pushes wait
-HELLO_SECONDS = 10.0  # in which a token must be shown, where one is asked for
+HELLO_SECONDS = 10.0  # in which the first byte must come and, where a token is asked for, the token
 LINGER_SECONDS = 1.0  # how long a refused peer may go on talking before the connection is cut
 TURN_SECONDS = 0.002  # how long pushes are written before other sessions get their turn
 
 
 class Session(asyncio.BufferedProtocol):
-    """The protocol object of one connection."""
+    """The protocol object of one connection.  A `stranger` speaks plainly where TLS is asked for."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, stranger: bool = False) -> None:
         self.server = server
+        self.stranger = stranger
         self.transport: Any = None
         self.requests = Requests(self)
         self.unprocessed = 0
@@ -65,8 +64,7 @@ class Session(asyncio.BufferedProtocol):
         self.transport = transport
         self.transport.set_write_buffer_limits(high=WRITE_HIGH)
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self.server.config.token:
-            self._patience = self.server.loop.call_later(HELLO_SECONDS, self._too_quiet)
+        self._patience = self.server.loop.call_later(HELLO_SECONDS, self._too_quiet)
         problem = self.server.admit(self)
         if problem is not None:
             self.refuse(None, problem)
@@ -80,13 +78,16 @@ class Session(asyncio.BufferedProtocol):
             return
         self.server.metrics.bytes_in.inc(nbytes)
         self._buffer.filled(nbytes)
+        if self._patience is not None and not self.server.config.token:
+            self._patience.cancel()
+            self._patience = None
         try:
             for body in self._buffer.frames():
                 self._accept(body)
         except Foreign as problem:
             self._answer_foreigner(problem)
-        except Oversized as problem:
-            self.refuse(None, problem)
+        except Exception as problem:
+            self.refuse(None, expected(problem, "a session's bytes"))
             self.linger()
         self.regulate()
 
@@ -97,15 +98,24 @@ class Session(asyncio.BufferedProtocol):
         if self._said_all:
             self.transport.close()
         self.close_if_done()
-        return True
+        return self.transport.get_extra_info("sslcontext") is None  # TLS has no half-closed connections
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         if self._patience is not None:
             self._patience.cancel()
+            self._patience = None
         self._outbox.clear()
+        self._buffer.clear()
         self.requests.lost()
         self.server.gone(self)
+        self.transport = None  # it knows its session, as the session knows it: nobody collects such pairs
+        self._dissolve()
+
+    def _dissolve(self) -> None:
+        """The connection is gone; once nothing of it is under way, no object of it may hold another in a circle."""
+        if self.closed and not self.unprocessed:
+            self.requests.session = None  # type: ignore[assignment]
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -123,11 +133,19 @@ class Session(asyncio.BufferedProtocol):
         self._buffer.limit = self.server.config.max_frame
         if self._patience is not None:
             self._patience.cancel()
+            self._patience = None
 
     def _too_quiet(self) -> None:
-        self.dismiss(UsageError("DS605", f"no token was shown within {HELLO_SECONDS:.0f} s"))
+        self._patience = None
+        if self.server.config.token and self._buffer.begun:
+            self.dismiss(UsageError("DS605", f"no token was shown within {HELLO_SECONDS:.0f} s"))
+        else:
+            self.write(foreign.silence(HELLO_SECONDS))
+            self.transport.close()
 
     def _accept(self, body: bytes | memoryview) -> None:
+        if self.stranger:
+            raise Foreign.of("dsms")
         self.server.metrics.frames_in.inc()
         self.hold(len(body))
         self._intake.append(body)
@@ -142,23 +160,18 @@ class Session(asyncio.BufferedProtocol):
                 self._decoding = True
                 self.server.loop.create_task(self._take_in_big(body))
                 return
-            try:
-                message = decode(body, self._shape_of())
-            except DsmsError as problem:
-                self._undecodable(problem, len(body))
-            else:
-                self.requests.handle(message, len(body))
+            self._judge(decoded(body, self._shape_of()), len(body))
+
+    def _judge(self, message: dict[str, Any] | DsmsError, size: int) -> None:
+        if not isinstance(message, DsmsError):
+            self.requests.handle(message, size)
+            return
+        self.refuse(getattr(message, "request_id", None), message)
+        self.release(size)
 
     async def _take_in_big(self, body: bytes | memoryview) -> None:
-        try:
-            message = await self.server.loop.run_in_executor(self.server.pool, decode, body, self._shape_of())
-        except DsmsError as problem:
-            self._undecodable(problem, len(body))
-        except Exception as problem:
-            log.exception("decoding a frame failed")
-            self._undecodable(internal(problem, "decoding a frame"), len(body))
-        else:
-            self.requests.handle(message, len(body))
+        message = await self.server.loop.run_in_executor(self.server.pool, decoded, body, self._shape_of())
+        self._judge(message, len(body))
         self._decoding = False
         self._take_in()
         self.close_if_done()
@@ -167,23 +180,14 @@ class Session(asyncio.BufferedProtocol):
         # a statement on its way in this session may create or change the stream: then the engine thread converts
         return (lambda stream: None) if self.requests.statements_wait else self.server.core.shape_of
 
-    def _undecodable(self, problem: DsmsError, size: int) -> None:
-        self.refuse(getattr(problem, "request_id", None), problem)
-        self.release(size)
-
     def _answer_foreigner(self, problem: Foreign) -> None:
+        if problem.asks:  # whether the connection may be encrypted: no, and the peer goes on in plain
+            self.write(b"N")
+            self._buffer.skip(8)
+            self.buffer_updated(0)
+            return
         self.server.metrics.errors.labels(problem.code).inc()
-        if problem.speaks.startswith("HTTP"):
-            http = self.server.config.http_port
-            where = f"; metrics are on port {http}, at /metrics" if http else ""
-            line = f"{problem.message}{where}\n".encode()
-            head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {len(line)}\r\n"
-            self.write(head.encode() + b"Connection: close\r\n\r\n" + line)
-        elif problem.speaks == "TLS":
-            problem.hint = "connect without TLS, or start the server with --tls-cert and --tls-key"
-            self.write(pack({"id": None, "error": problem.fields()}))
-        else:
-            self.write(f"{problem.message}\n".encode())
+        self.write(foreign.answer(problem, self.server.http_port, self.stranger))
         self.linger()
 
     # -- brakes -------------------------------------------------------------------------------------------------
@@ -199,6 +203,7 @@ class Session(asyncio.BufferedProtocol):
         self.regulate()
         self.server.relax()
         self.close_if_done()
+        self._dissolve()
 
     def regulate(self) -> None:
         """Stop or resume reading, as the amount of unfinished work says."""
@@ -241,7 +246,7 @@ class Session(asyncio.BufferedProtocol):
     def refuse(self, ident: Any, problem: DsmsError) -> None:
         """Answer a request with an error."""
         self.server.metrics.errors.labels(problem.code).inc()
-        self.write(pack({"id": ident, "error": problem.fields()}))
+        self.write(_refusal(ident, problem))
 
     def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None:
         """Results for one subscription; `grant` asks for more once they are in the socket."""
@@ -252,7 +257,7 @@ class Session(asyncio.BufferedProtocol):
             del self.requests.feeds[feed.query]
         frames = chain.from_iterable(push_frames(item, feed.query, feed.types, self.form) for item in items)
         self.server.metrics.pushes.inc(len(items))
-        self._outbox.append((feed, frames, ended))
+        self._outbox.append((feed, self._guarded(feed, frames), ended))
         if self._pumping is None:
             self._pump()
 
@@ -276,6 +281,16 @@ class Session(asyncio.BufferedProtocol):
                 self._pumping = self.server.loop.call_soon(self._pump)
                 return
         self.close_if_done()
+
+    def _guarded(self, feed: Feed, frames: Iterator[bytes]) -> Iterator[bytes]:
+        """The frames; a fault of ours in making one ends the subscription with words."""
+        try:
+            yield from frames
+        except Exception as problem:
+            told = expected(problem, f"results of {feed.query}")
+            self.server.metrics.errors.labels(told.code).inc()
+            self.requests.give_up(feed)
+            yield _end(feed, told)
 
     @property
     def quiet(self) -> bool:
@@ -319,8 +334,21 @@ class Session(asyncio.BufferedProtocol):
         """The server stops: each subscription gets its `end`, then the connection is closed."""
         for feed in list(self.requests.feeds.values()):
             self.forget(feed)
-            self.write(pack({"push": feed.query, "seq": feed.next_seq, "kind": "end", "at": None, "data": None,
-                             "message": problem.message, "code": problem.code}))  # fmt: skip
+            self.write(_end(feed, problem))
         self.requests.feeds.clear()
         if not self.closed:
             self.transport.close()
+
+
+def _end(feed: Feed, problem: DsmsError) -> bytes:
+    """The last push of a subscription."""
+    return pack({"push": feed.query, "seq": feed.next_seq, "kind": "end", "at": None, "data": None,
+                 "message": problem.message, "code": problem.code})  # fmt: skip
+
+
+def _refusal(ident: Any, problem: DsmsError) -> bytes:
+    """The reply that says what is wrong, whatever text is in it."""
+    try:
+        return pack({"id": ident, "error": problem.fields()})
+    except (UnicodeError, TypeError, ValueError, OverflowError):
+        return pack({"id": None, "error": {"code": problem.code, "message": ascii(problem.message)}})

@@ -200,11 +200,19 @@ def _advance(job: Job) -> tuple[Any, BaseException | None, bool, Future[Any] | N
         return None, None, True, next(job.steps)
     except StopIteration as stop:
         return stop.value, None, False, None
-    except DsmsError as problem:
-        return None, problem, False, None
     except Exception as problem:
-        log.exception("%s failed", job.kind)
-        return None, internal(problem, job.kind), False, None
+        return None, expected(problem, job.kind), False, None
+
+
+def expected(problem: BaseException, doing: str) -> DsmsError:
+    """The error for the user: itself, or for an exception that should not have happened a DS900, and a line in the log.
+
+    Without its traceback and what it came from, which would keep alive all that was at hand then."""
+    if isinstance(problem, DsmsError):
+        problem.__context__ = problem.__cause__ = None
+        return problem.with_traceback(None)
+    log.error("%s failed", doing, exc_info=problem)
+    return internal(problem, doing)
 
 
 def internal(problem: BaseException, doing: str) -> InternalError:

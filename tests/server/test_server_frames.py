@@ -106,22 +106,7 @@ def test_what_was_asked_before_an_oversized_frame_is_still_answered(serve):
         assert peer.rest() == b""
 
 
-@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /x HTTP/1.1\r\n\r\n"])
-def test_a_browser_gets_a_sentence(server, first):
-    with server.peer() as peer:
-        peer.raw(first)
-        answer = peer.rest().decode()
-    assert answer.startswith("HTTP/1.1 400 Bad Request\r\n")
-    assert answer.endswith("this port speaks the dsms protocol, not HTTP\n")
-
-
-def test_tls_on_a_plain_port_and_other_tongues(server):
-    with server.peer() as peer:
-        peer.raw(b"\x16\x03\x01\x02\x00\x01\x00\x01")
-        assert "--tls-cert" in peer.read()["error"]["hint"]
-    with server.peer() as peer:
-        peer.raw(b"SSH-2.0-OpenSSH_9.6\r\n")
-        assert peer.rest() == b"this port speaks the dsms protocol, not SSH\n"
+def test_a_length_over_the_limit_at_once(server):
     with server.peer() as peer:
         peer.raw(b"\xff\xfe\xfd\xfc\xfb")
         assert peer.read()["error"]["code"] == "DS601"

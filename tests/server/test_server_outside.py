@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import ssl
 import subprocess
@@ -17,21 +16,6 @@ from harness import WAIT
 
 from dsms_client import UsageError, connect
 from dsms_client.cli import main
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificate")
-    place = tmp_path_factory.mktemp("tls")
-    cert, key = place / "cert.pem", place / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-keyout", key, "-out", cert, "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return str(cert), str(key)
 
 
 def test_tls(serve, certificate, capsys):
