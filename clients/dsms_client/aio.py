@@ -1,8 +1,9 @@
 """The asynchronous client: requests over a connection that mends itself.
 
 Order and once-ness: `ingest`, `heartbeat` and `end` are remembered until answered, and after a reconnect they are sent
-again in their order; ingest frames carry the writer's name and a number, so the server applies each once.  Statements
-are not repeated: if the connection is lost while one runs, DS611 says that its fate is unknown.
+again in their order; ingest frames carry the writer's name and a number, so the server applies each once.  What the
+server was lost over twice is given up with DS614.  Statements are not repeated: if the connection is lost while one
+runs, DS611 says that its fate is unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import random
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgpack
@@ -25,21 +25,11 @@ from dsms_client.outgoing import frames_of, wire_value
 from dsms_client.protocol import DEFAULT_PORT, HEADER, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
 from dsms_client.subscription import AsyncSubscription
+from dsms_client.unanswered import Pending, Unanswered, set_error
 
 PAUSE = 0.1  # seconds between attempts to reach a server that is starting
 UNANSWERED_BYTES = 32 << 20  # of ingest frames under way; past it `ingest` waits
 FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0
-
-
-@dataclass(slots=True, eq=False)
-class _Pending:
-    """A request that has no answer yet; `again`: it may be repeated after a reconnect."""
-
-    frame: tuple[bytes | memoryview, ...]
-    future: asyncio.Future[dict[str, Any]]
-    again: bool
-    sent: bool = False
-    on_reply: Callable[[dict[str, Any]], None] | None = None
 
 
 class AsyncClient:
@@ -69,7 +59,7 @@ class AsyncClient:
         self._data = data
         self._first_patience, self._patience = connect_seconds, reconnect_seconds
         self._link: Link | None = None
-        self._pending: dict[int, _Pending] = {}
+        self._unanswered = Unanswered(f"{host}:{port}")
         self._subs: dict[str, AsyncSubscription] = {}
         self._ids = 0
         self._seq = time.time_ns() if seq is None else seq  # grows across restarts of a writer that keeps its name
@@ -154,9 +144,7 @@ class AsyncClient:
 
     def _send_again(self) -> None:
         assert self._link is not None
-        for pending in self._pending.values():
-            self._link.write(pending.frame)
-            pending.sent = True
+        self._unanswered.connected(self._link)
         for sub in list(self._subs.values()):
             sub._attach_again()
 
@@ -165,7 +153,8 @@ class AsyncClient:
         if self._closed:
             return
         why = f": {self._farewell.message}" if self._farewell else ""
-        self._fail_sent(UsageError("DS611", f"the connection to {self.host}:{self.port} was lost{why}"))
+        problem = UsageError("DS611", f"the connection to {self.host}:{self.port} was lost{why}")
+        self._unanswered.lost(problem, innocent=self._farewell is not None)
         taken_over = self._farewell is not None and self._farewell.code == "DS642"
         if self._patience <= 0 or taken_over:
             self._fail_all(self._farewell or UsageError("DS611", "the connection was lost"))
@@ -188,17 +177,8 @@ class AsyncClient:
             delay = min(2 * delay, LONGEST_DELAY)
         self._mending = None
 
-    def _fail_sent(self, problem: DsmsError) -> None:
-        """Requests whose fate is unknown; the repeatable ones stay."""
-        for ident, pending in list(self._pending.items()):
-            if pending.sent and not pending.again:
-                del self._pending[ident]
-                _set_error(pending.future, problem)
-
     def _fail_all(self, problem: DsmsError) -> None:
-        for pending in self._pending.values():
-            _set_error(pending.future, problem)
-        self._pending.clear()
+        self._unanswered.fail_all(problem)
         for sub in list(self._subs.values()):
             sub._broken(problem)
         self._subs.clear()
@@ -214,7 +194,7 @@ class AsyncClient:
         if message.get("id") is None:
             self._farewell = error_from_map(message.get("error", {}))
             return
-        pending = self._pending.pop(message["id"], None)
+        pending = self._unanswered.pop(message["id"])
         if pending is None:
             return
         if pending.on_reply is not None:
@@ -222,7 +202,7 @@ class AsyncClient:
         if "error" in message:
             problem = error_from_map(message["error"])
             problem.done = [result_of(r) for r in message.get("results", ())]  # type: ignore[attr-defined]
-            _set_error(pending.future, problem)
+            set_error(pending.future, problem)
         elif not pending.future.done():
             pending.future.set_result(message)
 
@@ -240,11 +220,9 @@ class AsyncClient:
             raise self._farewell or UsageError("DS611", "the client is not connected", hint="call connect() first")
         self._ids += 1
         frame = _frame(op, self._ids, fields)
+        what = f"`{op}` for {fields['stream']}" if "stream" in fields else f"`{op}`"
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        pending = self._pending[self._ids] = _Pending(frame, future, again, on_reply=on_reply)
-        if self._link is not None:
-            self._link.write(frame)
-            pending.sent = True
+        self._unanswered.add(self._ids, Pending(frame, future, again, what, on_reply))
         return self._ids, future, sum(map(len, frame))
 
     async def _request(self, op: str, again: bool = False, **fields: Any) -> dict[str, Any]:
@@ -257,7 +235,7 @@ class AsyncClient:
 
     def _give_up(self, ident: int) -> None:
         """The caller no longer waits: stop the request on the server too."""
-        pending = self._pending.pop(ident, None)
+        pending = self._unanswered.pop(ident)
         if pending is not None and pending.sent and self._link is not None:
             self._ids += 1
             self._link.write(_frame("cancel", self._ids, {"request": ident}))
@@ -329,7 +307,7 @@ class AsyncClient:
 
     async def flush(self) -> None:
         """Wait until all rows sent so far are acknowledged; raises what went wrong with those nobody waited for."""
-        waiting = [p.future for p in self._pending.values() if p.again]
+        waiting = self._unanswered.repeatable()
         if waiting:
             await asyncio.wait(waiting)
         else:
@@ -377,12 +355,6 @@ def _frame(op: str, ident: int, fields: dict[str, Any]) -> tuple[bytes | memoryv
     packer.pack("arrow")
     head = packer.bytes() + b"\xc6" + HEADER.pack(len(blob))  # bin 32
     return HEADER.pack(len(head) + len(blob)) + head, blob
-
-
-def _set_error(future: asyncio.Future[Any], problem: BaseException) -> None:
-    if not future.done():
-        future.set_exception(problem)
-        future.exception()  # somebody may have stopped waiting; asyncio need not complain
 
 
 def last_rows(results: list[Result]) -> RowSet:

@@ -13,7 +13,8 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
     DS606 this protocol version is not spoken       DS623 the answer is larger than the limit
     DS607 the peer speaks another protocol          DS641 the server is stopping
     DS613 no statement answered with rows           DS642 another session has taken over this writer's name
-    DS640 an option of the server makes no sense    DS643, DS644 subscribed already, or not at all
+    DS614 the server was lost twice over a request  DS643, DS644 subscribed already, or not at all
+    DS640 an option of the server makes no sense
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ VERSION = 1
 DEFAULT_PORT = 7654
 HEADER = struct.Struct(">I")
 MAX_NESTED = 1 << 20  # items of one array inside a frame (bulk `rows` are read piecewise and may be longer)
+MAX_LOSSES = 2  # of a connection over the same request, until a client gives it up
 PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
 
 _TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (str,), (bytes, memoryview), (list, tuple), (dict,), (int,), (bool,)
@@ -121,6 +123,15 @@ def check_request(message: Mapping[str, Any]) -> str:
             expected = _NAMES.get(types, " or ".join(t.__name__ for t in types))
             raise UsageError("DS604", f"`{key}` of `{name}` must be {expected}, not {type(value).__name__}")
     return name
+
+
+def given_up(server: str, what: str, times: int = MAX_LOSSES) -> UsageError:
+    """DS614: the server has died, or dropped the connection, over the same request too often."""
+    return UsageError(
+        "DS614",
+        f"{server} was lost {times} times while it was at work on {what}, which is not sent again",
+        hint="the server's log says why; rows sent in smaller pieces show which of them it is",
+    )
 
 
 def nearest(word: object, known: Any) -> str | None:

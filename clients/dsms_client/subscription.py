@@ -7,12 +7,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import DsmsError, UsageError
-from dsms_client.protocol import error_from_map
+from dsms_client.protocol import error_from_map, given_up
 from dsms_client.results import Data, Push
 
 if TYPE_CHECKING:
     from dsms_client.aio import AsyncClient
 
+MAX_LOSSES = 5  # of a connection before its answer; a server may be started again a few times without being at fault
 BUFFER_BYTES = 64 << 20  # of pushes that wait for the reader; past it the server keeps the rest
 
 
@@ -37,6 +38,7 @@ class AsyncSubscription:
         self._error: DsmsError | None = None
         self._over = False
         self._closing = False
+        self._losses = 0  # of the connection while the server was asked
         self._let_go = False  # caught up later, from the log
         self._attaching: asyncio.Task[None] | None = None  # goes on where a reader stops waiting for it
 
@@ -97,6 +99,8 @@ class AsyncSubscription:
             except UsageError as problem:
                 if problem.code != "DS611" or self._client._mending is None or self._closing:
                     raise
+                if self._lost_again():
+                    raise self._given_up() from None
 
     async def _stop_attaching(self, attaching: asyncio.Task[None]) -> None:
         self._closing = True
@@ -113,8 +117,21 @@ class AsyncSubscription:
 
     def _reattached(self, future: asyncio.Future[Any]) -> None:
         problem = None if future.cancelled() else future.exception()
-        if isinstance(problem, DsmsError) and problem.code != "DS611":  # that one is followed by another reconnect
+        if not isinstance(problem, DsmsError):
+            return
+        if problem.code != "DS611":  # that one is followed by another reconnect
             self._broken(problem)
+        elif self._lost_again():
+            self._client._subs.pop(self.query, None)
+            self._broken(self._given_up())
+
+    def _lost_again(self) -> bool:
+        """Whether the connection was lost too often while nothing but this was asked."""
+        self._losses += 1
+        return self._losses >= MAX_LOSSES
+
+    def _given_up(self) -> UsageError:
+        return given_up(f"{self._client.host}:{self._client.port}", f"the subscription to {self.query}", MAX_LOSSES)
 
     def _ask(self) -> tuple[int, asyncio.Future[dict[str, Any]], int]:
         fields: dict[str, Any] = {"query": self.query}
@@ -124,6 +141,7 @@ class AsyncSubscription:
 
     def _attached(self, reply: dict[str, Any]) -> None:
         if "error" not in reply:
+            self._losses = 0
             self.query = reply["query"]
             self.columns, self.types = tuple(reply["columns"]), tuple(reply["types"])
             if self.next_seq is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dsms.errors import UsageError
-from dsms_server import clock
+from dsms_server import clock, quiet
 from dsms_server.config import Config
 from dsms_server.server import Server
 from dsms_server.spark import Spark, worker_command
@@ -28,6 +28,7 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     `say` prints a line for the person who started it; `warm` is told how far the kernels are (None: not warmed).
     """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    sparing = quiet.install()
     sys.setswitchinterval(0.0005)  # the event loop must get the interpreter from the engine thread in time
     make_folder(config.data)
     if warm is not None:
@@ -41,6 +42,7 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         calm_collector()
         runner.run(_serve(engine, config, say, spark))
+    sparing.flush()
     if engine.unsaved is not None:
         say(f"note: the state could not be written down: {engine.unsaved}")
         say("note: rows of streams of durability none since the last checkpoint are lost; all else comes back")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
-from dsms_client.frames import Foreign, FrameBuffer
+from dsms_client.frames import Foreign, FrameBuffer, Oversized
 from dsms_client.protocol import pack
 from dsms_server import clock, foreign
 from dsms_server.core import Feed
@@ -86,9 +86,11 @@ class Session(asyncio.BufferedProtocol):
                 self._accept(body)
         except Foreign as problem:
             self._answer_foreigner(problem)
-        except Exception as problem:
-            self.refuse(None, expected(problem, "a session's bytes"))
+        except Oversized as problem:
+            self.refuse(None, problem)
             self.linger()
+        except Exception as problem:
+            self.dismiss(expected(problem, "a session's bytes"))
         self.regulate()
 
     def eof_received(self) -> bool:
@@ -324,7 +326,7 @@ class Session(asyncio.BufferedProtocol):
             self.transport.write_eof()
         self.server.loop.call_later(LINGER_SECONDS, self.transport.close)
 
-    def dismiss(self, problem: UsageError) -> None:
+    def dismiss(self, problem: DsmsError) -> None:
         """End the session from this side, with the reason as a last frame."""
         if not self.closed:
             self.refuse(None, problem)
@@ -351,4 +353,4 @@ def _refusal(ident: Any, problem: DsmsError) -> bytes:
     try:
         return pack({"id": ident, "error": problem.fields()})
     except (UnicodeError, TypeError, ValueError, OverflowError):
-        return pack({"id": None, "error": {"code": problem.code, "message": ascii(problem.message)}})
+        return pack({"id": ident, "error": {"code": problem.code, "message": ascii(problem.message)}})
