@@ -60,7 +60,6 @@ def test_every_frame_has_its_answer(server, padding, caplog):
         (requests, "result_reply", ("execute", {"sql": "SELECT 1"})),
         (requests, "_report_fields", ("ingest", {"stream": "s", "rows": []})),
         (requests, "Job", ("heartbeat", {"stream": "s", "ts": 1})),
-        (session, "decoded", ("ping", {})),
     ],
 )
 def test_a_fault_anywhere_is_answered_and_logged_once(server, monkeypatch, caplog, where, what, ask):
@@ -68,19 +67,24 @@ def test_a_fault_anywhere_is_answered_and_logged_once(server, monkeypatch, caplo
     with server.peer() as peer:
         with monkeypatch.context() as patched:
             patched.setattr(where, what, _Faulty() if what == "VERSION" else fail)
-            if what == "decoded":
-                peer.send(op, **fields)
-                assert peer.read()["error"]["code"] == "DS900"
-                assert peer.rest() == b""
-            else:
-                error = peer.ask(op, **fields)["error"]
-                assert error["code"] == "DS900" and "RuntimeError: a fault" in error["message"]
-                assert [r.levelname for r in caplog.records] == ["ERROR"]
-        if what != "decoded":
-            assert peer.ask("execute", sql="SELECT 1")["results"][0]["rows"] == [[1]]
+            error = peer.ask(op, **fields)["error"]
+        assert error["code"] == "DS900" and "RuntimeError: a fault" in error["message"]
+        assert [r.levelname for r in caplog.records] == ["ERROR"]
+        assert peer.ask("execute", sql="SELECT 1")["results"][0]["rows"] == [[1]]
+    while server.on_loop(lambda: len(server.server.sessions)):
+        pass
+    assert server.server.unprocessed == 0
+
+
+def test_a_fault_before_any_request_closes_with_words(server, monkeypatch):
+    with server.peer() as peer:
+        with monkeypatch.context() as patched:
+            patched.setattr(session, "decoded", fail)
+            peer.send("ping")
+            assert peer.read()["error"]["code"] == "DS900"
+            assert peer.rest() == b""
     with server.peer() as peer:
         assert peer.ask("ping")["ok"]
-    assert server.server.unprocessed == 0
 
 
 class _Faulty:
