@@ -47,7 +47,8 @@ class Push:
 
     `seq` numbers the first row; the rows are numbered on without gaps.  `at` is the instant of the last row; `ats`
     gives each row's own instant (int64 array, non-decreasing) where they differ, else None.
-    A snapshot's rows are not numbered: its `seq` is the number of the next delta row.
+    A snapshot's rows are not numbered: its `seq` is the number of the next delta row.  `more` is for those who read
+    clients' pushes as well: a server cuts what is longer than its frames, the engine cuts no instant.
     """
 
     query: str
@@ -58,6 +59,7 @@ class Push:
     ats: pa.Array | None = None
     message: str | None = None  # for `end`: why
     code: str | None = None
+    more: bool = False
 
 
 @dataclass(slots=True)

@@ -2,6 +2,10 @@
 
 A frame is a 4-byte big-endian length and one msgpack map.  Nothing here touches a socket, Arrow or the engine.
 
+A push is a map {push: query, seq, kind, at, data}.  As rows it holds those of one kind and one instant (a boundary of a
+periodic query); as Arrow those of one kind, whole instants, with a column `$at` where they differ.  An instant that is
+longer than a frame may be comes in parts: all but the last have `more: true`, and the next push goes on with it.
+
 Refusals that the protocol itself makes (the engine's own codes pass through unchanged):
 
     DS600 the frame is not one msgpack map          DS610 the statement was cancelled

@@ -121,7 +121,8 @@ class Push:
 
     `seq` numbers the first row, the others follow without gaps (a snapshot's rows are not numbered: its `seq` is that
     of the next row).  `at` is the instant of the rows, in microseconds since the epoch; where they differ it is the
-    last row's, and `instants` has each one's.
+    last row's, and `instants` has each one's.  A boundary of a periodic query, and what one instant inserts or deletes,
+    is one push; one that is too long for a frame comes in parts, all of which but the last have `more`.
     """
 
     query: str
@@ -131,6 +132,7 @@ class Push:
     data: Data | None = None
     message: str | None = None
     code: str | None = None
+    more: bool = False  # the next push has more rows of this kind and (last) instant
 
     @property
     def rows(self) -> list[Row]:

@@ -172,7 +172,7 @@ class AsyncSubscription:
             data = Data(self.columns, self.types, None if is_arrow else raw, raw if is_arrow else None)
         return Push(
             self.query, message["seq"], message["kind"], message["at"], data,
-            message.get("message"), message.get("code"),
+            message.get("message"), message.get("code"), message.get("more", False),
         )  # fmt: skip
 
     def _ended(self, push: Push) -> None:

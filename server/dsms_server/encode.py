@@ -1,121 +1,20 @@
-"""Results and pushes -> frames, in the form the session asked for (`rows`, `arrow`, or `auto`: whichever is cheaper).
-
-Rows: a push frame holds rows of one kind and one instant, so `at` is exact for each.  Arrow: a push frame holds rows of
-one kind as an Arrow IPC stream; where their instants differ, a last int64 column named ``$at`` gives each row's own and
-`at` is the last one's.  Big pushes are cut into several frames, numbered on.  TIMESTAMP and INTERVAL travel as integers
-in rows, as Arrow timestamps (microseconds, UTC) and durations in Arrow.
-"""
+"""Results of statements -> reply frames, in the form the session asked for (`rows`, `arrow`, or `auto`: whichever is
+cheaper).  TIMESTAMP and INTERVAL travel as integers in rows, as Arrow timestamps (microseconds, UTC) and durations in
+Arrow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import msgpack
-import numpy as np
 import pyarrow as pa
 
-from dsms.api import Chunk, Done, Push, Result, Rows, kind_of, shown_instant
+from dsms.api import Done, Result, Rows
 from dsms.errors import UsageError
 from dsms_client import columns
-from dsms_client.protocol import HEADER, pack
-
-ROWS_PIECE = 1024  # rows encoded at a time: a millisecond or two on the event loop
-ARROW_PIECE = 65536
-WORTH_ARROW = 256  # rows of a push from which `auto` sends Arrow
-AT = "$at"
-UNNUMBERED = ("snapshot", "progress", "end")
-
-
-def push_frames(item: Push | Chunk, query: str, types: tuple[str, ...], form: str) -> Iterator[bytes]:
-    """The frames of what a subscription gave, each quick enough to be built between two turns of the event loop."""
-    if form == "auto":
-        form = "arrow" if _run_length(item) >= WORTH_ARROW else "rows"
-    match item:
-        case Push(data=None):
-            yield pack(_head(item, item.at, None))
-        case Push() if form == "arrow":
-            yield from _arrow_frames(item, types)
-        case Push():
-            yield from _rows_frames(item)
-        case Chunk() if form == "arrow":
-            for push in item.pushes(query):
-                yield from _arrow_frames(push, types)
-        case Chunk():
-            for first in range(0, len(item), ROWS_PIECE):
-                yield _chunk_frame(item, first, query)
-
-
-def _run_length(item: Push | Chunk) -> int:
-    """Rows per push frame, on average, if sent as Arrow."""
-    if isinstance(item, Push):
-        return 0 if item.data is None else item.data.num_rows
-    changes = item.sign[1:] != item.sign[:-1]
-    if (item.sign == 0).any():
-        changes = changes | (item.at[1:] != item.at[:-1])
-    return len(item) // (1 + int(np.count_nonzero(changes)))
-
-
-def _head(push: Push, at: int | None, data: Any, skip: int = 0) -> dict[str, Any]:
-    seq = push.seq if push.kind in UNNUMBERED else push.seq + skip
-    head = {"push": push.query, "seq": seq, "kind": push.kind, "at": at, "data": data}
-    if push.message is not None:
-        head["message"] = push.message
-    if push.code is not None:
-        head["code"] = push.code
-    return head
-
-
-def _arrow_frames(push: Push, types: tuple[str, ...]) -> Iterator[bytes]:
-    assert push.data is not None
-    for first in range(0, max(push.data.num_rows, 1), ARROW_PIECE):
-        table = columns.to_edge(push.data.slice(first, ARROW_PIECE), types)
-        at = push.at
-        if push.ats is not None:
-            ats = push.ats.slice(first, ARROW_PIECE)
-            at = ats[-1].as_py()
-            if ats[0].as_py() != at:
-                table = table.append_column(AT, ats)
-        yield pack(_head(push, at, columns.ipc(table), first))
-
-
-def _rows_frames(push: Push) -> Iterator[bytes]:
-    assert push.data is not None
-    for first in range(0, max(push.data.num_rows, 1), ROWS_PIECE):
-        rows = columns.batch_to_rows(push.data.slice(first, ROWS_PIECE))
-        if push.ats is None:
-            yield pack(_head(push, push.at, rows, first))
-            continue
-        ats = np.asarray(push.ats.slice(first, ROWS_PIECE))
-        bodies = [
-            pack(_head(push, shown_instant(int(ats[start])), rows[start:stop], first + start))
-            for start, stop in _runs(ats[1:] != ats[:-1])
-        ]
-        yield b"".join(bodies)
-
-
-def _chunk_frame(chunk: Chunk, first: int, query: str) -> bytes:
-    """The frames of up to ROWS_PIECE rows, one for each run of the same kind and instant."""
-    rows = columns.batch_to_rows(chunk.data.slice(first, ROWS_PIECE))
-    sign, at = chunk.sign[first : first + ROWS_PIECE], chunk.at[first : first + ROWS_PIECE]
-    runs = _runs((sign[1:] != sign[:-1]) | (at[1:] != at[:-1]))
-    signs, ats = sign.tolist(), at.tolist()
-    out: list[bytes] = []
-    for start, stop in runs:
-        head = {
-            "push": query, "seq": chunk.seq + first + start, "kind": kind_of(signs[start]),
-            "at": shown_instant(ats[start]), "data": rows[start:stop],
-        }  # fmt: skip
-        body = msgpack.packb(head)
-        out += (HEADER.pack(len(body)), body)
-    return b"".join(out)
-
-
-def _runs(changes: np.ndarray) -> list[tuple[int, int]]:
-    """(start, stop) of the runs between changes; `changes[i]` is true where row i + 1 differs from row i."""
-    cuts = [0, *(np.flatnonzero(changes) + 1).tolist(), len(changes) + 1]
-    return list(pairwise(cuts))
+from dsms_client.protocol import HEADER
+from dsms_server.pushes import ROWS_PIECE, WORTH_ARROW
 
 
 def result_reply(ident: Any, results: list[Result], form: str, limit: int, error: dict | None = None) -> bytes:

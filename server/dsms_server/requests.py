@@ -15,7 +15,8 @@ from dsms.errors import DsmsError, UsageError
 from dsms_client.protocol import VERSION
 from dsms_server.clock import elapsed
 from dsms_server.core import Feed
-from dsms_server.encode import ROWS_PIECE, result_reply
+from dsms_server.encode import result_reply
+from dsms_server.pushes import ROWS_PIECE
 from dsms_server.worker import Job, Lane, Steps, Urgency, expected
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from dsms_client.protocol import pack
 from dsms_server import clock, foreign
 from dsms_server.core import Feed
 from dsms_server.decode import SMALL, decoded
-from dsms_server.encode import push_frames
+from dsms_server.pushes import push_frames
 from dsms_server.requests import Requests
 from dsms_server.worker import expected
 
@@ -42,7 +42,7 @@ class Session(asyncio.BufferedProtocol):
         self.server = server
         self.stranger = stranger
         self.transport: Any = None
-        self.requests = Requests(self)
+        self.requests: Requests  # from `connection_made` on, which a handshake that fails never sees
         self.unprocessed = 0
         self.closed = False
         self.form = "rows"
@@ -62,6 +62,7 @@ class Session(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
+        self.requests = Requests(self)
         self.transport.set_write_buffer_limits(high=WRITE_HIGH)
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._patience = self.server.loop.call_later(HELLO_SECONDS, self._too_quiet)
@@ -257,7 +258,8 @@ class Session(asyncio.BufferedProtocol):
         ended = any(isinstance(item, Push) and item.kind == "end" for item in items)
         if ended:
             del self.requests.feeds[feed.query]
-        frames = chain.from_iterable(push_frames(item, feed.query, feed.types, self.form) for item in items)
+        limit = self.server.config.max_frame
+        frames = chain.from_iterable(push_frames(item, feed.query, feed.types, self.form, limit) for item in items)
         self.server.metrics.pushes.inc(len(items))
         self._outbox.append((feed, self._guarded(feed, frames), ended))
         if self._pumping is None:
@@ -274,7 +276,8 @@ class Session(asyncio.BufferedProtocol):
             feed, frames, ended = self._outbox[0]
             frame = next(frames, None)
             if frame is not None:
-                self.write(frame)
+                if frame:
+                    self.write(frame)
             else:
                 self._outbox.popleft()
                 if not ended:

@@ -77,12 +77,11 @@ def test_a_fault_anywhere_is_answered_and_logged_once(server, monkeypatch, caplo
 
 
 def test_a_fault_before_any_request_closes_with_words(server, monkeypatch):
-    with server.peer() as peer:
-        with monkeypatch.context() as patched:
-            patched.setattr(session, "decoded", fail)
-            peer.send("ping")
-            assert peer.read()["error"]["code"] == "DS900"
-            assert peer.rest() == b""
+    with server.peer() as peer, monkeypatch.context() as patched:
+        patched.setattr(session, "decoded", fail)
+        peer.send("ping")
+        assert peer.read()["error"]["code"] == "DS900"
+        assert peer.rest() == b""
     with server.peer() as peer:
         assert peer.ask("ping")["ok"]
 

@@ -136,8 +136,8 @@ def test_completion_knows_all_words_of_the_language():
     assert all(offered[n] == set(OPTIONS[n].choices) for n in offered if OPTIONS[n].choices)
 
 
-def push(kind, seq, *rows, at=5_000_000):
-    return Push("q", seq, kind, at, Data(("a",), ("INT",), list(rows)))
+def push(kind, seq, *rows, at=5_000_000, more=False):
+    return Push("q", seq, kind, at, Data(("a",), ("INT",), list(rows)), more=more)
 
 
 def test_the_live_view_of_a_view_is_its_content():
@@ -160,7 +160,7 @@ def test_the_live_view_of_a_periodic_query_is_its_last_answer():
     view = View()
     view.add(push("snapshot", 4, (7,), at=4_000_000))  # the answer that was there
     assert view.rows(3) == [(7,)]
-    view.add(push("result", 4, (8,), (9,)))
+    view.add(push("result", 4, (8,), (9,), more=True))
     assert view.rows(3) == [(8,), (9,)]
     view.add(push("result", 6, (5,)))  # more rows of that boundary
     assert view.rows(3) == [(8,), (9,), (5,)]

@@ -89,7 +89,7 @@ def _marked(push: Push, mark: str) -> list[tuple[Any, ...]]:
 class View:
     """What the table shows: the content of a view, the last periodic answer, or the newest rows.
 
-    An answer of many rows comes in several pushes that tell the same boundary."""
+    An answer that is too long for one push comes in parts."""
 
     def __init__(self) -> None:
         self.is_view = False
@@ -97,13 +97,14 @@ class View:
         self.at: int | None = None
         self.total = 0
         self.pushes = 0
+        self._more = False  # of the last answer is still to come
         self._content: Counter[tuple[Any, ...]] = Counter()
         self._newest: deque[tuple[Any, ...]] = deque(maxlen=SHOWN)
         self._answer: list[tuple[Any, ...]] = []
 
     def add(self, push: Push) -> None:
         """Take a push in."""
-        goes_on = push.kind == "result" and push.at == self.at and bool(self._answer)
+        goes_on, self._more = self._more, push.more
         self.at = push.at if push.at is not None else self.at
         self.is_view = self.is_view or push.kind in ("snapshot", "delete")
         self.is_periodic = self.is_periodic or push.kind in ("result", "progress")
