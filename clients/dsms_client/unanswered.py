@@ -1,10 +1,9 @@
 """The requests of a client that have no answer yet, and how they go again over a new connection.
 
-Rows, heartbeats and ends may be repeated.  One of them may be what ended the server, so after a loss those that were
-under way go one by one; one that was alone on its way when the connection was lost, twice, is given up.  That a
-connection is lost for other reasons at the same moment is made unlikely: what was lost so once goes only over a
-connection that has held for a while.
-"""
+Rows, heartbeats and ends may be repeated.  One of them may be what ended the server, so after a
+loss those that were under way go one by one; one that was alone on its way when the connection was
+lost, twice, is given up.  That a connection is lost for other reasons at the same moment is made
+unlikely: what was lost so once goes only over a connection that has held for a while."""
 
 from __future__ import annotations
 
@@ -23,8 +22,8 @@ CALM_SECONDS = 0.1  # for which a connection must hold before what was lost on t
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """A request without an answer; `again`: it may be repeated; `what`: it is, in words; `losses`: of the connection
-    while it alone was sent."""
+    """A request without an answer; `again`: it may be repeated; `what`: it is, in words; `losses`:
+    of the connection while it alone was sent."""
 
     frame: tuple[bytes | memoryview, ...]
     future: asyncio.Future[dict[str, Any]]
@@ -70,7 +69,8 @@ class Unanswered:
         self._go_on()
 
     def lost(self, problem: DsmsError, innocent: bool) -> None:
-        """The connection is gone: what can't be repeated fails with `problem`; `innocent`: the server said why."""
+        """The connection is gone: what can't be repeated fails with `problem`; `innocent`: the
+        server said why."""
         self._link = None
         under_way = {ident: p for ident, p in self._pending.items() if p.sent}
         rest = [ident for ident in self._suspects if ident not in under_way]

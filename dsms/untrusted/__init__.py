@@ -1,1 +1,2 @@
-"""Arrow data from outside is judged here before a cast or a kernel sees it: types, sizes, then the contents."""
+"""Arrow data from outside is judged here before a cast or a kernel sees it: types, sizes, then the
+contents."""

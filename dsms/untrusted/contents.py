@@ -1,4 +1,5 @@
-"""The contents of columns from outside: valid throughout, and not much larger once they are written out in full."""
+"""The contents of columns from outside: valid throughout, and not much larger once they are written
+out in full."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ MAX_VALUES = 1 << 27  # rows times columns: a missing column is written out as N
 
 
 def check_size(rows: int, columns: int) -> None:
-    """Raises DS510 for more rows than one frame may have, or more values when all columns are there."""
+    """Raises DS510 for more rows than one frame may have, or more values when all columns are
+    there."""
     if not 0 <= rows <= MAX_ROWS or rows * columns > MAX_VALUES:
         raise UsageError(
             "DS510",
@@ -25,8 +27,8 @@ def check_size(rows: int, columns: int) -> None:
 
 
 def check_contents(table: pa.Table, limit: int) -> None:
-    """Raises pa.ArrowInvalid for buffers, offsets, text or indices that are wrong, DS510 for a column that has over
-    `limit` bytes when its dictionary, runs or views are written out."""
+    """Raises pa.ArrowInvalid for buffers, offsets, text or indices that are wrong, DS510 for a
+    column that has over `limit` bytes when its dictionary, runs or views are written out."""
     table.validate(full=True)
     for name, column in zip(table.schema.names, table.columns, strict=True):
         size = sum(map(_written_out, column.chunks))
@@ -39,7 +41,8 @@ def check_contents(table: pa.Table, limit: int) -> None:
 
 
 def _written_out(array: pa.Array) -> int:
-    """Bytes of the texts that a dictionary, runs or views stand for; 0 for columns that hold their values."""
+    """Bytes of the texts that a dictionary, runs or views stand for; 0 for columns that hold their
+    values."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if kinds.is_dictionary(array.type):

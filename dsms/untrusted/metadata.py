@@ -1,8 +1,9 @@
-"""Reads an Arrow message's sizes from its metadata (a FlatBuffer), before Arrow allocates anything by them.
+"""Reads an Arrow message's sizes from its metadata (a FlatBuffer), before Arrow allocates anything
+by them.
 
-Arrow has verified the FlatBuffer's offsets when a `Message` is given out, not what the numbers in it say.  Of the
-format (Message.fbs of Arrow) only this is read: the length of a batch, of its columns, and its buffers if compressed.
-"""
+Arrow has verified the FlatBuffer's offsets when a `Message` is given out, not what the numbers in
+it say.  Of the format (Message.fbs of Arrow) only this is read: the length of a batch, of its
+columns, and its buffers if compressed."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def sizes_of(message: pa.ipc.Message) -> Sizes:
 
 
 def _unpacked(buffers: np.ndarray, body: pa.Buffer | None) -> int:
-    """The sum of the lengths that stand in front of compressed buffers (-1: that one is not compressed)."""
+    """The sum of the lengths that stand in front of compressed buffers (-1: that one is not
+    compressed)."""
     view = memoryview(b"" if body is None else body)
     total = 0
     for offset, length in buffers.tolist():
@@ -70,7 +72,8 @@ def _unpacked(buffers: np.ndarray, body: pa.Buffer | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A FlatBuffer table at `place`: a signed offset back to its list of field offsets, and the fields."""
+    """A FlatBuffer table at `place`: a signed offset back to its list of field offsets, and the
+    fields."""
 
     view: memoryview
     place: int

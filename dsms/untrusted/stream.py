@@ -1,7 +1,7 @@
 """An Arrow IPC stream from outside -> a table, with nothing believed that it says of itself.
 
-The order: each message's metadata as far as it tells sizes, the schema's types, then the data, then its contents.
-"""
+The order: each message's metadata as far as it tells sizes, the schema's types, then the data, then
+its contents."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ LIMIT = 64 << 20  # bytes that a frame may have when it is unpacked; a longer fr
 MAX_METADATA = 4 << 20  # bytes of one message
 _BATCHES = ("record batch", "dictionary")
 # NumPy's and Numba's arrays should be aligned; a blob lies anywhere in its frame
-_OPTIONS = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
+_ALIGNED = {"ensure_alignment": pa.ipc.Alignment.DataTypeSpecific} if hasattr(pa.ipc, "Alignment") else {}
+_OPTIONS = pa.ipc.IpcReadOptions(**_ALIGNED)
 
 
 def read_stream(data: bytes | memoryview, what: str = "`arrow`") -> pa.Table:
-    """The table in the bytes.  Raises DS510 if they are no valid stream, DS503 for types that no stream takes."""
+    """The table in the bytes.  Raises DS510 if they are no valid stream, DS503 for types that no
+    stream takes."""
     limit = max(LIMIT, len(data))
     buffer = pa.py_buffer(data)
     try:

@@ -1,8 +1,9 @@
-"""Which Arrow types may come in: flat ones, a dictionary or runs over them, with parameters in their ranges.
+"""Which Arrow types may come in: flat ones, a dictionary or runs over them, with parameters in
+their ranges.
 
-Arrow takes a decimal of any scale from a stranger's schema, and its casts look the scale up in tables of powers of ten
-without a check of their own; so types are judged before any value is touched.
-"""
+Arrow takes a decimal of any scale from a stranger's schema, and its casts look the scale up in
+tables of powers of ten without a check of their own; so types are judged before any value is
+touched."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _FLAT = (
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Raises DS510 for a schema that can't be right, DS503 for a column of a type that no stream takes."""
+    """Raises DS510 for a schema that can't be right, DS503 for a column of a type that no stream
+    takes."""
     if len(schema) > MAX_COLUMNS:
         raise UsageError("DS510", f"{len(schema)} columns came, at most {MAX_COLUMNS} are taken")
     for place in range(len(schema)):
@@ -63,7 +65,8 @@ def _flat(type_: pa.DataType) -> str | None:
 
 
 def _kind(type_: pa.DataType) -> str:
-    """The type's name without what is in it, which may be deep or hold names that can't be printed."""
+    """The type's name without what is in it, which may be deep or hold names that can't be
+    printed."""
     for known in ("struct", "list", "large_list", "list_view", "large_list_view", "fixed_size_list", "map", "union",
                   "time", "interval", "dictionary", "run_end_encoded"):  # fmt: skip
         if getattr(kinds, f"is_{known}")(type_):

@@ -37,7 +37,8 @@ def _tidy(array: pa.Array) -> pa.Array:
 
 
 def _words(array: pa.Array) -> np.ndarray:
-    """The views, int32[n, 4]: length, then the text itself if it is short, else its start, buffer and offset."""
+    """The views, int32[n, 4]: length, then the text itself if it is short, else its start, buffer
+    and offset."""
     views = array.buffers()[1]
     if views is None:
         return np.empty((0, 4), np.int32)

@@ -1,4 +1,5 @@
-"""Peers that speak another protocol are told so in their own, in one sentence, where it has room for one."""
+"""Peers that speak another protocol are told so in their own, in one sentence, where it has room
+for one."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _MYSQL_ERROR = 1158  # ER_NET_READ_ERROR
 
 
 def answer(problem: Foreign, http_port: int | None, tls: bool = False) -> bytes:
-    """What the peer that sent such first bytes is to read; `tls`: it should have begun with a TLS handshake."""
+    """What the peer that sent such first bytes is to read; `tls`: it should have begun with a TLS
+    handshake."""
     sentence = problem.message
     if tls:
         sentence += ", and only over TLS"
@@ -36,7 +38,8 @@ def answer(problem: Foreign, http_port: int | None, tls: bool = False) -> bytes:
 
 
 def silence(seconds: float) -> bytes:
-    """For a peer that says nothing, as one does that waits for MySQL's greeting: an error in its form."""
+    """For a peer that says nothing, as one does that waits for MySQL's greeting: an error in its
+    form."""
     why = f"where the client begins, and nothing came in {seconds:.0f} s"
     sentence = f"this port speaks the dsms protocol, {why}: {SHELL}"
     text = b"\xff" + struct.pack("<H", _MYSQL_ERROR) + sentence.encode()

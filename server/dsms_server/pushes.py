@@ -1,4 +1,5 @@
-"""Pushes -> frames, in the form the session asked for (`rows`, `arrow`, or `auto`: whichever is cheaper).
+"""Pushes -> frames, in the form the session asked for (`rows`, `arrow`, or `auto`: whichever is
+cheaper).
 
 Rows    a frame holds rows of one kind and one instant: a boundary, or what one instant inserts or deletes.
 Arrow   a frame holds rows of one kind as an Arrow IPC stream; where their instants differ, a last int64 column ``$at``
@@ -6,8 +7,8 @@ Arrow   a frame holds rows of one kind as an Arrow IPC stream; where their insta
 Parts   Only what is longer than `limit` bytes by itself comes in several frames, numbered on; all but the last say
         ``more: true``.  A snapshot counts as one instant.
 
-An empty piece among the frames means that another is being built: it is a moment to let others have their turn.
-"""
+An empty piece among the frames means that another is being built: it is a moment to let others have
+their turn."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ NOT_YET = b""
 
 
 def push_frames(item: Push | Chunk, query: str, types: tuple[str, ...], form: str, limit: int) -> Iterator[bytes]:
-    """The frames of what a subscription gave, each built by steps that are short beside a turn of the event loop."""
+    """The frames of what a subscription gave, each built by steps that are short beside a turn of
+    the event loop."""
     if form == "auto":
         form = "arrow" if _run_length(item) >= WORTH_ARROW else "rows"
     match item:
@@ -177,7 +179,8 @@ def _parts(runs: _Runs, run: int, limit: int) -> Iterator[bytes]:
 
 
 def _packed(data: pa.RecordBatch, most: int) -> Iterator[tuple[int, bytes]]:
-    """Rows without the header of their list, and how many they are: at most `most` bytes, or one row."""
+    """Rows without the header of their list, and how many they are: at most `most` bytes, or one
+    row."""
     for first in range(0, data.num_rows, ROWS_PIECE):
         yield from _halved(columns.batch_to_rows(data.slice(first, ROWS_PIECE)), most)
 
@@ -220,7 +223,8 @@ def _arrow_frames(push: Push, types: tuple[str, ...], limit: int) -> Iterator[by
 
 
 def _end(ats: np.ndarray, first: int, wanted: int) -> int:
-    """A row at about `wanted` at which another instant begins: the last one before, else the first one after."""
+    """A row at about `wanted` at which another instant begins: the last one before, else the first
+    one after."""
     if wanted >= len(ats):
         return len(ats)
     before = int(np.searchsorted(ats, ats[wanted], "left"))
@@ -230,7 +234,8 @@ def _end(ats: np.ndarray, first: int, wanted: int) -> int:
 def _fitting(
     data: pa.RecordBatch, ats: np.ndarray | None, first: int, stop: int, limit: int, more: bool = False
 ) -> Iterator[tuple[int, int, bool]]:
-    """(first, stop, more) of stretches that have at most `limit` bytes, or one row.  Instants are cut if need be."""
+    """(first, stop, more) of stretches that have at most `limit` bytes, or one row.  Instants are
+    cut if need be."""
     if data.slice(first, stop - first).nbytes <= limit or stop - first <= 1:
         yield first, stop, more
         return

@@ -1,8 +1,10 @@
-"""Log lines that repeat themselves are counted instead of written: a fault in a loop must not fill a disk."""
+"""Log lines that repeat themselves are counted instead of written: a fault in a loop must not fill
+a disk."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,10 +23,11 @@ class _Seen:
 
 
 class Sparing(logging.Filter):
-    """A filter for a handler: of equal lines (logger, level, text, kind of exception) it passes `often` in `seconds`.
+    """A filter for a handler: of equal lines (logger, level, text, kind of exception) it passes
+    `often` in `seconds`.
 
-    How many were left out is said when that time is over and anything else is logged, or by `flush`.
-    """
+    How many were left out is said when that time is over and anything else is logged, or by
+    `flush`."""
 
     def __init__(
         self,
@@ -36,11 +39,14 @@ class Sparing(logging.Filter):
         super().__init__()
         self._often, self._seconds, self._now, self._logger = often, seconds, now, logger
         self._seen: dict[tuple[str, int, str, str], _Seen] = {}
+        self._lock = threading.RLock()
         self._busy = False
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if self._busy:
-            return True
+        with self._lock:
+            return self._busy or self._passes(record)
+
+    def _passes(self, record: logging.LogRecord) -> bool:
         self.flush(self._now() - self._seconds)
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
         key = (record.name, record.levelno, record.getMessage(), kind)
@@ -53,12 +59,13 @@ class Sparing(logging.Filter):
 
     def flush(self, before: float = float("inf")) -> None:
         """Say what was left out of lines that were first seen until `before`, and forget them."""
-        over = [key for key, seen in self._seen.items() if seen.since <= before]
-        over += list(self._seen)[: max(0, len(self._seen) - len(over) - REMEMBERED)]
-        for key in dict.fromkeys(over):
-            seen = self._seen.pop(key)
-            if seen.record is not None:
-                self._tell(seen.record, seen.count - self._often)
+        with self._lock:
+            over = [key for key, seen in self._seen.items() if seen.since <= before]
+            over += list(self._seen)[: max(0, len(self._seen) - len(over) - REMEMBERED)]
+            for key in dict.fromkeys(over):
+                seen = self._seen.pop(key)
+                if seen.record is not None:
+                    self._tell(seen.record, seen.count - self._often)
 
     def _tell(self, record: logging.LogRecord, count: int) -> None:
         times = "once" if count == 1 else f"{count} times"

@@ -1,8 +1,8 @@
 """The port of a server that speaks TLS, where peers that don't are told so.
 
-A connection's first byte is looked at before it is taken from the socket: with 22 a TLS handshake begins; a peer that
-begins otherwise gets a session that answers nothing but that, in the peer's own protocol.
-"""
+A connection's first byte is looked at before it is taken from the socket: with 22 a TLS handshake
+begins; a peer that begins otherwise gets a session that answers nothing but that, in the peer's own
+protocol."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Damaged Arrow frames by the hundred thousand, in a process of their own; whatever ends it is kept.
+"""Damaged Arrow frames by the hundred thousand, in a process of their own; whatever ends it is
+kept.
 
     python -m tests.faults.arrow --count 100000 [--first 0]
 
-What kills the child (a signal, an exception that is no DsmsError, too much memory, too long a time) is written to
-`arrow_inputs/`, from where the tests play it again for ever.
-"""
+What kills the child (a signal, an exception that is no DsmsError, too much memory, too long a time)
+is written to `arrow_inputs/`, from where the tests play it again for ever."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Death:
 
 
 def run(first: int, count: int) -> tuple[Death | None, str]:
-    """Frames `first` to `first + count - 1`: what killed the child, if it died; else how the frames ended."""
+    """Frames `first` to `first + count - 1`: what killed the child, if it died; else how the frames
+    ended."""
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.faults.arrow_child", str(first), str(count)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert child.stdout is not None and child.stderr is not None

@@ -24,7 +24,8 @@ MEMORY = 4 << 30  # bytes of address space that the child may take beyond what i
 
 
 class Victim:
-    """An engine with a stream of each type under a query that groups by its values, and what frames have ended in."""
+    """An engine with a stream of each type under a query that groups by its values, and what frames
+    have ended in."""
 
     def __init__(self) -> None:
         self.engine = Engine()

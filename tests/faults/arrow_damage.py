@@ -1,4 +1,5 @@
-"""Valid Arrow IPC bytes -> damaged ones, from a seed: the same number gives the same bytes in any process."""
+"""Valid Arrow IPC bytes -> damaged ones, from a seed: the same number gives the same bytes in any
+process."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ DAMAGES: tuple[Damage, ...] = (
 
 
 def damaged(seeds: Sequence[bytes], number: int) -> bytes:
-    """The `number`-th damaged stream: one to four changes, now and then with the end of another stream."""
+    """The `number`-th damaged stream: one to four changes, now and then with the end of another
+    stream."""
     rng = random.Random(number)
     data = bytearray(rng.choice(seeds))
     if rng.random() < 0.1:

@@ -1,4 +1,5 @@
-"""Connections that have ended leave nothing behind, however they ended, even where no collector runs."""
+"""Connections that have ended leave nothing behind, however they ended, even where no collector
+runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Peers that speak another protocol, on a plain port and on one for TLS: a sentence each, in their own."""
+"""Peers that speak another protocol, on a plain port and on one for TLS: a sentence each, in their
+own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Requests that meet a fault: each has its answer, the session goes on, the log stays short, and a client that has lost
-the server twice over the same rows sends them no more."""
+"""Requests that meet a fault: each has its answer, the session goes on, the log stays short, and a
+client that has lost the server twice over the same rows sends them no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A boundary is one push, and so is what an instant inserts or deletes; parts only of what is too long for a frame."""
+"""A boundary is one push, and so is what an instant inserts or deletes; parts only of what is too
+long for a frame."""
 
 from __future__ import annotations
 
