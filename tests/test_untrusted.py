@@ -6,9 +6,11 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dsms.engine import Engine
@@ -16,6 +18,8 @@ from dsms.errors import DsmsError
 from dsms.sql.types import arrow_schema
 from dsms.untrusted import contents, stream
 from dsms.untrusted.stream import read_stream
+from dsms_client.files import parquetfile
+from dsms_client.files.source import Source
 from dsms_server.decode import Payload, Shape
 from tests.faults import arrow
 from tests.faults.arrow_seeds import seeds, stream_bytes
@@ -128,6 +132,19 @@ def test_encoded_views_are_written_out(form: str) -> None:
 def test_names_that_are_not_utf8() -> None:
     data = stream_bytes(pa.table({"abc": [1, 2]})).replace(b"abc", b"\xff\xfec")
     assert code_of(data) == "DS510"
+
+
+def test_parquet_files_are_judged_by_the_columns_that_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"k": [1, 2], "other": [[1], [2]]}), path)
+    known = [("k", "INT")]
+    _, pieces = parquetfile.read(Source(str(path)), known, {}, 10)
+    assert [piece.batch.num_rows for piece in pieces] == [2]
+    with pytest.raises(DsmsError, match=r"DS503: column 'other': .* Arrow type list"):
+        parquetfile.read(Source(str(path)), [*known, ("other", "INT")], {}, 10)
+    path.write_bytes(path.read_bytes().replace(b"other", b"oth\xffr"))
+    with pytest.raises(DsmsError, match="DS521"):
+        parquetfile.read(Source(str(path)), known, {}, 10)
 
 
 # -- sizes -----------------------------------------------------------------------------------------------------------

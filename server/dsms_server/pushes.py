@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import msgpack
@@ -45,8 +46,9 @@ def push_frames(item: Push | Chunk, query: str, types: tuple[str, ...], form: st
         case Push():
             yield from _rows_frames(_Runs.of_push(item), limit)
         case Chunk() if form == "arrow":
+            most = None if item.data.nbytes <= limit else limit
             for push in item.pushes(query):
-                yield from _arrow_frames(push, types, limit)
+                yield from _arrow_frames(push, types, most)
         case Chunk():
             yield from _rows_frames(_Runs.of_chunk(item, query), limit)
 
@@ -119,7 +121,9 @@ class _Runs:
         """The fields of a push of that run that begins with that row, but for `data`."""
         seq = self.seq + row if self.numbered else self.seq
         head = {"push": self.query, "seq": seq, "kind": self.kinds[run], "at": self.ats[run]}
-        return {**head, "more": True} if more else head
+        if more:
+            head["more"] = True
+        return head
 
 
 def _starts(changes: np.ndarray) -> np.ndarray:
@@ -144,12 +148,13 @@ def _rows_frames(runs: _Runs, limit: int) -> Iterator[bytes]:
 def _short(runs: _Runs, numbers: range, rows: list[tuple[Any, ...]], limit: int) -> Iterator[bytes]:
     """The frames of runs whose rows are here, in one piece unless some are too long."""
     out: list[bytes] = []
-    first = int(runs.starts[numbers.start])
-    for run in numbers:
-        start, stop = int(runs.starts[run]), int(runs.starts[run + 1])
-        head = runs.head(run, start)
-        head["data"] = rows[start - first : stop - first]
-        body = msgpack.packb(head)
+    starts = runs.starts[numbers.start : numbers.stop + 1].tolist()
+    first = starts[0]
+    query, seq, step = runs.query, runs.seq, int(runs.numbered)
+    for run, (start, stop) in zip(numbers, pairwise(starts), strict=True):
+        data = rows[start - first : stop - first]
+        at, kind = runs.ats[run], runs.kinds[run]
+        body = msgpack.packb({"push": query, "seq": seq + step * start, "kind": kind, "at": at, "data": data})
         if len(body) <= limit:
             out += (HEADER.pack(len(body)), body)
             continue
@@ -207,16 +212,19 @@ def _frame(head: dict[str, Any], rows: int, pieces: list[bytes]) -> bytes:
 # -- Arrow -----------------------------------------------------------------------------------------------------------
 
 
-def _arrow_frames(push: Push, types: tuple[str, ...], limit: int) -> Iterator[bytes]:
+def _arrow_frames(push: Push, types: tuple[str, ...], limit: int | None) -> Iterator[bytes]:
     assert push.data is not None
     rows = push.data.num_rows
     ats = None if push.ats is None else np.asarray(push.ats)
     first = 0
     while True:
         stop = rows if ats is None else _end(ats, first, first + ARROW_PIECE)
-        for start, end, more in _fitting(push.data, ats, first, stop, limit):
-            yield NOT_YET
-            yield _arrow_frame(push, types, start, end, more)
+        if limit is None:
+            yield _arrow_frame(push, types, first, stop, False)
+        else:
+            for start, end, more in _fitting(push.data, ats, first, stop, limit):
+                yield NOT_YET
+                yield _arrow_frame(push, types, start, end, more)
         first = stop
         if first >= rows:
             return
