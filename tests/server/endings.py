@@ -21,8 +21,11 @@ from dsms_client import columns
 from dsms_client.protocol import pack
 from dsms_server.config import Config
 from dsms_server.serve import make_engine
+from dsms_server.server import Server
+from dsms_server.tls import Door
 from dsms_server.worker import Urgency
 
+TOGETHER = 100  # connections that may be ending at the same time
 RESET = struct.pack("ii", 1, 0)
 CLIENT_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01"
 SCRIPT = "CREATE STREAM s (k INT, v FLOAT); CREATE QUERY q AS SELECT * FROM s"
@@ -123,12 +126,20 @@ class Ground:
         assert running is not None
         port = running.server.http_port if name.startswith("http") else running.port
         assert port is not None
-        for _ in range(count):
+        for number in range(count):
             with Peer(port) as peer:
                 ENDINGS[name](peer)
-        while running.on_loop(lambda: len(running.server.sessions) or running.server.unprocessed):
-            pass
-        running.await_(_settled(running))
+            if number % TOGETHER == 0 or number == count - 1:
+                while running.on_loop(lambda: _busy(running.server)):
+                    pass
+                running.await_(_settled(running))
+
+
+def _busy(server: Server) -> int:
+    """Connections that the server still knows of."""
+    door = server._listener
+    coming = len(door._waiting) + len(door._coming) if isinstance(door, Door) else 0
+    return len(server.sessions) + server.unprocessed + coming
 
 
 async def _settled(running: Running) -> None:
