@@ -171,7 +171,7 @@ def resident() -> int:
 def memory(name: str, count: int) -> None:
     ground = Ground()
     gc.disable()
-    ground.end(name, min(500, count))
+    ground.end(name, min(2000, count))  # until the allocator has seen the most that is there at a time
     before = resident()
     ground.end(name, count)
     print(resident() - before)
