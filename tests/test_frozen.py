@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from dsms.errors import InternalError, UsageError
+from dsms.operators.aggregates.words import Coding
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_many, compile_predicate
-from dsms.operators.join_kernels import __name__ as KERNELS
 from dsms.sql.expr import Call, Col, Lit
 from dsms.sql.types import BOOL, INT
+from dsms.state.vec import Vec
+from dsms.storage import layout
 from dsms.storage.frozen import freeze, thaw
+from dsms.storage.layout import by_tag
 from dsms.synopses.coded import Words
+from dsms.synopses.picks import Picked
 
 
 def again(state, outside=None, refer=lambda o: None, resolve=lambda r: None):
@@ -22,23 +26,16 @@ def again(state, outside=None, refer=lambda o: None, resolve=lambda r: None):
     return thaw(data, outside or {}, resolve, "a file")
 
 
-@dataclass
-class Thing:
-    array: np.ndarray
-    also: np.ndarray
-    rest: list = field(default_factory=list)
-
-
 def test_arrays_come_back_as_they_were_and_shared_ones_once():
     array = np.arange(100_000)
     fixed = np.arange(3.0)
     fixed.flags.writeable = False
-    back = again(Thing(array, array, [fixed, np.zeros((4, 2), np.int8), np.empty(0, bool), array[10:20]]))
-    assert back.array is back.also
-    assert (back.array == array).all() and back.array.flags.writeable
-    assert not back.rest[0].flags.writeable
-    assert back.rest[1].shape == (4, 2) and back.rest[2].dtype == bool
-    assert back.rest[3].tolist() == list(range(10, 20))
+    back = again([array, array, [fixed, np.zeros((4, 2), np.int8), np.empty(0, bool), array[10:20]]])
+    assert back[0] is back[1]
+    assert (back[0] == array).all() and back[0].flags.writeable
+    assert not back[2][0].flags.writeable
+    assert back[2][1].shape == (4, 2) and back[2][2].dtype == bool
+    assert back[2][3].tolist() == list(range(10, 20))
 
 
 def test_slices_of_arrow_arrays_leave_the_rest_behind():
@@ -58,14 +55,6 @@ def test_compiled_expressions_are_compiled_again():
     assert mask(cols, 3, errors).to_pylist() == [False, False, True]
 
 
-def test_kernels_travel_by_name():
-    from importlib import import_module
-
-    module = import_module(KERNELS)
-    kernel = next(v for v in vars(module).values() if hasattr(v, "py_func"))
-    assert again([kernel])[0] is kernel
-
-
 def test_what_stands_outside_is_put_in_again():
     class Settings:
         """Can't be pickled: it is local."""
@@ -75,22 +64,17 @@ def test_what_stands_outside_is_put_in_again():
 
 
 def test_references_stand_for_what_is_kept_elsewhere():
-    kept = Thing(np.arange(3), np.arange(3))
+    kept = Vec(np.int64)
     back = again(["x", kept], refer=lambda o: ("kept", 7) if o is kept else None, resolve=lambda r: r)
     assert back == ["x", ("kept", 7)]
 
 
 def test_words_keep_their_columns():
-    class Coding:
-        pass
-
-    words = Words.__new__(Words)
-    words.__init__(None)  # type: ignore[misc]
-    column = Thing(np.arange(3), np.arange(3))
-    column.__class__.__hash__ = object.__hash__  # type: ignore[method-assign]
-    words.columns[column] = "array"
+    words = Words(Coding(INT))
+    column = Picked(np.arange(3), np.arange(3), np.ones(3, np.bool_))
+    words.columns[column] = "best"
     back, same = again([words, column])
-    assert list(back.columns.items()) == [(same, "array")]
+    assert list(back.columns.items()) == [(same, "best")]
 
 
 def test_what_cannot_be_written_down_is_an_error_of_ours():
@@ -113,14 +97,64 @@ def test_a_cut_file_is_found():
             thaw(data[:size], {}, lambda r: None, "a file")
 
 
-def test_a_class_that_is_no_more_names_the_version():
-    import sys
-    import types
+def test_a_class_that_is_not_registered_can_not_be_written_down():
+    class Other:
+        pass
 
-    module = types.ModuleType("gone_by_then")
-    sys.modules["gone_by_then"] = module
-    exec("class Gone: pass", module.__dict__)
-    data = b"".join(map(bytes, freeze([module.Gone()], {})))
-    del sys.modules["gone_by_then"]
-    with pytest.raises(UsageError, match=r"DS546.*another version"):
-        thaw(data, {}, lambda r: None, "a file")
+    with pytest.raises(InternalError, match=r"DS931.*Other is not among the stored classes"):
+        freeze([Other()], {})
+
+
+@dataclass(slots=True)
+class Now:
+    """A class as it is now: `c` has come, `old` has gone."""
+
+    a: int
+    b: list[int]
+    c: str = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    x: int
+
+
+@pytest.fixture
+def kinds(monkeypatch):
+    """Stored classes of this page: `now` is of version 2, `turned` has become another class."""
+    lines = {s.tag: s for s in by_tag().values()}
+    here = Now.__module__
+    for tag, version, name in (("now", 2, "Now"), ("turned", 2, "Fixed"), ("fixed", 1, "Fixed")):
+        lines[tag] = layout.Stored(tag, version, here, name)
+    monkeypatch.setattr(layout, "by_tag", lambda: lines)
+    monkeypatch.setattr(layout, "UPGRADES", {
+        ("now", 1): lambda f: {"a": f["a"], "b": f.pop("old")},
+        ("turned", 1): lambda f: ("turned", f["x"]),
+    })  # fmt: skip
+    for known in (layout._kind, layout._simple, layout.kind_of):
+        known.cache_clear()
+    yield
+    for known in (layout._kind, layout._simple, layout.kind_of):
+        known.cache_clear()
+
+
+def test_earlier_versions_are_brought_up(kinds):
+    old = layout.new(("now", 1, ("a", "old")))
+    layout.fill(old, (("now", 1, ("a", "old")), 7, [1]))
+    assert old == Now(7, [1], "new")
+    assert layout.value(("turned", 1, ("x",)), 5) == ("turned", 5)
+    assert layout.value(("fixed", 1, ("x",)), 5) == Fixed(5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "values", "message"),
+    [
+        (("now", 3, ("a", "b")), (1, []), "`now` of version 3; 2 is known"),
+        (("now", 2, ("a", "b", "d")), (1, [], 2), "has no field d"),
+        (("now", 2, ("a",)), (1,), "lacks its field b"),
+        (("nobody", 1, ()), (), "a `nobody`, which this version does not know"),
+    ],
+)
+def test_what_does_not_fit_is_told(kinds, shape, values, message):
+    with pytest.raises(layout.LayoutError, match=message):
+        layout.fill(layout.new(shape), (shape, *values))

@@ -1,9 +1,11 @@
-"""State as bytes and back: the objects of a running engine, pickled with what they stand on left out.
+"""State as bytes and back: the objects of a running engine, with what they stand on left out.
 
-What is written is data: arrays, numbers, dataclasses of ours.  Functions travel by their names, compiled expressions as
-the expressions they were compiled from, and objects that belong to the process (settings, connections) by a name under
-which whoever reads the state puts in his own.  NumPy and Arrow buffers go beside the pickle (PEP 574), compressed,
-since state keeps room to grow.
+What is written is data: numbers, texts, arrays, and objects as a tag with named fields
+(`dsms.storage.layout`).  It travels in pickle's encoding, of which a reader knows only the forms of
+`dsms.storage.forms`: nothing but registered classes is ever built of a file, and nothing that it
+says is executed.  Objects that belong to the process (settings, connections) travel as a name
+under which whoever reads the state puts in his own.  NumPy and Arrow buffers go beside it
+(PEP 574), compressed, since state keeps room to grow.
 """
 
 from __future__ import annotations
@@ -13,33 +15,44 @@ import json
 import pickle
 import struct
 import sys
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
-from dsms.errors import InternalError, UsageError
+from dsms.errors import DsmsError, InternalError, UsageError
+from dsms.storage import forms, layout
+from dsms.storage.forms import FORMS
+from dsms.storage.layout import LayoutError, Shapes, by_place, kind_of
 
 MAGIC = b"dsmsST01"
-VERSION = 4  # of what the pickles hold: raise it with every change of a class that runs in an engine
+VERSION = 5  # of the encoding; what objects are made of has versions of its own (`stored.txt`)
+LEGACY = 4  # pickles that name modules
 SMALL = 512  # bytes up to which a buffer is not compressed
+MOST = 255  # to one: what LZ4 can make of data at most
 _HEAD = struct.Struct("<8sIQ")  # magic, length and checksum of the table of contents
-
-_SKETCHES = ("cpc_sketch", "frequent_strings_sketch", "kll_doubles_sketch")  # of Apache DataSketches
 
 Names = Mapping[str, Any]
 Refer = Callable[[Any], Any]
+WRONG = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, LookupError, ValueError,
+         EOFError, ArithmeticError, MemoryError, RecursionError, AssertionError, RuntimeError,
+         pa.ArrowException, struct.error)  # fmt: skip
 
 
 def freeze(state: Any, outside: Names, refer: Refer = lambda o: None) -> list[Any]:
     """The bytes of `state`, as a list of buffers to be written one after the other.
 
     outside  objects that are not part of the state, by name
-    refer    gives a (picklable) reference for an object that is kept elsewhere, None for all others
+    refer    gives a (plain) reference for an object that is kept elsewhere, None for all others
     Raises InternalError DS931 where something in the state can't be written down."""
     parts: list[pickle.PickleBuffer] = []
     out = io.BytesIO()
@@ -53,35 +66,120 @@ def freeze(state: Any, outside: Names, refer: Refer = lambda o: None) -> list[An
 def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path | str) -> Any:
     """The state again, with the caller's own objects `outside`; `resolve` gives the object of a reference.
 
-    Raises UsageError DS545 naming `where` if it is damaged, DS546 if another version wrote it."""
-    blobs = _unpacked(memoryview(data), where)
+    Raises UsageError DS545 naming `where` if it is damaged, DS546 if it holds what this version does not know."""
+    version, blobs = _unpacked(memoryview(data), where)
+    reader: Any = _Reader
+    if version == LEGACY:
+        from dsms.storage.legacy import LegacyReader as reader
     try:
-        return _Reader(io.BytesIO(blobs[0]), outside, resolve, blobs[1:]).load()
-    except (pickle.UnpicklingError, AttributeError, ImportError, TypeError, KeyError, ValueError, EOFError) as error:
+        return reader(io.BytesIO(blobs[0]), outside, resolve, blobs[1:]).load()
+    except DsmsError:
+        raise
+    except WRONG as error:
         raise UsageError("DS546", f"the state in {where} was written by another version of dsms: {error}",
-                         hint="start the version that wrote it") from error  # fmt: skip
+                         hint="start the version that wrote it, or a newer one") from error  # fmt: skip
 
 
 class _Writer(pickle.Pickler):
     def __init__(self, out: io.BytesIO, names: dict[int, str], refer: Refer, take: Callable[[Any], Any]) -> None:
         super().__init__(out, 5, buffer_callback=take)
-        self._names, self._refer = names, refer
+        self._names, self._refer, self._shapes = names, refer, Shapes()
+        self._kinds: dict[type, layout.Kind | None] = {}
 
     def persistent_id(self, obj: Any) -> Any:
         name = self._names.get(id(obj))
         return ("outside", name) if name is not None else self._refer(obj)
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, np.ndarray) and obj.dtype != object:
+        cls = type(obj)
+        try:
+            kind = self._kinds[cls]
+        except KeyError:
+            stored = by_place().get((cls.__module__, cls.__qualname__))
+            kind = self._kinds[cls] = None if stored is None else kind_of(stored)
+        return _other(obj) if kind is None else self._stored(obj, kind)
+
+    def _stored(self, obj: Any, kind: layout.Kind) -> Any:
+        if isinstance(obj, Enum):
+            return layout.member, (kind.stored.tag, obj.name)
+        if kind.made or isinstance(obj, DsmsError):
+            make, values = obj.__reduce__()[:2]
+            if make is not kind.cls:  # a function
+                return forms.called, (_function(make), *values)
+            return layout.made, (self._shapes._shape(kind, ()), *values)
+        parts = self._shapes.parts(obj, kind)
+        if kind.value:
+            return layout.value, parts
+        return layout.new, (parts[0],), parts, None, None, layout.fill
+
+
+def _other(obj: Any) -> Any:
+    """The form of what is no object of ours."""
+    match obj:
+        case np.ndarray():
+            if obj.dtype == object:
+                return forms.objects, (list(obj.reshape(-1)), obj.shape)
             data = pickle.PickleBuffer(_plain(obj))  # type: ignore[arg-type]
-            return _array, (data, obj.dtype.str, obj.shape, obj.flags.writeable)
-        if isinstance(obj, pa.Array) and obj.get_total_buffer_size() > obj.nbytes + SMALL:
-            return pa.concat_arrays([obj]).__reduce__()
-        if hasattr(obj, "py_func"):  # a kernel
-            return _named, (obj.py_func.__module__, obj.py_func.__qualname__)
-        if type(obj).__name__ in _SKETCHES:
-            return _sketch, (type(obj).__name__, obj.serialize())
-        return NotImplemented
+            return forms.array, (data, obj.dtype.str, obj.shape, obj.flags.writeable)
+        case np.generic():
+            return forms.scalar, (obj.dtype.str, obj.tobytes())
+        case np.dtype():
+            return forms.dtype, (obj.str,)
+        case pa.Array() | pa.RecordBatch() | pa.Schema() | pa.Field() | pa.DataType():
+            return _arrow(obj)
+        case Decimal():
+            return forms.decimal, (str(obj),)
+        case Fraction():
+            return forms.fraction, (obj.numerator, obj.denominator)
+        case Counter():
+            return forms.counter, (dict(obj),)
+        case partial():
+            return forms.partly, (_function(obj.func), obj.args, obj.keywords)
+        case MethodType():
+            return forms.method, (obj.__self__, obj.__func__.__name__)
+        case FunctionType():
+            return NotImplemented if FORMS.get(obj.__name__) is obj else (forms.function, (_function(obj),))
+        case deque() | OrderedDict():
+            return NotImplemented
+        case type() if obj is deque or obj is OrderedDict:
+            return NotImplemented
+        case type() if issubclass(obj, np.generic):
+            return forms.scalar_type, (np.dtype(obj).str,)
+    if type(obj).__name__ in forms.SKETCHES:
+        found: Any = obj
+        return forms.sketch, (type(found).__name__, found.serialize())
+    what = obj if isinstance(obj, type) else type(obj)
+    raise pickle.PicklingError(f"{what.__module__}.{what.__qualname__} is not among the stored classes")
+
+
+def _arrow(obj: Any) -> Any:
+    match obj:
+        case pa.DataType():
+            try:
+                if forms.arrow_type(str(obj)) == obj:
+                    return forms.arrow_type, (str(obj),)
+            except (ValueError, pa.ArrowException):
+                pass
+            raise pickle.PicklingError(f"columns of type {obj} are not written down")
+        case pa.Field():
+            raise pickle.PicklingError("fields of schemas are written down in schemas")
+        case pa.Schema():
+            return forms.arrow_schema, tuple((f.name, f.type, f.nullable) for f in obj)
+        case pa.RecordBatch():
+            return forms.arrow_columns, (obj.schema, obj.num_rows, *obj.columns)
+    if obj.get_total_buffer_size() > obj.nbytes + SMALL:
+        obj = pa.concat_arrays([obj])
+    if obj.type.num_fields or pa.types.is_dictionary(obj.type):
+        raise pickle.PicklingError(f"columns of type {obj.type} are not written down")
+    buffers = [None if b is None else pickle.PickleBuffer(b) for b in obj.buffers()]
+    return forms.arrow_array, (obj.type, len(obj), obj.null_count, obj.offset, *buffers)
+
+
+def _function(found: Any) -> str:
+    name = forms.NAMES.get(f"{found.__module__}:{found.__qualname__}")
+    if name is None:
+        raise pickle.PicklingError(f"{found.__module__}.{found.__qualname__} is not among the stored functions")
+    return name
 
 
 class _Reader(pickle.Unpickler):
@@ -92,29 +190,16 @@ class _Reader(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         return self._outside[pid[1]] if pid[0] == "outside" else self._resolve(pid)
 
+    def find_class(self, module: str, name: str) -> Any:
+        """The form of that name, wherever its function was when the file was written."""
+        found = FORMS.get(name)
+        if found is None:
+            raise LayoutError(f"it names {module[:40]}.{name[:40]}, which is no part of a state")
+        return found
+
 
 def _plain(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _array(data: Any, dtype: str, shape: tuple[int, ...], writeable: bool) -> np.ndarray:
-    array = np.frombuffer(data, np.dtype(dtype)).reshape(shape)
-    if array.flags.writeable != writeable:
-        if writeable:
-            return array.copy()
-        array.flags.writeable = False
-    return array
-
-
-def _named(module: str, name: str) -> Any:
-    found: Any = import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
-
-
-def _sketch(kind: str, data: bytes) -> Any:
-    return getattr(import_module("datasketches"), kind).deserialize(data)
 
 
 # ---------------------------------------------------------------- bytes
@@ -132,19 +217,23 @@ def _packed(blobs: Sequence[memoryview]) -> list[Any]:
     return [_HEAD.pack(MAGIC, len(head), xxhash.xxh3_64_intdigest(head)), head, *stored]
 
 
-def _unpacked(data: memoryview, where: Path | str) -> list[bytearray]:
+def _unpacked(data: memoryview, where: Path | str) -> tuple[int, list[bytearray]]:
+    """(version of the encoding, the parts)."""
     try:
         magic, length, crc = _HEAD.unpack_from(data)
         head = bytes(data[_HEAD.size : _HEAD.size + length])
         if magic != MAGIC or xxhash.xxh3_64_intdigest(head) != crc:
             raise ValueError("its head is not what was written")
         table = json.loads(head)
-        if table["version"] != VERSION:
+        if table["version"] not in (LEGACY, VERSION):
             raise UsageError("DS546", f"the state in {where} was written by another version of dsms "
-                             f"(layout {table['version']}, this one is {VERSION})",
-                             hint="start the version that wrote it")  # fmt: skip
-        return _blobs(data[_HEAD.size + length :], table["blobs"])
-    except (struct.error, ValueError, KeyError, json.JSONDecodeError, pa.ArrowException) as error:
+                             f"(layout {table['version']}; {LEGACY} and {VERSION} are known)",
+                             hint="start the version that wrote it, or a newer one")  # fmt: skip
+        blobs = _blobs(data[_HEAD.size + length :], table["blobs"])
+        if not blobs:
+            raise ValueError("it is empty")
+        return table["version"], blobs
+    except (struct.error, ValueError, LookupError, TypeError, pa.ArrowException, MemoryError) as error:
         raise UsageError("DS545", f"the state in {where} is damaged: {error}",
                          hint="restore it from a backup") from None  # fmt: skip
 
@@ -153,6 +242,8 @@ def _blobs(data: memoryview, sizes: Sequence[tuple[int, int, int]]) -> list[byte
     out, at = [], 0
     for stored, size, crc in sizes:
         part = data[at : at + stored]
+        if size > SMALL and not 0 <= size <= MOST * stored + SMALL:
+            raise ValueError(f"a part of it at byte {at} can't hold what it is said to")
         if len(part) != stored or xxhash.xxh3_64_intdigest(part) != crc:
             raise ValueError(f"a part of it at byte {at} is not what was written")
         at += stored

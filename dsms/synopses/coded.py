@@ -47,12 +47,12 @@ class Words:
         self.coded = isinstance(coding, Codes)
         self.columns: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
-    def __getstate__(self) -> tuple[Coding, list[tuple[Any, str]]]:
-        return self.coding, list(self.columns.items())
+    def __getstate__(self) -> dict[str, Any]:
+        return {"coding": self.coding, "columns": list(self.columns.items())}
 
-    def __setstate__(self, state: tuple[Coding, list[tuple[Any, str]]]) -> None:
-        self.__init__(state[0])  # type: ignore[misc]
-        self.columns.update(state[1])
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["coding"])  # type: ignore[misc]
+        self.columns.update(state["columns"])
 
     @property
     def rank(self) -> np.ndarray:

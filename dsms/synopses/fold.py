@@ -162,6 +162,12 @@ class Plain(Folds):
         self.size, self.take, self.concat = inner.size, inner.take, inner.concat  # type: ignore[method-assign]
         self.nbytes = inner.nbytes  # type: ignore[method-assign]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"inner": self.inner}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["inner"])  # type: ignore[misc]
+
     def present(self, state: Any) -> np.ndarray:
         if isinstance(state, np.ndarray):  # objects
             return np.fromiter((s is not None for s in state), np.bool_, len(state))

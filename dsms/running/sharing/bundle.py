@@ -23,9 +23,12 @@ class Bundle(Feed):
         self.columns, self.pending, self.errors, self.predicate = {}, [], ErrorCounter(), None
         self.terms = None
 
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """From a checkpoint, where what is read off the children stands beside them."""
-        Bundle.__init__(self, state[1]["children"])
+    def __getstate__(self) -> dict[str, Any]:
+        return {"children": self.children}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """From a checkpoint: all else is read off the children."""
+        Bundle.__init__(self, state["children"])
 
     @property
     def feeds(self) -> Sequence[Feed]:

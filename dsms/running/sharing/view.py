@@ -38,10 +38,12 @@ class View:
         found = tuple((id(p.feed), p.less, tuple(p.sources.items())) for p in self.parts)
         object.__setattr__(self, "key", found)
 
-    def __setstate__(self, state: list[Any]) -> None:
-        """From a checkpoint: the ids in its key were those of another process."""
-        parts, how, _ = state
-        View.__init__(self, parts, how)
+    def __getstate__(self) -> dict[str, Any]:
+        """Without its key, in which ids of this process stand."""
+        return {"parts": self.parts, "how": self.how}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        View.__init__(self, state["parts"], state["how"])
 
     @property
     def single(self) -> bool:
