@@ -23,7 +23,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = tuple(ROOT / top for top in ("dsms", "server/dsms_server", "clients/dsms_client", "clients/dsms_spark"))
 
-LANGUAGE = {"dsms.errors", "dsms.sql", "dsms.api"}  # api: plain data with SQL's types
+LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.sql", "dsms.api"}  # api: plain data with SQL's types
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
 EXPRESSIONS = "dsms.operators.expressions"  # knows of SQL's types and values only, so rooms below operators may use it
 AGGREGATES = "dsms.operators.aggregates"  # kernels over arrays; synopses add up with the same ones
@@ -34,13 +34,14 @@ ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsm
 # Who may import whom.  A room may always import from itself.
 ALLOWED: dict[str, set[str]] = {
     "dsms.errors": set(),
+    "dsms.instants": set(),  # texts of instants are read in one way wherever they come from
     "dsms.settings": set(),
     "dsms.untrusted": {"dsms.errors"},  # Arrow data from outside, judged before anything else sees it
-    "dsms.sql": {"dsms.errors"},
+    "dsms.sql": {"dsms.errors", "dsms.instants"},
     "dsms.api": {"dsms.errors", "dsms.sql"},
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,
-    EXPRESSIONS: {"dsms.errors", "dsms.sql"},
+    EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.sql"},
     AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
@@ -60,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.api", "dsms.errors", "dsms.settings", "dsms.intake", "dsms.sql",
                     "dsms.untrusted", "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames",
                     "dsms_spark.pipe"},
-    "dsms_client": {"dsms.errors", "dsms.untrusted"},
+    "dsms_client": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
 }  # fmt: skip

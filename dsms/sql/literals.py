@@ -7,9 +7,10 @@ Instants and durations are int microseconds; an instant without an offset is UTC
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from dsms import instants
 from dsms.errors import QueryError
 from dsms.sql.ast import Duration, Pos, Unit
 from dsms.sql.suggest import nearest
@@ -44,14 +45,6 @@ _PRINTED = {u: u.value for u in MICROS}
 _PRINTED |= {Unit.DAY: "DAYS", Unit.WEEK: "WEEKS", Unit.MONTH: "MONTHS", Unit.YEAR: "YEARS"}
 
 _NUMBER_UNIT = re.compile(r"\s*([+-]?)\s*(\d+\.?\d*|\.\d+)\s*([^\W\d]*)\s*")
-_INSTANT = re.compile(
-    r"\s*(\d{1,4})-(\d{1,2})-(\d{1,2})"
-    r"(?:[T ]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?)?"
-    r"\s*(Z|UTC|[+-]\d{2}(?::?\d{2})?)?\s*",
-    re.IGNORECASE | re.ASCII,
-)
-
-
 def bad(code: str, pos: Pos, message: str, hint: str | None = None) -> QueryError:
     """A QueryError at `pos`."""
     return QueryError(code, message, pos.line, pos.column, hint)
@@ -166,20 +159,10 @@ def duration_text(value: Duration) -> str:
 
 
 def instant(text: str, pos: Pos) -> int:
-    """Microseconds since the epoch of ``YYYY-MM-DD[ HH:MM[:SS[.ffffff]]][Z|+HH[:MM]]``; UTC without an offset."""
-    match = _INSTANT.fullmatch(text)
-    if match is None:
-        raise bad("DS106", pos, f"'{_short(text)}' is not an instant", "for example '2013-01-01 12:30:00'")
-    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
-    fraction, zone = match[7] or "", match[8]
-    if len(fraction.rstrip("0")) > 6:
-        raise bad("DS106", pos, f"'{_short(text)}' is finer than a microsecond")
-    try:
-        moment = datetime(year, month, day, hour, minute, second, int(fraction[:6].ljust(6, "0")), _zone(zone))
-        micros = (moment - _EPOCH) // timedelta(microseconds=1)
-        _EPOCH + timedelta(microseconds=micros)  # an offset must not lead out of the years 1 to 9999
-    except (ValueError, OverflowError) as error:
-        raise bad("DS106", pos, f"'{_short(text)}' is not an instant: {error}") from None
+    """Microseconds since the epoch of a text that `dsms.instants` reads; UTC without an offset."""
+    micros = instants.instant(text)
+    if micros is None:
+        raise bad("DS106", pos, f"'{_short(text)}' is not an instant", instants.why_not(text))
     return micros
 
 
@@ -190,15 +173,6 @@ def in_range(micros: int, pos: Pos) -> int:
     except OverflowError:
         raise bad("DS106", pos, "this instant lies beyond the year 9999") from None
     return micros
-
-
-def _zone(text: str | None) -> timezone:
-    if text is None or text.upper() in ("Z", "UTC"):
-        return UTC
-    hours, minutes = int(text[1:3]), int(text[-2:]) if len(text) > 3 else 0
-    if minutes > 59:
-        raise ValueError("an offset has at most 59 minutes")
-    return timezone((1 if text[0] == "+" else -1) * timedelta(hours=hours, minutes=minutes))
 
 
 def instant_text(micros: int) -> str:

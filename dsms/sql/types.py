@@ -11,10 +11,11 @@ from enum import Enum
 
 import pyarrow as pa
 
+from dsms.instants import MAX_INSTANT as MAX_INSTANT
+from dsms.instants import MIN_INSTANT as MIN_INSTANT
+
 FOREVER = 2**63 - 1  # an `exp` that never comes
 ALWAYS = -(2**63)  # a `ts` before every instant (initial rows of a table, the empty answer of a global aggregate)
-MIN_INSTANT = -62_135_596_800_000_000  # 0001-01-01
-MAX_INSTANT = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999
 
 
 class Kind(Enum):

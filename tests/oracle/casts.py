@@ -27,8 +27,11 @@ UNITS = {
 }  # fmt: skip
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
 STAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?: ?(Z|[+-]\d\d(?::?\d\d)?))?)?", re.I | re.A
+    r"(?:(\d{4})-(\d\d?)-(\d\d?)|(\d{4})(\d\d)(\d\d))(?:(?:T| +)([\d:.,]+))? *(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?",
+    re.I | re.A,
 )
+CLOCK = re.compile(r"(\d\d?)(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?", re.A)  # behind any date
+BASIC_CLOCK = re.compile(r"(\d\d):?(?:(\d\d):?(?:(\d\d)(?:[.,](\d+))?)?)?", re.A)  # behind one without dashes
 
 
 def cast(call: Call, x: Value) -> Value:
@@ -132,8 +135,14 @@ def _stamp_text(s: str, raw: str, target: Type) -> int:
     found = STAMP.fullmatch(s)
     if found is None:
         raise Failed("no TIMESTAMP")
-    year, month, day, hour, minute, second = (int(g or 0) for g in found.groups()[:6])
-    fraction, offset = (found[7] or "")[:6].ljust(6, "0"), found[8]
+    dashed, clock, offset = found[1] is not None, found[7], found[8]
+    time = (CLOCK if dashed else BASIC_CLOCK).fullmatch(clock or "00")
+    if time is None or (clock or "").endswith(":") or (clock is None and offset is not None and len(offset) == 3
+                                                       and offset[0] in "+-"):  # fmt: skip
+        raise Failed("no TIMESTAMP")
+    year, month, day = (int(g) for g in (found.groups()[:3] if dashed else found.groups()[3:6]))
+    hour, minute, second = (int(g or 0) for g in time.groups()[:3])
+    fraction = (time[4] or "")[:6].ljust(6, "0")
     try:
         at = micros(dt.datetime(year, month, day, hour, minute, second, int(fraction), dt.UTC))
     except ValueError:
@@ -142,7 +151,7 @@ def _stamp_text(s: str, raw: str, target: Type) -> int:
 
 
 def _offset(text: str | None) -> int:
-    if text is None or text.upper() == "Z":
+    if text is None or text.upper() in ("Z", "UTC", "GMT"):
         return 0
     digits = text[1:].replace(":", "").ljust(4, "0")
     if int(digits[:2]) > 23 or int(digits[2:]) > 59:

@@ -12,20 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import InternalError
-from dsms.operators.expressions.arrays import blank, either, from_bits, from_ints, ints
+from dsms.instants import instants
+from dsms.operators.expressions.arrays import blank, either
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Built, Kernel
 from dsms.sql.functions.times import LENGTH_UNITS
-from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Kind, Type
+from dsms.sql.types import Kind, Type
 
 _WHOLE = r"^[+-]?[0-9]+$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FLOAT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
-_PLAIN_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?$"
-_INSTANT = (
-    r"^(?P<y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})(?:[Tt ](?P<h>[0-9]{2}):(?P<i>[0-9]{2})"
-    r"(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]+))?)? ?(?P<z>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
-)
 _TRUE = ("true", "t", "yes", "y", "on", "1")
 _FALSE = ("false", "f", "no", "n", "off", "0")
 
@@ -136,52 +132,10 @@ def _exact(text: str) -> Decimal:
         return Decimal("nan")
 
 
-# --- instants
-
-
 def _timestamp(errors: ErrorCounter, x: pa.Array) -> pa.Array:
-    plain = pc.match_substring_regex(x, _PLAIN_INSTANT)
-    if pc.all(plain, min_count=0).as_py():
-        try:
-            out = x.cast(pa.timestamp("us")).cast(pa.int64())
-            if len(out) == out.null_count or pc.min(out).as_py() >= MIN_INSTANT:
-                return out
-        except pa.ArrowInvalid:
-            pass  # some day or hour does not exist: look which
-    parts = pc.extract_regex(x, _INSTANT)
-    value, good = _instant({n: parts.field(n) for n in ("y", "m", "d", "h", "i", "s", "f", "z")})
-    there = parts.is_valid().to_numpy(zero_copy_only=False)
-    x = _drop(errors, x, either(x.is_valid(), from_bits(good & there), None), "TIMESTAMP")
-    return from_ints(value, x.is_valid().to_numpy(zero_copy_only=False))
-
-
-def _number(text: pa.Array) -> np.ndarray:
-    """int64 of digits; 0 for none."""
-    return ints(pc.if_else(pc.equal(text, ""), "0", text).fill_null("0").cast(pa.int64()))
-
-
-def _instant(part: dict[str, pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds since the epoch, and whether there is such an instant."""
-    year, month, day = (_number(part[n]) for n in "ymd")
-    hour, minute, second = (_number(part[n]) for n in "his")
-    months = (year - 1970) * 12 + np.clip(month, 1, 12) - 1
-    start = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
-    length = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64) - start
-    good = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= length)
-    good &= (hour <= 23) & (minute <= 59) & (second <= 59)
-    fraction = _number(pc.utf8_slice_codeunits(pc.utf8_rpad(part["f"], 6, "0"), 0, 6))
-    shift, known = _offset(part["z"])
-    value = ((((start + day - 1) * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction - shift
-    return value, good & known & (value >= MIN_INSTANT) & (value <= MAX_INSTANT)
-
-
-def _offset(zone: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds that a zone like +05:30 is ahead, and whether it makes sense."""
-    digits = pc.replace_substring(zone, ":", "")
-    hours = _number(pc.replace_substring_regex(pc.utf8_slice_codeunits(digits, 1, 3), "[^0-9]", ""))
-    minutes = _number(pc.utf8_slice_codeunits(digits, 3, 5))
-    sign = np.where(pc.starts_with(zone, "-").fill_null(False).to_numpy(zero_copy_only=False), -1, 1)
-    return sign * (hours * 60 + minutes) * 60_000_000, (hours <= 23) & (minutes <= 59)
+    out = instants(x)
+    _drop(errors, x, pc.or_(pc.is_valid(out), pc.is_null(x)), "TIMESTAMP")
+    return out
 
 
 # --- lengths: few and different, so once per distinct text

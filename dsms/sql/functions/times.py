@@ -122,8 +122,8 @@ TIMES = (
   STRING -> INT       [+-]digits                     STRING -> BYTES  UTF-8
   STRING -> FLOAT     [+-]digits[.digits][e[+-]digits] or .digits; nan, inf, infinity in any case; too large is infinite
   STRING -> DECIMAL   as FLOAT without the names
-  STRING -> TIMESTAMP YYYY-MM-DD[(T or space)HH:MM[:SS[.digits]][ ][Z or +HH[[:]MM] or -HH[[:]MM]]], UTC unless it says;
-                      digits after the sixth are dropped; years 0001 to 9999, seconds up to 59; 24:00 is no time
+  STRING -> TIMESTAMP as `dsms.instants` says: 2013-01-01[(space or T)12[:30[:00[.digits]]][ ][Z or +HH[[:]MM]]], also
+                      20130101T123000; UTC unless it says; digits after the sixth are dropped
   STRING -> INTERVAL  [+-]H+:MM[:SS[.digits]], or one or more of `number unit` (12 min, 1.5 h, -2 days 3 hours); units
                       us ms s min h d w, usec msec sec hr, full names, and plurals; a number may have a sign; up to 6
                       digits after the point
