@@ -47,18 +47,23 @@ class AsyncClient:
         connect_seconds: float = 0.0,
         reconnect_seconds: float = 30.0,
         seq: int | None = None,
+        on_link: Callable[[DsmsError | None], None] | None = None,
     ) -> None:
         """`client`: this writer's name (made up unless said); `data`: how results travel, rows, arrow or auto;
         `connect_seconds`: how long to wait for a server that does not answer yet, because it is starting;
-        `reconnect_seconds`: how long to try again after the connection is lost (0: not at all); `seq`: frames are
-        numbered from there on, for a writer that sends the same ones when it is started again (unsaid: ever anew)."""
+        `reconnect_seconds`: how long to try again after the connection is lost, and again at each later request (0:
+        not at all); `seq`: frames are numbered from there on, for a writer that sends the same ones when it is started
+        again (unsaid: ever anew); `on_link`: called, in the event loop, with the error when the connection is lost, and
+        with None when it is there again."""
         self.host, self.port = host, port
         self.name = client or os.urandom(12).hex()
         self._token = token
         self._tls = ssl.create_default_context() if tls is True else tls or None
         self._data = data
         self._first_patience, self._patience = connect_seconds, reconnect_seconds
+        self._on_link = on_link or (lambda problem: None)
         self._link: Link | None = None
+        self._met = False  # the server has answered once
         self._unanswered = Unanswered(f"{host}:{port}")
         self._subs: dict[str, AsyncSubscription] = {}
         self._ids = 0
@@ -139,7 +144,7 @@ class AsyncClient:
         except BaseException:
             await link.close()
             raise
-        self._link = link
+        self._link, self._met = link, True
         self._send_again()
 
     def _send_again(self) -> None:
@@ -153,13 +158,23 @@ class AsyncClient:
         if self._closed:
             return
         why = f": {self._farewell.message}" if self._farewell else ""
-        problem = UsageError("DS611", f"the connection to {self.host}:{self.port} was lost{why}")
+        problem = UsageError(
+            "DS611",
+            f"the connection to {self.host}:{self.port} was lost{why}",
+            hint="a statement that was under way may have been done or not; it is not repeated",
+        )
+        self._on_link(problem)
         self._unanswered.lost(problem, innocent=self._farewell is not None)
         taken_over = self._farewell is not None and self._farewell.code == "DS642"
         if self._patience <= 0 or taken_over:
             self._fail_all(self._farewell or UsageError("DS611", "the connection was lost"))
         elif self._mending is None:
             self._mending = asyncio.get_running_loop().create_task(self._mend())
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection now; where there is none, a request waits for one."""
+        return self._link is not None
 
     async def _mend(self) -> None:
         """Reconnect, waiting longer after each failure."""
@@ -168,6 +183,7 @@ class AsyncClient:
         while True:
             try:
                 await self._open()
+                self._on_link(None)
                 break
             except DsmsError as problem:
                 if loop.time() > until or problem.code in ("DS605", "DS606"):
@@ -217,13 +233,20 @@ class AsyncClient:
         if self._closed:
             raise UsageError("DS611", "the client is closed")
         if self._link is None and self._mending is None:
-            raise self._farewell or UsageError("DS611", "the client is not connected", hint="call connect() first")
+            self._seek()
         self._ids += 1
         frame = _frame(op, self._ids, fields)
         what = f"`{op}` for {fields['stream']}" if "stream" in fields else f"`{op}`"
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._unanswered.add(self._ids, Pending(frame, future, again, what, on_reply))
         return self._ids, future, sum(map(len, frame))
+
+    def _seek(self) -> None:
+        """Look for the server that was given up.  Raises DS611, DS642 if there is nothing to look for."""
+        taken_over = self._farewell is not None and self._farewell.code == "DS642"
+        if not self._met or self._patience <= 0 or taken_over:
+            raise self._farewell or UsageError("DS611", "the client is not connected", hint="call connect() first")
+        self._mending = asyncio.get_running_loop().create_task(self._mend())
 
     async def _request(self, op: str, again: bool = False, **fields: Any) -> dict[str, Any]:
         ident, future, _ = self._send(op, fields, again)

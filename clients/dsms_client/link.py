@@ -13,7 +13,7 @@ from dsms.errors import UsageError
 from dsms_client.frames import FrameBuffer
 from dsms_client.protocol import unpack
 
-MAX_ANSWER = 1 << 30
+MAX_ANSWER = (1 << 32) - 1  # what a frame can have; the server has a limit of its own
 PIECE = 256 << 10  # bytes written at a time: what the socket does not take at once is copied, so it should be little
 HIGH = 1 << 20  # bytes that may wait before `drain` waits
 
@@ -114,7 +114,7 @@ class Link(asyncio.BufferedProtocol):
         self._buffer.filled(nbytes)
         try:
             for body in self._buffer.frames():
-                self._on_message(unpack(body))
+                self._on_message(unpack(body, longest=len(body)))
         except UsageError:
             self._transport.abort()  # not a dsms server
 

@@ -78,10 +78,11 @@ def pack(message: Mapping[str, Any]) -> bytes:
     return HEADER.pack(len(body)) + body
 
 
-def unpack(body: bytes | bytearray | memoryview) -> dict[str, Any]:
-    """The map of one frame's body.  Raises DS600 if it is anything else."""
+def unpack(body: bytes | bytearray | memoryview, longest: int = MAX_NESTED) -> dict[str, Any]:
+    """The map of one frame's body, in which no array has more than `longest` items.  Raises DS600 if it is anything
+    else."""
     try:
-        message = msgpack.unpackb(body, use_list=False, max_array_len=MAX_NESTED, ext_hook=_no_extension)
+        message = msgpack.unpackb(body, use_list=False, max_array_len=longest, ext_hook=_no_extension)
     except Exception as problem:
         raise broken(problem) from None
     if not isinstance(message, dict):

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dsms_client.names import unique
+
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
 Row = tuple[Any, ...]
-AT = "$at"  # the column of a push that gives each row's instant where they differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +53,29 @@ class Data:
         return self._rows
 
     def table(self) -> pyarrow.Table:
-        """An Arrow table; TIMESTAMP as ``timestamp[us]`` (UTC, naive), INTERVAL as ``duration[us]``."""
+        """An Arrow table; TIMESTAMP as ``timestamp[us]`` (UTC, naive), INTERVAL as ``duration[us]``.
+
+        Each column has a name of its own: of two called k the second is ``k_1`` here (`dsms_client.names.unique`)."""
         if self._table is None:
             from dsms_client import columns
 
             if self._arrow is not None:
                 table = columns.from_ipc(self._arrow)
-                self._table = table.drop_columns([AT]) if AT in table.schema.names else table
+                own = table.select(range(len(self.columns)))  # without the instants of a push
             else:
                 batch = columns.rows_to_batch(self._rows or [], self.columns, self.types)
-                self._table = columns.to_edge(batch, self.types)
+                own = columns.to_edge(batch, self.types)
+            self._table = own.rename_columns(list(unique(self.columns)))
         return self._table
 
     def instants(self) -> list[int] | None:
-        """Each row's own instant, where an Arrow push gives them."""
+        """Each row's own instant, where an Arrow push gives them: in a last column."""
         if self._arrow is None:
             return None
         from dsms_client.columns import from_ipc
 
         table = from_ipc(self._arrow)
-        return table.column(AT).to_pylist() if AT in table.schema.names else None
+        return table.column(len(self.columns)).to_pylist() if table.num_columns > len(self.columns) else None
 
     def pandas(self) -> pandas.DataFrame:
         return self.table().to_pandas()

@@ -69,9 +69,14 @@ class Client:
         """Say that the stream has ended."""
         self._run(self._client.end(stream))
 
-    def names(self) -> dict[str, dict[str, list[tuple[str, str]]]]:
-        """Streams, tables and queries with their columns."""
-        return self._run(self._client.names())
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection now; where there is none, a call waits for one."""
+        return self._client.connected
+
+    def names(self, timeout: float | None = None) -> dict[str, dict[str, list[tuple[str, str]]]]:
+        """Streams, tables and queries with their columns.  Raises TimeoutError after `timeout` seconds."""
+        return self._run(_within(timeout, self._client.names()))
 
     def ping(self) -> None:
         """A round trip."""
@@ -164,16 +169,20 @@ class Subscription(Iterator[Push]):
 
     def next(self, timeout: float | None = None) -> Push | None:
         """The next push, or None when the subscription is over.  Raises TimeoutError after `timeout` seconds."""
-        return self._client._run(_next(self._inner, timeout))
+        return self._client._run(_within(timeout, _next(self._inner)))
 
-    def close(self) -> None:
-        """Give the subscription up."""
-        self._client._run(self._inner.close())
+    def close(self, timeout: float | None = None) -> None:
+        """Give the subscription up.  Raises TimeoutError where the server does not say so within `timeout` seconds."""
+        self._client._run(_within(timeout, self._inner.close()))
 
 
-async def _next(inner: AsyncSubscription, timeout: float | None) -> Push | None:
+async def _next(inner: AsyncSubscription) -> Push | None:
+    return await anext(inner, None)
+
+
+async def _within(timeout: float | None, work: Coroutine[Any, Any, T]) -> T:
     async with asyncio.timeout(timeout):
-        return await anext(inner, None)
+        return await work
 
 
 def connect(host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> Client:

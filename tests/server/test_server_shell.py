@@ -90,7 +90,9 @@ def test_an_error_points_at_its_place():
 
 
 class Names:
-    def names(self):
+    connected = True
+
+    def names(self, timeout=None):
         flights = [("carrier", "STRING"), ("delay", "INT")]
         planes = [("tail", "STRING")]
         return {"streams": {"flights": flights}, "tables": {"planes": planes}, "queries": {"late": flights}}

@@ -66,8 +66,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _character(text: str) -> str:
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
-    if len(text) != 1:
-        raise argparse.ArgumentTypeError("a delimiter is one character")
+    if len(text) != 1 or not text.isascii() or text in '"\r\n':
+        raise argparse.ArgumentTypeError("a delimiter is one ASCII character, and no quote or line end")
     return text
 
 

@@ -16,11 +16,18 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dsms_client.cli import FAILED, MISUSED, OK
 from dsms_client.commands import connection
+from dsms_client.shell.line import Line
 from dsms_client.shell.runner import Quit, Runner
 from dsms_client.shell.show import FORMATS
+
+if TYPE_CHECKING:
+    from dsms_client.sync import Client
+
+RECONNECT = 30.0  # seconds for which a script waits for a server that is gone; people wait as long as they like
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,9 +72,14 @@ def _scripts(args: argparse.Namespace) -> list[str] | None:
 
 
 def _run(args: argparse.Namespace, scripts: list[str] | None) -> int:
-    with connection.open_client(args, data="rows") as client:
-        runner = Runner(client, args.format)
-        runner.timing = args.timing
+    patience = float("inf") if scripts is None or sys.stdout.isatty() else max(args.wait, RECONNECT)
+
+    def connect(line: Line) -> Client:
+        return connection.open_client(args, data="rows", reconnect_seconds=patience, on_link=line.changed)
+
+    runner = Runner(connect, args.format)
+    runner.timing = args.timing
+    with runner.client:
         if scripts is None:
             from dsms_client.shell import prompt
 

@@ -1,9 +1,12 @@
-"""CSV with a header line; empty cells without quotes are NULL."""
+"""CSV with a header line.  What NULL looks like (an empty cell, say) means it without quotes only: `""` is empty text.
+
+A line without anything is a row where the file has one column, else it is no row, and counted.
+"""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -12,101 +15,140 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dsms.errors import UsageError
+from dsms_client.files.header import Header, read_header
+from dsms_client.files.lines import BLOCK, EmptyLines, Numbers
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns, typed
 from dsms_client.files.source import Source
-
-BLOCK = 4 << 20
 
 
 def read(
     source: Source, columns: Sequence[Column], renamed: dict[str, str], nulls: Sequence[str], delimiter: str
 ) -> tuple[Mapping, Pieces]:
     """How columns match, and the pieces.  Raises DS520, DS521."""
-    with source.text() as lines:
-        header = next(csv.reader(lines, delimiter=delimiter), None)
-    if not header:
-        raise UsageError("DS521", f"{source.path} is empty, it should begin with a line of column names")
-    mapping = map_columns(header, columns, renamed)
+    header = read_header(source, delimiter)
+    mapping = map_columns(header.names, columns, renamed)
     return mapping, _pieces(source, header, mapping, nulls, delimiter)
 
 
-def _pieces(source: Source, header: list[str], mapping: Mapping, nulls: Sequence[str], delimiter: str) -> Pieces:
+def _pieces(source: Source, header: Header, mapping: Mapping, nulls: Sequence[str], delimiter: str) -> Pieces:
     invalid: list[Any] = []
+    numbers = Numbers(header.lines + 1)
+    wide = len(header.names) > 1
+    with closing(EmptyLines(source)) as empty:
+        for batch in _batches(source, header, nulls, delimiter, invalid):
+            lines, rejects = numbers.assign(batch, invalid)
+            invalid.clear()
+            blank = _blank(batch, lines, empty) if wide else np.empty(0, np.int64)
+            if len(blank):
+                kept = np.delete(np.arange(len(lines)), blank)
+                batch, lines = batch.take(pa.array(kept)), lines[kept]
+            batch, lines, garbled = _texts(batch, lines, header, mapping)
+            good, lines, wrong = typed(dict(zip(mapping.used, batch.columns, strict=True)), lines, mapping)
+            rejects = sorted([*rejects, *garbled, *wrong], key=lambda r: r.line)
+            yield Piece(good, lines, rejects, source.position(), len(blank))
+
+
+def _batches(
+    source: Source, header: Header, nulls: Sequence[str], delimiter: str, invalid: list[Any]
+) -> Iterator[pa.RecordBatch]:
+    """The cells as bytes, by the number of their column; rows of another length come into `invalid`, before the next
+    batch or the end."""
+    names = [str(i) for i in range(len(header.names))]
 
     def skip(row: Any) -> str:
         invalid.append(row)
         return "skip"
 
-    numbers = _Numbers()
-    with source.binary() as stream:
+    with source.stream() as stream:
+        if not _skip_header(source, stream, header.size):
+            return
         reader = pyarrow.csv.open_csv(
             stream,
-            read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK),
+            read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=skip
             ),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types={h: pa.string() for h in header},
+                column_types={name: pa.binary() for name in names},
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 null_values=list(nulls),
             ),
         )
-        while True:
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                break
-            except pa.ArrowInvalid as problem:
-                raise UsageError("DS521", f"cannot read {source.path}: {problem}") from None
-            yield _piece(batch, numbers, invalid, header, mapping, source.position())
-    if invalid:  # at the very end
-        yield _piece(batch.slice(0, 0), numbers, invalid, header, mapping, source.position())
+        try:
+            yield from reader
+        except pa.ArrowInvalid as problem:
+            raise _unreadable(source, problem) from None
+        if invalid:
+            yield pa.RecordBatch.from_arrays([pa.array([], pa.binary())] * len(names), names)
 
 
-def _piece(
-    batch: pa.RecordBatch, numbers: _Numbers, invalid: list[Any], header: list[str], mapping: Mapping, done: int
-) -> Piece:
-    mine = sorted(invalid, key=lambda row: row.number)
-    invalid.clear()
-    lines, rejects = numbers.assign(batch, mine, len(header))
-    filled = np.flatnonzero(~_blank(batch))
-    if len(filled) < batch.num_rows:
-        batch, lines = batch.take(pa.array(filled)), lines[filled]
-    texts = {name: batch.column(name) for name in mapping.used}
-    good, lines, wrong = typed(texts, lines, mapping)
-    return Piece(good, lines, sorted([*rejects, *wrong], key=lambda r: r.line), done)
+def _skip_header(source: Source, stream: pa.NativeFile, size: int) -> bool:
+    """Go to the first row; False if there is none, which Arrow takes amiss."""
+    with source.another().stream() as ahead:
+        ahead.read(size)
+        if not ahead.read(1):
+            return False
+    stream.read(size)
+    return True
 
 
-def _blank(batch: pa.RecordBatch) -> np.ndarray:
-    """Rows without any value: empty lines."""
-    blank = np.ones(batch.num_rows, bool)
+def _unreadable(source: Source, problem: pa.ArrowInvalid) -> UsageError:
+    if "straddling" in str(problem):
+        return UsageError("DS521", f"{source.path} has a row of more than {BLOCK} bytes",
+                          hint='is a quote opened that is never closed?')  # fmt: skip
+    return UsageError("DS521", f"cannot read {source.path}: {problem}")
+
+
+def _blank(batch: pa.RecordBatch, lines: np.ndarray, empty: EmptyLines) -> np.ndarray:
+    """Positions of what are not rows but empty lines."""
+    without = np.ones(batch.num_rows, bool)
     for column in batch.columns:
-        blank &= column.is_null().to_numpy(zero_copy_only=False)
-    return blank
+        if not without.any():
+            break
+        sizes = pc.fill_null(pc.binary_length(column), 0)
+        without &= sizes.to_numpy(zero_copy_only=False) == 0
+    found = np.flatnonzero(without)
+    return found[empty.among(lines[found])] if len(found) else found
 
 
-class _Numbers:
-    """Line numbers: rows are counted from 2 (after the header), and quoted values may hold line breaks."""
+def _texts(
+    batch: pa.RecordBatch, lines: np.ndarray, header: Header, mapping: Mapping
+) -> tuple[pa.RecordBatch, np.ndarray, list[Reject]]:
+    """The columns that are used, as text; rows in which one is not UTF-8 are rejected."""
+    columns = [batch.column(header.names.index(name)) for name in mapping.used]
+    bad: dict[int, str] = {}
+    texts = []
+    for name, column in zip(mapping.used, columns, strict=True):
+        text, garbled = _decoded(column)
+        texts.append(text)
+        for at in garbled:
+            bad.setdefault(at, f"{name}: not UTF-8 text: {column[at].as_py()[:100]!r}")
+    out = pa.RecordBatch.from_arrays(texts, mapping.used)
+    if not bad:
+        return out, lines, []
+    kept = np.delete(np.arange(len(lines)), list(bad))
+    rejects = [Reject(int(lines[at]), why, _raw(columns, at)) for at, why in bad.items()]
+    return out.take(pa.array(kept)), lines[kept], rejects
 
-    def __init__(self) -> None:
-        self._row = 2
-        self._breaks = 0  # inside values of the rows so far
 
-    def assign(self, batch: pa.RecordBatch, invalid: list[Any], width: int) -> tuple[np.ndarray, list[Reject]]:
-        wrong = np.array([row.number for row in invalid], np.int64)
-        rows = np.arange(self._row, self._row + batch.num_rows + len(wrong))
-        breaks = np.zeros(len(rows), np.int64)
-        good = ~np.isin(rows, wrong)
-        for column in batch.columns:
-            counts = pc.fill_null(pc.count_substring(column, "\n"), 0)
-            breaks[good] += counts.to_numpy(zero_copy_only=False)
-        breaks[~good] += np.array([row.text.count("\n") for row in invalid], np.int64)
-        lines = rows + self._breaks + np.cumsum(breaks) - breaks
-        self._row += len(rows)
-        self._breaks += int(breaks.sum())
-        rejects = [
-            Reject(int(line), f"{row.actual_columns} values for {width} columns", row.text)
-            for line, row in zip(lines[~good], invalid, strict=True)
-        ]
-        return lines[good], rejects
+def _decoded(column: pa.Array) -> tuple[pa.Array, list[int]]:
+    """Text, NULL where the bytes are none, and where that is."""
+    try:
+        return pc.cast(column, pa.string()), []
+    except pa.ArrowInvalid:
+        values = [None if v is None else v.decode(errors="replace") for v in column.to_pylist()]
+        wrong = [i for i, v in enumerate(column.to_pylist()) if v is not None and not _is_text(v)]
+        return pa.array(values, pa.string()), wrong
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _raw(columns: Sequence[pa.Array], at: int) -> str:
+    return ",".join((column[at].as_py() or b"").decode(errors="replace") for column in columns)

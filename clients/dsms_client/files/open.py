@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dsms_client.files.pieces import Column, Mapping, Pieces
-from dsms_client.files.source import Source
+import pyarrow as pa
 
-NULLS = ("", "NULL", "\\N")
+from dsms.errors import UsageError
+from dsms_client.files.pieces import Column, Mapping, Pieces
+from dsms_client.files.source import NULLS, Source
 
 
 def read(
@@ -23,12 +24,23 @@ def read(
         case "csv" | "tsv":
             from dsms_client.files import csvfile
 
-            return csvfile.read(source, columns, renamed, nulls, delimiter or ("\t" if source.kind == "tsv" else ","))
+            delimiter = delimiter or ("\t" if source.kind == "tsv" else ",")
+            mapping, pieces = csvfile.read(source, columns, renamed, nulls, delimiter)
         case "parquet" | "pq":
             from dsms_client.files import parquetfile
 
-            return parquetfile.read(source, columns, renamed, rows)
+            mapping, pieces = parquetfile.read(source, columns, renamed, rows)
         case _:
             from dsms_client.files import jsonfile
 
-            return jsonfile.read(source, columns, renamed)
+            mapping, pieces = jsonfile.read(source, columns, renamed)
+    return mapping, _guarded(source, pieces)
+
+
+def _guarded(source: Source, pieces: Pieces) -> Pieces:
+    """The pieces; whatever Arrow cannot read in the middle of the file is told as DS521."""
+    with source.guarded():
+        try:
+            yield from pieces
+        except pa.ArrowException as problem:
+            raise UsageError("DS521", f"cannot read {source.path}: {problem}") from None

@@ -26,12 +26,14 @@ class Reject:
 
 @dataclass(slots=True)
 class Piece:
-    """Good rows with the stream's columns, in order; `lines` are theirs.  `done`: bytes of the file read so far."""
+    """Good rows with the stream's columns, in order; `lines` are theirs.  `done`: bytes of the file read so far.
+    `empty`: lines without anything that are no rows."""
 
     batch: pa.RecordBatch
     lines: np.ndarray
     rejects: list[Reject] = field(default_factory=list)
     done: int = 0
+    empty: int = 0
 
 
 Pieces = Iterator[Piece]
@@ -55,16 +57,16 @@ class Mapping:
 
 
 def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[str, str]) -> Mapping:
-    """Match a file's header with a stream's columns, in any case; `renamed` maps stream columns to file columns.
+    """Match a file's header with a stream's columns: a name as it is written, else in any case; `renamed` maps stream
+    columns to file columns.
 
-    Raises DS520 if no column fits, or a renamed one is not there.
+    Raises DS520 if no column fits, a renamed one is not there, or one that is wanted is there several times.
     """
-    folded = {h.strip().casefold(): h for h in header}
     wanted = {k.casefold(): v for k, v in renamed.items()}
     source = []
     for name, _ in columns:
         asked = wanted.pop(name.casefold(), None)
-        found = folded.get((asked or name).strip().casefold())
+        found = _named(asked or name, header)
         if asked is not None and found is None:
             raise UsageError("DS520", f"the file has no column {asked}", hint=f"it has {', '.join(header)}")
         source.append(found)
@@ -76,6 +78,16 @@ def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[
         raise UsageError("DS520", f"no column of the file ({', '.join(header)}) is one of the stream's ({known})",
                          hint="name them in the header, or use --map stream_column=file_column")  # fmt: skip
     return Mapping(tuple(columns), tuple(source), tuple(h for h in header if h not in source))
+
+
+def _named(wanted: str, header: Sequence[str]) -> str | None:
+    """The column of a file that is called so, if any.  Raises DS520 if it could be several."""
+    folded = wanted.strip().casefold()
+    found = [h for h in header if h == wanted] or [h for h in header if h.strip().casefold() == folded]
+    if len(found) > 1:
+        raise UsageError("DS520", f"the file has {len(found)} columns called {wanted}: {', '.join(found)}",
+                         hint="give each a name of its own in the file")  # fmt: skip
+    return found[0] if found else None
 
 
 def typed(texts: dict[str, pa.Array], lines: np.ndarray, mapping: Mapping) -> tuple[pa.RecordBatch, np.ndarray, list]:

@@ -35,17 +35,17 @@ async def replay(client: AsyncClient, job: Job, reporter: Reporter, pace: Pace) 
     began = time.perf_counter()
     name, pieces = await open_file(client, job, reporter)
     column, unit = await _time_column(client, name, pace.column)
-    sender, wheel = Sender(client, name), _Wheel(pace.speed)
-    rows = 0
-    for piece in pieces:
-        reporter.reject(piece.rejects)
-        instants = _instants(piece.batch, column, unit)
-        for start, stop in cuts(instants, pace.speed):
-            await wheel.wait_for(int(instants[start]))
-            await sender.send(piece.batch.slice(start, stop - start))
-            rows += stop - start
-            reporter.progress(piece.done, rows)
-    report = await finish(client, job, name, sender)
+    wheel, rows = _Wheel(pace.speed), 0
+    async with Sender(client, name, reporter) as sender:
+        for piece in pieces:
+            reporter.piece(piece)
+            instants = _instants(piece.batch, column, unit)
+            for start, stop in cuts(instants, pace.speed):
+                await wheel.wait_for(int(instants[start]))
+                await sender.send(piece.batch.slice(start, stop - start))
+                rows += stop - start
+                reporter.progress(piece.done, rows)
+        report = await finish(client, job, name, sender)
     reporter.summary(name, report, time.perf_counter() - began)
     return Outcome(report, reporter.rejected)
 
@@ -94,6 +94,8 @@ async def _time_column(client: AsyncClient, stream: str, wanted: str | None) -> 
 
 def _instants(batch: pa.RecordBatch, column: str, unit: str) -> np.ndarray:
     """Microseconds since the epoch of each row; NULLs count as the row before."""
+    if column not in batch.schema.names:
+        raise UsageError("DS522", f"the file has no column for {column}")
     array = batch.column(column)
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("us", array.type.tz), safe=False)

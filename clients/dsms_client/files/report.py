@@ -7,7 +7,7 @@ import sys
 from typing import IO, Any
 
 from dsms.errors import UsageError
-from dsms_client.files.pieces import Reject
+from dsms_client.files.pieces import Piece, Reject
 from dsms_client.results import IngestReport
 
 SHOWN = 20  # rejected lines printed; the rest is counted
@@ -24,6 +24,7 @@ class Reporter:
         self._bar: Any = None
         self._task: Any = None
         self.rejected = 0
+        self.empty = 0  # lines that are no rows
 
     def __enter__(self) -> Reporter:
         if self._path is not None:
@@ -59,6 +60,11 @@ class Reporter:
         if self._bar is not None:
             self._bar.update(self._task, completed=done, rows=rows)
 
+    def piece(self, piece: Piece) -> None:
+        """Tell what of a piece of the file is not sent."""
+        self.empty += piece.empty
+        self.reject(piece.rejects)
+
     def reject(self, rejects: list[Reject]) -> None:
         for bad in rejects:
             self.rejected += 1
@@ -84,7 +90,10 @@ class Reporter:
         for reason in report.reasons:
             self.say(f"refused by the server: {reason}")
         parts = [f"{report.accepted:,} rows accepted by {stream}"]
-        for count, what in ((report.late, "late"), (report.refused, "refused"), (self.rejected, "lines rejected")):
+        for count, what in (
+            (report.late, "late"), (report.refused, "refused"), (self.rejected, "lines rejected"),
+            (self.empty, f"empty line{'s' * (self.empty > 1)} left out"),
+        ):  # fmt: skip
             if count:
                 parts.append(f"{count:,} {what}")
         rate = f" ({report.accepted / seconds:,.0f} rows/s)" if seconds > 0.1 else ""

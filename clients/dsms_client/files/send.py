@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dsms.errors import UsageError
-from dsms_client.files.open import NULLS, read
+from dsms.errors import DsmsError, UsageError
+from dsms_client.files.open import read
 from dsms_client.files.pieces import Mapping, Pieces
-from dsms_client.files.source import Source
+from dsms_client.files.source import NULLS, Source
 from dsms_client.protocol import nearest
 from dsms_client.results import IngestReport
 
@@ -48,16 +49,16 @@ async def load(client: AsyncClient, job: Job, reporter: Reporter) -> Outcome:
     """Send everything as fast as the server takes it.  Raises DS520, DS521 and whatever the server says."""
     began = time.perf_counter()
     name, pieces = await open_file(client, job, reporter)
-    sender = Sender(client, name)
     rows = 0
-    for piece in pieces:
-        reporter.reject(piece.rejects)
-        for first in range(0, piece.batch.num_rows, job.batch):
-            await sender.send(piece.batch.slice(first, job.batch))
-        rows += piece.batch.num_rows
-        reporter.progress(piece.done, rows)
-        await asyncio.sleep(0)
-    report = await finish(client, job, name, sender)
+    async with Sender(client, name, reporter) as sender:
+        for piece in pieces:
+            reporter.piece(piece)
+            for first in range(0, piece.batch.num_rows, job.batch):
+                await sender.send(piece.batch.slice(first, job.batch))
+            rows += piece.batch.num_rows
+            reporter.progress(piece.done, rows)
+            await asyncio.sleep(0)
+        report = await finish(client, job, name, sender)
     reporter.summary(name, report, time.perf_counter() - began)
     return Outcome(report, reporter.rejected)
 
@@ -93,13 +94,24 @@ def _tell(mapping: Mapping, reporter: Reporter) -> None:
 
 
 class Sender:
-    """Batches in order, at most UNDER_WAY of them unanswered."""
+    """Batches in order, at most UNDER_WAY of them unanswered.  Left by an error, it says what has been sent."""
 
-    def __init__(self, client: AsyncClient, stream: str) -> None:
+    def __init__(self, client: AsyncClient, stream: str, reporter: Reporter) -> None:
         self._client = client
         self._stream = stream
+        self._reporter = reporter
         self._tasks: list[asyncio.Task[IngestReport]] = []
         self._report = IngestReport()
+
+    async def __aenter__(self) -> Sender:
+        return self
+
+    async def __aexit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if not isinstance(problem, DsmsError):
+            return
+        with contextlib.suppress(DsmsError):
+            accepted = (await self.finish()).accepted
+            self._reporter.say(f"{accepted:,} rows were accepted before this; {self._stream} is not ended")
 
     async def send(self, batch: object) -> None:
         """Send one batch; waits while too many are unanswered.  Raises what the server says of an earlier one."""

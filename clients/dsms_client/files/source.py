@@ -6,10 +6,30 @@ import contextlib
 import gzip
 import io
 import os
+import stat
+import zlib
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS = ("csv", "tsv", "jsonl", "ndjson", "json", "parquet", "pq")
+MARKS = (  # how files begin that are something else than text: bytes, what it is, what to do
+    (b"\x1f\x8b", "compressed with gzip", "add .gz to its name"),
+    (b"PAR1", "a Parquet file", "its name should end in .parquet"),
+    (b"ARROW1", "an Arrow file", "write it as Parquet: pyarrow.parquet.write_table"),
+    (b"PK\x03\x04", "a ZIP archive, or a spreadsheet", "unpack it, or save it as CSV"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unpack it: unzstd FILE"),
+    (b"BZh", "compressed with bzip2", "unpack it: bunzip2 FILE"),
+    (b"\xfd7zXZ", "compressed with xz", "unpack it: unxz FILE"),
+    (b"\xff\xfe", "text in UTF-16, not UTF-8", "iconv -f UTF-16 -t UTF-8 FILE > other.csv"),
+    (b"\xfe\xff", "text in UTF-16, not UTF-8", "iconv -f UTF-16 -t UTF-8 FILE > other.csv"),
+)
+NULLS = ("", "NULL", "\\N")  # cells of CSV that are NULL unless others are given, and unless they are quoted
+BOM = b"\xef\xbb\xbf"
 
 
 class Source:
@@ -20,14 +40,23 @@ class Source:
         self.gzipped = path.lower().endswith(".gz")
         base = path[:-3] if self.gzipped else path
         self.kind = os.path.splitext(base)[1].lower().lstrip(".")
-        if self.kind not in ("csv", "tsv", "jsonl", "ndjson", "json", "parquet", "pq"):
+        if self.kind not in KINDS:
             raise UsageError("DS521", f"cannot tell what {path} holds from its name",
                              hint="names end in .csv, .tsv, .jsonl or .parquet; .gz may follow")  # fmt: skip
         try:
-            self.size = os.stat(path).st_size
+            found = os.stat(path)
         except OSError as problem:
             raise UsageError("DS521", f"cannot read {path}: {problem.strerror}") from None
-        self._raw: IO[bytes] | None = None
+        if not stat.S_ISREG(found.st_mode):
+            what = "a folder" if stat.S_ISDIR(found.st_mode) else "no file on disk"
+            raise UsageError("DS521", f"cannot read {path}: it is {what}",
+                             hint="files are loaded one at a time, and read twice: pipes are not")  # fmt: skip
+        self.size = found.st_size
+        self._raw: Any = None
+
+    def another(self) -> Source:
+        """The same file, read apart from this one."""
+        return Source(self.path)
 
     def position(self) -> int:
         """Bytes of the file (as it is on disk) read so far."""
@@ -36,18 +65,47 @@ class Source:
     @contextlib.contextmanager
     def binary(self) -> Iterator[Any]:
         """The contents, decompressed.  Raises DS521."""
-        try:
-            with open(self.path, "rb") as raw:
-                self._raw = raw
-                yield gzip.GzipFile(fileobj=raw) if self.gzipped else raw
-        except (OSError, EOFError) as problem:
-            raise UsageError("DS521", f"cannot read {self.path}: {problem}") from None
+        with self.guarded(), open(self.path, "rb") as raw:
+            self._raw = raw
+            yield gzip.GzipFile(fileobj=raw) if self.gzipped else raw
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[pa.NativeFile]:
+        """The contents, decompressed, as Arrow reads them without asking Python.  Raises DS521."""
+        import pyarrow as pa
+
+        with self.guarded(), pa.OSFile(self.path) as raw:
+            self._raw = raw
+            if not self.gzipped:
+                yield raw
+                return
+            with pa.CompressedInputStream(raw, "gzip") as unpacked:
+                yield unpacked
 
     @contextlib.contextmanager
     def text(self) -> Iterator[IO[str]]:
-        """The contents as text.  Raises DS521."""
-        with self.binary() as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
-            try:
+        """The contents as text.  Raises DS521, also where they are something else by how they begin."""
+        with self.binary() as stream:
+            self._judge(stream)
+            with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
                 yield lines
-            except UnicodeDecodeError as problem:
-                raise UsageError("DS521", f"{self.path} is not UTF-8 text: {problem}") from None
+
+    def _judge(self, stream: Any) -> None:
+        start = stream.read(8)
+        stream.seek(0)
+        for mark, what, hint in MARKS:
+            if start.startswith(mark):
+                raise UsageError("DS521", f"cannot read {self.path}: it is {what}", hint=hint)
+        if b"\0" in start:
+            raise UsageError("DS521", f"cannot read {self.path}: it is not UTF-8 text",
+                             hint="text in UTF-16 or UTF-32 has to be converted first (iconv)")  # fmt: skip
+
+    @contextlib.contextmanager
+    def guarded(self) -> Iterator[None]:
+        """DS521 for whatever the system or a compression says of the file."""
+        try:
+            yield
+        except (OSError, EOFError, zlib.error) as problem:
+            raise UsageError("DS521", f"cannot read {self.path}: {problem}") from None
+        except UnicodeDecodeError as problem:
+            raise UsageError("DS521", f"{self.path} is not UTF-8 text: {problem}") from None

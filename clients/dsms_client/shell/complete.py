@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from dsms_client.shell.words import KEYWORDS, OPTIONS, SETTINGS
 if TYPE_CHECKING:
     from dsms_client.sync import Client
 
+PATIENCE = 2.0  # seconds for which a key waits for the server
 _WORD = re.compile(r"\\?['\w.]*$")
 _SET = re.compile(r"(?:^|;)\s*set\s+(?:(\w+)\s*(?:=|\bto\b)\s*)?['\w]*$", re.IGNORECASE)
 _WITH = re.compile(r"\bwith\s*\((?:[^()]*,)?\s*(?:(\w+)\s*=\s*)?['\w]*$", re.IGNORECASE)
@@ -93,9 +95,7 @@ class ShellCompleter(Completer):
         return []
 
     def _known(self) -> dict[str, dict[str, list[tuple[str, str]]]]:
-        if self._names is None:
-            try:
-                self._names = self._client.names()
-            except DsmsError:
-                return {}
-        return self._names
+        if self._names is None and self._client.connected:
+            with contextlib.suppress(DsmsError, TimeoutError):
+                self._names = self._client.names(PATIENCE)
+        return self._names or {}

@@ -7,6 +7,7 @@ view, not the shell; lines end with their reader (`| head`), also where the quer
 
 from __future__ import annotations
 
+import contextlib
 import select
 import shutil
 import sys
@@ -14,6 +15,8 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, TextIO
 
+from dsms.errors import DsmsError
+from dsms_client.names import unique
 from dsms_client.results import Push
 from dsms_client.shell import show
 
@@ -24,12 +27,14 @@ if TYPE_CHECKING:
 MARKS = {"snapshot": "=", "insert": "+", "delete": "-", "result": ">", "progress": "."}
 REFRESH = 0.1  # seconds between two drawings
 SHOWN = 1000  # rows kept for the table
+GOODBYE = 1.0  # seconds that a server may take to say it has stopped sending
 LOOK = 0.5  # seconds between two looks whether anybody reads the lines
 
 
 def watch(runner: Runner, query: str, start: int | None) -> None:
     """Show the results of `query` until it ends or Ctrl-C.  Raises DsmsError if the subscription does."""
-    with runner.client.subscribe(query, start) as results:
+    with runner.line.waiting():
+        results = runner.client.subscribe(query, start)
         try:
             if sys.stdout.isatty() and runner.form == "table":
                 _draw(runner, results)
@@ -37,10 +42,15 @@ def watch(runner: Runner, query: str, start: int | None) -> None:
                 _print(runner, results)
         except KeyboardInterrupt:
             runner.say()
+        finally:
+            with contextlib.suppress(TimeoutError, DsmsError):
+                results.close(GOODBYE)
 
 
 def _print(runner: Runner, results: Subscription) -> None:
     out = runner._out or sys.stdout
+    if runner.form == "csv":
+        print(show.csv_line(unique(("$kind", "$at", *results.columns))), file=out, flush=True)
     while (push := _next(results, out)) is not None:
         for line in push_lines(push, results.types, runner.form):
             print(line, file=out, flush=True)
@@ -78,7 +88,7 @@ def push_lines(push: Push, types: tuple[str, ...], form: str) -> list[str]:
     rows = _marked(push, MARKS.get(push.kind, "?"))
     texts = [[show.cell(v, t) for v, t in zip(row, ("STRING", "TIMESTAMP", *types), strict=True)] for row in rows]
     if form == "csv":
-        return [show._csv_line(text) for text in texts]
+        return [show.csv_line(text) for text in texts]
     return [f"{mark} {at}  {' | '.join(values)}" for mark, at, *values in texts]
 
 

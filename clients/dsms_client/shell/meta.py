@@ -20,8 +20,8 @@ HELP = {
     "\\timing [on|off]": "say how long statements take",
     "\\format [name]": "how rows are shown: table, csv, json, vertical",
     "\\i file": "run a file of statements",
-    "\\?": "this list",
-    "\\q": "leave (also Ctrl-D)",
+    "\\?": "this list (also help)",
+    "\\q": "leave (also exit, quit, Ctrl-D)",
 }
 
 
@@ -135,7 +135,7 @@ def _watch(runner: Runner, rest: list[str]) -> bool:
         return False
     statement, runner.watching = Statement(runner.last, 1, 1, True), True
     try:
-        while runner.statement(statement):
+        while runner.statement(statement) or _was_lost(runner):
             time.sleep(period)
             runner.say()
     except KeyboardInterrupt:
@@ -144,6 +144,11 @@ def _watch(runner: Runner, rest: list[str]) -> bool:
     finally:
         runner.watching = False
     return False
+
+
+def _was_lost(runner: Runner) -> bool:
+    """The statement failed since the connection was lost: the next one waits for it."""
+    return runner.problem is not None and runner.problem.code == "DS611"
 
 
 def _subscribe(runner: Runner, rest: list[str]) -> bool:

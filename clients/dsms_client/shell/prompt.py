@@ -35,7 +35,7 @@ def run(runner: Runner) -> int:
         key_bindings=_keys(),
         prompt_continuation=lambda width, number, wrapped: MORE,
     )
-    runner.say("dsms shell.  Statements end with ;  \\? lists commands, \\q leaves.")
+    runner.say("dsms shell.  Statements end with ;  help lists commands, exit leaves.")
     while True:
         try:
             text = session.prompt(PROMPT)

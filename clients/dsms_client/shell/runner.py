@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from dsms.errors import DsmsError
 from dsms_client.results import Done, Result
 from dsms_client.shell import show
+from dsms_client.shell.line import Line
 from dsms_client.shell.statements import Statement, script
 
 if TYPE_CHECKING:
@@ -24,18 +25,24 @@ class Runner:
     """One session of the shell: its client, its settings, what it ran last."""
 
     def __init__(
-        self, client: Client, form: str = "table", out: TextIO | None = None, err: TextIO | None = None
+        self,
+        connect: Callable[[Line], Client],
+        form: str = "table",
+        out: TextIO | None = None,
+        err: TextIO | None = None,
     ) -> None:
-        self.client = client
         self.form = form
         self.timing = False
         self.interactive = False
         self.watching = False  # \\watch repeats a statement
+        self.line = Line(self.complain)
         self.last: str | None = None
+        self.problem: DsmsError | None = None  # of the last statement
         self.depth = 0  # of files that include files
         self.changed: Callable[[], None] = lambda: None  # declarations may have changed
         self._out = out
         self._err = err
+        self.client = connect(self.line)
 
     def say(self, line: str = "") -> None:
         print(line, file=self._out or sys.stdout)
@@ -53,11 +60,13 @@ class Runner:
 
     def statement(self, statement: Statement) -> bool:
         """Run one statement and show its result; True if it went well."""
-        self.last = statement.text
+        self.last, self.problem = statement.text, None
         began = time.perf_counter()
         try:
-            results = self.client.execute(statement.text)
+            with self.line.waiting():
+                results = self.client.execute(statement.text)
         except DsmsError as problem:
+            self.problem = problem
             for line in show.error(problem, statement.text, statement.line, statement.column):
                 self.complain(line)
             return False

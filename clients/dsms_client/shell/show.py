@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dsms.errors import DsmsError
+from dsms_client.files.source import NULLS
+from dsms_client.names import unique
 
 FORMATS = ("table", "csv", "json", "vertical")
 EPOCH = dt.datetime(1970, 1, 1)
-_CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
+_CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$|^\ufeff')
 _RIGHT = ("INT", "FLOAT", "DECIMAL")
 Rows = Sequence[Sequence[Any]]
 
@@ -51,7 +53,7 @@ def instant(us: int | None) -> str:
 
 
 def duration(us: int) -> str:
-    """Microseconds as ``1 d 2 h``, ``90 ms``."""
+    """Microseconds as ``1 d 2 h``, ``90 ms``, ``-1 d -2 h``: each part has its sign, as in statements."""
     if us == 0:
         return "0 s"
     parts, left = [], abs(us)
@@ -59,8 +61,8 @@ def duration(us: int) -> str:
                        ("ms", 1000), ("us", 1)):  # fmt: skip
         count, left = divmod(left, size)
         if count:
-            parts.append(f"{count} {unit}")
-    return ("-" if us < 0 else "") + " ".join(parts)
+            parts.append(f"{'-' * (us < 0)}{count} {unit}")
+    return " ".join(parts)
 
 
 def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
@@ -78,24 +80,28 @@ def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[
 
 
 def as_csv(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
-    """A header and the rows.  NULL is empty, empty text is "" (as in PostgreSQL's CSV)."""
-    yield _csv_line(columns)
+    """A header and the rows.  NULL is empty, empty text is "" (as in PostgreSQL's CSV); a text that `dsms load` would
+    take for NULL is quoted.  Each column has a name of its own (`unique`)."""
+    yield csv_line(unique(columns))
     for row in rows:
-        yield _csv_line([None if v is None else cell(v, t) for v, t in zip(row, types, strict=True)])
+        yield csv_line([None if v is None else cell(v, t) for v, t in zip(row, types, strict=True)])
 
 
-def _csv_line(values: Sequence[str | None]) -> str:
+def csv_line(values: Sequence[str | None]) -> str:
     return ",".join("" if v is None else _csv_cell(v) for v in values)
 
 
 def _csv_cell(text: str) -> str:
-    if text and not _CSV_SPECIAL.search(text):
+    """Quoted where it has to be.  What is NULL is no text here, so what looks like it is quoted."""
+    if text not in NULLS and not _CSV_SPECIAL.search(text):
         return text
     return '"' + text.replace('"', '""') + '"'
 
 
 def as_json(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
-    """An object per row and line; instants, decimals and bytes are text."""
+    """An object per row and line; instants, lengths of time, decimals, bytes and what no JSON number is (NaN, Infinity)
+    are text.  Each column has a name of its own (`unique`)."""
+    columns = unique(columns)
     for row in rows:
         values = [_json_value(v, t) for v, t in zip(row, types, strict=True)]
         yield json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False)

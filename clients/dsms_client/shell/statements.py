@@ -1,4 +1,5 @@
-"""Where statements end: at a ``;`` outside quotes and comments."""
+"""Where statements end: at a ``;`` outside quotes and comments.  `help`, `exit` and `quit` are commands where a
+statement could begin, in a line of their own or before a ``;``."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ from dataclasses import dataclass, replace
 # a piece that may hold a `;` which ends nothing; an unclosed one runs to the end of the text
 _TOKEN = re.compile(r"""'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|--[^\n]*|/\*.*?(?:\*/|$)|;""", re.DOTALL)
 _BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
+
+
+WORDS = {"help": "\\?", "exit": "\\q", "quit": "\\q"}  # the commands that are meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +46,45 @@ def _statement(text: str, start: int, stop: int, ended: bool) -> Statement | Non
 
 
 def script(text: str) -> Iterator[Statement | str]:
-    """The statements of a text and, as they are, its lines that begin with a backslash (outside quotes)."""
+    """The statements of a text and, as they are, its lines that begin with a backslash (outside quotes); words that are
+    commands as the commands."""
     buffer: list[str] = []
     first = 1
     for number, line in enumerate(text.split("\n"), 1):
-        if not line.startswith("\\") or _open("\n".join(buffer)):
+        command = _command(line, buffer)
+        if command is None:
             buffer.append(line)
             continue
-        yield from _moved(split("\n".join(buffer)), first - 1)
-        yield line
+        yield from _pieces(buffer, first)
+        yield command
         buffer, first = [], number + 1
-    yield from _moved(split("\n".join(buffer)), first - 1)
+    yield from _pieces(buffer, first)
 
 
-def _moved(statements: list[Statement], lines: int) -> Iterator[Statement]:
-    return (replace(s, line=s.line + lines) for s in statements)
+def _command(line: str, before: list[str]) -> str | None:
+    """The command that a line is."""
+    if line.startswith("\\"):
+        return None if _open("\n".join(before)) else line
+    word = _word(line)
+    return WORDS[word] if word in WORDS and complete("\n".join(before)) else None
+
+
+def _word(text: str) -> str:
+    return text.strip().removesuffix(";").rstrip().lower()
+
+
+def _pieces(lines: list[str], first: int) -> Iterator[Statement | str]:
+    for statement in split("\n".join(lines)):
+        word = WORDS.get(statement.text.lower())
+        yield word if word is not None else replace(statement, line=statement.line + first - 1)
 
 
 def complete(text: str) -> bool:
-    """Whether typed text may be run: a backslash command, nothing at all, or statements that all end with ``;``."""
-    if text.lstrip().startswith("\\"):
+    """Whether typed text may be run: a command, nothing at all, or statements that all end with ``;``."""
+    if text.lstrip().startswith("\\") or _word(text) in WORDS:
         return True
     pieces = split(text)
-    return all(s.ended for s in pieces) and not _open(text)
+    return all(s.ended or s.text.lower() in WORDS for s in pieces) and not _open(text)
 
 
 def _open(text: str) -> bool:
