@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine
 from harness import Running
+
+from dsms_client.cli import main
 
 
 @pytest.fixture
@@ -47,3 +50,20 @@ def certificate(tmp_path_factory):
         check=True, capture_output=True,
     )  # fmt: skip
     return str(cert), str(key)
+
+
+@pytest.fixture
+def dsms(server: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run the command against the server; gives (exit code, stdout, stderr)."""
+    monkeypatch.setenv("DSMS_PORT", str(server.port))
+
+    def run(*argv: str, stdin: str | None = None) -> tuple[Any, str, str]:
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        try:
+            code = main(list(argv))
+        except SystemExit as stop:
+            code = stop.code  # type: ignore[assignment]
+        return (code, *capsys.readouterr())
+
+    return run

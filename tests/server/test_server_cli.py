@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
 import socket
@@ -18,28 +17,11 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.errors import UsageError
-from dsms_client.cli import COMMANDS, main
+from dsms_client.cli import COMMANDS
 from dsms_client.link import Link
 from dsms_server import config
 from dsms_server.serve import make_engine, run
 from tests.server.harness import Running
-
-
-@pytest.fixture
-def dsms(server, monkeypatch, capsys):
-    """Run the command against the server; gives (exit code, stdout, stderr)."""
-    monkeypatch.setenv("DSMS_PORT", str(server.port))
-
-    def run(*argv, stdin=None):
-        if stdin is not None:
-            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        try:
-            code = main(list(argv))
-        except SystemExit as stop:
-            code = stop.code
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 def test_every_command_has_help_with_an_example(dsms):

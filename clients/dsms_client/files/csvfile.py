@@ -62,21 +62,20 @@ def _batches(
     with source.stream() as stream:
         if not _skip_header(source, stream, header.size):
             return
-        reader = pyarrow.csv.open_csv(
-            stream,
-            read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=skip
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types={name: pa.binary() for name in names},
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                null_values=list(nulls),
-            ),
-        )
         try:
-            yield from reader
+            yield from pyarrow.csv.open_csv(
+                stream,
+                read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=skip
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types={name: pa.binary() for name in names},
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                    null_values=list(nulls),
+                ),
+            )
         except pa.ArrowInvalid as problem:
             raise _unreadable(source, problem) from None
         if invalid:

@@ -25,7 +25,7 @@ def read_header(source: Source, delimiter: str) -> Header:
     with source.binary() as stream:
         start = len(BOM) if stream.read(len(BOM)) == BOM else 0
     taken: list[str] = []
-    with source.text() as lines:
+    with source.text("surrogateescape") as lines:
         try:
             names = next(csv.reader(_noted(lines, taken), delimiter=delimiter, strict=True), None)
         except csv.Error as problem:
@@ -33,7 +33,9 @@ def read_header(source: Source, delimiter: str) -> Header:
     if not names:
         begins = f"{source.path} begins with an empty line" if taken else f"{source.path} is empty"
         raise UsageError("DS521", f"{begins}, it should begin with a line of column names")
-    size = start + sum(len(line.encode()) for line in taken)
+    head = "".join(taken)
+    with source.guarded():
+        size = start + len(head.encode("utf-8", "surrogateescape").decode().encode())
     return Header(names, size, sum(line.count("\n") or 1 for line in taken))
 
 

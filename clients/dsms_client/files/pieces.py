@@ -73,7 +73,7 @@ def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[
     if wanted:
         known = ", ".join(n for n, _ in columns)
         raise UsageError("DS520", f"the stream has no column {', '.join(wanted)}", hint=f"it has {known}")
-    if not any(source):
+    if all(name is None for name in source):
         known = ", ".join(n for n, _ in columns)
         raise UsageError("DS520", f"no column of the file ({', '.join(header)}) is one of the stream's ({known})",
                          hint="name them in the header, or use --map stream_column=file_column")  # fmt: skip

@@ -83,11 +83,12 @@ class Source:
                 yield unpacked
 
     @contextlib.contextmanager
-    def text(self) -> Iterator[IO[str]]:
-        """The contents as text.  Raises DS521, also where they are something else by how they begin."""
+    def text(self, errors: str = "strict") -> Iterator[IO[str]]:
+        """The contents as text.  Raises DS521, also where they are something else by how they begin; `errors`: what to
+        do where they are not UTF-8."""
         with self.binary() as stream:
             self._judge(stream)
-            with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
+            with io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="") as lines:
                 yield lines
 
     def _judge(self, stream: Any) -> None:
