@@ -23,7 +23,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = tuple(ROOT / top for top in ("dsms", "server/dsms_server", "clients/dsms_client", "clients/dsms_spark"))
 
-LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.sql", "dsms.api"}  # api: plain data with SQL's types
+LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.sql", "dsms.api"}  # api: plain data with SQL's types
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
 EXPRESSIONS = "dsms.operators.expressions"  # knows of SQL's types and values only, so rooms below operators may use it
 AGGREGATES = "dsms.operators.aggregates"  # kernels over arrays; synopses add up with the same ones
@@ -35,18 +35,20 @@ ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsm
 ALLOWED: dict[str, set[str]] = {
     "dsms.errors": set(),
     "dsms.instants": set(),  # texts of instants are read in one way wherever they come from
+    "dsms.lengths": set(),  # and those of lengths
     "dsms.settings": set(),
     "dsms.untrusted": {"dsms.errors"},  # Arrow data from outside, judged before anything else sees it
-    "dsms.sql": {"dsms.errors", "dsms.instants"},
+    "dsms.forms": {"dsms.errors", "dsms.untrusted"},  # whatever rows a user holds -> columns, before any schema is known
+    "dsms.sql": {"dsms.errors", "dsms.instants", "dsms.lengths"},
     "dsms.api": {"dsms.errors", "dsms.sql"},
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,
-    EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.sql"},
+    EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.sql"},
     AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
     # outside data -> typed columns and instants: knows no operator
-    "dsms.intake": BELOW_STATE | {"dsms.state", "dsms.untrusted"},
+    "dsms.intake": BELOW_STATE | {"dsms.state", "dsms.forms", "dsms.untrusted"},
     "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},  # values are shown as intake shows them
     "dsms.schedulers": BELOW_STORAGE,
     "dsms.storage": BELOW_STORAGE | {"dsms.intake"},  # writes down tables' versions and windows
@@ -59,9 +61,9 @@ ALLOWED: dict[str, set[str]] = {
     "dsms": {"dsms.engine", "dsms.settings"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.api", "dsms.errors", "dsms.settings", "dsms.intake", "dsms.sql",
-                    "dsms.untrusted", "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames",
+                    "dsms.forms", "dsms.untrusted", "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames",
                     "dsms_spark.pipe"},
-    "dsms_client": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
+    "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
 }  # fmt: skip

@@ -109,14 +109,16 @@ def test_lossless_conversions(type_: Type, column: Any, expected: list[Any]) -> 
 @pytest.mark.parametrize(
     ("type_", "column", "part"),
     [
-        (INT, pa.array([1.0]), "expected INT, got double"),
+        (INT, pa.array([1.5]), "expected INT, got float 1.5 in row 0"),
+        (INT, np.array([1.0, np.nan]), "expected INT, got float nan in row 1"),
+        (INT, [2.0**53 + 2], "expected INT, got float 9007199254740994.0"),
         (INT, pa.array([True]), "expected INT, got bool"),
-        (INT, pa.array([2**64 - 1], pa.uint64()), "uint64: Integer value 18446744073709551615"),
+        (INT, pa.array([2**64 - 1], pa.uint64()), "got int 18446744073709551615 in row 0: needs more than 64 bits"),
         (INT, [1, True], "expected INT, got bool True in row 1"),
         (INT, ["1"], "expected INT, got str '1' in row 0"),
         (INT, [2**63], "needs more than 64 bits"),
         (FLOAT, [1.5, 2**53 + 1], "not exact as a FLOAT"),
-        (FLOAT, pa.array([2**53 + 1]), "expected FLOAT, got int64: Integer value"),
+        (FLOAT, pa.array([2**53 + 1]), "got int 9007199254740993 in row 0: is not exact as a FLOAT"),
         (BOOL, [1], "expected BOOL, got int 1"),
         (STRING, [1.5], "expected STRING, got float 1.5"),
         (STRING, ["a", b"b"], "expected STRING, got bytes b'b' in row 1"),
@@ -124,13 +126,13 @@ def test_lossless_conversions(type_: Type, column: Any, expected: list[Any]) -> 
         (BYTES, ["a", b"b"], "expected BYTES, got str 'a' in row 0"),
         (decimal(5, 2), [1.5], "expected DECIMAL(5,2), got float 1.5"),
         (decimal(5, 2), ["1.234"], "got str '1.234'"),
-        (decimal(5, 2), ["1234.5"], "it has more than 5 digits"),
+        (decimal(5, 2), ["1234.5"], "has more than 5 digits"),
         (decimal(5, 2), ["NaN"], "got str 'NaN'"),
         (decimal(9, 2), ["1", "1_000"], "got str '1_000' in row 1"),
         (decimal(9, 2), [" 1_0"], "got str ' 1_0'"),
         (decimal(9, 2), ["\uff11"], "got str '\uff11'"),
         (decimal(9, 2), ["1e99999"], "got str '1e99999'"),
-        (TIMESTAMP, pa.array(["1970-01-01"]), "expected TIMESTAMP, got string"),
+        (TIMESTAMP, pa.array(["1970-01-01", "1380000000"]), "got str '1380000000' in row 1: a number says no unit"),
         (TIMESTAMP, ["yesterday"], "got str 'yesterday' in row 0"),
         (INTERVAL, [1.5], "expected INTERVAL, got float"),
     ],
@@ -154,10 +156,10 @@ def test_pandas_nan_is_null_elsewhere_it_is_nan() -> None:
     frame = pd.DataFrame({"T": pd.to_datetime(["1970-01-01", "1970-01-02"]), "px": [1.5, None], "sym": ["a", None]})
     assert taken(frame, TRADES) == [["a", None], [1.5, None], [0, 86_400_000_000]]
     assert taken(pd.DataFrame({"a": [1.0, np.nan]}), one(INT)) == [[1, None]]
-    with pytest.raises(UsageError, match="truncated"):
+    with pytest.raises(UsageError, match="got float 1.5 in row 0(?s:.*)Int64"):
         to_batch(pd.DataFrame({"a": [1.5]}), one(INT))
     mixed = pd.DataFrame({"a": pd.Series([1, "x"], dtype=object)})
-    with pytest.raises(UsageError, match="expected INT, got a Series"):
+    with pytest.raises(UsageError, match="expected INT, got str 'x' in row 1"):
         to_batch(mixed, one(INT))
     for column in ([float("nan")], np.array([np.nan]), pa.array([float("nan")]), pl.Series([float("nan")])):
         (values,) = taken({"a": column}, one(FLOAT))

@@ -1,36 +1,43 @@
-"""One column of whatever form -> an Arrow array of the physical type, without losing anything.
+"""One column -> an Arrow array of the physical type, without losing anything.
 
-What is accepted for each SQL type (all others are a `Mismatch`):
+What is accepted for each SQL type, whichever way it comes (all else is a `Mismatch`):
 
   BOOL       bool
-  INT        ints of any width, unsigned ones that fit, decimals without a fraction; whole floats from pandas only,
-             which turns INT columns with gaps into floats
+  INT        ints of any width, unsigned ones that fit; decimals and floats without a fraction (floats up to ±2^53)
   FLOAT      floats of any width, ints up to ±2^53
-  DECIMAL    decimals and ints that fit exactly; text in lists and rows
+  DECIMAL    decimals, ints and text that fit exactly
   STRING     strings, large strings, string views, dictionary-encoded strings
   BYTES      binary, large binary, views, fixed size binary
-  TIMESTAMP  timestamps of any unit and zone, dates (midnight UTC), ints (µs); ISO 8601 text in lists and rows.
+  TIMESTAMP  timestamps of any unit and zone, dates (midnight UTC), text of `dsms.instants`, ints (µs).
              Without a zone: UTC.  Finer than µs: rounded down, also before 1970.
-  INTERVAL   durations of any unit, ints (µs)
+  INTERVAL   durations of any unit (finer than µs: rounded down), text of `dsms.lengths`, ints (µs)
 
-No Python per value here: `values.py` does that for lists that fail as a whole.
+No Python per value here but for rare text; `values.py` does that for lists that fail as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as kinds
 
+from dsms.forms.frames import without_extension
+from dsms.instants import instants
+from dsms.instants import why_not as why_no_instant
+from dsms.intake.values import physical, shown
+from dsms.lengths import lengths
 from dsms.sql.types import Kind, Type
 from dsms.untrusted.types import why_not
 from dsms.untrusted.views import without_views
 
 TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 _FAR = 2**62  # µs: outside the years 0001-9999 in both directions
+_EXACT = 2**53  # whole floats up to here are what they were before they became floats
 
 
 @dataclass
@@ -42,10 +49,9 @@ class Mismatch(Exception):
     hint: str | None = None
 
 
-def to_physical(array: pa.Array, type_: Type, *, text: bool = False, whole: bool = False) -> pa.Array:
+def to_physical(array: pa.Array, type_: Type) -> pa.Array:
     """The column with the physical type of `type_`; the same object where it has that already.
 
-    `text` admits ISO 8601 text for TIMESTAMP and text for DECIMAL, `whole` floats without a fraction for INT.
     Instants too far for int64 µs become ±2^62, which lies outside every year that is allowed.  Raises Mismatch.
     """
     if array.type == type_.arrow:
@@ -55,13 +61,13 @@ def to_physical(array: pa.Array, type_: Type, *, text: bool = False, whole: bool
         raise Mismatch(_shown(array.type), why)
     try:
         array = _plain(array)
-        if pa.types.is_null(array.type):
+        if kinds.is_null(array.type):
             return pa.nulls(len(array), type_.arrow)
-        out = _CONVERT[type_.kind](array, type_, text, whole)
+        out = _CONVERT[type_.kind](array, type_)
     except (pa.ArrowException, ValueError, OverflowError) as err:
-        raise Mismatch(str(array.type), _first_line(err)) from None
+        raise Mismatch(_shown(array.type), _first_line(err), hint_for(array.type, type_)) from None
     if out is None:
-        raise Mismatch(str(array.type), hint=_hint(array.type, type_))
+        raise Mismatch(_shown(array.type), hint=hint_for(array.type, type_))
     return out
 
 
@@ -76,19 +82,6 @@ def joined(array: pa.ChunkedArray) -> pa.Array:
     if plain == array.type and array.num_chunks:
         return array.combine_chunks()
     return pa.concat_arrays([_plain(c) for c in array.chunks]) if array.num_chunks else pa.array([], plain)
-
-
-def from_list(values: Sequence[object], type_: Type) -> pa.Array:
-    """The physical column of a list of Python values, by inference and then `to_physical`.  Raises Mismatch."""
-    try:
-        array = pa.array(values)
-    except (pa.ArrowException, ValueError, OverflowError, TypeError) as err:
-        raise Mismatch("a list of mixed or unknown values", _first_line(err)) from None
-    if not pa.types.is_integer(array.type):
-        kinds = set(map(type, values)) - {type(None)}
-        if len(kinds) > 1 and not (pa.types.is_floating(array.type) and kinds <= {int, float}):
-            raise Mismatch("a list of mixed values")  # Arrow takes text for bytes, bools and instants for floats
-    return to_physical(array, type_, text=True)
 
 
 def int_values(array: pa.Array) -> np.ndarray:
@@ -136,11 +129,10 @@ def _first_line(err: Exception) -> str:
 
 def _plain(array: pa.Array) -> pa.Array:
     """Without extension types, dictionaries, run-end encoding and views, of which Arrow's kernels know too little."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
+    array = without_extension(array)
+    if kinds.is_dictionary(array.type):
         return without_views(array.dictionary).take(array.indices)
-    if pa.types.is_run_end_encoded(array.type):
+    if kinds.is_run_end_encoded(array.type):
         runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, without_views(array.values))
         return pc.run_end_decode(runs.slice(array.offset, len(array)))
     return without_views(array)
@@ -149,7 +141,7 @@ def _plain(array: pa.Array) -> pa.Array:
 def _plain_type(type_: pa.DataType) -> pa.DataType:
     if isinstance(type_, pa.BaseExtensionType):
         type_ = type_.storage_type
-    encoded = pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_)
+    encoded = kinds.is_dictionary(type_) or kinds.is_run_end_encoded(type_)
     return without_views(pa.array([], type_.value_type)).type if encoded else type_
 
 
@@ -160,82 +152,118 @@ def _shown(type_: pa.DataType) -> str:
         return "a type whose names are not UTF-8"
 
 
-def _bool(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:
-    return a if pa.types.is_boolean(a.type) else None
+def _bool(a: pa.Array, t: Type) -> pa.Array | None:
+    return a if kinds.is_boolean(a.type) else None
 
 
-def _int(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:
-    if pa.types.is_integer(a.type) or pa.types.is_decimal(a.type) or (whole and pa.types.is_floating(a.type)):
-        return a.cast(pa.int64())
-    return None
+def _int(a: pa.Array, t: Type) -> pa.Array | None:
+    if kinds.is_floating(a.type):
+        return _whole(a.cast(pa.float64()))
+    return a.cast(pa.int64()) if kinds.is_integer(a.type) or kinds.is_decimal(a.type) else None
 
 
-def _float(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:
-    return a.cast(pa.float64()) if pa.types.is_floating(a.type) or pa.types.is_integer(a.type) else None
+def _whole(a: pa.Array) -> pa.Array:
+    """Floats without a fraction; beyond 2^53 they may not be what was meant.  Raises ValueError."""
+    values = a.fill_null(0).to_numpy()
+    wrong = ~((values == np.floor(values)) & (np.abs(values) <= _EXACT))
+    if wrong.any():
+        raise ValueError(f"{values[wrong][0]} is no whole number up to 2^53")
+    return with_nulls_of(values.astype(np.int64), a)
 
 
-def _decimal(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:
-    if pa.types.is_integer(a.type):
-        wide = 19 + t.scale  # digits that Arrow asks for; beyond 38 it takes the 256-bit form
+def _float(a: pa.Array, t: Type) -> pa.Array | None:
+    return a.cast(pa.float64()) if kinds.is_floating(a.type) or kinds.is_integer(a.type) else None
+
+
+def _decimal(a: pa.Array, t: Type) -> pa.Array | None:
+    if kinds.is_integer(a.type):
+        wide = 20 + t.scale  # digits that Arrow asks for; beyond 38 it takes the 256-bit form
         return a.cast(pa.decimal128(wide, t.scale) if wide <= 38 else pa.decimal256(wide, t.scale)).cast(t.arrow)
-    if pa.types.is_decimal(a.type) or (text and _is_text(a.type)):
-        return a.cast(t.arrow)
-    return None
+    if is_text(a.type):
+        return _decimals(a, t)
+    return a.cast(t.arrow) if kinds.is_decimal(a.type) else None
 
 
-def _string(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:
-    return a.cast(pa.string()) if _is_text(a.type) else None
+def _decimals(texts: pa.Array, t: Type) -> pa.Array:
+    try:
+        return texts.cast(t.arrow)
+    except pa.ArrowInvalid:  # some text is none, or is written in a way that Arrow does not know
+        return pa.array([_decimal_of(text, row, t) for row, text in enumerate(texts.to_pylist())], t.arrow)
 
 
-def _bytes(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:
-    tt = pa.types
-    ok = tt.is_binary(a.type) or tt.is_large_binary(a.type) or tt.is_fixed_size_binary(a.type)
-    return a.cast(pa.binary()) if ok or tt.is_binary_view(a.type) else None
+def _decimal_of(text: str | None, row: int, t: Type) -> Decimal | None:
+    try:
+        return physical(text, t)
+    except ValueError:
+        raise ValueError(f"str {shown(text)} in row {row}") from None
 
 
-def _timestamp(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:
-    if text and _is_text(a.type):
-        a = _instants(a)
-    if pa.types.is_date(a.type):
-        return _micros(a.cast(pa.timestamp("s" if pa.types.is_date32(a.type) else "ms")))
-    return _micros(a) if pa.types.is_timestamp(a.type) or pa.types.is_integer(a.type) else None
+def _string(a: pa.Array, t: Type) -> pa.Array | None:
+    return a.cast(pa.string()) if is_text(a.type) else None
 
 
-def _interval(a: pa.Array, t: Type, text: bool, whole: bool) -> pa.Array | None:
-    return _micros(a) if pa.types.is_duration(a.type) or pa.types.is_integer(a.type) else None
+def _bytes(a: pa.Array, t: Type) -> pa.Array | None:
+    ok = kinds.is_binary(a.type) or kinds.is_large_binary(a.type) or kinds.is_fixed_size_binary(a.type)
+    return a.cast(pa.binary()) if ok or kinds.is_binary_view(a.type) else None
+
+
+def _timestamp(a: pa.Array, t: Type) -> pa.Array | None:
+    if is_text(a.type):
+        return _read(a, instants, why_no_instant)
+    if kinds.is_date(a.type):
+        return _micros(a.cast(pa.timestamp("s" if kinds.is_date32(a.type) else "ms")))
+    return _micros(a) if kinds.is_timestamp(a.type) or kinds.is_integer(a.type) else None
+
+
+def _interval(a: pa.Array, t: Type) -> pa.Array | None:
+    if is_text(a.type):
+        return _read(a, lengths, lambda text: "a length is written '1 h 30 min' or '1:30:00'")
+    if kinds.is_duration(a.type) and a.type.unit in ("s", "ms") and len(a):
+        return a.cast(pa.duration("us")).cast(pa.int64())  # an error where that is too long
+    return _micros(a) if kinds.is_duration(a.type) or kinds.is_integer(a.type) else None
+
+
+def _read(texts: pa.Array, read: Callable[[pa.Array], pa.Array], why: Callable[[str], str]) -> pa.Array:
+    """What all the texts stand for.  Raises ValueError for the first that stands for nothing."""
+    found = read(texts.cast(pa.string()))
+    if found.null_count != texts.null_count:
+        wrong = pc.and_(found.is_null(), texts.is_valid())
+        row = pc.index(wrong, True).as_py()
+        text = texts[row].as_py()
+        raise ValueError(f"str {shown(text)} in row {row}: {why(text)}")
+    return found
 
 
 def _micros(a: pa.Array) -> pa.Array:
-    if pa.types.is_integer(a.type) or a.type.unit == "us":
+    if kinds.is_integer(a.type) or a.type.unit == "us":
         return a.cast(pa.int64())
     ticks = a.cast(pa.int64())
     return with_nulls_of(to_micros(int_values(ticks), TICKS[a.type.unit]), ticks)
 
 
-def _instants(a: pa.Array) -> pa.Array:
-    """ISO 8601 text, all with a zone or all without."""
-    try:
-        return a.cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:
-        return a.cast(pa.timestamp("us", "UTC"))
+def is_text(t: pa.DataType) -> bool:
+    """Whether values are strings of one form or another."""
+    return bool(kinds.is_string(t) or kinds.is_large_string(t) or kinds.is_string_view(t))
 
 
-def _is_text(t: pa.DataType) -> bool:
-    return pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t)
-
-
-def _hint(got: pa.DataType, wanted: Type) -> str | None:
-    if wanted.kind is Kind.DECIMAL and pa.types.is_floating(got):
-        return "binary floats are not exact: send decimals or text"
-    if wanted.kind is Kind.INT and pa.types.is_floating(got):
-        return "convert the column to int64 before it is sent, or declare it FLOAT"
-    if wanted.kind is Kind.FLOAT and pa.types.is_decimal(got):
+def hint_for(got: pa.DataType, wanted: Type) -> str | None:
+    """What to do where a column of the one type can't be the other."""
+    if kinds.is_floating(got):
+        return _FLOAT_HINTS.get(wanted.kind)
+    if kinds.is_decimal(got) and wanted.kind is Kind.FLOAT:
         return "convert the column to float64 before it is sent, or declare it DECIMAL"
-    if _is_text(got) and wanted.kind is not Kind.BYTES:
-        return "text is not taken for other types here: convert the column before it is sent"
+    if is_text(got) and wanted.kind in (Kind.BOOL, Kind.INT, Kind.FLOAT):
+        return f"text is not taken for {wanted}: convert the column before it is sent"
     return None
 
 
+_FLOAT_HINTS = {
+    Kind.DECIMAL: "binary floats are not exact: send decimals, integers or text",
+    Kind.INT: "round the column before it is sent (in pandas .round().astype('Int64') keeps its gaps), "
+    "or declare it FLOAT",
+    Kind.TIMESTAMP: "a number of seconds has no unit here: send timestamps, or integers of microseconds",
+    Kind.INTERVAL: "a number has no unit here: send durations, or integers of microseconds",
+}
 _CONVERT = {
     Kind.BOOL: _bool,
     Kind.INT: _int,

@@ -4,12 +4,13 @@ Two ways to fail.  A form that can't be right as a whole (unknown column, wrong 
 and nothing is taken.  A row that alone is wrong (a wrong value in a list of rows, NULL in a NOT NULL column, an instant
 outside the years 0001-9999) is refused and counted, and the others stand.
 
-NaN from pandas means a missing value there and becomes NULL; in Arrow, NumPy, polars and lists NaN is NaN.
+The forms are read by `dsms.forms`, as the client reads them; what each type takes stands in `columns.py`.  NaN from
+pandas means a missing value there and becomes NULL; in Arrow, NumPy, polars and lists NaN is NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import UsageError
-from dsms.intake.columns import Mismatch, from_list, joined, to_physical
-from dsms.intake.values import physical, shown
-from dsms.sql.suggest import nearest
-from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Field, Kind, Schema
+from dsms.forms.arrays import Values, inferred
+from dsms.forms.frames import Named, is_rows, named, ordinary, without_extension
+from dsms.forms.scalars import kind_name, plain, shown
+from dsms.intake.columns import Mismatch, hint_for, joined, to_physical
+from dsms.intake.keys import Keys
+from dsms.intake.values import physical
+from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Field, Kind, Schema, Type
+from dsms.untrusted.types import why_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,9 @@ def to_batch(data: Any, schema: Schema, name: str = "the stream") -> Converted:
     Columns with names are matched in any case; a missing column that may be NULL is NULL.  `name` is for messages.
     Raises UsageError DS501-DS506.
     """
-    if isinstance(data, (list, tuple)):
+    if is_rows(data):
         return _from_rows(data, schema, name)
-    columns, rows = _named(data, name)
+    columns, rows = named(data, name)
     arrays = _align(columns, rows, schema, name)
     return checked(arrays, rows, None, [], schema)
 
@@ -74,45 +79,12 @@ def to_batch(data: Any, schema: Schema, name: str = "the stream") -> Converted:
 # -- forms with names ------------------------------------------------------------------------------------------------
 
 
-def _named(data: Any, name: str) -> tuple[list[tuple[str, Any]], int]:
-    """(name, column) pairs in the order they came, and the number of rows."""
-    if isinstance(data, Mapping):
-        return _from_mapping(data, name)
-    if _from_package(data, "pandas") and hasattr(data, "iloc") and hasattr(data, "columns"):
-        return [(str(c), data.iloc[:, i]) for i, c in enumerate(data.columns)], len(data)
-    if isinstance(data, pa.RecordBatch):
-        return list(zip(data.schema.names, data.columns, strict=True)), data.num_rows
-    if hasattr(data, "__arrow_c_stream__"):
-        table = data if isinstance(data, pa.Table) else pa.table(data)
-        return list(zip(table.schema.names, table.columns, strict=True)), table.num_rows
-    if hasattr(data, "__arrow_c_array__"):
-        return _named(pa.record_batch(data), name)
-    raise UsageError(
-        "DS505",
-        f"rows for {name} can't be read from a {type(data).__name__}",
-        hint="send an Arrow batch or table, a pandas or polars DataFrame, a dict of columns, or a list of rows",
-    )
-
-
-def _from_mapping(data: Mapping, name: str) -> tuple[list[tuple[str, Any]], int]:
-    columns = [(str(k), v) for k, v in data.items()]
-    lengths: dict[str, int] = {}
-    for key, column in columns:
-        if isinstance(column, (str, bytes, Mapping)) or not hasattr(column, "__len__"):
-            hint = "a dict maps names to columns; one row is written [[1, 2, 3]] or [{'a': 1, 'b': 2}]"
-            raise UsageError("DS505", f"column {key!r} is a {type(column).__name__}, not a list or an array", hint=hint)
-        lengths[key] = len(column)
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{k} {n}" for k, n in lengths.items())
-        raise UsageError("DS504", f"columns for {name} have different lengths: {listed}")
-    return columns, next(iter(lengths.values()), 0)
-
-
-def _align(columns: list[tuple[str, Any]], rows: int, schema: Schema, name: str) -> list[pa.Array]:
+def _align(columns: Named, rows: int, schema: Schema, name: str) -> list[pa.Array]:
     """The columns in schema order with physical types."""
     found: list[Any] = [None] * len(schema)
+    keys = Keys([f.name for f in schema], name)
     for key, column in columns:
-        at = _position(key, schema, name)
+        at = keys.position(key)
         if found[at] is not None:
             raise UsageError("DS506", f"column {schema[at].name!r} of {name} is given twice")
         found[at] = column
@@ -126,83 +98,64 @@ def _align(columns: list[tuple[str, Any]], rows: int, schema: Schema, name: str)
     ]
 
 
-def _position(key: str, schema: Schema, name: str) -> int:
-    names = [f.name for f in schema]
-    if key in names:
-        return names.index(key)
-    same = [i for i, n in enumerate(names) if n.casefold() == key.casefold()]
-    if len(same) == 1:
-        return same[0]
-    if same:
-        raise UsageError("DS506", f"column {key!r} could be {' or '.join(names[i] for i in same)}", hint="spell it so")
-    close = nearest(key, names)
-    raise UsageError(
-        "DS501",
-        f"{name} has no column {key!r}; it has {', '.join(names)}",
-        hint=f"did you mean {close}?" if close else None,
-    )
-
-
-def _column(column: Any, field: Field, name: str) -> pa.Array:
-    """One column of whatever form as a physical array."""
+def _column(values: Values, field: Field, name: str) -> pa.Array:
+    """One column as a physical array."""
     try:
-        if isinstance(column, (list, tuple, range)):
-            return _from_values(column, field)
-        if isinstance(column, np.ndarray) and column.dtype == object:
-            return _from_values(column.tolist(), field)
-        array = _arrow(column, field)
-        return to_physical(array, field.type, whole=_from_package(column, "pandas"))
+        if isinstance(values, list):
+            return _from_values(values, field)
+        array = joined(values) if isinstance(values, pa.ChunkedArray) else values
+        try:
+            return to_physical(array, field.type)
+        except Mismatch as err:
+            raise _first_wrong(array, field.type) or err from None
     except Mismatch as err:
         why = f": {err.why}" if err.why else ""
         message = f"column {field.name!r} of {name}: expected {field.type}, got {err.got}{why}"
         raise UsageError("DS503", message, hint=err.hint) from None
 
 
-def _arrow(column: Any, field: Field) -> pa.Array:
-    try:
-        if isinstance(column, np.ndarray):
-            array = _from_numpy(column)
-        elif _from_package(column, "pandas"):
-            array = pa.Array.from_pandas(column)
-        elif isinstance(column, (pa.Array, pa.ChunkedArray)):
-            array = column
-        elif hasattr(column, "__arrow_c_stream__"):
-            array = pa.chunked_array(column)
-        else:
-            array = pa.array(column)
-        return joined(array) if isinstance(array, pa.ChunkedArray) else array
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as err:
-        lines = str(err).splitlines()
-        raise Mismatch(f"a {type(column).__name__}", lines[0] if lines else "") from None
-
-
-def _from_numpy(column: np.ndarray) -> pa.Array:
-    if column.dtype.byteorder in "<>" and not column.dtype.isnative:
-        column = column.astype(column.dtype.newbyteorder("="))
-    return pa.array(column)
-
-
 def _from_values(values: Sequence[Any], field: Field) -> pa.Array:
     """A list, as a whole or else value by value; the first value that is wrong is named."""
     try:
-        return from_list(values, field.type)
-    except Mismatch:
+        return _whole(values, field.type)
+    except Mismatch as whole:
         out = []
-        for i, value in enumerate(values):
+        for row, value in enumerate(values):
             try:
                 out.append(physical(value, field.type))
             except ValueError as err:
-                raise Mismatch(f"{type(value).__name__} {shown(value)} in row {i}", _why(err)) from None
+                raise _wrong_value(value, row, err, whole.hint) from None
         return pa.array(out, field.type.arrow)
 
 
-def _why(err: ValueError) -> str:
-    _, _, why = str(err).partition(", which ")
-    return f"it {why}" if why else ""
+def _first_wrong(array: pa.Array, type_: Type) -> Mismatch | None:
+    """A column can't be taken: the first value that can't, if it is one value's fault."""
+    if why_not(array.type) is not None:
+        return None
+    for row, scalar in enumerate(without_extension(array)):
+        try:
+            value = scalar.as_py()
+        except (ValueError, OverflowError):  # no instant of Python's
+            return None
+        try:
+            physical(value, type_)
+        except ValueError as err:
+            return _wrong_value(value, row, err, hint_for(array.type, type_))
+    return None
 
 
-def _from_package(thing: Any, package: str) -> bool:
-    return type(thing).__module__.partition(".")[0] == package
+def _wrong_value(value: Any, row: int, err: Exception, hint: str | None) -> Mismatch:
+    value = plain(value)
+    why = getattr(err, "why", "").removeprefix("which ")
+    return Mismatch(f"{kind_name(value)} {shown(value)} in row {row}", why, hint)
+
+
+def _whole(values: Sequence[Any], type_: Type) -> pa.Array:
+    """Values of one kind, as a whole.  Raises Mismatch."""
+    array = inferred(values)
+    if array is None:
+        raise Mismatch("a list of mixed or unknown values")
+    return to_physical(array, type_)
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------
@@ -210,29 +163,40 @@ def _from_package(thing: Any, package: str) -> bool:
 
 def _from_rows(rows: Sequence[Any], schema: Schema, name: str) -> Converted:
     """Lists in column order, or dicts.  Columns that convert as a whole cost no work per value."""
-    if rows and all(isinstance(r, Mapping) for r in rows):
+    rows = ordinary(rows)
+    if dict in set(map(type, rows)):
         return _from_dicts(rows, schema, name)
-    kept: np.ndarray | None = None
-    refusals: list[Refusal] = []
     columns = _transposed(rows, len(schema))
-    if columns is None:
-        bad = {i: _shape(r, schema) for i, r in enumerate(rows) if not _is_row(r, len(schema))}
-        refusals = [_refusal("not a row of this stream", bad)]
-        kept = np.array([i for i in range(len(rows)) if i not in bad], np.int64)
-        columns = _transposed([rows[i] for i in kept], len(schema)) or []
+    if columns is not None:
+        return _from_columns(columns, len(rows), None, [], schema)
+    return _without(rows, {i: _shape(r, schema) for i, r in enumerate(rows) if not _is_row(r, len(schema))}, schema)
+
+
+def _without(rows: Sequence[Any], bad: dict[int, str], schema: Schema) -> Converted:
+    """The rows but for those that are none, which are refused."""
+    kept = np.array([i for i in range(len(rows)) if i not in bad], np.int64)
+    columns = _transposed([rows[i] for i in kept], len(schema)) or []
+    refusals = [_refusal("not a row of this stream", bad)] if bad else []
     return _from_columns(columns, len(rows), kept, refusals, schema)
 
 
-def _from_dicts(rows: Sequence[Mapping], schema: Schema, name: str) -> Converted:
-    names = dict.fromkeys(k for r in rows for k in r)
-    places: dict[int, str] = {}
-    for key in names:
-        at = _position(str(key), schema, name)
-        if at in places:
-            raise UsageError("DS506", f"column {schema[at].name!r} of {name} is given twice")
-        places[at] = key
-    columns = [[r.get(places[i]) if i in places else None for r in rows] for i in range(len(schema))]
-    return _from_columns(columns, len(rows), None, [], schema)
+def _from_dicts(rows: Sequence[Any], schema: Schema, name: str) -> Converted:
+    """Rows of which some are dicts: each by its own keys."""
+    keys = Keys([f.name for f in schema], name)
+    lists: list[Any] = []
+    bad: dict[int, str] = {}
+    for i, row in enumerate(rows):
+        if type(row) is dict:
+            found = keys.values(row)
+            if found is None:
+                bad[i] = keys.clash(row)
+            row = found
+        elif not _is_row(row, len(schema)):
+            bad[i] = _shape(row, schema)
+        lists.append(row)
+    if bad:
+        return _without(lists, bad, schema)
+    return _from_columns(_transposed(lists, len(schema)) or [], len(rows), None, [], schema)
 
 
 def _transposed(rows: Sequence[Any], width: int) -> list[Sequence[Any]] | None:
@@ -262,7 +226,7 @@ def _from_columns(
     bad: dict[int, str] = {}
     for field, values in zip(schema, columns, strict=True):
         try:
-            arrays.append(from_list(values, field.type))
+            arrays.append(_whole(values, field.type))
         except Mismatch:
             arrays.append(_one_by_one(values, field, bad))
     if bad:

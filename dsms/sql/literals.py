@@ -45,6 +45,8 @@ _PRINTED = {u: u.value for u in MICROS}
 _PRINTED |= {Unit.DAY: "DAYS", Unit.WEEK: "WEEKS", Unit.MONTH: "MONTHS", Unit.YEAR: "YEARS"}
 
 _NUMBER_UNIT = re.compile(r"\s*([+-]?)\s*(\d+\.?\d*|\.\d+)\s*([^\W\d]*)\s*")
+
+
 def bad(code: str, pos: Pos, message: str, hint: str | None = None) -> QueryError:
     """A QueryError at `pos`."""
     return QueryError(code, message, pos.line, pos.column, hint)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +10,10 @@ import pyarrow.compute as pc
 
 from dsms.errors import InternalError
 from dsms.instants import instants
+from dsms.lengths import lengths
 from dsms.operators.expressions.arrays import blank, either
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Built, Kernel
-from dsms.sql.functions.times import LENGTH_UNITS
 from dsms.sql.types import Kind, Type
 
 _WHOLE = r"^[+-]?[0-9]+$"
@@ -138,53 +135,7 @@ def _timestamp(errors: ErrorCounter, x: pa.Array) -> pa.Array:
     return out
 
 
-# --- lengths: few and different, so once per distinct text
-
-_CLOCK = re.compile(r"([+-]?)([0-9]+):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?", re.ASCII)
-_TERM = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]{1,6})?)\s*([a-z]+)", re.ASCII)
-_SHORT = {
-    "us": 1, "usec": 1, "ms": 1_000, "msec": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000,
-    "h": 3_600_000_000, "hr": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
-}  # fmt: skip
-_LONG = LENGTH_UNITS | {name: size for name, size in _SHORT.items() if name in ("usec", "msec", "sec", "min", "hr")}
-_UNITS = _SHORT | _LONG | {name + "s": size for name, size in _LONG.items()}
-
-
-def interval_of(text: str) -> int | None:
-    """Microseconds that a text like `1 h 30 min` or `26:03:04.5` stands for; None if it is none."""
-    clock = _CLOCK.fullmatch(text)
-    found = _clock(clock) if clock else _terms(text.lower())
-    return found if found is not None and -(2**63) <= found < 2**63 else None
-
-
-def _clock(match: re.Match[str]) -> int | None:
-    sign, hours, minutes, seconds, fraction = match.groups()
-    if len(hours) > 40:
-        return None
-    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)
-    value = whole * 1_000_000 + int(((fraction or "") + "000000")[:6])
-    return -value if sign == "-" else value
-
-
-def _terms(text: str) -> int | None:
-    total, at = Fraction(0), 0
-    while at < len(text):
-        term = _TERM.match(text, at)
-        unit = term and _UNITS.get(term[2])
-        if not term or not unit or len(term[1]) > 40:
-            return None
-        total += Fraction(term[1]) * unit
-        at = term.end()
-    return round(total) if text else None
-
-
-def each_distinct(x: pa.Array, function: Callable[[str], object], to: pa.DataType) -> pa.Array:
-    """The function of each text, called once per different one."""
-    encoded = x.dictionary_encode()
-    return pa.array([function(t) for t in encoded.dictionary.to_pylist()], to).take(encoded.indices)
-
-
 def _interval(errors: ErrorCounter, x: pa.Array) -> pa.Array:
-    out = each_distinct(x, interval_of, pa.int64())
+    out = lengths(x)
     _drop(errors, x, pc.or_(pc.is_valid(out), pc.is_null(x)), "INTERVAL")
     return out

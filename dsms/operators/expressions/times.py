@@ -26,7 +26,7 @@ from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.operators.expressions.zones import Zone, zone
 from dsms.sql.expr import Call
 from dsms.sql.functions.constants import unit_name
-from dsms.sql.functions.times import LENGTH_UNITS
+from dsms.lengths import LENGTH_UNITS
 from dsms.sql.types import Kind
 
 DAY = LENGTH_UNITS["day"]

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from dsms.sql.expr import Expr, Lit
 from dsms.sql.functions.core import FunctionError
-from dsms.sql.functions.times import EPOCH_UNITS, LENGTH_UNITS, UNITS
+from dsms.lengths import LENGTH_UNITS
+from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 
 
 def unit_name(text: str) -> str:

@@ -138,14 +138,5 @@ TIMES = (
 )  # fmt: skip
 
 EPOCH_UNITS = ("s", "ms", "us", "ns")
-LENGTH_UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
 EXTRACT_FIELDS = (*FIELDS, "epoch")
 EXTRACT_TYPES = dict.fromkeys(FIELDS, INT) | {"epoch": FLOAT}

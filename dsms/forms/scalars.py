@@ -1,0 +1,155 @@
+"""One value of whatever library -> one of few plain kinds; what is none of them is named, for a refusal.
+
+    None          None, pandas' NA and NaT, NumPy's NaT
+    Instant       datetime, date (its midnight, UTC), NumPy's datetime64 of any unit, pandas' Timestamp
+                  and Period (its start); without a zone: UTC; finer than a microsecond: rounded down
+    Length        timedelta, NumPy's timedelta64 of any unit that has a length, pandas' Timedelta
+    bool, int, float, Decimal, str, bytes   themselves, and NumPy's scalars of these
+    Other         anything else
+
+NumPy and pandas are never imported here: a value of theirs shows that they are there.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral
+from typing import Any
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+FAR = 2**62  # µs: outside the years 0001-9999 in both directions
+_MICRO = dt.timedelta(microseconds=1)
+_TIMES = {  # NumPy's units of one length, in microseconds
+    "us": 1, "ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "D": 86_400 * 10**6, "W": 604_800 * 10**6,
+}  # fmt: skip
+_PARTS = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}  # of them in a microsecond
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """Microseconds since the epoch; ±FAR for what lies further away."""
+
+    us: int
+
+    def __repr__(self) -> str:
+        try:
+            return repr((EPOCH + dt.timedelta(microseconds=self.us)).replace(tzinfo=None).isoformat(" "))
+        except OverflowError:
+            return f"{self.us} µs since 1970"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Microseconds, as many as there are (perhaps more than 64 bits hold)."""
+
+    us: int
+
+    def __repr__(self) -> str:
+        return f"{self.us} µs"
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A value that is of no type that a column has: the name of its class, and how it is shown."""
+
+    kind: str
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, Decimal, Instant, Length, Other})
+_NAMES = {Instant: "datetime", Length: "timedelta"}
+
+
+def plain(value: Any) -> Any:
+    """The value as one of the plain kinds."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind.__name__ in ("NAType", "NaTType"):
+        return None
+    np = sys.modules.get("numpy")
+    if np is not None and isinstance(value, (np.generic, np.ndarray)):
+        return _from_numpy(value, np)
+    if kind.__module__.partition(".")[0] == "pandas":
+        return _from_pandas(value)
+    return _from_python(value)
+
+
+def kind_name(value: Any) -> str:
+    """What messages call the kind of a value."""
+    return value.kind if isinstance(value, Other) else _NAMES.get(type(value), type(value).__name__)
+
+
+def shown(value: Any) -> str:
+    """A value as an error message quotes it, cut short."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of thousands of digits, or whatever a class does
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _other(value: Any) -> Other:
+    return Other(type(value).__name__, shown(value))
+
+
+def _from_python(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return Instant(((value if value.tzinfo else value.replace(tzinfo=dt.UTC)) - EPOCH) // _MICRO)
+    if isinstance(value, dt.date):
+        return Instant((dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC) - EPOCH) // _MICRO)
+    if isinstance(value, dt.timedelta):
+        return Length(value // _MICRO)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, str):
+        return str.__str__(value)  # an Enum's own would say its name
+    for kind in (bytes, Decimal, float):  # classes derived from them
+        if isinstance(value, kind):
+            return kind(value)
+    return int(value) if isinstance(value, Integral) else _other(value)
+
+
+def _from_pandas(value: Any) -> Any:
+    """A Timestamp, Timedelta or Period; each tells NumPy's form of it (in UTC)."""
+    if hasattr(value, "to_timestamp") and hasattr(value, "ordinal"):
+        value = value.to_timestamp(how="start")
+    for form in ("to_datetime64", "to_timedelta64"):
+        if hasattr(value, form):
+            return plain(getattr(value, form)())
+    return _from_python(value)
+
+
+def _from_numpy(value: Any, np: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return plain(value[()]) if value.ndim == 0 else _other(value)
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return _from_numpy_time(value, np)
+    if isinstance(value, np.longdouble) and value.dtype.itemsize > 8:
+        number = float(value)
+        return number if number == value or number != number else _other(value)
+    found = value.item()
+    return found if type(found) in _PLAIN else _other(value)
+
+
+def _from_numpy_time(value: Any, np: Any) -> Any:
+    if np.isnat(value):
+        return None
+    length = isinstance(value, np.timedelta64)
+    unit, count = np.datetime_data(value.dtype)
+    if not length and unit in ("Y", "M"):
+        value, unit, count = value.astype("datetime64[D]"), "D", 1
+    ticks = int(value.astype(np.int64)) * count
+    if unit in _TIMES:
+        micros = ticks * _TIMES[unit]
+    elif unit in _PARTS:
+        micros = ticks // _PARTS[unit]
+    else:
+        return _other(value)  # years and months have no one length, and a bare count has no unit
+    return Length(micros) if length else Instant(max(-FAR, min(FAR, micros)))
