@@ -21,6 +21,7 @@ from dsms.commands import change, define, explain, lookup, select, settings, sho
 from dsms.commands.select import Statement
 from dsms.commands.show_archives import archive_stats
 from dsms.errors import DsmsError, InternalError, UsageError
+from dsms.forms.moments import Moment, moment
 from dsms.intake.convert import Converted, to_batch
 from dsms.running.archiving import check as check_archives
 from dsms.running.archiving import tidy
@@ -228,9 +229,10 @@ class Engine:
             raise UsageError("DS401", f"there is no stream {name}", hint=hint(name, names))
         return key
 
-    def heartbeat(self, stream: str, ts: int, cancel: Cancel | None = None) -> None:
-        """The source promises that no row with a timestamp <= `ts` (µs) follows."""
-        self.heartbeat_of(self._stream(stream), ts, cancel)
+    def heartbeat(self, stream: str, ts: Moment, cancel: Cancel | None = None) -> None:
+        """The source promises that no row with a timestamp <= `ts` follows: µs since the epoch, a datetime, or an
+        instant of NumPy or pandas.  Raises UsageError DS508 for one outside the years 0001-9999."""
+        self.heartbeat_of(self._stream(stream), moment(ts, "a heartbeat"), cancel)
 
     def heartbeat_of(self, key: str, ts: int, cancel: Cancel | None = None) -> None:
         """`heartbeat`, by the stream's key."""
@@ -255,8 +257,9 @@ class Engine:
         self.world.pump_all(cancel)
         self._settled()
 
-    def advance(self, now: int, cancel: Cancel | None = None) -> None:
-        """System time is `now` (µs since the epoch): drives system-time streams and IDLE TIMEOUT."""
+    def advance(self, now: Moment, cancel: Cancel | None = None) -> None:
+        """System time is `now`: drives system-time streams and IDLE TIMEOUT.  Instants as for `heartbeat`."""
+        now = moment(now, "the engine's time")
         if self.saver is not None and not self.saver.advanced(now if self.now is None else max(self.now, now)):
             return
         self.now = now if self.now is None else max(self.now, now)

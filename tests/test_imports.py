@@ -38,7 +38,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.lengths": set(),  # and those of lengths
     "dsms.settings": set(),
     "dsms.untrusted": {"dsms.errors"},  # Arrow data from outside, judged before anything else sees it
-    "dsms.forms": {"dsms.errors", "dsms.untrusted"},  # whatever rows a user holds -> columns, before any schema is known
+    # Whatever a user holds rows in -> columns, before any schema is known.
+    "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
     "dsms.sql": {"dsms.errors", "dsms.instants", "dsms.lengths"},
     "dsms.api": {"dsms.errors", "dsms.sql"},
     "dsms.plan": LANGUAGE,
@@ -56,21 +57,28 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.running": ENGINE | {"dsms.adhoc"},  # a registered query at work
     "dsms.commands": ENGINE | {"dsms.running", "dsms.adhoc"},  # one statement each
     "dsms.recovery": ENGINE | {"dsms.running", "dsms.commands"},  # an engine's inputs and state, written down
-    "dsms.engine": ENGINE | {"dsms.running", "dsms.commands", "dsms.adhoc", "dsms.recovery"},
+    "dsms.engine": ENGINE | {"dsms.forms", "dsms.running", "dsms.commands", "dsms.adhoc", "dsms.recovery"},
     "dsms.warmup": ENGINE | {"dsms.running", "dsms.commands", "dsms.engine"},
     "dsms": {"dsms.engine", "dsms.settings"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.api", "dsms.errors", "dsms.settings", "dsms.intake", "dsms.sql",
-                    "dsms.forms", "dsms.untrusted", "dsms_client.protocol", "dsms_client.columns", "dsms_client.frames",
-                    "dsms_spark.pipe"},
+                    "dsms.forms", "dsms.untrusted", "dsms_client.protocol", "dsms_client.values",
+                    "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
 }  # fmt: skip
 
 # The protocol is the one part of the clients that others use; so it may use nothing of theirs.
-PROTOCOL = {"dsms_client.protocol", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"}
-ALLOWED |= {"dsms_client.protocol": {"dsms.errors"}, "dsms_client.columns": {"dsms.errors"},
+PROTOCOL = {
+    "dsms_client.protocol",
+    "dsms_client.values",
+    "dsms_client.columns",
+    "dsms_client.frames",
+    "dsms_spark.pipe",
+}
+ALLOWED |= {"dsms_client.protocol": {"dsms.errors"}, "dsms_client.values": {"dsms.forms"},
+            "dsms_client.columns": {"dsms.errors"},
             "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"}, "dsms_spark.pipe": set()}  # fmt: skip
 
 # Commands where client, server and engine meet in one process.

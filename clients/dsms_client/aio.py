@@ -20,12 +20,14 @@ from typing import Any
 import msgpack
 
 from dsms.errors import DsmsError, UsageError
+from dsms.forms.moments import Moment, moment
 from dsms_client.link import Link
-from dsms_client.outgoing import frames_of, wire_value
+from dsms_client.outgoing import frames_of
 from dsms_client.protocol import DEFAULT_PORT, HEADER, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
 from dsms_client.subscription import AsyncSubscription
 from dsms_client.unanswered import Pending, Unanswered, set_error
+from dsms_client.values import all_sendable, to_wire
 
 PAUSE = 0.1  # seconds between attempts to reach a server that is starting
 UNANSWERED_BYTES = 32 << 20  # of ingest frames under way; past it `ingest` waits
@@ -299,7 +301,7 @@ class AsyncClient:
         """
         self._raise_late()
         futures, starts, rows = [], [], 0
-        for field, count in frames_of(data):
+        for field, count in frames_of(data, f"stream {stream}"):
             await self._room.wait()
             futures.append(self._send_rows(stream, field, wait))
             starts.append(rows)
@@ -342,9 +344,10 @@ class AsyncClient:
         if problem is not None:
             raise problem
 
-    async def heartbeat(self, stream: str, ts: int) -> None:
-        """Promise that no row with a timestamp <= `ts` (microseconds) follows on the stream."""
-        await self._request("heartbeat", again=True, stream=stream, ts=ts)
+    async def heartbeat(self, stream: str, ts: Moment) -> None:
+        """Promise that no row with a timestamp <= `ts` follows on the stream: microseconds since 1970 (UTC), a
+        datetime, or an instant of NumPy or pandas.  Raises DS508 for one outside the years 0001-9999."""
+        await self._request("heartbeat", again=True, stream=stream, ts=moment(ts, "a heartbeat"))
 
     async def end(self, stream: str) -> None:
         """Say that the stream has ended."""
@@ -368,7 +371,10 @@ def _frame(op: str, ident: int, fields: dict[str, Any]) -> tuple[bytes | memoryv
     message = {"op": op, "id": ident, **fields}
     blob = message.pop("arrow", None)
     if blob is None:
-        body = msgpack.packb(message, default=wire_value)
+        try:
+            body = msgpack.packb(message, default=to_wire)
+        except Exception:  # text that is no Unicode, lists within lists without end
+            body = msgpack.packb(all_sendable(message), default=to_wire)
         return (HEADER.pack(len(body)) + body,)
     packer = msgpack.Packer(autoreset=False)
     packer.pack_map_header(len(message) + 1)

@@ -1,95 +1,101 @@
-"""Whatever a user holds rows in -> the data fields of `ingest` requests, cut to frames of a sensible size."""
+"""Whatever a user holds rows in -> the data fields of `ingest` requests, cut to frames of a sensible size.
+
+Rows travel as rows.  Columns travel as Arrow with the types that they have, so that the server's intake sees what the
+engine's would see in process; columns of mixed values as lists.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
+from dsms.forms.scalars import plain
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from dsms.forms.frames import Named
+
 ROWS_PER_FRAME = 16384
 BYTES_PER_FRAME = 4 << 20
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MICROSECOND = dt.timedelta(microseconds=1)
 
 
-def frames_of(data: Any) -> Iterator[tuple[dict[str, Any], int]]:
-    """(data field, number of rows) for each frame.
+def frames_of(data: Any, name: str = "the stream") -> Iterator[tuple[dict[str, Any], int]]:
+    """(data field, number of rows) for each frame, at least one.
 
     `data`: Arrow table or batch, pandas or polars DataFrame (anything with ``__arrow_c_stream__``), a mapping of
-    column name to list or array, or a list of rows.  Raises DS505 for anything else.
+    column name to list or array, or a list of rows.  Raises DS503 for a column that can't be read, DS504, DS505.
     """
-    if isinstance(data, Mapping):
-        yield from _from_mapping(data)
-    elif isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
-        for first in range(0, len(data), ROWS_PER_FRAME):
-            piece = data[first : first + ROWS_PER_FRAME]
+    from dsms.forms.frames import is_rows, named, ordinary
+
+    if is_rows(data):
+        for first in range(0, max(len(data), 1), ROWS_PER_FRAME):
+            piece = ordinary(data[first : first + ROWS_PER_FRAME])
             yield {"rows": piece}, len(piece)
-    else:
-        yield from _from_table(_as_table(data))
-
-
-def _from_mapping(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    if any(hasattr(values, "__array__") for values in data.values()):
-        import pyarrow as pa
-
-        yield from _from_table(pa.table({name: pa.array(values) for name, values in data.items()}))
         return
-    sizes = {name: len(values) for name, values in data.items()}
-    if len(set(sizes.values())) > 1:
-        raise UsageError("DS504", f"the columns differ in length: {sizes}")
-    for first in range(0, max(sizes.values(), default=0), ROWS_PER_FRAME):
-        piece = {name: list(values[first : first + ROWS_PER_FRAME]) for name, values in data.items()}
-        yield {"columns": piece}, len(next(iter(piece.values())))
+    columns, rows = named(data, name)
+    if any(isinstance(values, list) for _, values in columns):
+        yield from _as_lists(columns, rows, name)
+    else:
+        yield from _as_arrow(columns)
 
 
-def _as_table(data: Any) -> pyarrow.Table:
+def _as_lists(columns: Named, rows: int, name: str) -> Iterator[tuple[dict[str, Any], int]]:
+    lists = {key: values if isinstance(values, list) else _listed(values) for key, values in columns}
+    if len(lists) < len(columns):
+        raise UsageError("DS506", f"a column of {name} is given twice")
+    for first in range(0, rows, ROWS_PER_FRAME):
+        piece = {key: values[first : first + ROWS_PER_FRAME] for key, values in lists.items()}
+        yield {"columns": piece}, min(ROWS_PER_FRAME, rows - first)
+
+
+def _listed(array: Any) -> list[Any]:
+    """Values of an array, to travel beside lists."""
     import pyarrow as pa
 
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if type(data).__module__.startswith("pandas") and hasattr(data, "columns"):
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    raise UsageError(
-        "DS505",
-        f"cannot send rows from {type(data).__name__}",
-        hint="give a DataFrame, an Arrow table, a dict of columns or a list of rows",
-    )
+    array = _for_frames(array)
+    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
+        array = array.to_numpy(zero_copy_only=False) if isinstance(array, pa.Array) else array.to_numpy()
+        return [plain(value) for value in array]
+    return array.to_pylist()
 
 
-def _from_table(table: pyarrow.Table) -> Iterator[tuple[dict[str, Any], int]]:
+def _as_arrow(columns: Named) -> Iterator[tuple[dict[str, Any], int]]:
+    import pyarrow as pa
+
     from dsms_client.columns import ipc
 
-    if not table.num_rows:
-        return
-    per_row = max(1, table.nbytes // table.num_rows)
-    size = max(1, BYTES_PER_FRAME // per_row)
-    for first in range(0, table.num_rows, size):
+    table = pa.Table.from_arrays([_for_frames(a) for _, a in columns], names=[key for key, _ in columns])
+    size = max(1, BYTES_PER_FRAME // max(1, table.nbytes // max(1, table.num_rows)))
+    for first in range(0, max(table.num_rows, 1), size):
         piece = table.slice(first, size)
         yield {"arrow": ipc(piece)}, piece.num_rows
 
 
-def wire_value(value: Any) -> Any:
-    """How a Python value that msgpack does not know travels (the packer's `default`)."""
-    match value:
-        case decimal.Decimal():
-            return str(value)
-        case dt.datetime():
-            aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-            return (aware - EPOCH) // _MICROSECOND
-        case dt.timedelta():
-            return value // _MICROSECOND
-        case dt.date():
-            return wire_value(dt.datetime(value.year, value.month, value.day))
-    if hasattr(value, "item"):  # a NumPy scalar
-        return value.item()
-    raise UsageError("DS503", f"a value of type {type(value).__name__} cannot be sent")
+def _for_frames(array: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.Array | pyarrow.ChunkedArray:
+    """Without views and runs, whose pieces would carry the whole array, and which not every reader knows."""
+    import pyarrow as pa
+
+    from dsms.untrusted.views import is_view
+
+    kinds, kind = pa.types, array.type
+    encoded = kinds.is_run_end_encoded(kind) or (kinds.is_dictionary(kind) and is_view(kind.value_type))
+    if not encoded and not is_view(kind):
+        return array
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return pa.chunked_array([_written_out(chunk) for chunk in chunks]) if chunks else pa.array([], pa.string())
+
+
+def _written_out(array: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from dsms.untrusted.views import without_views
+
+    if pa.types.is_dictionary(array.type):
+        return pa.DictionaryArray.from_arrays(array.indices, without_views(array.dictionary))
+    if pa.types.is_run_end_encoded(array.type):
+        runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, without_views(array.values))
+        return pc.run_end_decode(runs.slice(array.offset, len(array)))
+    return without_views(array)

@@ -82,7 +82,7 @@ def unpack(body: bytes | bytearray | memoryview, longest: int = MAX_NESTED) -> d
     """The map of one frame's body, in which no array has more than `longest` items.  Raises DS600 if it is anything
     else."""
     try:
-        message = msgpack.unpackb(body, use_list=False, max_array_len=longest, ext_hook=_no_extension)
+        message = msgpack.unpackb(body, use_list=False, max_array_len=longest, ext_hook=no_extension)
     except Exception as problem:
         raise broken(problem) from None
     if not isinstance(message, dict):
@@ -96,7 +96,8 @@ def broken(problem: Exception) -> UsageError:
     return UsageError("DS600", f"the frame is not valid msgpack: {detail}", hint="a frame is one map with text keys")
 
 
-def _no_extension(code: int, data: bytes) -> Any:
+def no_extension(code: int, data: bytes) -> Any:
+    """Extension types have a meaning in rows and columns of `ingest` only (`dsms_client.values`)."""
     raise ValueError(f"msgpack extension type {code} has no meaning here")
 
 

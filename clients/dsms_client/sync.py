@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, Generic, TypeVar
 
 from dsms.errors import UsageError
+from dsms.forms.moments import Moment
 from dsms_client.aio import AsyncClient
 from dsms_client.protocol import DEFAULT_PORT
 from dsms_client.results import IngestReport, Push, Result, RowSet
@@ -61,8 +62,8 @@ class Client:
         """Wait until all rows sent so far are acknowledged."""
         self._run(self._client.flush())
 
-    def heartbeat(self, stream: str, ts: int) -> None:
-        """Promise that no row with a timestamp <= `ts` (microseconds) follows on the stream."""
+    def heartbeat(self, stream: str, ts: Moment) -> None:
+        """Promise that no row with a timestamp <= `ts` follows on the stream.  See AsyncClient.heartbeat."""
         self._run(self._client.heartbeat(stream, ts))
 
     def end(self, stream: str) -> None:

@@ -13,14 +13,14 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.forms.scalars import Instant, Length
 
-Values = pa.Array | pa.ChunkedArray | list
+Values: TypeAlias = "pa.Array | pa.ChunkedArray | list[Any]"
 PROBLEMS = (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError)
 _ARROW_UNITS = ("s", "ms", "us", "ns")
 _ALIKE = frozenset({bool, int, float, str, bytes, Decimal, dt.datetime, dt.date, dt.timedelta})
@@ -140,9 +140,9 @@ def _times(array: np.ndarray) -> pa.Array:
 
 def _micros(ticks: np.ndarray, unit: str, count: int) -> np.ndarray:
     """Whole microseconds, rounded down; ±2^62 for what is further away."""
-    size, parts = np.timedelta64(count, unit), np.timedelta64(1, "us")
+    size, parts = np.timedelta64(count, unit), np.timedelta64(1, "us")  # type: ignore[call-overload]
     if unit in ("ns", "ps", "fs", "as"):
-        per = int(parts / np.timedelta64(1, unit))
+        per = int(parts / np.timedelta64(1, unit))  # type: ignore[call-overload]
         return np.array([int(t) * count // per for t in ticks], np.int64)
     factor = int(size / parts)
     return np.clip(ticks, -(_FAR // factor), _FAR // factor) * factor

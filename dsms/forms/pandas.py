@@ -23,7 +23,7 @@ def from_pandas(column: Any) -> Values:
         raise Unreadable(f"a Series of {dtype}", "an interval has two ends: send them as two columns")
     if isinstance(dtype, pd.CategoricalDtype) and not _is_plain(dtype.categories.dtype):
         return from_pandas(column.astype(dtype.categories.dtype))
-    if dtype == object:
+    if pd.api.types.is_object_dtype(dtype):
         return _objects(column)
     if isinstance(dtype, np.dtype):
         return _from_numpy(column)
@@ -32,7 +32,7 @@ def from_pandas(column: Any) -> Values:
 
 def _is_plain(dtype: Any) -> bool:
     """Whether Arrow's dictionary of such categories holds their values."""
-    return isinstance(dtype, (np.dtype, pd.StringDtype)) and dtype != object
+    return isinstance(dtype, (np.dtype, pd.StringDtype)) and not pd.api.types.is_object_dtype(dtype)
 
 
 def _objects(column: pd.Series) -> Values:

@@ -106,13 +106,14 @@ def _from_python(value: Any) -> Any:
         return Instant((dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC) - EPOCH) // _MICRO)
     if isinstance(value, dt.timedelta):
         return Length(value // _MICRO)
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
     if isinstance(value, str):
         return str.__str__(value)  # an Enum's own would say its name
-    for kind in (bytes, Decimal, float):  # classes derived from them
-        if isinstance(value, kind):
-            return kind(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, Decimal):
+        return Decimal(value)
+    if isinstance(value, float):
+        return float(value)
     return int(value) if isinstance(value, Integral) else _other(value)
 
 

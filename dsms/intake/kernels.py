@@ -67,12 +67,13 @@ def _span(data, at, kind):
 
 
 @njit(cache=True, nogil=True)
-def unpack_rows(data, at, kinds, values, floats, sizes, valid):
+def unpack_rows(data, at, kinds, codes, values, floats, sizes, valid):
     """msgpack rows (arrays of one value per column) from `at` on -> columns; the place behind them, -1 if a row has
     another width or a value another kind than its column.
 
     values[c, i]   the integer, 0 or 1, the bits of the float (`floats` is the same memory), or where the bytes begin
-    sizes[c, i]    bytes of a text or blob;    valid[c, i]  False: NULL"""
+    sizes[c, i]    bytes of a text or blob;    valid[c, i]  False: NULL
+    codes[c]       the extension type of 8 bytes that an integer of the column may come as; 0: none"""
     width = len(kinds)
     for i in range(values.shape[1]):
         if at >= len(data):
@@ -93,6 +94,9 @@ def unpack_rows(data, at, kinds, values, floats, sizes, valid):
             elif kind == NUMBER and mark == 0xCB and at + 8 < len(data):
                 values[c, i] = _big(data, at + 1, 8)
                 at += 9
+            elif mark == 0xD7 and at + 9 < len(data) and data[at + 1] == codes[c] and codes[c] > 0:
+                values[c, i] = _big(data, at + 2, 8)
+                at += 10
             elif kind in (WHOLE, NUMBER):
                 whole, at = _integer(data, at)
                 if kind == WHOLE:

@@ -14,6 +14,7 @@ from dsms.intake.convert import Converted, checked
 from dsms.sql.types import INT, STRING, Field, Kind, Schema
 
 _KINDS = {Kind.INT: 0, Kind.TIMESTAMP: 0, Kind.INTERVAL: 0, Kind.FLOAT: 1, Kind.BOOL: 2, Kind.STRING: 3, Kind.BYTES: 4}
+_CODES = {Kind.TIMESTAMP: 1, Kind.INTERVAL: 2}  # msgpack's extension types for them (the client's `values`)
 _TEXT = 3  # from here on bytes
 _MOST = 2**31 - 1  # bytes of an Arrow text column
 
@@ -28,10 +29,11 @@ def unpack(data: memoryview, schema: Schema) -> tuple[Converted, int] | None:
     from dsms.intake.kernels import unpack_rows
 
     kinds = np.array([_KINDS[f.type.kind] for f in schema], np.int64)
+    codes = np.array([_CODES.get(f.type.kind, 0) for f in schema], np.int64)
     octets = unlocked(np.frombuffer(data, np.uint8))
     values, valid = np.empty((len(kinds), rows), np.int64), np.ones((len(kinds), rows), np.bool_)
     sizes = np.zeros((len(kinds) if kinds.max() >= _TEXT else 0, rows), np.int64)
-    stop = unpack_rows(octets, at, kinds, values, values.view(np.float64), sizes, valid)
+    stop = unpack_rows(octets, at, kinds, codes, values, values.view(np.float64), sizes, valid)
     if stop < 0:
         return None
     try:

@@ -26,6 +26,7 @@ from dsms.sql.types import Schema
 from dsms.untrusted.contents import check_size
 from dsms.untrusted.stream import read_stream
 from dsms_client import protocol
+from dsms_client.values import from_wire
 from dsms_server.worker import expected
 
 PIECE = 4096  # rows built per step: about a millisecond
@@ -46,6 +47,7 @@ class Shape:
 
 ShapeOf = Callable[[str], Shape | None]
 Body = bytes | bytearray | memoryview
+Extensions = Callable[[int, bytes], Any]
 
 
 @dataclass(slots=True)
@@ -125,9 +127,8 @@ def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
 
     Raises DS600..DS604; such an error has the request's id in `request_id` if that much could be read.
     """
-    walked: Payload | None = None
     if len(body) <= WHOLE:
-        message = protocol.unpack(body)
+        message, walked = _unpacked(body, shape_of)
     else:
         message, walked = walk(memoryview(body), shape_of)
     try:
@@ -150,6 +151,17 @@ def decoded(body: Body, shape_of: ShapeOf) -> dict[str, Any] | DsmsError:
 def _of_request(message: dict[str, Any], problem: DsmsError) -> DsmsError:
     problem.request_id = message.get("id")  # type: ignore[attr-defined]
     return problem
+
+
+def _unpacked(body: Body, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload | None]:
+    """A small frame's map; `walk` reads what extension types stand in its rows and columns."""
+    try:
+        return protocol.unpack(body), None
+    except UsageError as problem:
+        try:
+            return walk(memoryview(body), shape_of)
+        except UsageError:
+            raise problem from None
 
 
 def _payload(message: dict[str, Any], walked: Payload | None, shape_of: ShapeOf) -> Payload:
@@ -237,13 +249,13 @@ class _Cursor:
         """What follows."""
         return self._body[self.at :]
 
-    def reader(self, stop: int | None = None) -> Any:
+    def reader(self, stop: int | None = None, extensions: Extensions = protocol.no_extension) -> Any:
         """An unpacker that stands here and sees no further than `stop`."""
         reader = msgpack.Unpacker(
             use_list=False,
             max_buffer_size=len(self._body),
             max_array_len=protocol.MAX_NESTED,
-            ext_hook=protocol._no_extension,
+            ext_hook=extensions,
         )
         reader.feed(self._body[self.at : stop])
         return reader
@@ -258,7 +270,7 @@ def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
         return out
     rows: list[Any] = []
     pieces: list[Converted] = []
-    reader = cursor.reader()
+    reader = cursor.reader(extensions=from_wire)
     left = reader.read_array_header()
     while left:
         piece = list(islice(reader, min(PIECE, left)))
@@ -282,7 +294,7 @@ def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
 
 def _walk_columns(cursor: _Cursor) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
-    reader = cursor.reader()
+    reader = cursor.reader(extensions=from_wire)
     for _ in range(reader.read_map_header()):
         name = reader.unpack()
         left = reader.read_array_header()

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import InternalError
+from dsms.lengths import LENGTH_UNITS
 from dsms.operators.expressions.arithmetic import HIGH, LOW, in_years, refuse, without
 from dsms.operators.expressions.arrays import (
     Value,
@@ -26,7 +27,6 @@ from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.operators.expressions.zones import Zone, zone
 from dsms.sql.expr import Call
 from dsms.sql.functions.constants import unit_name
-from dsms.lengths import LENGTH_UNITS
 from dsms.sql.types import Kind
 
 DAY = LENGTH_UNITS["day"]

@@ -9,9 +9,9 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.lengths import LENGTH_UNITS
 from dsms.sql.expr import Expr, Lit
 from dsms.sql.functions.core import FunctionError
-from dsms.lengths import LENGTH_UNITS
 from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 
 

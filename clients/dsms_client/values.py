@@ -1,0 +1,94 @@
+"""Values that msgpack has no form for, as its extension types: what they are is not lost on the way to intake.
+
+    1  an instant: int64 microseconds since the epoch, UTC       4  an integer of more than 64 bits, signed
+    2  a length: int64 microseconds                              5  a value that no column takes: the name
+    3  a decimal: its text                                          of its class, a NUL, how it is shown
+
+In `rows` and `columns` of `ingest` only.  All numbers are big-endian.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import msgpack
+
+from dsms.forms.scalars import Instant, Length, Other, kind_name, plain, shown
+
+INSTANT, LENGTH, DECIMAL, INTEGER, OTHER = 1, 2, 3, 4, 5
+MAX_BYTES = 128  # of an integer: FLOAT reaches as far
+_INT64 = 1 << 63
+_TEXT = 200  # characters of a decimal
+
+
+def to_wire(value: Any) -> Any:
+    """What stands for a value that msgpack doesn't know (the packer's `default`)."""
+    value = plain(value)
+    if isinstance(value, Instant):
+        return msgpack.ExtType(INSTANT, value.us.to_bytes(8, "big", signed=True))
+    if isinstance(value, Length) and -_INT64 <= value.us < _INT64:
+        return msgpack.ExtType(LENGTH, value.us.to_bytes(8, "big", signed=True))
+    if isinstance(value, Decimal) and len(str(value)) <= _TEXT:
+        return msgpack.ExtType(DECIMAL, str(value).encode())
+    if type(value) is int:
+        return value if -_INT64 <= value < 2 * _INT64 else _integer(value)
+    if isinstance(value, (Length, Decimal, Other)):
+        return _other(value)
+    return value
+
+
+def sendable(value: Any) -> Any:
+    """`to_wire` for any value of a row or a column, text that is no Unicode and things that hold others among them."""
+    value = plain(value)
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return _other(value)
+    return to_wire(value)
+
+
+def all_sendable(message: dict[str, Any]) -> dict[str, Any]:
+    """An `ingest` with a stand-in for each value of its rows and columns that msgpack can't write."""
+    rows, columns = message.get("rows"), message.get("columns")
+    if rows is not None:
+        message = {**message, "rows": [_row(row) for row in rows]}
+    if columns is not None:
+        message = {**message, "columns": {key: [sendable(v) for v in values] for key, values in columns.items()}}
+    return message
+
+
+def _row(row: Any) -> Any:
+    if isinstance(row, dict):
+        return {key: sendable(value) for key, value in row.items()}
+    return [sendable(value) for value in row] if isinstance(row, (list, tuple)) else sendable(row)
+
+
+def from_wire(code: int, data: bytes) -> Any:
+    """The value of an extension type (the unpacker's `ext_hook`).  Raises ValueError for what none has."""
+    if code in (INSTANT, LENGTH) and len(data) == 8:
+        return (Instant if code == INSTANT else Length)(int.from_bytes(data, "big", signed=True))
+    if code == DECIMAL and 0 < len(data) <= _TEXT:
+        try:
+            return Decimal(data.decode())
+        except ArithmeticError:
+            raise ValueError("an extension of a decimal that is none") from None
+    if code == INTEGER and 0 < len(data) <= MAX_BYTES:
+        return int.from_bytes(data, "big", signed=True)
+    if code == OTHER:
+        kind, _, text = data.decode().partition("\0")
+        return Other(kind, text)
+    raise ValueError(f"msgpack extension type {code} of {len(data)} bytes has no meaning here")
+
+
+def _integer(value: int) -> Any:
+    size = value.bit_length() // 8 + 1
+    if size > MAX_BYTES:
+        return _other(value)
+    return msgpack.ExtType(INTEGER, value.to_bytes(size, "big", signed=True))
+
+
+def _other(value: Any) -> Any:
+    told = f"{kind_name(value)}\0{shown(value)}"
+    return msgpack.ExtType(OTHER, told.encode(errors="backslashreplace"))
