@@ -13,8 +13,6 @@ from dsms.errors import UsageError
 from dsms.forms.scalars import plain
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from dsms.forms.frames import Named
 
 ROWS_PER_FRAME = 16384
@@ -30,12 +28,15 @@ def frames_of(data: Any, name: str = "the stream") -> Iterator[tuple[dict[str, A
     from dsms.forms.frames import is_rows, named, ordinary
 
     if is_rows(data):
+        data = data if isinstance(data, (list, tuple)) else list(data)
         for first in range(0, max(len(data), 1), ROWS_PER_FRAME):
             piece = ordinary(data[first : first + ROWS_PER_FRAME])
             yield {"rows": piece}, len(piece)
         return
     columns, rows = named(data, name)
-    if any(isinstance(values, list) for _, values in columns):
+    if not columns:
+        yield {"columns": {}}, 0
+    elif any(isinstance(values, list) for _, values in columns):
         yield from _as_lists(columns, rows, name)
     else:
         yield from _as_arrow(columns)
@@ -54,7 +55,9 @@ def _listed(array: Any) -> list[Any]:
     """Values of an array, to travel beside lists."""
     import pyarrow as pa
 
-    array = _for_frames(array)
+    from dsms.forms.encodings import for_frames
+
+    array = for_frames(array)
     if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
         array = array.to_numpy(zero_copy_only=False) if isinstance(array, pa.Array) else array.to_numpy()
         return [plain(value) for value in array]
@@ -64,38 +67,12 @@ def _listed(array: Any) -> list[Any]:
 def _as_arrow(columns: Named) -> Iterator[tuple[dict[str, Any], int]]:
     import pyarrow as pa
 
+    from dsms.forms.encodings import for_frames
     from dsms_client.columns import ipc
 
-    table = pa.Table.from_arrays([_for_frames(a) for _, a in columns], names=[key for key, _ in columns])
+    arrays = [for_frames(array) for _, array in columns]
+    table = pa.Table.from_arrays(arrays, names=[key for key, _ in columns])
     size = max(1, BYTES_PER_FRAME // max(1, table.nbytes // max(1, table.num_rows)))
     for first in range(0, max(table.num_rows, 1), size):
         piece = table.slice(first, size)
         yield {"arrow": ipc(piece)}, piece.num_rows
-
-
-def _for_frames(array: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Without views and runs, whose pieces would carry the whole array, and which not every reader knows."""
-    import pyarrow as pa
-
-    from dsms.untrusted.views import is_view
-
-    kinds, kind = pa.types, array.type
-    encoded = kinds.is_run_end_encoded(kind) or (kinds.is_dictionary(kind) and is_view(kind.value_type))
-    if not encoded and not is_view(kind):
-        return array
-    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    return pa.chunked_array([_written_out(chunk) for chunk in chunks]) if chunks else pa.array([], pa.string())
-
-
-def _written_out(array: pyarrow.Array) -> pyarrow.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from dsms.untrusted.views import without_views
-
-    if pa.types.is_dictionary(array.type):
-        return pa.DictionaryArray.from_arrays(array.indices, without_views(array.dictionary))
-    if pa.types.is_run_end_encoded(array.type):
-        runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, without_views(array.values))
-        return pc.run_end_decode(runs.slice(array.offset, len(array)))
-    return without_views(array)

@@ -11,6 +11,7 @@ import pyarrow.types as kinds
 
 from dsms.errors import UsageError
 from dsms.forms.arrays import PROBLEMS, Unreadable, Values, array_of, is_from
+from dsms.forms.scalars import Instant, Length, Other
 
 Named = list[tuple[str, Values]]
 _STORED = ("arrow.json", "arrow.uuid")  # extension types whose storage says what they mean
@@ -26,6 +27,8 @@ def as_row(row: Any) -> Any:
     """A row as a list of values in column order or as a dict; what is no row, as it is."""
     if isinstance(row, Mapping):
         return {str(k): v for k, v in row.items()}
+    if isinstance(row, (Instant, Length, Other)):
+        return row
     if dataclasses.is_dataclass(row) and not isinstance(row, type):
         return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}
     if is_rows(row) or (is_from(row, "numpy") and getattr(row, "ndim", 0) == 1):

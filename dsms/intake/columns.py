@@ -4,7 +4,7 @@ What is accepted for each SQL type, whichever way it comes (all else is a `Misma
 
   BOOL       bool
   INT        ints of any width, unsigned ones that fit; decimals and floats without a fraction (floats up to ±2^53)
-  FLOAT      floats of any width, ints up to ±2^53
+  FLOAT      floats of any width, ints that a float holds exactly
   DECIMAL    decimals, ints and text that fit exactly
   STRING     strings, large strings, string views, dictionary-encoded strings
   BYTES      binary, large binary, views, fixed size binary
@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from dsms.forms.encodings import without_runs
 from dsms.forms.frames import without_extension
 from dsms.instants import instants
 from dsms.instants import why_not as why_no_instant
@@ -133,8 +134,7 @@ def _plain(array: pa.Array) -> pa.Array:
     if kinds.is_dictionary(array.type):
         return without_views(array.dictionary).take(array.indices)
     if kinds.is_run_end_encoded(array.type):
-        runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, without_views(array.values))
-        return pc.run_end_decode(runs.slice(array.offset, len(array)))
+        return without_runs(array)
     return without_views(array)
 
 
@@ -172,7 +172,22 @@ def _whole(a: pa.Array) -> pa.Array:
 
 
 def _float(a: pa.Array, t: Type) -> pa.Array | None:
-    return a.cast(pa.float64()) if kinds.is_floating(a.type) or kinds.is_integer(a.type) else None
+    if kinds.is_integer(a.type):
+        return _exact_floats(a)
+    return a.cast(pa.float64()) if kinds.is_floating(a.type) else None
+
+
+def _exact_floats(a: pa.Array) -> pa.Array:
+    """Integers that a float holds: all up to ±2^53, and some beyond.  Raises ArrowInvalid for others."""
+    try:
+        return a.cast(pa.float64())
+    except pa.ArrowInvalid:
+        values = a.fill_null(0).to_numpy()
+        floats = values.astype(np.float64)
+        inside = np.abs(floats) < 2.0**63
+        if not (inside.all() and (floats.astype(values.dtype) == values).all()):
+            raise
+        return a.cast(pa.float64(), safe=False)
 
 
 def _decimal(a: pa.Array, t: Type) -> pa.Array | None:

@@ -227,7 +227,7 @@ def test_load_json_lines(dsms, tmp_path):
     assert code == 1
     assert err.splitlines()[:4] == [
         "line 4: k: 1.5 is not INT",
-        "line 5: not an object but list",
+        "line 5: not an object but a list",
         'line 6: k: "x" is not INT',
         "line 7: not JSON: Expecting value: line 1 column 1 (char 0)",
     ]
@@ -246,7 +246,7 @@ def test_load_parquet_in_batches(dsms, tmp_path, server):
     pa.parquet.write_table(pa.table({"k": ["a"]}), file)
     code, _, err = dsms("load", str(file), "--stream", "s")
     assert code == 2
-    assert "expected INT, got string" in err
+    assert "expected INT, got str 'a' in row 0" in err
 
 
 def test_load_says_what_is_wrong_with_the_file(dsms, tmp_path):

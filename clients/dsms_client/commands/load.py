@@ -7,6 +7,7 @@ examples:
   dsms load flights.csv.gz --stream flights
   dsms load part1.jsonl --stream s --no-end --rejects bad.csv
   dsms load trace.csv --stream s --map t=timestamp --null NA
+  dsms load conn.log.csv --stream conns --map t=ts --time-unit s    # 1379288667.631000
 
 exit codes: 0 all rows were taken, 1 some were rejected or refused, 2 wrong usage or no server
 """
@@ -33,6 +34,11 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add("--stream", required=True, metavar="NAME")
     add("--map", action="append", default=[], type=_pair, metavar="COLUMN=NAME",
         help="this column of the stream is called NAME in the file (may be repeated)")  # fmt: skip
+    add(
+        "--time-unit",
+        choices=("s", "ms", "us", "ns"),
+        help="what numbers in TIMESTAMP columns count since 1970, fractions too (unsaid: such numbers are refused)",
+    )
     add("--null", action="append", metavar="TEXT", help="CSV: text that means NULL (default: empty, NULL and \\N)")
     add("--delimiter", type=_character, help="CSV: default a comma, a tab for .tsv")
     add("--no-end", action="store_true", help="more will follow: do not end the stream")
@@ -43,7 +49,8 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from dsms_client.files.send import Job, load
 
-    job = Job(args.file, args.stream, dict(args.map), args.null, args.delimiter, args.batch, not args.no_end)
+    job = Job(args.file, args.stream, dict(args.map), args.null, args.delimiter, args.batch, not args.no_end,
+              args.time_unit)  # fmt: skip
     outcome = asyncio.run(_load(args, job, load))
     return OK if outcome.clean else FAILED
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,16 @@ from dsms_client.files.source import Source
 
 
 def read(
-    source: Source, columns: Sequence[Column], renamed: dict[str, str], nulls: Sequence[str], delimiter: str
+    source: Source,
+    columns: Sequence[Column],
+    renamed: dict[str, str],
+    nulls: Sequence[str],
+    delimiter: str,
+    unit: str | None = None,
 ) -> tuple[Mapping, Pieces]:
     """How columns match, and the pieces.  Raises DS520, DS521."""
     header = read_header(source, delimiter)
-    mapping = map_columns(header.names, columns, renamed)
+    mapping = replace(map_columns(header.names, columns, renamed), unit=unit)
     return mapping, _pieces(source, header, mapping, nulls, delimiter)
 
 

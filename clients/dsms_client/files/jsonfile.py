@@ -1,12 +1,14 @@
-"""JSON lines: an object per line, its keys are column names.
+"""JSON lines: an object per line, its keys are column names in any case.
 
-A block of lines is parsed by Arrow as a whole; only a block in which something does not fit is looked at line by line.
+A block of lines is parsed by Arrow as a whole; a block in which something is unusual is parsed line by line, and its
+values are read as the text that stands in the file, so no number passes through a float.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,15 +20,16 @@ from dsms.errors import UsageError
 from dsms_client.columns import arrow_type
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns
 from dsms_client.files.source import Source
-from dsms_client.files.text import convert
+from dsms_client.files.text import convert, reason
 
 BLOCK = 4 << 20
-_PLAIN = {"BOOL": (bool,), "INT": (int,), "FLOAT": (int, float), "STRING": (str,), "BYTES": (str,),
-          "TIMESTAMP": (int, str), "INTERVAL": (int,), "DECIMAL": (int, str, float)}  # fmt: skip
-_ARROW = {"TIMESTAMP": pa.string(), "BYTES": pa.string(), "DECIMAL": pa.string()}  # as they stand in the file
+_ESCAPED_KEY = re.compile(rb'"[^"\\]*\\[^"]*"\s*:')
+_COUNTS = pa.decimal128(38, 9)  # which Arrow reads from numbers and from text
 
 
-def read(source: Source, columns: Sequence[Column], renamed: dict[str, str]) -> tuple[Mapping, Pieces]:
+def read(
+    source: Source, columns: Sequence[Column], renamed: dict[str, str], unit: str | None = None
+) -> tuple[Mapping, Pieces]:
     """How columns match (judged by the first line), and the pieces.  Raises DS520, DS521."""
     with source.text() as lines:
         first = next((line for line in lines if line.strip()), "")
@@ -36,15 +39,18 @@ def read(source: Source, columns: Sequence[Column], renamed: dict[str, str]) -> 
     except (ValueError, AssertionError):
         raise UsageError("DS521", f"{source.path} does not begin with a JSON object",
                          hint="JSON lines: one object per line") from None  # fmt: skip
-    mapping = map_columns(list(keys), columns, renamed)
-    named = Mapping(mapping.columns, tuple(s or n for s, (n, _) in zip(mapping.source, columns, strict=True)), ())
-    return mapping, _pieces(source, named)
+    different = {key.casefold(): key for key in keys}  # a line that says one twice is rejected, not the file
+    mapping = map_columns(list(different.values()), columns, renamed)
+    asked = {name.casefold(): key for name, key in renamed.items()}
+    return mapping, _pieces(
+        source, _Reader(columns, [asked.get(n.casefold(), n) for n, _ in columns], list(keys), unit)
+    )
 
 
-def _pieces(source: Source, mapping: Mapping) -> Pieces:
+def _pieces(source: Source, reader: _Reader) -> Pieces:
     line = 1
     for block in _blocks(source):
-        piece = _fast(block, line, mapping) or _slow(block, line, mapping)
+        piece = reader.whole(block, line) or reader.by_line(block, line)
         piece.done = source.position()
         line += block.count(b"\n")
         yield piece
@@ -64,88 +70,181 @@ def _blocks(source: Source) -> Iterator[bytes]:
             yield rest + b"\n"
 
 
-def _fast(block: bytes, first: int, mapping: Mapping) -> Piece | None:
-    """The block as Arrow reads it, or None if anything is unusual."""
-    fields = [
-        pa.field(source, _ARROW.get(sql.partition("(")[0], arrow_type(sql)))
-        for (_, sql), source in zip(mapping.columns, mapping.source, strict=True)
-        if source is not None
-    ]
-    options = pyarrow.json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
-    try:
-        table = pyarrow.json.read_json(
-            io.BytesIO(block), pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1), options
+class _Reader:
+    """Blocks of lines -> pieces.  `wanted` are the keys asked for, `keys` those of the first line."""
+
+    def __init__(self, columns: Sequence[Column], wanted: Sequence[str], keys: Sequence[str], unit: str | None) -> None:
+        self._columns, self._wanted, self._unit = columns, wanted, unit
+        folded = {key.casefold(): key for key in keys}
+        self._spelled = [key if key in keys else folded.get(key.casefold(), key) for key in wanted]
+        self._schema = pa.schema(
+            [(key, self._read_as(sql)) for key, (_, sql) in zip(self._spelled, columns, strict=True)]
         )
-    except pa.ArrowException:
-        return None
-    if table.num_rows != block.count(b"\n"):
-        return None
-    arrays = []
-    for field, (_, sql) in zip(fields, mapping.columns, strict=True):
-        array = table.column(field.name).combine_chunks()
-        if field.type != arrow_type(sql):
-            array, bad = convert(array, sql)
-            if len(bad):
-                return None
-        arrays.append(array)
-    batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in mapping.columns])
-    return Piece(batch, np.arange(first, first + table.num_rows))
+        self._exact = {key: place for place, key in enumerate(wanted)}
+        self._folded: dict[str, list[int]] = {}
+        for place, key in enumerate(wanted):
+            self._folded.setdefault(key.casefold(), []).append(place)
+        self._simple = len(self._folded) == len(columns) and all(key.isascii() for key in wanted)
 
+    def _read_as(self, sql: str) -> pa.DataType:
+        if sql == "TIMESTAMP" and self._unit is not None:
+            return _COUNTS
+        return pa.string() if sql in ("TIMESTAMP", "INTERVAL", "BYTES") else arrow_type(sql)
 
-def _slow(block: bytes, first: int, mapping: Mapping) -> Piece:
-    """Line by line, with reasons."""
-    values: list[list[Any]] = [[] for _ in mapping.columns]
-    lines, rejects = [], []
-    for number, raw in enumerate(block.splitlines(), first):
-        text = raw.decode(errors="replace")
-        if not text.strip():
-            continue
+    def whole(self, block: bytes, first: int) -> Piece | None:
+        """The block as Arrow reads it, or None if anything is unusual."""
+        if not self._has_plain_keys(block):
+            return None
+        options = pyarrow.json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
         try:
-            row = _row(text, mapping)
-        except ValueError as problem:
-            rejects.append(Reject(number, str(problem), text))
-            continue
-        for column, value in zip(values, row, strict=True):
-            column.append(value)
-        lines.append(number)
-    arrays = [
-        pa.concat_arrays(column) if column else pa.array([], arrow_type(sql))
-        for column, (_, sql) in zip(values, mapping.columns, strict=True)
-    ]
-    batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in mapping.columns])
-    return Piece(batch, np.array(lines, np.int64), rejects)
+            table = pyarrow.json.read_json(
+                io.BytesIO(block), pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1), options
+            )
+        except pa.ArrowException:
+            return None
+        if table.num_rows != block.count(b"\n"):
+            return None
+        arrays = []
+        for field, (_, sql) in zip(self._schema, self._columns, strict=True):
+            array = table.column(field.name).combine_chunks()
+            if field.type != arrow_type(sql):
+                array, bad = convert(array.cast(pa.string()), sql, self._unit)
+                if len(bad):
+                    return None
+            arrays.append(array)
+        batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in self._columns])
+        return Piece(batch, np.arange(first, first + table.num_rows))
+
+    def _has_plain_keys(self, block: bytes) -> bool:
+        """No key of a column is spelled otherwise than in the first line.  Text that looks so is taken for one."""
+        if not self._simple or (b"\\" in block and _ESCAPED_KEY.search(block)):
+            return False
+        lines, counts = block.count(b"\n"), [_count(block, key) for key in self._spelled]
+        if set(counts) == {lines} and block.count(b'":') == lines * len(counts):
+            return True  # each line has these keys and no others
+        lower = block.lower()
+        return all(n == _count(lower, key.lower()) for n, key in zip(counts, self._spelled, strict=True))
+
+    def by_line(self, block: bytes, first: int) -> Piece:
+        """Line by line, with reasons."""
+        rows: list[list[Any]] = []
+        lines: list[int] = []
+        texts: list[str] = []
+        rejects: list[Reject] = []
+        for number, raw in enumerate(block.splitlines(), first):
+            text = raw.decode(errors="replace")
+            if not text.strip():
+                continue
+            try:
+                rows.append(self._row(text))
+            except ValueError as problem:
+                rejects.append(Reject(number, str(problem), text))
+                continue
+            lines.append(number)
+            texts.append(text)
+        bad, arrays = self._typed(rows)
+        rejects += [Reject(lines[i], why, texts[i]) for i, why in bad.items()]
+        good = np.setdiff1d(np.arange(len(rows)), list(bad))
+        batch = pa.RecordBatch.from_arrays([a.take(pa.array(good)) for a in arrays], [n for n, _ in self._columns])
+        return Piece(batch, np.array(lines, np.int64)[good], sorted(rejects, key=lambda reject: reject.line))
+
+    def _typed(self, rows: list[list[Any]]) -> tuple[dict[int, str], list[pa.Array]]:
+        """Which rows have a value that is not of its column, and the columns."""
+        bad: dict[int, str] = {}
+        arrays = []
+        for place, (name, sql) in enumerate(self._columns):
+            values = [row[place] for row in rows]
+            for i, value in enumerate(values):
+                if value is not None and not _fits(value, sql):
+                    bad.setdefault(i, f"{name}: {_json(value)} is not {sql}")
+                    values[i] = None
+            texts = pa.array([_text(value) for value in values], pa.string())
+            array, wrong = convert(texts, sql, self._unit)
+            for i in wrong.tolist():
+                bad.setdefault(i, f"{name}: {_json(values[i])} is not {sql}{reason(texts[i].as_py(), sql)}")
+            arrays.append(array)
+        return bad, arrays
+
+    def _row(self, text: str) -> list[Any]:
+        """The values of a line in the order of the columns.  Raises ValueError that says what is wrong."""
+        try:
+            found = json.loads(
+                text, object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+            )
+        except (ValueError, RecursionError) as problem:
+            raise ValueError(f"not JSON: {problem}") from None
+        if not isinstance(found, _Pairs):
+            raise ValueError(f"not an object but {_kind(found)}")
+        row: list[Any] = [None] * len(self._columns)
+        taken: dict[int, str] = {}
+        for key, value in found:
+            place = self._place(key)
+            if place is None:
+                continue
+            if place in taken:
+                twice = f"as {json.dumps(taken[place])} and {json.dumps(key)}"
+                raise ValueError(f"{self._columns[place][0]} is given twice, {twice}")
+            taken[place] = key
+            row[place] = value
+        return row
+
+    def _place(self, key: str) -> int | None:
+        """The column of a key: exactly as it is named, else in any case.  Raises ValueError if several are so."""
+        if key in self._exact:
+            return self._exact[key]
+        places = self._folded.get(key.casefold(), [])
+        if len(places) > 1:
+            names = " or ".join(self._wanted[place] for place in places)
+            raise ValueError(f"the key {json.dumps(key)} could be {names}")
+        return places[0] if places else None
 
 
-def _row(text: str, mapping: Mapping) -> list[pa.Array]:
-    """One line as arrays of one value.  Raises ValueError that says what is wrong."""
-    try:
-        found = json.loads(text)
-    except ValueError as problem:
-        raise ValueError(f"not JSON: {problem}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"not an object but {type(found).__name__}")
-    folded = {k.casefold(): v for k, v in found.items()}
-    return [
-        _value(name, sql, folded.get((source or name).casefold()))
-        for (name, sql), source in zip(mapping.columns, mapping.source, strict=True)
-    ]
+class _Pairs(list[tuple[str, Any]]):
+    """An object: its keys and values as they stand there."""
 
 
-def _value(name: str, sql: str, value: Any) -> pa.Array:
+class _Number(str):
+    """A number: its digits as they stand there."""
+
+
+def _count(block: bytes, key: str) -> int:
+    return block.count(json.dumps(key).encode())
+
+
+def _fits(value: Any, sql: str) -> bool:
+    """Whether a JSON value is of a kind that the type is written in."""
     kind = sql.partition("(")[0]
-    if value is None:
-        return pa.nulls(1, arrow_type(sql))
-    if type(value) not in _PLAIN[kind]:
-        raise ValueError(f"{name}: {json.dumps(value)} is not {sql}")
-    array = None
-    try:
-        if kind in _ARROW:
-            array, bad = convert(pa.array([str(value)]), sql)
-            array = None if len(bad) else array
-        else:
-            array = pa.array([float(value) if kind == "FLOAT" else value], arrow_type(sql))
-    except (pa.ArrowException, OverflowError):
-        pass
-    if array is None:
-        raise ValueError(f"{name}: {json.dumps(value)} is not {sql}")
-    return array
+    if isinstance(value, bool) or kind == "BOOL":
+        return isinstance(value, bool) and kind == "BOOL"
+    if isinstance(value, _Number):
+        return kind in ("INT", "FLOAT", "DECIMAL", "TIMESTAMP", "INTERVAL")
+    if not isinstance(value, str) or not _is_unicode(value):
+        return False
+    if kind == "FLOAT":
+        return value in ("NaN", "Infinity", "-Infinity")
+    return kind != "INT"
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _text(value: Any) -> str | None:
+    """A value as `convert` reads it."""
+    if value is None or isinstance(value, str):
+        return value
+    return "true" if value else "false"
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, _Number):
+        return str(value)
+    return _kind(value) if isinstance(value, (list, dict)) else json.dumps(value)
+
+
+def _kind(value: Any) -> str:
+    """What messages call a value that is no object."""
+    if isinstance(value, _Number):
+        return "a number"
+    names = {_Pairs: "an object", list: "a list", str: "text", bool: "true or false"}
+    return names.get(type(value), "null")

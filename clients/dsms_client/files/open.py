@@ -9,6 +9,7 @@ import pyarrow as pa
 from dsms.errors import UsageError
 from dsms_client.files.pieces import Column, Mapping, Pieces
 from dsms_client.files.source import NULLS, Source
+from dsms_client.files.text import NO_UNIT, no_unit
 
 
 def read(
@@ -18,23 +19,26 @@ def read(
     nulls: Sequence[str] = NULLS,
     delimiter: str | None = None,
     rows: int = 50_000,
+    unit: str | None = None,
 ) -> tuple[Mapping, Pieces]:
-    """How the file's columns match the stream's, and its pieces.  Raises DS520, DS521."""
+    """How the file's columns match the stream's, and its pieces; `unit` is that of numbers that are instants.
+
+    Raises DS520, DS521; and DS503 (perhaps with the first piece) if a unit is needed and not given."""
     match source.kind:
         case "csv" | "tsv":
             from dsms_client.files import csvfile
 
             delimiter = delimiter or ("\t" if source.kind == "tsv" else ",")
-            mapping, pieces = csvfile.read(source, columns, renamed, nulls, delimiter)
+            mapping, pieces = csvfile.read(source, columns, renamed, nulls, delimiter, unit)
         case "parquet" | "pq":
             from dsms_client.files import parquetfile
 
-            mapping, pieces = parquetfile.read(source, columns, renamed, rows)
+            mapping, pieces = parquetfile.read(source, columns, renamed, rows, unit)
         case _:
             from dsms_client.files import jsonfile
 
-            mapping, pieces = jsonfile.read(source, columns, renamed)
-    return mapping, _guarded(source, pieces)
+            mapping, pieces = jsonfile.read(source, columns, renamed, unit)
+    return mapping, _guarded(source, pieces if unit else _with_units(pieces))
 
 
 def _guarded(source: Source, pieces: Pieces) -> Pieces:
@@ -44,3 +48,14 @@ def _guarded(source: Source, pieces: Pieces) -> Pieces:
             yield from pieces
         except pa.ArrowException as problem:
             raise UsageError("DS521", f"cannot read {source.path}: {problem}") from None
+
+
+def _with_units(pieces: Pieces) -> Pieces:
+    """The same, unless all instants in a column of the first piece are numbers: nothing was sent yet."""
+    for place, piece in enumerate(pieces):
+        unclear = [reject.reason for reject in piece.rejects if reject.reason.endswith(NO_UNIT)]
+        if place == 0 and unclear:
+            for name, column in zip(piece.batch.schema.names, piece.batch.columns, strict=True):
+                if unclear[0].startswith(f"{name}: ") and column.null_count == len(column):
+                    raise no_unit(name, unclear[0].removeprefix(f"{name}: ").partition(" is not ")[0])
+        yield piece

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dsms.errors import UsageError
 from dsms_client.columns import arrow_type
-from dsms_client.files.text import convert
+from dsms_client.files.text import convert, reason
 
 Column = tuple[str, str]  # name and SQL type
 
@@ -41,11 +41,13 @@ Pieces = Iterator[Piece]
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Which column of the file feeds which of the stream; `missing` ones are NULL, `unused` ones are left out."""
+    """Which column of the file feeds which of the stream; `missing` ones are NULL, `unused` ones are left out.
+    `unit`: of numbers that are instants."""
 
     columns: tuple[Column, ...]
     source: tuple[str | None, ...]  # file column for each
     unused: tuple[str, ...]
+    unit: str | None = None
 
     @property
     def missing(self) -> list[str]:
@@ -98,10 +100,11 @@ def typed(texts: dict[str, pa.Array], lines: np.ndarray, mapping: Mapping) -> tu
         if source is None:
             arrays.append(pa.nulls(len(lines), arrow_type(sql)))
             continue
-        array, wrong = convert(texts[source], sql)
+        array, wrong = convert(texts[source], sql, mapping.unit)
         arrays.append(array)
         for at in wrong.tolist():
-            bad.setdefault(at, f"{name}: {texts[source][at].as_py()!r} is not {sql}")
+            text = texts[source][at].as_py()
+            bad.setdefault(at, f"{name}: {text!r} is not {sql}{reason(text, sql)}")
     rejects = [Reject(int(lines[i]), why, _line(texts, i)) for i, why in sorted(bad.items())]
     batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in mapping.columns])
     if bad:

@@ -33,6 +33,7 @@ class Job:
     delimiter: str | None = None
     batch: int = 50_000
     end: bool = True
+    unit: str | None = None  # of numbers that are instants
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ async def open_file(client: AsyncClient, job: Job, reporter: Reporter) -> tuple[
         hint = nearest(job.stream, streams) or f"streams are {', '.join(streams) or 'none yet'}"
         raise UsageError("DS401", f"there is no stream {job.stream}", hint=hint)
     nulls = tuple(job.nulls) if job.nulls is not None else NULLS
-    mapping, pieces = read(source, streams[found[0]], job.renamed, nulls, job.delimiter, job.batch)
+    mapping, pieces = read(source, streams[found[0]], job.renamed, nulls, job.delimiter, job.batch, job.unit)
     _tell(mapping, reporter)
     reporter.begin(job.path, source.size)
     return found[0], pieces

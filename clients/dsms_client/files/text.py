@@ -1,7 +1,8 @@
 """Columns of text -> columns of a stream's types, naming the values that are not of their type.
 
-INT, FLOAT, DECIMAL and BOOL as usual; TIMESTAMP as ISO 8601 (with a zone, or UTC) or as an integer count of
-microseconds; INTERVAL as an integer count of microseconds; BYTES as ``\\x`` and hex digits, else the text's UTF-8.
+INT (also ``3.0``), FLOAT, DECIMAL and BOOL as usual; TIMESTAMP as `dsms.instants` reads it, or a number where the unit
+is known; INTERVAL as `dsms.lengths` reads it, or an integer count of microseconds; BYTES as ``\\x`` and hex digits,
+else the text's UTF-8.
 """
 
 from __future__ import annotations
@@ -10,23 +11,50 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.errors import UsageError
+from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants, why_not
+from dsms.lengths import lengths
 from dsms_client.columns import arrow_type
+from dsms_client.files.counts import NUMBER, UNITS, micros
 
-_INTEGER = r"^[+-]?\d+$"
-_ZONED = r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
-_PLAIN = pa.timestamp("us")
+NO_UNIT = f"a number says no unit: give --time-unit {'|'.join(UNITS)}"
+_INTEGER = r"^[+-]?[0-9]+$"
+_GAPS = r"^([+-]?[0-9]+)\.0*$"  # an integer as pandas writes it in a column that has gaps
 
 
-def convert(texts: pa.Array, sql: str) -> tuple[pa.Array, np.ndarray]:
-    """The column in the physical type of `sql`, NULL where a value is not of it, and the positions of those."""
+def convert(texts: pa.Array, sql: str, unit: str | None = None) -> tuple[pa.Array, np.ndarray]:
+    """The column in the physical type of `sql`, NULL where a value is not of it, and the positions of those.
+
+    `unit` is that of numbers in TIMESTAMP columns; without one no number is an instant."""
     kind = sql.partition("(")[0]
     if kind == "STRING":
         return texts, np.empty(0, np.int64)
     if kind != "BYTES":
         texts = pc.utf8_trim_whitespace(texts)
-    bad: list[int] = []
-    pieces = _convert(texts, sql, 0, bad)
-    return pa.concat_arrays(pieces) if pieces else pa.array([], arrow_type(sql)), np.array(bad, np.int64)
+    if kind in ("TIMESTAMP", "INTERVAL"):
+        array = _instants(texts, unit) if kind == "TIMESTAMP" else _lengths(texts)
+        bad = pc.and_(array.is_null(), texts.is_valid()) if array.null_count else None
+        return array, np.empty(0, np.int64) if bad is None else _places(bad)
+    found: list[int] = []
+    pieces = _convert(texts, sql, 0, found)
+    return pa.concat_arrays(pieces) if pieces else pa.array([], arrow_type(sql)), np.array(found, np.int64)
+
+
+def reason(text: str, sql: str) -> str:
+    """Why a text is not of its type, as far as there is more to say."""
+    if sql != "TIMESTAMP":
+        return ""
+    number = pc.match_substring_regex(pa.array([text.strip()]), NUMBER)[0].as_py()
+    return f": {NO_UNIT if number else why_not(text)}"
+
+
+def no_unit(column: str, number: str) -> UsageError:
+    """DS503: numbers in a file where instants should be."""
+    return UsageError(
+        "DS503",
+        f"column {column!r}: expected TIMESTAMP, the file has numbers ({number}) whose unit is not known",
+        hint="give --time-unit s, ms, us or ns: what they count since 1970",
+    )
 
 
 def _convert(texts: pa.Array, sql: str, first: int, bad: list[int]) -> list[pa.Array]:
@@ -42,43 +70,48 @@ def _convert(texts: pa.Array, sql: str, first: int, bad: list[int]) -> list[pa.A
 
 
 def _whole(texts: pa.Array, sql: str) -> pa.Array:
-    kind = sql.partition("(")[0]
-    if kind == "TIMESTAMP":
-        return _instants(texts)
-    if kind == "BYTES":
+    if sql == "BYTES":
         return _blobs(texts)
-    if kind in ("INT", "INTERVAL"):
-        texts = _whole_numbers(texts)
-    return pc.cast(texts, arrow_type(sql))
+    return pc.cast(_whole_numbers(texts) if sql == "INT" else texts, arrow_type(sql))
 
 
 def _whole_numbers(texts: pa.Array) -> pa.Array:
     """As Arrow reads them: without a plus sign.  Raises ValueError for 0x1F, which Arrow would read, too."""
     if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
         raise ValueError("hexadecimal digits")
+    if pc.any(pc.match_substring(texts, ".")).as_py():
+        texts = pc.replace_substring_regex(texts, _GAPS, r"\1")
     plus = pc.any(pc.starts_with(texts, "+")).as_py()
     return pc.replace_substring_regex(texts, r"^\+([0-9])", r"\1") if plus else texts
 
 
-def _instants(texts: pa.Array) -> pa.Array:
-    try:
-        return pc.cast(pc.cast(texts, _PLAIN), pa.int64())
-    except pa.ArrowInvalid:
-        pass  # integers or zones among them
-    known = texts.is_valid().to_numpy(zero_copy_only=False)
-    whole = _matches(texts, _INTEGER)
-    zoned = _matches(texts, _ZONED) & _matches(texts, ":") & ~whole
-    out = np.zeros(len(texts), np.int64)
-    for mask, kind in ((whole, pa.int64()), (zoned, pa.timestamp("us", "UTC")), (known & ~whole & ~zoned, _PLAIN)):
-        where = np.flatnonzero(mask)
-        if len(where):
-            out[where] = pc.cast(pc.cast(texts.take(pa.array(where)), kind), pa.int64()).to_numpy()
-    return pa.array(out, mask=~known)
+def _instants(texts: pa.Array, unit: str | None) -> pa.Array:
+    if unit is None:
+        return instants(texts)
+    counts = pc.match_substring_regex(texts, NUMBER).fill_null(False)
+    if not pc.any(counts, min_count=0).as_py():
+        return instants(texts)
+    values = micros(texts.filter(counts), unit)
+    outside = (values < MIN_INSTANT) | (values > MAX_INSTANT)
+    rest = instants(pc.if_else(counts, pa.scalar(None, pa.string()), texts))
+    return pc.replace_with_mask(rest, counts, pa.array(values, mask=outside))
 
 
-def _matches(texts: pa.Array, pattern: str) -> np.ndarray:
-    found = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
-    return found.to_numpy(zero_copy_only=False)
+def _lengths(texts: pa.Array) -> pa.Array:
+    counts = pc.match_substring_regex(texts, _INTEGER).fill_null(False)
+    if not pc.any(counts, min_count=0).as_py():
+        return lengths(texts)
+    rest = lengths(pc.if_else(counts, pa.scalar(None, pa.string()), texts))
+    return pc.replace_with_mask(rest, counts, _convert_counts(texts.filter(counts)))
+
+
+def _convert_counts(texts: pa.Array) -> pa.Array:
+    pieces = _convert(texts, "INT", 0, [])
+    return pa.concat_arrays(pieces)
+
+
+def _places(mask: pa.Array) -> np.ndarray:
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
 
 
 def _blobs(texts: pa.Array) -> pa.Array:
