@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import pty
-import re
-import select
 import signal
 import ssl
-import subprocess
-import sys
 
 import pytest
-from harness import WAIT
+from process import Terminal
 
 from dsms_client import UsageError, connect
 from dsms_client.cli import main
@@ -56,35 +51,6 @@ def test_an_engine_inside_the_shell(tmp_path, capsys):
     assert "k,INT" in out.out
     assert "SELECT x" in out.err
     assert main(["shell", "--data", data, "-c", "SELECT 1"]) == 2
-
-
-class Terminal:
-    """`dsms shell` on a pseudo-terminal; `expect` reads until a pattern has come."""
-
-    def __init__(self, port, home):
-        self.main, child = pty.openpty()
-        env = {**os.environ, "DSMS_PORT": str(port), "HOME": str(home), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "dsms_client", "shell"], stdin=child, stdout=child, stderr=child, env=env,
-            start_new_session=True,
-        )  # fmt: skip
-        os.close(child)
-        self.text = ""
-
-    def type(self, text):
-        os.write(self.main, text.encode())
-
-    def expect(self, pattern):
-        while not (found := re.search(pattern, self.text)):
-            assert select.select([self.main], [], [], WAIT)[0], f"waited for {pattern!r}, had {self.text!r}"
-            piece = os.read(self.main, 65536).decode(errors="replace")
-            self.text += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", piece)
-        self.text = self.text[found.end() :]
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        os.close(self.main)
 
 
 def test_the_prompt(server, tmp_path):

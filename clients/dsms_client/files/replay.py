@@ -46,7 +46,7 @@ async def replay(client: AsyncClient, job: Job, reporter: Reporter, pace: Pace) 
                 rows += stop - start
                 reporter.progress(piece.done, rows)
         report = await finish(client, job, name, sender)
-    reporter.summary(name, report, time.perf_counter() - began)
+    reporter.summary(name, report, rows, time.perf_counter() - began)
     return Outcome(report, reporter.rejected)
 
 

@@ -86,11 +86,14 @@ class Reporter:
         if not self._quiet:
             self.say(line)
 
-    def summary(self, stream: str, report: IngestReport, seconds: float) -> None:
+    def summary(self, stream: str, report: IngestReport, sent: int, seconds: float) -> None:
+        """What became of the rows sent; those of frames that went twice, since an answer was lost, are counted once."""
         for reason in report.reasons:
             self.say(f"refused by the server: {reason}")
         parts = [f"{report.accepted:,} rows accepted by {stream}"]
+        known = sent - report.accepted - report.late - report.refused if report.repeated else 0
         for count, what in (
+            (known, "taken before the connection was lost"),
             (report.late, "late"), (report.refused, "refused"), (self.rejected, "lines rejected"),
             (self.empty, f"empty line{'s' * (self.empty > 1)} left out"),
         ):  # fmt: skip

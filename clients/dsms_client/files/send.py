@@ -60,7 +60,7 @@ async def load(client: AsyncClient, job: Job, reporter: Reporter) -> Outcome:
             reporter.progress(piece.done, rows)
             await asyncio.sleep(0)
         report = await finish(client, job, name, sender)
-    reporter.summary(name, report, time.perf_counter() - began)
+    reporter.summary(name, report, rows, time.perf_counter() - began)
     return Outcome(report, reporter.rejected)
 
 

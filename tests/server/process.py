@@ -1,0 +1,71 @@
+"""A real server in a process of its own, which can be killed and started again; and the shell on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import socket
+import subprocess
+import sys
+import threading
+
+from harness import WAIT
+
+
+class Process:
+    """`dsms serve` on a port and a data folder that stay the same."""
+
+    def __init__(self, data: str) -> None:
+        self.data = data
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))
+            self.port = held.getsockname()[1]
+        self.start()
+
+    def start(self) -> None:
+        """Start, and wait until it listens."""
+        command = [sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--data", self.data]
+        self._process = subprocess.Popen([*command, "--port", str(self.port)], stderr=subprocess.PIPE, text=True)
+        assert self._process.stderr is not None
+        said = []
+        for line in self._process.stderr:
+            said.append(line)
+            if "listens on" in line:
+                threading.Thread(target=self._process.stderr.read, daemon=True).start()
+                return
+        raise AssertionError(f"the server did not start: {said}")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+class Terminal:
+    """`dsms shell` on a pseudo-terminal; `expect` reads until a pattern has come."""
+
+    def __init__(self, port, home):
+        self.main, child = pty.openpty()
+        env = {**os.environ, "DSMS_PORT": str(port), "HOME": str(home), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "dsms_client", "shell"], stdin=child, stdout=child, stderr=child, env=env,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(child)
+        self.text = ""
+
+    def type(self, text):
+        os.write(self.main, text.encode())
+
+    def expect(self, pattern):
+        while not (found := re.search(pattern, self.text)):
+            assert select.select([self.main], [], [], WAIT)[0], f"waited for {pattern!r}, had {self.text!r}"
+            piece = os.read(self.main, 65536).decode(errors="replace")
+            self.text += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", piece)
+        self.text = self.text[found.end() :]
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.main)
