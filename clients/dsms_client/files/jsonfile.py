@@ -32,7 +32,9 @@ def read(
 ) -> tuple[Mapping, Pieces]:
     """How columns match (judged by the first line), and the pieces.  Raises DS520, DS521."""
     with source.text() as lines:
-        first = next((line for line in lines if line.strip()), "")
+        first = next((line for line in lines if line.strip()), None)
+    if first is None:  # no rows, as the shell writes them
+        return Mapping(tuple(columns), tuple(name for name, _ in columns), ()), iter(())
     try:
         keys = json.loads(first)
         assert isinstance(keys, dict)
