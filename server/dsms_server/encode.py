@@ -16,6 +16,12 @@ from dsms_client import columns
 from dsms_client.protocol import HEADER
 from dsms_server.pushes import ROWS_PIECE, WORTH_ARROW
 
+LONGEST = (1 << 32) - 1  # bytes of a frame
+
+
+class _NoRoom(Exception):
+    """The reply would be longer than it may be."""
+
 
 def result_reply(ident: Any, results: list[Result], form: str, limit: int, error: dict | None = None) -> bytes:
     """The reply frame of `execute`: a map per statement.  Raises DS623 if it would be longer than `limit`."""
@@ -23,13 +29,16 @@ def result_reply(ident: Any, results: list[Result], form: str, limit: int, error
     outcome = ("error", error) if error else ("ok", True)
     parts = [packer.pack_map_header(3), *map(packer.pack, ("id", ident, *outcome, "results"))]
     parts.append(packer.pack_array_header(len(results)))
-    room = limit
-    for result in results:
-        for part in _result_parts(result, form, room):
-            parts.append(part)
-            room -= len(part)
-            if room < 0:
-                raise _too_large(limit)
+    room = limit = min(limit, LONGEST)
+    try:
+        for result in results:
+            for part in _result_parts(result, form, room):
+                parts.append(part)
+                room -= len(part)
+                if room < 0:
+                    raise _NoRoom
+    except _NoRoom:
+        raise _too_large(limit, form) from None
     return b"".join((HEADER.pack(sum(map(len, parts))), *parts))
 
 
@@ -48,10 +57,10 @@ def _result_parts(result: Result, form: str, room: int) -> Iterator[bytes]:
             yield packer.pack(form)
             if form == "rows":
                 yield from _row_parts(packer, data)
-            elif data.nbytes > room:
-                raise _too_large(room)
-            else:
+            elif data.nbytes <= room:
                 yield packer.pack(columns.ipc(columns.to_edge(data, types)))
+            else:
+                raise _NoRoom
 
 
 def _row_parts(packer: Any, data: pa.RecordBatch) -> Iterator[bytes]:
@@ -61,9 +70,10 @@ def _row_parts(packer: Any, data: pa.RecordBatch) -> Iterator[bytes]:
         yield packer.pack(rows)[1 if len(rows) < 16 else 3 :]  # the rows without the header of their own list
 
 
-def _too_large(limit: int) -> UsageError:
+def _too_large(limit: int, form: str) -> UsageError:
+    smaller = ", take Arrow, which is smaller (data = 'arrow')" if form == "rows" else ""
     return UsageError(
         "DS623",
         f"the answer is larger than the {limit} bytes a reply may have",
-        hint="select fewer rows or columns (LIMIT), or start the server with a larger max_reply",
+        hint=f"select fewer rows or columns (LIMIT){smaller}, or start the server with a larger max_reply",
     )
