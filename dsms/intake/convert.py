@@ -279,7 +279,10 @@ def checked(
 
 
 def _bad_value(value: pa.Scalar) -> str:
-    return "NULL" if not value.is_valid else f"{value.as_py()} µs since 1970"
+    if not value.is_valid:
+        return "NULL"
+    nanos = " (is it in nanoseconds?)" if MIN_INSTANT <= value.as_py() // 1000 <= MAX_INSTANT else ""
+    return f"{value.as_py()} µs since 1970{nanos}"
 
 
 def _bad_rows(array: pa.Array, field: Field) -> Iterator[tuple[str, np.ndarray]]:
