@@ -8,19 +8,18 @@ parses cost nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lark import Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from dsms.errors import QueryError
 from dsms.sql.ast import Pos
 from dsms.sql.expected import expectation
+from dsms.sql.foreign import foreign_word
 from dsms.sql.grammar import keywords, parser, reserved
 from dsms.sql.literals import UNIT_WORDS, unit
 from dsms.sql.mistakes import known_mistake
-from dsms.sql.script import Piece
+from dsms.sql.script import Piece, Word, words
 from dsms.sql.suggest import ranked
 
 _TRIED = 4  # spellings tried per word
@@ -30,9 +29,6 @@ _BEGINNINGS = frozenset(
     ("SELECT", "CREATE", "DROP", "DESCRIBE", "SHOW", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "SET", "LOOKUP")
 )
 _TYPES = frozenset(("BOOL", "INT", "FLOAT", "DECIMAL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"))
-_WORD = re.compile(
-    r"(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^\W\d]\w*|\d[\w.]*|.", re.DOTALL
-)
 _STRAY = {
     "`": 'names are quoted with double quotes: "name"',
     "“": "this is a typographic quote; write ' or \"",
@@ -48,33 +44,12 @@ _STRAY = {
     "#": "comments begin with --",
     "\x00": "the text holds a NUL character: is it binary?",
     "\ufeff": "remove the byte order mark",
+    "~": "write REGEXP_MATCHES(a, 'regex')",
     "^": "a power is written POWER(a, b)",
     "{": "windows stand in [ ], lists in ( )",
     ":": "a cast is written x::TYPE, an option name = value",
     "\\": "commands of the shell stand alone on a line",
 }
-_FOREIGN = {  # words of other dialects, and what is written here
-    "ALTER": "drop it and create it again",
-    "ANY SOME": "write IN (query), or EXISTS",
-    "BEGIN COMMIT ROLLBACK TRANSACTION": "each statement stands alone: it happens as a whole or not at all",
-    "CHECK DEFAULT REFERENCES UNIQUE": "columns take NOT NULL and PRIMARY KEY",
-    "DESC": "write DESCRIBE",
-    "EMIT": "what is pushed is said around the select list: Istream(...), Dstream(...), Rstream(...)",
-    "EVERY STEP ADVANCE": "write SLIDE, for example [RANGE 10 min SLIDE 1 min]",
-    "HELP": "grammar/reference.md explains the language",
-    "ILIKE": "write lower(a) LIKE 'x'",
-    "INDEX": "the engine chooses its indices",
-    "LAST PRECEDING FOLLOWING CURRENT": "a window reaches back from now: [RANGE 10 min] or [ROWS 10]",
-    "MATERIALIZED VIEW": "write CREATE QUERY name AS SELECT ...",
-    "MINUS": "write EXCEPT",
-    "NATURAL": "write JOIN ... USING (columns)",
-    "REPLACE": "write DROP ... IF EXISTS before it",
-    "TOP": "write LIMIT n at the end",
-    "TRUNCATE": "write DELETE FROM",
-    "TUMBLE TUMBLING HOP HOPPING SLIDING SESSION SIZE": "write [RANGE t] or [RANGE t SLIDE s]",
-    "USE DATABASE SCHEMA": "there is one name space, and nothing to choose",
-}
-_INSTEAD = {word: instead for words, instead in _FOREIGN.items() for word in words.split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +60,12 @@ class _Failure:
     piece: Piece
     word: str
     offset: int
-    before: tuple[Token, ...]
+    before: tuple[Word, ...]
     accepts: frozenset[str]
 
     @property
-    def last(self) -> Token:
-        return self.before[-1] if self.before else Token("NONE", "", 0)
+    def last(self) -> Word:
+        return self.before[-1] if self.before else Word("", 0, 0)
 
     def at(self, code: str, message: str, hint: str | None, offset: int | None = None) -> QueryError:
         place = self.piece.place(self.offset if offset is None else offset)
@@ -106,7 +81,7 @@ def complaint(error: UnexpectedInput, piece: Piece) -> QueryError:
     if not isinstance(error, UnexpectedToken):
         return _stray(piece, error.pos_in_stream or 0)
     failure = _failure(error, piece)
-    for explain in (_respelled, _foreign, _known, _unit, _reserved, _misplaced, _next_statement, _unbalanced):
+    for explain in (_foreign, _respelled, _known, _unit, _reserved, _misplaced, _next_statement, _unbalanced):
         found = explain(failure)
         if found is not None:
             return found
@@ -115,16 +90,10 @@ def complaint(error: UnexpectedInput, piece: Piece) -> QueryError:
 
 def _failure(error: UnexpectedToken, piece: Piece) -> _Failure:
     ended = error.token.type == "$END"
-    words = [t for t in _words(piece.text) if ended or t.start_pos < (error.token.start_pos or 0)]
-    offset = words[-1].end_pos if ended and words else error.token.start_pos or 0
+    before = [w for w in words(piece.text) if ended or w.start < (error.token.start_pos or 0)]
+    offset = before[-1].end if ended and before else error.token.start_pos or 0
     word = "" if ended else str(error.token)
-    return _Failure(error, piece, word, offset, tuple(words), frozenset(error.interactive_parser.accepts()))
-
-
-def _words(text: str) -> Iterator[Token]:
-    for match in _WORD.finditer(text):
-        if match.lastgroup != "skip":
-            yield Token("WORD", match[0], match.start(), end_pos=match.end())
+    return _Failure(error, piece, word, offset, tuple(before), frozenset(error.interactive_parser.accepts()))
 
 
 # ---------------------------------------------------------------- no token at all
@@ -135,6 +104,9 @@ def _stray(piece: Piece, offset: int) -> QueryError:
     if char.isdigit() or char == ".":
         found = re.compile(r"[\w.]+").match(piece.text, offset)
         word = _shown(found[0] if found else char)
+        if word[:-1].isdigit() and word[-1] in "mM":
+            hint = f"write {word[:-1]} min, or {word[:-1]} MONTHS"
+            return QueryError("DS107", "'m' may be minutes or months", *piece.place(offset), hint)
         hint = 'a name that begins with a digit is written in double quotes: "..."'
         return QueryError("DS104", f"{word} is neither a number nor a name", *piece.place(offset), hint)
     shown = char if char.isprintable() else f"U+{ord(char):04X}"
@@ -148,7 +120,7 @@ def _respelled(failure: _Failure) -> QueryError | None:
     """The failing word, or the one before, is nearly a keyword with which the parse goes further."""
     if len(failure.piece.text) > _LONG:
         return None
-    for word, offset in ((failure.word, failure.offset), (str(failure.last), failure.last.start_pos or 0)):
+    for word, offset in ((failure.word, failure.offset), (failure.last.text, failure.last.start)):
         if not word.isidentifier() or word.upper() in (*keywords(), *_TYPES):
             continue
         known = [*keywords(), *(UNIT_WORDS if "TIME_UNIT" in failure.accepts else ())]
@@ -184,18 +156,18 @@ def _expected(failure: _Failure, offset: int) -> str:
 
 
 def _foreign(failure: _Failure) -> QueryError | None:
-    """A word of another dialect: the failing one, or the one before if it was taken for a name."""
-    last = failure.last.upper()
-    word, offset = failure.word, failure.offset
-    if word.upper() not in _INSTEAD and last in _INSTEAD and last not in keywords():
-        word, offset = str(failure.last), failure.last.start_pos or 0
-    if word.upper() not in _INSTEAD:
+    """A word of another system: the failing one, or the one before if it was taken for a name."""
+    before = [w.text for w in failure.before]
+    found = foreign_word(failure.word, before, in_from=bool(failure.accepts & {"JOIN", "ON"}))
+    if found is None:
         return None
-    return failure.at("DS101", f"{word} is not known here", _INSTEAD[word.upper()], offset)
+    back, word, hint = found
+    offset = failure.before[-back].start if back else failure.offset
+    return failure.at("DS110", f"{word} is not known here", hint, offset)
 
 
 def _known(failure: _Failure) -> QueryError | None:
-    mistake = known_mistake(failure.error, failure.last)
+    mistake = known_mistake(failure.error, failure.last.text)
     if mistake is None:
         return None
     code = "DS101" if failure.word else "DS102"
@@ -215,7 +187,7 @@ def _unit(failure: _Failure) -> QueryError | None:
 
 def _reserved(failure: _Failure) -> QueryError | None:
     """A reserved word where a name is expected."""
-    if failure.word.upper() in _CLAUSES and failure.last in (",", "AS"):
+    if failure.word.upper() in _CLAUSES and failure.last.text in (",", "AS"):
         return None
     if failure.word.upper() not in reserved() or not {"NAME", "QUOTED"} <= failure.accepts or "AS" in failure.accepts:
         return None
@@ -233,10 +205,10 @@ def _misplaced(failure: _Failure) -> QueryError | None:
         return None
     rank, depth = _CLAUSES.index(word), 0
     for token in reversed(failure.before):
-        depth += (token in ("(", "[")) - (token in (")", "]"))
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
         if depth > 0:
             return None
-        other = token.upper()
+        other = token.text.upper()
         if depth == 0 and other in _CLAUSES:
             if other == word:
                 return failure.at("DS109", f"{word} is said twice", None)
@@ -255,18 +227,18 @@ def _next_statement(failure: _Failure) -> QueryError | None:
 
 def _unbalanced(failure: _Failure) -> QueryError | None:
     """A bracket without its partner."""
-    opened: list[Token] = []
+    opened: list[Word] = []
     for token in failure.before:
-        if token in ("(", "["):
+        if token.text in ("(", "["):
             opened.append(token)
-        elif token in (")", "]") and opened:
+        elif token.text in (")", "]") and opened:
             opened.pop()
     if failure.word in (")", "]") and not opened:
         return failure.at("DS101", f"this {failure.word} closes nothing", None)
     closing = {"RPAR": "(", "RSQB": "["}
-    if opened and any(opened[-1] == mark and name in failure.accepts for name, mark in closing.items()):
-        line, column = failure.piece.place(opened[-1].start_pos or 0)
-        return _plain(failure, f"the {opened[-1]} at line {line}, column {column} is not closed")
+    if opened and any(opened[-1].text == mark and name in failure.accepts for name, mark in closing.items()):
+        line, column = failure.piece.place(opened[-1].start)
+        return _plain(failure, f"the {opened[-1].text} at line {line}, column {column} is not closed")
     return None
 
 

@@ -18,6 +18,7 @@ from lark.exceptions import UnexpectedInput
 
 from dsms.errors import QueryError
 from dsms.sql import ast
+from dsms.sql.foreign import check_aliases
 from dsms.sql.grammar import parser
 from dsms.sql.literals import INT_MAX, bad
 from dsms.sql.script import Piece, is_complete, pieces, split_statements
@@ -66,6 +67,7 @@ def parse_piece(piece: Piece) -> ast.Statement:
 
         raise complaint(error, piece) from None
     _check(statement)
+    check_aliases(statement, piece)
     return statement
 
 

@@ -24,6 +24,9 @@ _TOKEN = re.compile(
       | (?P<unclosed_quote>['"])""",
     re.VERBOSE,
 )
+_WORD = re.compile(
+    r"(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^\W\d]\w*|\d[\w.]*|.", re.DOTALL
+)
 _UNCLOSED = {
     "/*": ("comment", "close it with */"),
     "'": ("string", "close it with ', and write '' for a quote inside of it"),
@@ -45,6 +48,22 @@ class Piece:
         before = self.text[:offset]
         lines = before.count("\n")
         return self.line + lines, offset - before.rfind("\n") if lines else self.column + offset
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word, number, string, quoted name or single character of a statement, from `start` up to `end`."""
+
+    text: str
+    start: int
+    end: int
+
+
+def words(text: str) -> Iterator[Word]:
+    """The words of a statement, without space and comments, well formed or not."""
+    for match in _WORD.finditer(text):
+        if match.lastgroup != "skip":
+            yield Word(match[0], match.start(), match.end())
 
 
 def pieces(text: str) -> Iterator[Piece]:

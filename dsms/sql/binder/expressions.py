@@ -13,7 +13,9 @@ from dsms.sql.binder.scope import Scope, find
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Call, Expr, Lit
+from dsms.sql.foreign import instead
 from dsms.sql.functions import FunctionError
+from dsms.sql.suggest import nearest
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP
 from dsms.sql.unbind import digits
 
@@ -238,7 +240,11 @@ def _extract(env: Env, node: ast.FuncCall) -> Expr:
 def _unknown_function(node: ast.FuncCall) -> Exception:
     name = node.name.text
     known = [n.upper() for n in (*functions.scalar_names(operators=False), *functions.aggregate_names())]
-    return error("DS206", f"unknown function `{name}`", node.name, suggest(name, known, "functions"))
+    hint = instead(name, "function", "bare")
+    if hint is None:
+        near = nearest(name, known)
+        hint = f"did you mean {near}?" if near else "SHOW FUNCTIONS lists the functions that there are"
+    return error("DS206", f"unknown function `{name}`", node.name, hint)
 
 
 def _stray_aggregate(env: Env, node: ast.FuncCall) -> Exception:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from dsms.sql import ast
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Col, Expr, rewrite
+from dsms.sql.foreign import instead
 from dsms.sql.types import Schema, Type
 
 
@@ -140,6 +141,8 @@ def _unknown(scope: Scope, ref: ast.ColumnRef) -> Exception:
         hint = "there is no FROM clause; text is written 'in single quotes'"
     elif ref.table is None and (hint is None or "did you mean" not in hint):
         hint = "; ".join(p for p in (hint, f"for text write '{ref.name.text}'") if p)
+    if ref.table is None and not (hint and "did you mean" in hint):
+        hint = instead(ref.name.text, "bare") or hint
     return error("DS201", f"unknown column {_quote(shown)}", ref.name, hint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dsms.sql import ast
 from dsms.sql.codes import error, suggest
+from dsms.sql.foreign import instead
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
 
 MAX_DIGITS = 38
@@ -27,7 +28,7 @@ def type_of(name: ast.TypeName) -> Type:
         return _decimal(name)
     found = TYPE_NAMES.get(name.name)
     if found is None:
-        hint = suggest(name.name, _LISTED, "types")
+        hint = instead(name.name, "type") or suggest(name.name, _LISTED, "types")
         raise error("DS210", f"unknown type `{name.name}`", name, hint)
     if name.args and name.name not in _LENGTH_IGNORED:
         raise error("DS211", f"{name.name} takes no arguments", name, f"write {name.name}")

@@ -1,0 +1,134 @@
+"""Words of other SQL dialects and streaming systems: where one stands, the form of this language that does it.
+
+foreign.txt lists them by section, that is by the place where the word would mean what it means elsewhere:
+
+    [join]       before JOIN                      [create]    behind CREATE or DROP
+    [clause]     behind the items of FROM         [column]    in the declaration of a column
+    [behind]     there, too, but never alone      [function]  a name before (
+    [operator]   between values                   [type]      in CAST, or behind a column's name
+    [statement]  first of all                     [bare]      a name that needs no (
+
+A word of [join] or [clause] that this grammar would take for an alias, as in `s ANTI JOIN r`, is refused there (DS110):
+the query would run and mean something else.  In quotes, or behind AS, it is an alias like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+
+from dsms.sql import ast
+from dsms.sql.literals import bad
+from dsms.sql.script import Piece, Word, words
+
+_COMPARES = ("=", "<", ">", "<=", ">=", "<>")
+_JOINS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS")
+
+
+@cache
+def sections() -> dict[str, dict[str, str]]:
+    """By section the hint of each word, upper case."""
+    text = resources.files("dsms.sql").joinpath("foreign.txt").read_text(encoding="utf-8")
+    _, *parts = text.split("\n[")
+    return {name: dict(_entries(body)) for name, _, body in (part.partition("]\n") for part in parts)}
+
+
+def _entries(body: str) -> Iterator[tuple[str, str]]:
+    named: list[str] = []
+    hint: list[str] = []
+    for line in [*body.splitlines(), "END"]:
+        if line.startswith(" "):
+            hint.append(line.strip())
+        elif line and hint:
+            yield from ((word, " ".join(hint)) for word in named)
+            named, hint = line.split(), []
+        elif line:
+            named += line.split()
+
+
+def instead(word: str, *names: str) -> str | None:
+    """What is written here for a word of these sections."""
+    known = sections()
+    return next((hint for name in names if (hint := known[name].get(word.upper()))), None)
+
+
+def check_aliases(statement: ast.Statement, piece: Piece) -> None:
+    """Raise DS110 if an alias without AS is a join word or a clause word of other systems."""
+    named = {(a.pos.line, a.pos.column): a.text for a in _aliases(statement) if instead(a.text, "join", "clause")}
+    if not named:
+        return
+    found = [Word("", 0, 0), *words(piece.text), Word("", 0, 0)]
+    for before, word, after in zip(found, found[1:], found[2:], strict=False):
+        place = piece.place(word.start)
+        if place in named and before.text.upper() != "AS" and not word.text.startswith('"'):
+            _check(word.text, after.text, ast.Pos(*place))
+
+
+def _aliases(statement: ast.Statement) -> Iterator[ast.Ident]:
+    nodes: list[ast.Node] = [statement]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, (ast.TableRef, ast.SubqueryRef)) and node.alias is not None:
+            yield node.alias
+        nodes += ast.children(node)
+
+
+def _check(word: str, after: str, pos: ast.Pos) -> None:
+    as_alias = f"; as an alias it is written AS {word}"
+    if after.upper() in _JOINS and (hint := instead(word, "join")):
+        raise bad("DS110", pos, f"{word} JOIN is not known here", hint + as_alias)
+    if hint := instead(word, "clause"):
+        raise bad("DS110", pos, f"{word} is not known here", hint + as_alias)
+
+
+def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, str, str] | None:
+    """For a parse that stopped at `word` behind the words `before`: which word is foreign (0 the failing one, 1 the one
+    before it, ...), what it is, and its hint.  `in_from`: a join or another clause of the query may follow here."""
+    if found := _join_before(before):
+        return found
+    last, earlier = (before[-1].upper(), before[-2].upper()) if len(before) > 1 else ("", "")
+    if in_from and earlier in ("FROM", "JOIN", ","):
+        return _named_function(before[-1]) if word == "(" else None
+    if in_from and earlier != "AS" and (hint := instead(last, "clause", "behind", "join")):
+        return 1, before[-1], hint
+    if earlier in ("SELECT", "DISTINCT") and (hint := instead(last, "bare")):
+        return 1, before[-1], hint
+    if not before:
+        return _found(word, "statement")
+    begun = before[0].upper()
+    if begun in ("CREATE", "DROP") and len(before) == 1:
+        return _found(word, "create")
+    if begun == "CREATE" and before[1].upper() != "QUERY":
+        return (1, before[-1], sections()["column"][last]) if last == "WATERMARK" else _found(word, "column")
+    if begun == "SHOW":
+        return None
+    joining = ("join",) if in_from or last in _JOINS else ()
+    return _quantified(word.upper(), last, earlier) or _found(word, "clause", "behind", "operator", *joining)
+
+
+def _join_before(before: Sequence[str]) -> tuple[int, str, str] | None:
+    """The last `... NATURAL JOIN r`, which perhaps should have gone on in another way."""
+    for at in range(len(before) - 2, 0, -1):
+        hint = instead(before[at], "join") if before[at + 1].upper() in _JOINS else None
+        if hint and before[at - 1].upper() not in ("AS", "FROM", "JOIN", ",", "."):
+            return len(before) - at, before[at], hint
+    return None
+
+
+def _named_function(name: str) -> tuple[int, str, str] | None:
+    """`FROM read_csv(`."""
+    hint = instead(name, "function", "bare", "clause", "join")
+    return (1, name, hint) if hint else None
+
+
+def _quantified(word: str, last: str, earlier: str) -> tuple[int, str, str] | None:
+    """`= ANY (SELECT`, `> ALL (SELECT`."""
+    if word == "SELECT" and last == "(" and earlier in ("ANY", "SOME"):
+        return 2, earlier, instead(earlier, "operator") or ""
+    return (0, word, instead(word, "operator") or "") if word == "ALL" and last in _COMPARES else None
+
+
+def _found(word: str, *names: str) -> tuple[int, str, str] | None:
+    hint = None if word.upper() == "ALL" else instead(word, *names)
+    return (0, word, hint) if hint else None

@@ -1,0 +1,148 @@
+"""Words of other systems: never taken for an alias in silence, and each answered with this language's form."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import pytest
+
+from dsms.engine import Engine
+from dsms.errors import QueryError
+from dsms.sql import ast
+from dsms.sql.foreign import sections
+from dsms.sql.parser import parse_one
+
+
+def refused(text: str) -> QueryError:
+    with pytest.raises(QueryError) as caught:
+        parse_one(text)
+    return caught.value
+
+
+JOIN_WORDS = [w for w in sections()["join"] if w != "STRAIGHT_JOIN"]
+CLAUSE_WORDS = list(sections()["clause"])
+
+
+@pytest.mark.parametrize("word", JOIN_WORDS)
+@pytest.mark.parametrize("source", ["s", "s [RANGE 1 min]", "(SELECT k FROM s) [NOW]", "q, s"])
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "FULL OUTER JOIN", "CROSS JOIN"])
+def test_a_join_word_is_no_alias(word: str, source: str, join: str):
+    condition = "" if join == "CROSS JOIN" else " USING (k)"
+    text = f"SELECT 1 FROM {source} {word.lower()} {join} r{condition}"
+    error = refused(text)
+    assert error.code == "DS110" and word.lower() in error.message
+    assert error.column == text.index(f" {word.lower()} {join}") + 2
+    assert f"AS {word.lower()}" in (error.hint or "")
+    for written in (f"AS {word}", f'"{word}"', f"AS {word} [NOW]" if source == "s" else f'AS "{word}"'):
+        assert isinstance(parse_one(f"SELECT 1 FROM {source} {written} {join} r{condition}"), ast.SelectStatement)
+
+
+@pytest.mark.parametrize("word", JOIN_WORDS)
+def test_a_join_word_elsewhere_is_a_name(word: str):
+    """Before another clause it can mean nothing else."""
+    parse_one(f"SELECT {word}.k FROM s {word} WHERE {word}.k = 1")
+    parse_one(f"SELECT {word} FROM s {word}, r")
+    parse_one(f"SELECT k {word} FROM s")
+
+
+@pytest.mark.parametrize("word", CLAUSE_WORDS)
+@pytest.mark.parametrize("after", ["", " WHERE k = 1", " JOIN r USING (k)", ", r", " GROUP BY k", " UNION SELECT 1"])
+def test_a_clause_word_is_no_alias(word: str, after: str):
+    for source in ("s", "s [RANGE 1 min]", "(SELECT k FROM s) [NOW]"):
+        error = refused(f"SELECT k FROM {source} {word}{after}")
+        assert (error.code, error.column) == ("DS110", 16 + len(source)), error
+        for written in (f"AS {word}", f'"{word}"'):
+            parse_one(f"SELECT k FROM {source} {written}{after}")
+    parse_one(f"SELECT {word} FROM s")
+
+
+WINDOW_WORDS = ["range", "rows", "slide", "now", "internal", "until", "ago", "since", "unbounded"]
+
+
+@pytest.mark.parametrize("word", WINDOW_WORDS)
+def test_words_of_windows_stay_names(word: str):
+    parse_one(f"SELECT {word} FROM s WHERE {word} > 1")
+    parse_one(f"SELECT {word}.k FROM s AS {word}")
+
+
+def hint_of(text: str) -> str:
+    engine = Engine()
+    engine.execute("CREATE STREAM s (k INT, v FLOAT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h; CREATE TABLE r (k INT)")
+    with pytest.raises(QueryError) as caught:
+        engine.execute(text)
+    assert caught.value.line is not None, caught.value
+    return caught.value.hint or ""
+
+
+PLACES = {  # where a word of a section stands
+    "statement": "{} k",
+    "create": "CREATE {} x AS SELECT 1",
+    "column": "CREATE STREAM x (k INT {} 1)",
+    "operator": "SELECT k FROM s [NOW] WHERE v {} v",
+    "function": "SELECT {}(v) FROM s [NOW]",
+    "bare": "SELECT {}() FROM s [NOW]",
+    "type": "SELECT CAST(v AS {}) FROM s [NOW]",
+    "behind": "SELECT k FROM s {} 5",
+    "clause": "SELECT k FROM s {} 5",
+}
+ELSEWHERE = {  # words that this grammar takes there, or that another complaint answers
+    ("operator", "ANY"), ("operator", "SOME"), ("operator", "ALL"), ("operator", "EXCLUDE"), ("operator", "REPLACE"),
+    ("function", "TABLE"), ("function", "IF"), ("bare", "STREAM"), ("bare", "TOP"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("section", "word"), [(s, w) for s, words in sections().items() for w in words if s in PLACES])
+def test_each_word_is_answered(section: str, word: str):
+    if (section, word) not in ELSEWHERE:
+        assert sections()[section][word] in hint_of(PLACES[section].format(word))
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("SELECT 1 FROM s [NOW] NATURAL JOIN r", "USING (k)"),
+        ("SELECT 1 FROM s [NOW] ANTI JOIN r", "NOT EXISTS"),
+        ("SELECT 1 FROM s [NOW] LEFT SEMI JOIN r ON s.k = r.k", "WHERE EXISTS"),
+        ("SELECT 1 FROM s [NOW] OUTER APPLY f(k)", "LEFT JOIN"),
+        ("SELECT 1 FROM s STRAIGHT_JOIN r", "write JOIN"),
+        ("SELECT 1 FROM s JOIN s u WITHIN 1 HOUR ON s.k = u.k", "by their windows"),
+        ("SELECT 1 FROM s LATEST ON t PARTITION BY k", "PARTITION BY k ROWS 1"),
+        ("SELECT 1 FROM LATERAL (SELECT 1) x", "does not see its neighbours"),
+        ("SELECT * FROM read_csv('x')", "dsms load"),
+        ("SELECT * FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' MINUTE))", "SLIDE 10 min"),
+        ("SELECT k FROM s EMIT CHANGES", "Istream"),
+        ("SELECT k FROM s [RANGE 5m]", "write 5 min, or 5 MONTHS"),
+        ("SELECT k FROM s [RANGE INTERVAL '5' MINUTE]", "[RANGE 5 min]"),
+        ("SELECT now()", "[NOW]"),
+        ("SELECT CURRENT_TIMESTAMP", "[NOW]"),
+        ("SELECT STREAM k FROM s [NOW]", "leave it out"),
+        ("SELECT nosuch(1)", "SHOW FUNCTIONS"),
+        ("SELECT medain(k) FROM s [NOW]", "did you mean MEDIAN?"),
+        ("SELECT k FROM s [NOW] WHERE k = ANY (SELECT k FROM r)", "IN (SELECT"),
+        ("SELECT k FROM s [NOW] WHERE k > ALL (SELECT k FROM r)", "IN (SELECT"),
+        ("SELECT * EXCLUDE (k) FROM s", "name the columns"),
+        ("SELECT * REPLACE (k AS v) FROM s", "name the columns"),
+        ("SELECT t::timestamptz FROM s [NOW]", "write TIMESTAMP"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", "DROP ... IF EXISTS"),
+        ("CREATE TABLE x (t TIMESTAMP, WATERMARK FOR t AS t)", "SLACK"),
+        ("CREATE STREAM x (t TIMESTAMP) WATERMARK FOR t AS t - INTERVAL '5' SECOND", "SLACK"),
+        ("DROP MATERIALIZED VIEW v", "CREATE QUERY"),
+        ("SELECT k FROM s [NOW] LIMIT 5 OFFSET 2 ROWS", "LIMIT 10 OFFSET 5"),
+        ("SELECT k FROM s [NOW] OFFSET 2 LIMIT 5", "LIMIT 10 OFFSET 5"),
+        ("exit", "Ctrl-D"),
+        ("help;", "SHOW STREAMS"),
+    ],
+)
+def test_statements_of_others(text: str, part: str):
+    assert part in hint_of(text)
+
+
+def test_the_list_names_each_word_once_a_section():
+    text = resources.files("dsms.sql").joinpath("foreign.txt").read_text(encoding="utf-8")
+    listed: dict[str, list[str]] = {}
+    for line in text[text.index("\n[") :].splitlines():
+        if line.startswith("["):
+            words = listed[line.strip("[]")] = []
+        elif line and not line.startswith(" "):
+            words += line.split()
+    assert listed == {name: list(words) for name, words in sections().items()}
