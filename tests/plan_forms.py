@@ -100,7 +100,7 @@ def _line(node: Node) -> str:
         case SetOp():
             return f"{node.op}{' all' if node.all else ''}"
         case Append():
-            return f"Append{' mixed' if node.mixed else ''}"
+            return f"Append{' mixed' if node.mixed else ' entries' if node.entries else ''}"
         case Sort():
             shown = [(text(e, inside), " desc" if d else "", " nulls first" if n else "") for e, d, n in node.keys]
             keys = ", ".join("".join(parts) for parts in shown)

@@ -20,7 +20,7 @@ from dsms.sql.ast import SelectStatement
 from dsms.sql.binder import bind_query
 from dsms.sql.parser import parse_one
 from dsms.sql.types import ALWAYS
-from tests.generate.stories import examples, long_stories, one_time, slack_stories, stories
+from tests.generate.stories import entries_stories, examples, long_stories, one_time, slack_stories, stories
 from tests.oracle import Oracle, ambiguous
 from tests.oracle.values import canons
 from tests.stories import text
@@ -86,6 +86,13 @@ def check(story: Story, ways: Sequence[Way]) -> None:
 @settings(max_examples=examples(90))
 @given(stories(), SEEDS)
 def test_engine_and_oracle_agree(story: Story, seed: int) -> None:
+    check(story, some_ways(seed))
+
+
+@settings(max_examples=examples(60))
+@given(entries_stories(), SEEDS)
+def test_what_enters_a_subquery_is_appended(story: Story, seed: int) -> None:
+    """Istream in FROM, over anything."""
     check(story, some_ways(seed))
 
 

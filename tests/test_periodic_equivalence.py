@@ -23,6 +23,7 @@ from tests.generate.periodic import (
     counted_stories,
     late_stories,
     long_periodic_stories,
+    periodic_entries_stories,
     periodic_stories,
 )
 from tests.generate.stories import examples
@@ -106,6 +107,13 @@ def check(story: Story, ways: Sequence[Way]) -> None:
 @settings(max_examples=examples(60))
 @given(periodic_stories(), SEEDS)
 def test_boundaries_in_seconds(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+@settings(max_examples=examples(40))
+@given(periodic_entries_stories(), SEEDS)
+def test_what_enters_a_subquery_is_appended(story: Story, seed: int) -> None:
+    """Istream in FROM: continuous inside of a periodic query, or at its boundaries."""
     check(story, ways(seed))
 
 

@@ -165,8 +165,9 @@ class Builder:
 
         beat = None if self.restore else inner_beat(node.child)
         if beat is not None and not node.mixed:
-            return periodic.PeriodicAppendOp(phys.children[0], beat, self.timeline)
-        if may_cancel(node.child) and not node.mixed:
+            return periodic.PeriodicAppendOp(phys.children[0], beat, self.timeline, node.entries)
+        returning = node.entries and strict(phys.children[0])
+        if (may_cancel(node.child) or returning) and not node.mixed:
             return NettedAppendOp(phys.children[0], self.eager_instants)
         append = basic.AppendOp(order(node.child), node.mixed)
         if not node.mixed or phys.strategy != "nt":

@@ -78,13 +78,14 @@ class LazyOp:
 @dataclass(slots=True)
 class PeriodicAppendOp:
     """At each boundary: of rows with parts those that are new in the block's answer, of others (aggregates) the whole
-    answer.  What is handed on stays, and is numbered in order.
+    answer, or with `entries` those that are new, too.  What is handed on stays, and is numbered in order.
 
     Steps must come to the last instant before every boundary (`dsms.running.periodic` sees to it)."""
 
     child: Phys
     beat: WindowSpec
     timeline: Timeline | None = None  # instants are points, and a boundary is behind the last one reached
+    entries: bool = False
     sink: Sink = field(init=False)
     by_value: bool = field(init=False)
     before: Answer | None = None
@@ -105,7 +106,7 @@ class PeriodicAppendOp:
             return self.nothing
         rows = self.sink.answer()
         shown = rows
-        if not self.by_value:
+        if self.entries or not self.by_value:
             shown = rows if self.before is None else new_rows(rows, self.before)
             self.before = rows
         ids = np.arange(self.serial, self.serial + shown.n, dtype=np.int64)

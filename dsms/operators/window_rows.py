@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.sql.types import ALWAYS, FOREVER, Schema
+from dsms.sql.types import FOREVER, Schema
 from dsms.state.batch import Batch
 from dsms.state.intern import Intern
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
 
-VOID = ALWAYS  # no instant at which a row enters
+VOID = FOREVER - 1  # no instant at which a row enters (ALWAYS is one: that of an aggregate over nothing)
 
 
 @dataclass(slots=True)

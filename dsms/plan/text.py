@@ -198,7 +198,7 @@ def describe(node: lp.Node) -> str:
         case lp.GroupBy():
             return _group(node)
         case lp.Append():
-            return "Append" + (" (external windows mixed in)" if node.mixed else "")
+            return "Append" + (" (external windows mixed in)" if node.mixed else " (entries)" if node.entries else "")
         case lp.Sort():
             return _sort(node)
         case lp.Output():

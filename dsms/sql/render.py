@@ -318,7 +318,7 @@ class _Renderer:
         outer, self._internal = self._internal, True
         block = self.block(node.child)
         self._internal = outer
-        return replace(block, stage=Stage.DONE, append=not _has_internal(node.child))
+        return replace(block, stage=Stage.DONE, append=node.entries or not _has_internal(node.child))
 
 
 # ---------------------------------------------------------------- small parts

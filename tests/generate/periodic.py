@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from dsms.sql.types import INT
 from tests.generate.draws import Draws
 from tests.generate.inputs import ended, given, shuffled
 from tests.generate.queries import TYPES, Mode, Queries
@@ -132,6 +133,18 @@ def periodic_stories(draw: Any, most_rows: int = 20) -> Story:
     align = f" ALIGN TO TIMESTAMP '1970-01-01 00:00:0{d.number(0, 4)}.5'" if d.chance(15) else ""
     beat = Beat(d.pick(SLIDES) + align, restore=d.chance(30))
     return story_of(declared, PeriodicQueries(d, declared, beat).query(), ended(d, given(d, declared, most_rows)))
+
+
+@st.composite
+def periodic_entries_stories(draw: Any, most_rows: int = 20) -> Story:
+    """Istream in FROM, with the SLIDE inside of it or outside."""
+    d = Draws(draw)
+    declared = world(d)
+    queries = PeriodicQueries(d, declared, Beat(d.pick(SLIDES), restore=d.chance(30)))
+    queries.entered = True
+    kind = d.pick(("Istream-restore", "Rstream-restore") if queries.beat.restore else ("Rstream", "Istream", "Dstream"))
+    sql = queries.body([INT, INT], d.pick((1, 2)), kind)
+    return story_of(declared, sql, ended(d, given(d, declared, most_rows)))
 
 
 @st.composite

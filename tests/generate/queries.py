@@ -46,8 +46,8 @@ class Queries:
 
     def __init__(self, d: Draws, world: World, windows: Literal["any", "time", "small"] = "any") -> None:
         """`windows`: of any kind; RANGE and NOW alone, and none over results (what one-time queries can be asked); or
-        such that few rows live at a time."""
-        self.d, self.world, self.windows = d, world, windows
+        such that few rows live at a time.  `entered`: the first FROM item is to be an Istream."""
+        self.d, self.world, self.windows, self.entered = d, world, windows, False
 
     # ------------------------------------------------------------ windows
 
@@ -94,6 +94,9 @@ class Queries:
 
     def item(self, mode: Mode, depth: int, first: bool) -> tuple[str, Scope, bool]:
         """A FROM item that is no table: (text, columns, do its rows come in one order of arrival?)."""
+        if self.entered and depth > 0 and mode.plain:
+            self.entered = False
+            return self.entries(depth)
         if depth <= 0 or not mode.plain or self.d.chance(75):
             text, scope = self.stream(mode, first)
             return text, scope, True
@@ -102,12 +105,22 @@ class Queries:
     def nested(self, depth: int) -> tuple[str, Scope, bool]:
         d, alias = self.d, self.d.name()
         types = [INT, *(d.pick(TYPES) for _ in range(d.number(0, 2)))]
+        if d.chance(15) and self.windows == "any":
+            return self.entries(depth)
         if d.chance(40) and self.windows == "any":  # an append-only result with a window of its own
             inner = self.block(types, 0, Mode("internal"), may_lose=False)
             text = f"({inner}) {self.window(Mode()).replace('PARTITION BY k', 'PARTITION BY c0')}"
         else:
             text = f"({self.body(types, depth - 1)})"
         return f"{text} AS {alias}", [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)], False
+
+    def entries(self, depth: int) -> tuple[str, Scope, bool]:
+        """Istream in FROM, over anything, at times with a window."""
+        d, alias = self.d, self.d.name()
+        types = [INT, *(d.pick(TYPES) for _ in range(d.number(0, 1)))]
+        window = self.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0") if d.chance(50) else ""
+        text = f"({self.body(types, depth - 1, 'Istream')}){window} AS {alias}"
+        return text, [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)], False
 
     def from_(self, mode: Mode, depth: int) -> From:
         d, out = self.d, From()

@@ -34,6 +34,17 @@ def story_of(declared: World, sql: str, came: Given, events: list[Event] | None 
 
 
 @st.composite
+def entries_stories(draw: Any, most_rows: int = 20) -> Story:
+    """Istream in FROM."""
+    d = Draws(draw)
+    declared = world(d)
+    queries = Queries(d, declared)
+    queries.entered = True
+    sql = queries.body([INT, INT], d.pick((1, 2)), d.pick(("Rstream", "Istream", "", "Dstream")))
+    return story_of(declared, sql, given(d, declared, most_rows))
+
+
+@st.composite
 def slack_stories(draw: Any) -> tuple[Story, Story]:
     """The same rows twice: in order, and shuffled within the slack of their streams."""
     d = Draws(draw)

@@ -126,19 +126,23 @@ class Evaluator:
     def _come(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
         """What a block appends at an instant: what enters its answer; with a SLIDE what it answers at a boundary."""
         if not node.mixed and self.beats.within and appends_at_boundaries(child):
-            return self._come_at_boundary(child, step)
+            return self._come_at_boundary(node, child, step)
         left, entered = changed(self.at(child, step - 1), self.at(child, step))
         return in_order(net(left, entered)[1] if by_value(child) else entered)
 
-    def _come_at_boundary(self, child: lp.Node, step: int) -> list[Fact]:
-        """Of rows without parts the whole answer, of others what is new since the boundary before."""
+    def _come_at_boundary(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
+        """Of rows without parts the whole answer (with Istream what is new by value), of others what is new since the
+        boundary before."""
         if self.instants[step] + 1 not in self.beats.within:
             return []
         rows = self.at(child, step)
-        if by_value(child):
+        if by_value(child) and not node.entries:
             return by_columns(rows)
         earlier = (s for s in range(step - 1, -1, -1) if self.instants[s] + 1 in self.beats.within)
-        return in_order(changed(self.at(child, next(earlier, -1)), rows)[1])
+        before = self.at(child, next(earlier, -1))
+        if by_value(child):
+            return by_columns(net(before, rows)[1])
+        return in_order(changed(before, rows)[1])
 
     def _held(self, fact: Fact, step: int) -> bool:
         """Is every external window row that it rests on still there?"""

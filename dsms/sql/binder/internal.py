@@ -12,7 +12,7 @@ from dsms.sql.logical import Append, Node
 
 
 def appended(block: Block, node: Node, select: ast.Select) -> Node:
-    """The block's rows, appended if its windows are INTERNAL (or Wstream or Istream in FROM says so)."""
+    """The block's rows, appended if its windows are INTERNAL (or Wstream says so)."""
     internal = [s for s in block.sources if s.internal]
     if internal:
         _check(block, internal[0], select)
@@ -20,12 +20,23 @@ def appended(block: Block, node: Node, select: ast.Select) -> Node:
         return node
     archives.check_appended(node, internal[0].at if internal else select)
     mixed = any(s.leaves and not s.internal for s in block.sources)
-    return Append(node, mixed, node.schema)
+    return Append(node, mixed, node.schema, entries=not internal and not mixed)
+
+
+def entries(node: Node, output: ast.Output) -> Node:
+    """What enters the answer of `node`, as a stream: Istream in FROM.  Any answer has entries, of rows that have parts
+    by identity, of others by value; so no window needs to be INTERNAL, and DISTINCT and negation may stand inside."""
+    if append_only(node):
+        return node
+    archives.check_appended(node, output)
+    return Append(node, False, node.schema, entries=True)
 
 
 def _check(block: Block, first: Source, select: ast.Select) -> None:
-    says = "Wstream and Istream append" if block.internal else "INTERNAL windows append"
-    remedy = "leave Wstream or Istream out" if block.internal else "leave INTERNAL out"
+    says = "Wstream appends" if block.internal else "INTERNAL windows append"
+    remedy = "leave Wstream out" if block.internal else "leave INTERNAL out"
+    if block.internal:
+        remedy += ", or put a window on FROM (SELECT Istream(...) ...)"
     if select.distinct:
         message = f"{says} results, which then stay: DISTINCT would keep values that have left, and repeat them"
         raise error("DS314", message, _place(block, first, select), f"{remedy}, or use GROUP BY with an aggregate")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from dsms.sql import ast
 from dsms.sql.binder import lookups, windows, wstream
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.options import check_options
-from dsms.sql.binder.select import Ordering, bind_body, bind_nested, sorted_
+from dsms.sql.binder.select import Ordering, bind_body, bind_nested, output_of, sorted_
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
 from dsms.sql.logical import Node, Output
@@ -38,7 +38,7 @@ def bind_query(
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
     ctx = Context(catalog, persistent, bind_nested)
     body = wstream.rewrite_body(whole.body)
-    output = _output(body)
+    output = output_of(body)
     ordering = Ordering(whole.order_by)
     bound = bind_body(ctx, body, ordering=ordering)
     slide = windows.governing_slide(ctx)
@@ -79,25 +79,3 @@ def _check_order(query: ast.Query, continuous: bool) -> None:
     what = "ORDER BY" if query.order_by else "LIMIT"
     message = f"{what} needs an answer that is given as a whole: a continuous query reports changes, one by one"
     raise error("DS318", message, at, f"add SLIDE to its windows, ask once (without CREATE QUERY), or leave {what} out")
-
-
-def _output(body: ast.Select | ast.SetOp | ast.Query) -> ast.Output | None:
-    """The output function of the query; in a set operation all operands that have one must agree."""
-    found = list(_outputs(body))
-    for output in found:
-        wstream.check_restore(output)
-        if (output.kind, output.restore) != (found[0].kind, found[0].restore):
-            hint = f"write {found[0].kind.value} in all operands, or only in the first"
-            raise error("DS328", "the operands of a set operation ask for different outputs", output, hint)
-    return found[0] if found else None
-
-
-def _outputs(body: ast.Select | ast.SetOp | ast.Query) -> Iterator[ast.Output]:
-    match body:
-        case ast.Select(output=ast.Output() as output):
-            yield output
-        case ast.SetOp(left=left, right=right):
-            yield from _outputs(left)
-            yield from _outputs(right)
-        case ast.Query(body=inner):
-            yield from _outputs(inner)

@@ -1,13 +1,14 @@
 """SELECT blocks, set operations and whole queries.
 
 A block is bound from the inside out: FROM, WHERE, tests by subquery, grouping, HAVING, select list, DISTINCT; then
-`Append` if its windows are INTERNAL.  Wstream is rewritten first: its argument becomes a subquery with `Istream`, which
-in FROM says that results are appended, and the window is put on that subquery (Golab 2006, §3.4).
+`Append` if its windows are INTERNAL.  Wstream is rewritten first: its argument becomes a subquery whose windows are
+INTERNAL, and the window is put on that subquery (Golab 2006, §3.4).  Istream in FROM is an `Append` above whatever
+stands inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dsms.errors import QueryError
@@ -26,7 +27,7 @@ from dsms.sql.binder.calls import cast
 from dsms.sql.binder.context import Block, Bound, Context, project
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.from_clause import bind_from
-from dsms.sql.binder.internal import appended
+from dsms.sql.binder.internal import appended, entries
 from dsms.sql.binder.joins import build, select_over, settle_tables
 from dsms.sql.binder.scope import Scope, find, relation_scope, star
 from dsms.sql.binder.set_operations import combined
@@ -57,15 +58,39 @@ def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) 
         hint = "move ORDER BY and LIMIT to the end of the outermost query"
         raise error("DS319", "ORDER BY and LIMIT apply to the answer, not to a subquery", at, hint)
     body = wstream.rewrite_body(query.body)
-    output = body.output if isinstance(body, ast.Select) else None
-    internal = False
-    if output is not None:
-        if output.restore or output.kind is ast.OutputKind.DSTREAM:
-            name = output.kind.value + ("-restore" if output.restore else "")
-            hint = "in FROM use Istream (results are appended) or nothing"
-            raise error("DS328", f"{name} describes the output of a whole query, not of a subquery", output, hint)
-        internal = output.kind is ast.OutputKind.ISTREAM
-    return bind_body(ctx, body, beyond, internal)
+    output = output_of(body)
+    if output is None or output.kind is ast.OutputKind.RSTREAM:
+        return bind_body(ctx, body, beyond)
+    if output.kind is ast.OutputKind.WSTREAM:  # what `rewrite_body` made of one
+        return bind_body(ctx, body, beyond, internal=True)
+    if output.restore or output.kind is ast.OutputKind.DSTREAM:
+        name = output.kind.value + ("-restore" if output.restore else "")
+        hint = "in FROM use Istream (what enters is appended) or nothing"
+        raise error("DS328", f"{name} describes the output of a whole query, not of a subquery", output, hint)
+    bound = bind_body(ctx, body, beyond)
+    return replace(bound, node=entries(bound.node, output), internal=None)
+
+
+def output_of(body: ast.Select | ast.SetOp | ast.Query) -> ast.Output | None:
+    """The output function of a query; in a set operation all operands that have one must agree."""
+    found = list(_outputs(body))
+    for output in found:
+        wstream.check_restore(output)
+        if (output.kind, output.restore) != (found[0].kind, found[0].restore):
+            hint = f"write {found[0].kind.value} in all operands, or only in the first"
+            raise error("DS328", "the operands of a set operation ask for different outputs", output, hint)
+    return found[0] if found else None
+
+
+def _outputs(body: ast.Select | ast.SetOp | ast.Query) -> Iterator[ast.Output]:
+    match body:
+        case ast.Select(output=ast.Output() as output):
+            yield output
+        case ast.SetOp(left=left, right=right):
+            yield from _outputs(left)
+            yield from _outputs(right)
+        case ast.Query(body=inner):
+            yield from _outputs(inner)
 
 
 def bind_body(

@@ -89,8 +89,8 @@ def _simple(query: ast.Query) -> ast.Select | None:
     if any(isinstance(i, ast.SelectItem) and has_aggregate(i.expr) for i in body.items):
         return None
     output = body.output
-    if output is not None and (output.restore or output.kind not in (ast.OutputKind.RSTREAM, ast.OutputKind.ISTREAM)):
-        return None
+    if output is not None and (output.restore or output.kind is not ast.OutputKind.RSTREAM):
+        return None  # Istream keeps what has left
     return body
 
 

@@ -27,7 +27,7 @@ def put_window(ctx: Context, child: Node, window: ast.Window, scope: Scope, sche
     """A window over a stream or an append-only result; DS306 for any other.  `internal`: Wstream says so."""
     if not append_only(child):
         reason = why_not_append_only(child)
-        hint = "mark the windows inside INTERNAL, so that their results are appended and stay"
+        hint = "write Istream(...) around the select list inside: what enters its answer is appended, and stays"
         raise error("DS306", f"a window needs an append-only input, and this result is not: {reason}", window, hint)
     spec = window_spec(window, scope)
     if window.archive or (isinstance(child, StreamScan) and child.archive is not None):

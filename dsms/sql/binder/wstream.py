@@ -1,9 +1,10 @@
 """Wstream, rewritten before binding (Golab 2006, §3.4).
 
-    SELECT Wstream(*)[ROWS 10] FROM ...          SELECT Rstream(*) FROM (SELECT Istream(*) FROM ...) [ROWS 10]
-    SELECT SUM(Wstream(SUM(a))[ROWS 10]) FROM .. SELECT SUM(w0) FROM (SELECT Istream(SUM(a) AS w0) FROM ..) [ROWS 10]
+    SELECT Wstream(*)[ROWS 10] FROM ...          SELECT Rstream(*) FROM (SELECT Wstream(*) FROM ...) [ROWS 10]
+    SELECT SUM(Wstream(SUM(a))[ROWS 10]) FROM .. SELECT SUM(w0) FROM (SELECT Wstream(SUM(a) AS w0) FROM ..) [ROWS 10]
 
-Istream in FROM says that results are appended, which is what makes a window over them possible.
+Wstream without a window, which can't be written, says that the windows of its block are INTERNAL: results are appended,
+which is what makes a window over them possible.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def rewrite_body(body: Body) -> Body:
     if not isinstance(body, ast.Select):
         return body
     output = body.output
-    if output is not None and output.kind is ast.OutputKind.WSTREAM:
+    if output is not None and output.kind is ast.OutputKind.WSTREAM and (output.window or output.restore):
         return _outer(body, output)
     return _inner(body) if _arguments(body) else body
 
@@ -52,7 +53,7 @@ def _outer(select: ast.Select, output: ast.Output) -> ast.Select:
     assert output.window is not None
     if _arguments(select):
         raise error("DS327", "Wstream inside of Wstream", output, "window one of the two results only")
-    inner = replace(select, output=ast.Output(ast.OutputKind.ISTREAM, pos=output.pos))
+    inner = replace(select, output=ast.Output(ast.OutputKind.WSTREAM, pos=output.pos))
     source = ast.SubqueryRef(ast.Query(inner, pos=select.pos), None, output.window, pos=output.pos)
     kind = ast.Output(ast.OutputKind.RSTREAM, pos=output.pos)
     return ast.Select((ast.StarItem(pos=output.pos),), (source,), output=kind, pos=select.pos)
@@ -94,7 +95,7 @@ def _inner(select: ast.Select) -> ast.Select:
         items=tuple(ast.SelectItem(o, _result(o)) for o in operands),
         having=None,
         distinct=False,
-        output=ast.Output(ast.OutputKind.ISTREAM, pos=first.pos),
+        output=ast.Output(ast.OutputKind.WSTREAM, pos=first.pos),
     )
     source = ast.SubqueryRef(ast.Query(inner, pos=select.pos), None, first.window, pos=first.pos)
     return replace(select, items=items, from_=(source,), where=None, having=having, window=None)
