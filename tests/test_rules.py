@@ -171,9 +171,9 @@ RULES = [
         "DS306",
         "SELECT * FROM (SELECT SUM(qty) FROM trades [RANGE 6 SLIDE 6]) [^ROWS 10]",
         "one current answer",
-        "INTERNAL",
+        "Istream",
     ),
-    ("DS306", "SELECT * FROM (SELECT * FROM trades [RANGE 6]) [^ROWS 10]", "slide on", "INTERNAL"),
+    ("DS306", "SELECT * FROM (SELECT * FROM trades [RANGE 6]) [^ROWS 10]", "slide on", "Istream"),
     ("DS306", "SELECT * FROM (SELECT DISTINCT sym FROM trades [RANGE 6]) [^ROWS 10]", "DISTINCT leave", None),
     (
         "DS306",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,11 +64,13 @@ def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[
 
 
 def _appended(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> Iterator[Batch]:
-    """Everything that a block over INTERNAL windows has appended, by the operators that persistent queries run."""
+    """Everything that a block over INTERNAL windows, or Istream, has appended, by the operators that persistent queries
+    run.  SLIDE has no meaning here: what enters between boundaries has entered."""
     world = engine.world
-    output = lp.Output(read.node, "rstream", True, False, None, read.node.schema)
+    node = _without_slides(read.node)
+    output = lp.Output(node, "rstream", True, False, None, node.schema)
     running = world.prepare(QueryDef("", ""), plan_query(engine, output, ()))
-    for leaf in leaves_of(read.node):
+    for leaf in leaves_of(node):
         if isinstance(leaf, lp.StreamScan):
             for rows in stream_rows(world, Read("stream", leaf), at):
                 running.pipeline.sources[leaf.leaf].push(rows)
@@ -78,6 +81,20 @@ def _appended(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> Ite
         while reached < at:
             reached = pipeline.next_cut(at)
             yield from _living(pipeline.pieces(reached), at)
+
+
+def _without_slides(node: lp.Node) -> lp.Node:
+    """Raises DS416 for what only a registered query can follow."""
+    if isinstance(node, lp.TableScan):
+        message = f"what has entered and left {node.table.name} before is not kept, and Istream in FROM needs it all"
+        raise UsageError("DS416", message, hint="register the query, and read its answer; or leave Istream out")
+    if isinstance(node, lp.Window) and node.spec.slide is not None:
+        if node.spec.calendar is not None:
+            message = "a window that follows the calendar moves at its boundaries, and a query that runs once has none"
+            hint = "register the query, and read its answer; or give the length of the window in hours"
+            raise UsageError("DS416", message, hint=hint)
+        node = replace(node, spec=replace(node.spec, slide=None, align=None, zone=None, slide_calendar=None))
+    return lp.with_children(node, tuple(map(_without_slides, lp.children(node))))
 
 
 def _living(pieces: Iterator[tuple[Batch, int]], at: int) -> Iterator[Batch]:
