@@ -254,7 +254,7 @@ def test_archives_are_asked_without_a_server(spark, world: World) -> None:  # no
         ("SELECT * FROM s", "DS414", "s is read live"),
         ("SELECT * FROM s [RANGE 5 ARCHIVE]", "DS414", "nothing is live"),
         ("SELECT * FROM ARCHIVE ss", "DS203", "unknown stream or table `ss`"),
-        ("SELECT * FROM u, ARCHIVE s", "DS414", "there is no archive of u here"),
+        ("SELECT * FROM u, ARCHIVE s", "DS953", "there is no archive of u here"),
         ("DROP STREAM s", "DS414", "by SELECT"),
         ("SELECT nope FROM ARCHIVE s", "DS201", "unknown column `nope`"),
     ],

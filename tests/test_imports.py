@@ -33,6 +33,7 @@ ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsm
 
 # Who may import whom.  A room may always import from itself.
 ALLOWED: dict[str, set[str]] = {
+    "dsms.codes": set(),
     "dsms.errors": set(),
     "dsms.instants": set(),  # texts of instants are read in one way wherever they come from
     "dsms.lengths": set(),  # and those of lengths
@@ -40,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.untrusted": {"dsms.errors"},  # Arrow data from outside, judged before anything else sees it
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
-    "dsms.sql": {"dsms.errors", "dsms.instants", "dsms.lengths"},
+    "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths"},
     "dsms.api": {"dsms.errors", "dsms.sql"},
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,

@@ -320,7 +320,7 @@ def test_exports_hold_the_rows_in_order_in_every_form(run, data, tmp_path):
     assert text[7].startswith('"",26,')  # empty, where NULL is nothing
     assert len(list(csv.reader(text))) == 41
     code, out, err = run("export", "s", tmp_path / "one.csv", "--data", data)
-    assert code == 1 and "DS521" in err and "is there already" in err
+    assert code == 1 and "DS531" in err and "is there already" in err
     code, out, _ = run("export", "s", tmp_path / "many", "--data", data, "--format", "parquet", "--marks")
     assert code == 0
     parts = sorted((tmp_path / "many").iterdir())

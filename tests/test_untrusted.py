@@ -143,7 +143,7 @@ def test_parquet_files_are_judged_by_the_columns_that_are_taken(tmp_path: Path) 
     with pytest.raises(DsmsError, match=r"DS503: column 'other': .* Arrow type list"):
         parquetfile.read(Source(str(path)), [*known, ("other", "INT")], {}, 10)
     path.write_bytes(path.read_bytes().replace(b"other", b"oth\xffr"))
-    with pytest.raises(DsmsError, match="DS521"):
+    with pytest.raises(DsmsError, match="DS530"):
         parquetfile.read(Source(str(path)), known, {}, 10)
 
 

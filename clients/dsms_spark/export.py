@@ -52,7 +52,7 @@ def export(spark: SparkSession, reading: Reading, target: str, form: str, single
            progress: Progress) -> dict[str, Any]:  # fmt: skip
     """Write the rows; answers with rows, files and bytes.  `marks`: insertion, expiry and number of each row, too.
 
-    Raises DS521 where the target is there already or can't be written."""
+    Raises DS531 where the target is there already or can't be written."""
     place = Path(target)
     with _written(place) as folder:
         parts = folder / "parts"
@@ -86,7 +86,7 @@ def _sorted_parts(spark: SparkSession, reading: Reading, parts: Path, marks: boo
         counted.write.option("compression", "zstd").parquet(parts.resolve().as_uri())
     here = sum(pq.read_metadata(file).num_rows for file in parts.glob("*.parquet"))
     if here != seen.get["rows"]:
-        raise UsageError("DS521", f"of {seen.get['rows']} rows that Spark wrote to {parts.parent}, {here} are here",
+        raise UsageError("DS531", f"of {seen.get['rows']} rows that Spark wrote to {parts.parent}, {here} are here",
                          hint="on a cluster, name a folder that its machines and this one share")  # fmt: skip
 
 
@@ -94,13 +94,13 @@ def _sorted_parts(spark: SparkSession, reading: Reading, parts: Path, marks: boo
 def _written(place: Path) -> Iterator[Path]:
     """A folder beside the target to write in, gone afterwards."""
     if place.exists():
-        raise UsageError("DS521", f"{place} is there already", hint="name another target, or remove it first")
+        raise UsageError("DS531", f"{place} is there already", hint="name another target, or remove it first")
     folder = place.absolute().parent / f".{place.name}.{uuid.uuid4().hex[:8]}.part"
     try:
         folder.mkdir(parents=True)
         yield folder
     except OSError as problem:
-        raise UsageError("DS521", f"cannot write {place}: {problem.strerror or problem}") from None
+        raise UsageError("DS531", f"cannot write {place}: {problem.strerror or problem}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

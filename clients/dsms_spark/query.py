@@ -70,7 +70,7 @@ def _catalog(urls: str | Iterable[str]) -> tuple[Catalog, dict[str, _Place]]:
         manifest, upto = declared(url)
         key = Catalog.key(manifest.name)
         if key in places:
-            raise UsageError("DS414", f"{url} and {places[key].url} are both archives of {manifest.name}",
+            raise UsageError("DS953", f"{url} and {places[key].url} are both archives of {manifest.name}",
                              hint="name one of them")  # fmt: skip
         places[key] = _Place(url, manifest, upto)
         if manifest.kind == "stream":
@@ -96,7 +96,7 @@ def _found(urls: str | Iterable[str]) -> list[str]:
 
 
 def _only_archives(statement: ast.SelectStatement, places: dict[str, _Place]) -> ast.SelectStatement:
-    """Raises DS414 where something else than an archive is read: nothing is live here."""
+    """Raises DS414 where something else than an archive is read: nothing is live here; DS953 where there is none."""
     for node in ast.walk(statement.query):
         if isinstance(node, ast.Window) and node.archive:
             raise _nothing_live(node, "this window reads live rows, too")
@@ -105,7 +105,7 @@ def _only_archives(statement: ast.SelectStatement, places: dict[str, _Place]) ->
             if Catalog.key(node.name.text) in places:
                 raise _nothing_live(node, f"{node.name.text} is read live")
             near = hint(node.name.text, known)
-            raise UsageError("DS414", f"there is no archive of {node.name.text} here", node.pos.line, node.pos.column,
+            raise UsageError("DS953", f"there is no archive of {node.name.text} here", node.pos.line, node.pos.column,
                              near or "archives here: " + (", ".join(known) or "none"))  # fmt: skip
     return statement
 

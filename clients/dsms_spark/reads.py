@@ -50,7 +50,7 @@ def reading(archive: Archive, since: int | None = None, until: int | None = None
     """A reading of the rows that came in [since, until), with that key, and have not expired; `keys`: files without
     such a key are left out.
 
-    Raises DS960 where the archive has no key or the text is none of its type, DS951..DS955."""
+    Raises DS960 where the archive has no key, DS961 where the text is none of its type, DS951..DS955."""
     manifest, landed = snapshot(archive)
     damaged = [f"{archive.path(f.path)}: {f.damaged}" for f in landed if f.damaged is not None]
     if damaged:
@@ -74,7 +74,7 @@ def _key(manifest: Manifest, text: str) -> tuple[KeyRange, Any]:
 
 
 def key_value(field: Field, text: str) -> Any:
-    """A text as a value of a column.  Raises DS960."""
+    """A text as a value of a column.  Raises DS961."""
     value: Any = {"true": True, "false": False}.get(text.lower(), text) if field.type.kind is Kind.BOOL else text
     try:
         if field.type.kind in (Kind.INT, Kind.INTERVAL):
@@ -85,7 +85,7 @@ def key_value(field: Field, text: str) -> Any:
             value = bytes.fromhex(text.removeprefix("\\x"))
         return physical(value, field.type)
     except ValueError as problem:
-        raise UsageError("DS960", f"{text} is no {field.type}, which {field.name} is: {problem}") from None
+        raise UsageError("DS961", f"{text} is no {field.type}, which {field.name} is: {problem}") from None
 
 
 def rows(spark: SparkSession, reading: Reading) -> DataFrame:

@@ -29,10 +29,10 @@ class SparkWork:
         self._watch: Watch | None = None
 
     def do(self, op: str, fields: dict[str, Any], task: Task) -> dict[str, Any]:
-        """Answer a request.  Raises DS603 for one that nobody knows."""
+        """Answer a request.  Raises DS602 for one that nobody knows."""
         work = _WORK.get(op)
         if work is None:
-            raise UsageError("DS603", f"the Spark process knows no request {op}", hint=", ".join(_WORK))
+            raise UsageError("DS602", f"the Spark process knows no request {op}", hint=", ".join(_WORK))
         spark = self._session(task)
         try:
             with self._grouped(spark, task):

@@ -68,7 +68,7 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: C
         return Done(f"query {definition.name} is there already")
     if len(world.queries) >= world.settings.queries and not world.replaying:
         message = f"{len(world.queries)} queries are registered, which is the limit"
-        raise UsageError("DS601", message, hint="drop a query, or raise the limit of the server (--max-queries)")
+        raise UsageError("DS634", message, hint="drop a query, or raise the limit of the server (--max-queries)")
     _check_name(definition.name)
     archiving = archive_of(world, definition)
     warnings = start_query(engine, definition, bound, cancel, archiving)

@@ -32,7 +32,7 @@ from dsms_client.cli import FAILED, MISUSED, OK
 if TYPE_CHECKING:
     from dsms_spark.reads import Reading
 
-MISUSES = ("DS640", "DS650", "DS651", "DS652", "DS950", "DS953", "DS960")  # codes for which the exit code is 2
+MISUSES = ("DS640", "DS650", "DS651", "DS652", "DS950", "DS953", "DS960", "DS961")  # codes for which the exit code is 2
 LIMIT = 20  # rows of a probe that are shown
 
 INFO = """What archives hold: the layout as a picture, rows and bytes of each sub-index, what waits, which files are

@@ -30,7 +30,7 @@ def read(
     delimiter: str,
     unit: str | None = None,
 ) -> tuple[Mapping, Pieces]:
-    """How columns match, and the pieces.  Raises DS520, DS521."""
+    """How columns match, and the pieces.  Raises DS530, DS532."""
     header = read_header(source, delimiter)
     mapping = replace(map_columns(header.names, columns, renamed), unit=unit)
     return mapping, _pieces(source, header, mapping, nulls, delimiter)
@@ -100,9 +100,9 @@ def _skip_header(source: Source, stream: pa.NativeFile, size: int) -> bool:
 
 def _unreadable(source: Source, problem: pa.ArrowInvalid) -> UsageError:
     if "straddling" in str(problem):
-        return UsageError("DS521", f"{source.path} has a row of more than {BLOCK} bytes",
+        return UsageError("DS530", f"{source.path} has a row of more than {BLOCK} bytes",
                           hint='is a quote opened that is never closed?')  # fmt: skip
-    return UsageError("DS521", f"cannot read {source.path}: {problem}")
+    return UsageError("DS530", f"cannot read {source.path}: {problem}")
 
 
 def _blank(batch: pa.RecordBatch, lines: np.ndarray, empty: EmptyLines) -> np.ndarray:

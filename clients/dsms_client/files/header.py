@@ -21,7 +21,7 @@ class Header:
 
 
 def read_header(source: Source, delimiter: str) -> Header:
-    """The header.  Raises DS521 if there is none."""
+    """The header.  Raises DS530 if there is none."""
     with source.binary() as stream:
         start = len(BOM) if stream.read(len(BOM)) == BOM else 0
     taken: list[str] = []
@@ -29,10 +29,10 @@ def read_header(source: Source, delimiter: str) -> Header:
         try:
             names = next(csv.reader(_noted(lines, taken), delimiter=delimiter, strict=True), None)
         except csv.Error as problem:
-            raise UsageError("DS521", f"cannot read the header of {source.path}: {problem}") from None
+            raise UsageError("DS530", f"cannot read the header of {source.path}: {problem}") from None
     if not names:
         begins = f"{source.path} begins with an empty line" if taken else f"{source.path} is empty"
-        raise UsageError("DS521", f"{begins}, it should begin with a line of column names")
+        raise UsageError("DS530", f"{begins}, it should begin with a line of column names")
     head = "".join(taken)
     with source.guarded():
         size = start + len(head.encode("utf-8", "surrogateescape").decode().encode())

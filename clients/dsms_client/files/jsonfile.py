@@ -30,7 +30,7 @@ _COUNTS = pa.decimal128(38, 9)  # which Arrow reads from numbers and from text
 def read(
     source: Source, columns: Sequence[Column], renamed: dict[str, str], unit: str | None = None
 ) -> tuple[Mapping, Pieces]:
-    """How columns match (judged by the first line), and the pieces.  Raises DS520, DS521."""
+    """How columns match (judged by the first line), and the pieces.  Raises DS530, DS532."""
     with source.text() as lines:
         first = next((line for line in lines if line.strip()), None)
     if first is None:  # no rows, as the shell writes them
@@ -39,7 +39,7 @@ def read(
         keys = json.loads(first)
         assert isinstance(keys, dict)
     except (ValueError, AssertionError):
-        raise UsageError("DS521", f"{source.path} does not begin with a JSON object",
+        raise UsageError("DS530", f"{source.path} does not begin with a JSON object",
                          hint="JSON lines: one object per line") from None  # fmt: skip
     different = {key.casefold(): key for key in keys}  # a line that says one twice is rejected, not the file
     mapping = map_columns(list(different.values()), columns, renamed)

@@ -23,7 +23,7 @@ def read(
 ) -> tuple[Mapping, Pieces]:
     """How the file's columns match the stream's, and its pieces; `unit` is that of numbers that are instants.
 
-    Raises DS520, DS521; and DS503 (perhaps with the first piece) if a unit is needed and not given."""
+    Raises DS530, DS532; and DS503 (perhaps with the first piece) if a unit is needed and not given."""
     match source.kind:
         case "csv" | "tsv":
             from dsms_client.files import csvfile
@@ -42,12 +42,12 @@ def read(
 
 
 def _guarded(source: Source, pieces: Pieces) -> Pieces:
-    """The pieces; whatever Arrow cannot read in the middle of the file is told as DS521."""
+    """The pieces; whatever Arrow cannot read in the middle of the file is told as DS530."""
     with source.guarded():
         try:
             yield from pieces
         except pa.ArrowException as problem:
-            raise UsageError("DS521", f"cannot read {source.path}: {problem}") from None
+            raise UsageError("DS530", f"cannot read {source.path}: {problem}") from None
 
 
 def _with_units(pieces: Pieces) -> Pieces:

@@ -19,13 +19,13 @@ from dsms_client.files.text import convert, no_unit, reason
 def read(
     source: Source, columns: Sequence[Column], renamed: dict[str, str], rows: int, unit: str | None = None
 ) -> tuple[Mapping, Pieces]:
-    """How columns match, and the pieces of at most `rows` rows.  Raises DS503, DS520, DS521."""
+    """How columns match, and the pieces of at most `rows` rows.  Raises DS503, DS532, DS530."""
     try:
         file = pyarrow.parquet.ParquetFile(source.path)
         mapping = map_columns(file.schema_arrow.names, columns, renamed)
         check_schema(pa.schema([file.schema_arrow.field(s) for s in mapping.source if s is not None]))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        raise UsageError("DS521", f"cannot read {source.path} as Parquet: {problem}") from None
+        raise UsageError("DS530", f"cannot read {source.path} as Parquet: {problem}") from None
     _check_units(file.schema_arrow, mapping, unit)
     return mapping, _pieces(file, source, mapping, rows, unit)
 

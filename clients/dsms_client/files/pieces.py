@@ -62,7 +62,7 @@ def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[
     """Match a file's header with a stream's columns: a name as it is written, else in any case; `renamed` maps stream
     columns to file columns.
 
-    Raises DS520 if no column fits, a renamed one is not there, or one that is wanted is there several times.
+    Raises DS532 if no column fits, a renamed one is not there, or one that is wanted is there several times.
     """
     wanted = {k.casefold(): v for k, v in renamed.items()}
     source = []
@@ -70,24 +70,24 @@ def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[
         asked = wanted.pop(name.casefold(), None)
         found = _named(asked or name, header)
         if asked is not None and found is None:
-            raise UsageError("DS520", f"the file has no column {asked}", hint=f"it has {', '.join(header)}")
+            raise UsageError("DS532", f"the file has no column {asked}", hint=f"it has {', '.join(header)}")
         source.append(found)
     if wanted:
         known = ", ".join(n for n, _ in columns)
-        raise UsageError("DS520", f"the stream has no column {', '.join(wanted)}", hint=f"it has {known}")
+        raise UsageError("DS532", f"the stream has no column {', '.join(wanted)}", hint=f"it has {known}")
     if all(name is None for name in source):
         known = ", ".join(n for n, _ in columns)
-        raise UsageError("DS520", f"no column of the file ({', '.join(header)}) is one of the stream's ({known})",
+        raise UsageError("DS532", f"no column of the file ({', '.join(header)}) is one of the stream's ({known})",
                          hint="name them in the header, or use --map stream_column=file_column")  # fmt: skip
     return Mapping(tuple(columns), tuple(source), tuple(h for h in header if h not in source))
 
 
 def _named(wanted: str, header: Sequence[str]) -> str | None:
-    """The column of a file that is called so, if any.  Raises DS520 if it could be several."""
+    """The column of a file that is called so, if any.  Raises DS532 if it could be several."""
     folded = wanted.strip().casefold()
     found = [h for h in header if h == wanted] or [h for h in header if h.strip().casefold() == folded]
     if len(found) > 1:
-        raise UsageError("DS520", f"the file has {len(found)} columns called {wanted}: {', '.join(found)}",
+        raise UsageError("DS532", f"the file has {len(found)} columns called {wanted}: {', '.join(found)}",
                          hint="give each a name of its own in the file")  # fmt: skip
     return found[0] if found else None
 

@@ -31,7 +31,7 @@ class Pace:
 
 
 async def replay(client: AsyncClient, job: Job, reporter: Reporter, pace: Pace) -> Outcome:
-    """Send everything, paced.  Raises DS520..DS522 and whatever the server says."""
+    """Send everything, paced.  Raises DS530, DS532, DS533 and whatever the server says."""
     began = time.perf_counter()
     name, pieces = await open_file(client, job, reporter)
     column, unit = await _time_column(client, name, pace.column)
@@ -78,7 +78,7 @@ class _Wheel:
 
 
 async def _time_column(client: AsyncClient, stream: str, wanted: str | None) -> tuple[str, str]:
-    """The column to pace by, and its unit.  Raises DS522 if there is none."""
+    """The column to pace by, and its unit.  Raises DS533 if there is none."""
     described = await client.query(f'DESCRIBE "{stream}"')
     notes = {row[0]: (row[3] or "") for row in described.rows}
     units = {name: note.rpartition(" in ")[2] for name, note in notes.items() if note.startswith("event time in ")}
@@ -88,21 +88,21 @@ async def _time_column(client: AsyncClient, stream: str, wanted: str | None) -> 
         found = [name for name in notes if name.casefold() == wanted.casefold()]
     if not found:
         what = f"{stream} has no column {wanted}" if wanted else f"{stream} is stamped on arrival: it has no event time"
-        raise UsageError("DS522", what, hint=f"give one with --time-column: {', '.join(notes)}")
+        raise UsageError("DS533", what, hint=f"give one with --time-column: {', '.join(notes)}")
     return found[0], units.get(found[0], "us")
 
 
 def _instants(batch: pa.RecordBatch, column: str, unit: str) -> np.ndarray:
     """Microseconds since the epoch of each row; NULLs count as the row before."""
     if column not in batch.schema.names:
-        raise UsageError("DS522", f"the file has no column for {column}")
+        raise UsageError("DS533", f"the file has no column for {column}")
     array = batch.column(column)
     if pa.types.is_timestamp(array.type):
         array = array.cast(pa.timestamp("us", array.type.tz), safe=False)
     if pa.types.is_temporal(array.type):
         array, unit = array.cast(pa.int64()), "us"
     if not pa.types.is_integer(array.type):
-        raise UsageError("DS522", f"column {column} has no instants but {array.type}")
+        raise UsageError("DS533", f"column {column} has no instants but {array.type}")
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     values = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     before = np.maximum.accumulate(np.where(valid, np.arange(len(values)), 0))

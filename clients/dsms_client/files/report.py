@@ -31,7 +31,7 @@ class Reporter:
             try:
                 self._file = open(self._path, "w", encoding="utf-8", newline="")
             except OSError as problem:
-                raise UsageError("DS521", f"cannot write {self._path}: {problem.strerror}") from None
+                raise UsageError("DS531", f"cannot write {self._path}: {problem.strerror}") from None
             self._writer = csv.writer(self._file)
             self._writer.writerow(("line", "reason", "text"))
         return self

@@ -47,7 +47,7 @@ class Outcome:
 
 
 async def load(client: AsyncClient, job: Job, reporter: Reporter) -> Outcome:
-    """Send everything as fast as the server takes it.  Raises DS520, DS521 and whatever the server says."""
+    """Send everything as fast as the server takes it.  Raises DS530, DS532 and whatever the server says."""
     began = time.perf_counter()
     name, pieces = await open_file(client, job, reporter)
     rows = 0

@@ -41,15 +41,15 @@ class Source:
         base = path[:-3] if self.gzipped else path
         self.kind = os.path.splitext(base)[1].lower().lstrip(".")
         if self.kind not in KINDS:
-            raise UsageError("DS521", f"cannot tell what {path} holds from its name",
+            raise UsageError("DS530", f"cannot tell what {path} holds from its name",
                              hint="names end in .csv, .tsv, .jsonl or .parquet; .gz may follow")  # fmt: skip
         try:
             found = os.stat(path)
         except OSError as problem:
-            raise UsageError("DS521", f"cannot read {path}: {problem.strerror}") from None
+            raise UsageError("DS530", f"cannot read {path}: {problem.strerror}") from None
         if not stat.S_ISREG(found.st_mode):
             what = "a folder" if stat.S_ISDIR(found.st_mode) else "no file on disk"
-            raise UsageError("DS521", f"cannot read {path}: it is {what}",
+            raise UsageError("DS530", f"cannot read {path}: it is {what}",
                              hint="files are loaded one at a time, and read twice: pipes are not")  # fmt: skip
         self.size = found.st_size
         self._raw: Any = None
@@ -64,14 +64,14 @@ class Source:
 
     @contextlib.contextmanager
     def binary(self) -> Iterator[Any]:
-        """The contents, decompressed.  Raises DS521."""
+        """The contents, decompressed.  Raises DS530."""
         with self.guarded(), open(self.path, "rb") as raw:
             self._raw = raw
             yield gzip.GzipFile(fileobj=raw) if self.gzipped else raw
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[pa.NativeFile]:
-        """The contents, decompressed, as Arrow reads them without asking Python.  Raises DS521."""
+        """The contents, decompressed, as Arrow reads them without asking Python.  Raises DS530."""
         import pyarrow as pa
 
         with self.guarded(), pa.OSFile(self.path) as raw:
@@ -84,7 +84,7 @@ class Source:
 
     @contextlib.contextmanager
     def text(self, errors: str = "strict") -> Iterator[IO[str]]:
-        """The contents as text.  Raises DS521, also where they are something else by how they begin; `errors`: what to
+        """The contents as text.  Raises DS530, also where they are something else by how they begin; `errors`: what to
         do where they are not UTF-8."""
         with self.binary() as stream:
             self._judge(stream)
@@ -96,17 +96,17 @@ class Source:
         stream.seek(0)
         for mark, what, hint in MARKS:
             if start.startswith(mark):
-                raise UsageError("DS521", f"cannot read {self.path}: it is {what}", hint=hint)
+                raise UsageError("DS530", f"cannot read {self.path}: it is {what}", hint=hint)
         if b"\0" in start:
-            raise UsageError("DS521", f"cannot read {self.path}: it is not UTF-8 text",
+            raise UsageError("DS530", f"cannot read {self.path}: it is not UTF-8 text",
                              hint="text in UTF-16 or UTF-32 has to be converted first (iconv)")  # fmt: skip
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
-        """DS521 for whatever the system or a compression says of the file."""
+        """DS530 for whatever the system or a compression says of the file."""
         try:
             yield
         except (OSError, EOFError, zlib.error) as problem:
-            raise UsageError("DS521", f"cannot read {self.path}: {problem}") from None
+            raise UsageError("DS530", f"cannot read {self.path}: {problem}") from None
         except UnicodeDecodeError as problem:
-            raise UsageError("DS521", f"{self.path} is not UTF-8 text: {problem}") from None
+            raise UsageError("DS530", f"{self.path} is not UTF-8 text: {problem}") from None

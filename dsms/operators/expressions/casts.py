@@ -56,7 +56,7 @@ def _between(source: Type, to: Type) -> tuple[Kernel, bool]:
             return _decimal_to_float, False
         case Kind.DECIMAL, Kind.DECIMAL:
             return _decimal_to_decimal(source, to), True
-    raise InternalError("DS903", f"no cast from {source} to {to}; please report this")
+    raise InternalError("DS902", f"no cast from {source} to {to}; please report this")
 
 
 def _int_to_decimal(to: Type) -> Kernel:

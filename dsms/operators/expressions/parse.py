@@ -40,7 +40,7 @@ def parse(to: Type) -> Built:
             return Built(_trimmed(_timestamp), True)
         case Kind.INTERVAL:
             return Built(_trimmed(_interval), True)
-    raise InternalError("DS903", f"no cast from STRING to {to}; please report this")
+    raise InternalError("DS902", f"no cast from STRING to {to}; please report this")
 
 
 def _trimmed(kernel: Kernel) -> Kernel:
