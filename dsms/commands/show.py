@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
 from dsms.commands.show_archives import show_archives
+from dsms.commands.show_functions import show_functions
 from dsms.commands.show_queries import show_queries, show_windows
 from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
@@ -22,14 +27,30 @@ if TYPE_CHECKING:
 
 
 def show(engine: Engine, statement: ast.Show) -> Rows:
-    """SHOW STREAMS | TABLES | QUERIES | WINDOWS | SHARING | ARCHIVES | SETTINGS."""
-    match statement.what:
+    """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS [LIKE 'pattern']."""
+    rows = _all(engine, statement.what)
+    return rows if statement.like is None else _named_like(rows, statement.like)
+
+
+def _named_like(rows: Rows, pattern: str) -> Rows:
+    """Those whose name, the first column, or one of whose aliases fits the pattern, in any case."""
+    names = rows.data.column(0).to_pylist()
+    others = rows.data.column("aliases").to_pylist() if "aliases" in rows.data.schema.names else [None] * len(names)
+    every = [[name, *(aliases.split(", ") if aliases else ())] for name, aliases in zip(names, others, strict=True)]
+    fit = [any(pc.match_like(pa.array(one), pattern, ignore_case=True).to_pylist()) for one in every]
+    return replace(rows, data=rows.data.filter(pa.array(fit, pa.bool_())))
+
+
+def _all(engine: Engine, what: ast.ShowKind) -> Rows:
+    match what:
         case ast.ShowKind.STREAMS:
             return _streams(engine)
         case ast.ShowKind.TABLES:
             return _tables(engine)
         case ast.ShowKind.QUERIES:
             return show_queries(engine)
+        case ast.ShowKind.FUNCTIONS:
+            return show_functions()
         case ast.ShowKind.WINDOWS:
             return show_windows(engine)
         case ast.ShowKind.SHARING:

@@ -211,8 +211,8 @@ def _statement(node: ast.Statement) -> str:
             return f"DROP {kind}{' IF EXISTS' if if_exists else ''} {name(what)}"
         case ast.Describe(what, kind_or_none):
             return f"DESCRIBE {f'{kind_or_none} ' if kind_or_none else ''}{name(what)}"
-        case ast.Show(shown):
-            return f"SHOW {shown}"
+        case ast.Show(shown, like):
+            return f"SHOW {shown}" + (f" LIKE {string(like)}" if like is not None else "")
         case ast.Explain():
             return _explain(node)
         case ast.Set(option):

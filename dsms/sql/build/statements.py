@@ -191,7 +191,8 @@ class Statements(Definitions):
         return ast.Describe(name, kind, pos=pos)
 
     def show(self, parts: Parts) -> ast.Show:
-        return ast.Show(_choice(ast.ShowKind, parts[1], "SHOW"), pos=place_of(parts))
+        like = literals.unquote(parts[3]) if parts[3] is not None else None
+        return ast.Show(_choice(ast.ShowKind, parts[1], "SHOW"), like, pos=place_of(parts))
 
     lookup = node(ast.Lookup)
     analyze = clause("ANALYZE")

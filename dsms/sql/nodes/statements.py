@@ -129,6 +129,7 @@ class ShowKind(StrEnum):
     STREAMS = "STREAMS"
     TABLES = "TABLES"
     QUERIES = "QUERIES"
+    FUNCTIONS = "FUNCTIONS"
     WINDOWS = "WINDOWS"
     SHARING = "SHARING"
     ARCHIVES = "ARCHIVES"
@@ -137,7 +138,10 @@ class ShowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
+    """`like`: only what has a name that fits this pattern."""
+
     what: ShowKind
+    like: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,47 @@
+"""SHOW FUNCTIONS: what may stand in an expression, as the binder knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsms.api import Rows
+from dsms.commands.rows import as_rows
+from dsms.sql import functions
+from dsms.sql.functions import Aggregate, Function
+from dsms.sql.types import STRING
+
+Line = tuple[str, str, str, str, str, str | None]
+NAMES = ("function", "kind", "arguments", "result", "meaning", "aliases")
+
+
+def show_functions() -> Rows:
+    """One row for each signature, by name."""
+    lines = sorted(_lines(), key=lambda line: line[0])
+    return as_rows([(name, STRING, [line[i] for line in lines]) for i, name in enumerate(NAMES)])
+
+
+def _lines() -> Iterator[Line]:
+    for name in functions.scalar_names(operators=False):
+        yield from _signatures(functions.function(name), "scalar")
+    for name in functions.aggregate_names():
+        yield from _signatures(functions.aggregate(name), "aggregate")
+
+
+def _signatures(found: Function | Aggregate, kind: str) -> Iterator[Line]:
+    meaning = " ".join(found.doc.split())
+    aliases = ", ".join(found.aliases) or None
+    for overload in found.overloads:
+        arguments, _, result = overload.text.partition(" -> ")
+        inside = arguments.removeprefix("(").removesuffix(")")
+        if isinstance(found, Aggregate):
+            inside = ", ".join(part for part in (inside, *_constants(found)) if part)
+        if found.name == "count_star":
+            yield "count", kind, "*", result, meaning, None
+        else:
+            yield found.name, kind, inside, result, meaning, aliases
+
+
+def _constants(found: Aggregate) -> list[str]:
+    """Trailing constants, in brackets those that may be left out."""
+    needed = len(found.params) - len(found.defaults)
+    return [name if i < needed else f"[{name}]" for i, name in enumerate(found.params)]
