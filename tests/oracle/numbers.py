@@ -37,7 +37,7 @@ def half_away(x: Fraction) -> int:
 def _round(call: Call, x: Value, n: int | None = None) -> Value:
     if n is None:
         return _whole(ROUND_HALF_UP, half_away)(call, x)
-    n = max(-308, min(308, n))
+    n = max(-500, min(500, n))
     if isinstance(x, float):
         return _round_float(x, n)
     if isinstance(x, Decimal):
@@ -47,14 +47,15 @@ def _round(call: Call, x: Value, n: int | None = None) -> Value:
 
 
 def _round_float(x: float, n: int) -> float:
-    """round(x * 10^n) / 10^n in FLOAT arithmetic; x itself where that is not finite."""
-    power = float(f"1e{abs(n)}")
-    scaled = x * power if n >= 0 else x / power
-    if not math.isfinite(scaled):
+    """The nearest FLOAT to its shortest text, rounded; x itself where there is none or that is not finite."""
+    if not math.isfinite(x):
         return x
-    whole = float(half_away(Fraction(scaled)))
-    result = whole / power if n >= 0 else whole * power
-    return result if math.isfinite(result) else x
+    unit = Fraction(10) ** -n
+    exact = half_away(Fraction(repr(x)) / unit) * unit
+    try:
+        return math.copysign(float(exact), x)
+    except OverflowError:
+        return x
 
 
 def _sign(call: Call, x: Value) -> Value:

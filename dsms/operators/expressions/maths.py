@@ -14,6 +14,7 @@ from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import Value, both, floats, from_floats, from_ints, ints, present
 from dsms.operators.expressions.errors import DOMAIN, RANGE, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Node
+from dsms.operators.expressions.rounding import round_floats
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind
 
@@ -52,7 +53,6 @@ def _pi(call: Call, args: Sequence[Node]) -> Built:
 
 # --- whole numbers
 
-_POWERS = np.array([float(f"1e{i}") for i in range(309)])
 _HALF_OF_19 = 5 * 10**18  # from here on 10^19, which is no INT, is the nearest multiple of itself
 
 
@@ -95,18 +95,8 @@ def _round_whole(errors: ErrorCounter, x: pa.Array) -> pa.Array:
 
 
 def _round_floats(errors: ErrorCounter, x: Value, places: Value) -> pa.Array:
-    values = floats(x)
-    n = np.clip(ints(places), -308, 308)
-    with np.errstate(all="ignore"):
-        power = _powers_of_ten(np.abs(n))
-        out = np.where(n >= 0, half_away(values * power) / power, half_away(values / power) * power)
-        out = np.where(np.isfinite(out), out, values)
+    out = round_floats(floats(x), ints(places))
     return from_floats(out, both(*_masks(len(out), x, places)))
-
-
-def _powers_of_ten(n: np.ndarray) -> np.ndarray:
-    """10^n as the nearest FLOAT, by table, since pow is not exact."""
-    return _POWERS[n]
 
 
 def _masks(n: int, *args: Value) -> list[np.ndarray | None]:

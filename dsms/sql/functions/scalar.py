@@ -36,9 +36,8 @@ NUMBERS = (
     Function(
         "round",
         "The nearest whole number, ties away from zero; round(x, n): to n digits after the point (n < 0: before it). "
-        "For FLOAT that is round(x * 10^n) / 10^n, for n < 0 round(x / 10^-n) * 10^-n, in FLOAT arithmetic, and x "
-        "itself "
-        "where that is not finite.  n beyond -308..308 counts as that bound.",
+        "A FLOAT counts as its shortest decimal text, as in CAST to DECIMAL: round(1.325, 2) is 1.33; NaN and infinities "
+        "stay, as does a FLOAT whose rounded value would be infinite.",
         (*_WHOLE, *texts("INT, INT -> INT", ROUND_DECIMAL, "FLOAT, INT -> FLOAT")),
     ),
     _float("sqrt", "Square root; of a negative number an error of that row."),
