@@ -1,9 +1,9 @@
 """ROUND of FLOATs to decimal digits: of the shortest decimal text that reads back as the FLOAT, ties away from zero.
 
-So ROUND(1.325, 2) is 1.33, as people read 1.325, though the FLOAT lies a little below it; CAST to DECIMAL and ROUND of a
-DECIMAL agree.  Which side of a tie a FLOAT is on, FLOAT arithmetic can tell: with at most 15 digits, the tie is the text
-of the one FLOAT that is nearest to it, and smaller FLOATs have smaller texts.  Rows with more digits are few: they are
-worked out one by one.
+So ROUND(1.325, 2) is 1.33, as people read 1.325, though the FLOAT lies a little below it; CAST to
+DECIMAL and ROUND of a DECIMAL agree.  Which side of a tie a FLOAT is on, FLOAT arithmetic can
+tell: with at most 15 digits, the tie is the text of the one FLOAT that is nearest to it, and
+smaller FLOATs have smaller texts.  Rows with more digits are few: they are worked out one by one.
 """
 
 from __future__ import annotations

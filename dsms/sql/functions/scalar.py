@@ -36,8 +36,8 @@ NUMBERS = (
     Function(
         "round",
         "The nearest whole number, ties away from zero; round(x, n): to n digits after the point (n < 0: before it). "
-        "A FLOAT counts as its shortest decimal text, as in CAST to DECIMAL: round(1.325, 2) is 1.33; NaN and infinities "
-        "stay, as does a FLOAT whose rounded value would be infinite.",
+        "A FLOAT counts as its shortest decimal text, as in CAST to DECIMAL: round(1.325, 2) is 1.33; "
+        "NaN and infinities stay, as does a FLOAT whose rounded value would be infinite.",
         (*_WHOLE, *texts("INT, INT -> INT", ROUND_DECIMAL, "FLOAT, INT -> FLOAT")),
     ),
     _float("sqrt", "Square root; of a negative number an error of that row."),
