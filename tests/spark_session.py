@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture(scope="session")
 def spark():
     """local[2], small, quiet."""
-    pytest.importorskip("pyspark", reason="PySpark is not installed (pip install 'dsms[spark]')")
+    pytest.importorskip("pyspark", reason="PySpark is not installed (pip install '.[spark]')")
     from dsms.errors import UsageError
     from dsms_spark.session import get_session
 

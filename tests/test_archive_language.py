@@ -174,7 +174,7 @@ def test_an_engine_without_spark_says_how_to_get_it(tmp_path) -> None:
     engine = dsms.Engine(settings=Settings(archive=str(tmp_path)))
     engine.execute("CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE; CREATE TABLE r (k INT)")
     for sql in ("SELECT * FROM ARCHIVE s", "SELECT * FROM s [RANGE 1 h ARCHIVE]"):
-        with pytest.raises(UsageError, match=r"(?s)DS412.*pip install 'dsms\[spark\]'"):
+        with pytest.raises(UsageError, match=r"(?s)DS412.*pip install '\.\[spark\]'"):
             engine.execute(sql)
     with pytest.raises(UsageError, match="DS413"):
         engine.execute("INSERT INTO r SELECT k FROM ARCHIVE s")

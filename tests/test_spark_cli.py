@@ -158,7 +158,7 @@ def test_without_pyspark_or_java_it_says_what_to_install(data, capsys, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(builtins, "__import__", without)
         code, _, err = _ran(capsys, "scan", "s", "--data", data)
-    assert code == 2 and "DS651" in err and "pip install 'dsms[spark]'" in err
+    assert code == 2 and "DS651" in err and "pip install '.[spark]'" in err
     with monkeypatch.context() as patch:
         patch.setattr(java, "_candidates", lambda environ: iter(()))
         code, _, err = _ran(capsys, "scan", "s", "--data", data)

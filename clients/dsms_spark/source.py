@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dsms.errors import UsageError
+from dsms.errors import INSTALL_SPARK, UsageError
 
 try:
     from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter, Filter  # noqa: F401
 except ImportError as problem:
     raise UsageError("DS651", f"the format `dsms` needs PySpark 4.1 or later: {problem}",
-                     hint="pip install 'dsms[spark]'") from None  # fmt: skip
+                     hint=INSTALL_SPARK) from None  # fmt: skip
 
 from dsms_spark.options import choice, number, options_of, refuse_unknown
 

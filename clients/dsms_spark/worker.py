@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, BinaryIO, Protocol
 
 from dsms.api import Cancel
-from dsms.errors import DsmsError, InternalError, UsageError
+from dsms.errors import INSTALL_SPARK, DsmsError, InternalError, UsageError
 from dsms_spark.pipe import Channel
 
 AT_ONCE = 4  # requests that run beside each other
@@ -140,7 +140,7 @@ def known(problem: BaseException) -> DsmsError:
     if type(problem).__module__.partition(".")[0] in ("pyspark", "py4j"):
         return _spark_failed(problem)
     if isinstance(problem, ImportError) and (problem.name or "").partition(".")[0] in ("pyspark", "py4j"):
-        return UsageError("DS651", f"PySpark is not installed: {problem}", hint="pip install 'dsms[spark]'")
+        return UsageError("DS651", f"PySpark is not installed: {problem}", hint=INSTALL_SPARK)
     if isinstance(problem, OSError):
         return UsageError("DS654", f"a Spark job could not read or write: {problem}")
     return InternalError("DS900", f"a fault of dsms in its Spark process: {type(problem).__name__}: {problem}",

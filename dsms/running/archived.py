@@ -16,7 +16,7 @@ import pyarrow as pa
 from dsms.adhoc.archived import Needed, needed
 from dsms.adhoc.reads import Read
 from dsms.api import Cancel
-from dsms.errors import UsageError
+from dsms.errors import INSTALL_SPARK, UsageError
 from dsms.plan.text import duration
 from dsms.running.archiving import Archiving, Hold
 from dsms.running.archiving.queries import edge
@@ -141,7 +141,7 @@ def no_runner() -> UsageError:
     return UsageError(
         "DS412",
         "archives are read by Spark, and this engine knows none",
-        hint="pip install 'dsms[spark]' and give it one: Settings(archive_runner=dsms_spark.execute.Runner()); "
+        hint=f"{INSTALL_SPARK}; then give it one: Settings(archive_runner=dsms_spark.execute.Runner()); "
         "a server finds it by itself",
     )
 

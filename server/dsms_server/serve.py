@@ -37,7 +37,7 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
         warmup.warm(warm)
     spark = Spark(worker_command(config.spark_master, config.spark_memory))
     engine = make_engine(config, spark)
-    for line in recovered(engine):
+    for line in recovered(engine) if config.data is not None else [forgetful(config)]:
         say(line)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         calm_collector()
@@ -97,6 +97,12 @@ def recovered(engine: Any) -> list[str]:
         lines.insert(0, f"recovered: the checkpoint at record {told.checkpoint}, and {told.records} records "
                         f"({told.rows} rows) behind it")  # fmt: skip
     return lines
+
+
+def forgetful(config: Config) -> str:
+    """What to say where there is no data directory."""
+    rest = "; archives stay" if config.archive else ""
+    return f"note: nothing is kept: without --data, declarations, queries and rows are gone when the server stops{rest}"
 
 
 def calm_collector() -> None:

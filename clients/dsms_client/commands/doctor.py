@@ -13,13 +13,14 @@ import socket
 import sys
 from collections.abc import Iterator
 
+from dsms.errors import INSTALL_SPARK
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
 
 REQUIRED = ("numpy", "pyarrow", "numba", "msgpack", "lark", "aiohttp", "prometheus_client", "rich", "prompt_toolkit",
             "duckdb")  # fmt: skip
 OPTIONAL = {"uvloop": "the server is slower without it", "pandas": "for DataFrames", "polars": "for DataFrames",
-            "pyspark": "archives are updated and read by it: pip install 'dsms[spark]'"}  # fmt: skip
+            "pyspark": f"archives are updated and read by it: {INSTALL_SPARK}"}  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +52,7 @@ def _packages() -> Iterator[tuple[bool | None, str]]:
         try:
             yield True, f"{name} {version(name)}"
         except PackageNotFoundError:
-            yield False, f"{name} is missing: pip install dsms"
+            yield False, f"{name} is missing: pip install {name}"
     for name, use in OPTIONAL.items():
         try:
             yield True, f"{name} {version(name)}"
