@@ -114,7 +114,7 @@ CODES: dict[str, str] = {
     "DS507": "the stream was ended",
     "DS508": "a heartbeat that the stream can't take",
     "DS509": "rows on system time before the time was said",
-    "DS510": "bytes that are no Arrow IPC stream",
+    "DS510": "bytes that are no sound Arrow IPC stream",
     "DS512": "rows that Spark wrote were refused or came too late",
     # rows of tables
     "DS520": "NULL in a column of a table that can't be NULL",
