@@ -124,6 +124,12 @@ WRONG = [
     ("DS391", "SELECT * FROM ARCHIVE trades [^RANGE 5 ARCHIVE]", "the archived part alone", "leave one of the two out"),
     ("DS391", "SELECT * FROM busy [^RANGE 5 ARCHIVE]", "busy is a query", "FROM ARCHIVE busy"),
     ("DS391", "SELECT * FROM ARCHIVE trades [^RANGE 5 INTERNAL]", "made as rows come", "leave INTERNAL out"),
+    (
+        "DS391",
+        "SELECT * FROM (SELECT ^Istream(SUM(qty)) FROM ARCHIVE trades) q",
+        "Istream append",
+        "leave INTERNAL out",
+    ),
     ("DS391", "SELECT SUM(Wstream(qty)[ROWS 3]) FROM trades [^RANGE 5 INTERNAL ARCHIVE]", "made as rows come", None),
     ("DS391", "SELECT * FROM (SELECT sym FROM quotes) [^ROWS 2 ARCHIVE]", "only the window of a stream", "inside"),
     ("DS305", "SELECT * FROM listed [^RANGE 5 ARCHIVE]", "listed is a table", None),

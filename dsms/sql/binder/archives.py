@@ -58,8 +58,11 @@ def check_window(child: Node, spec: WindowSpec, window: ast.Window) -> None:
 def check_appended(node: Node, at: ast.Node) -> None:
     """Results of INTERNAL windows depend on all that ever came, one by one.  Raises DS391."""
     if reads_archive(node):
-        message = "results over INTERNAL windows (and Wstream) are made as rows come, and an archive is read as a whole"
-        raise error("DS391", message, at, "leave INTERNAL out, or read the live stream: leave ARCHIVE out")
+        message = (
+            "what INTERNAL windows, Wstream or Istream append is made as rows come, and an archive is read as a whole"
+        )
+        hint = "leave INTERNAL out (or Wstream, or Istream), or read the live stream: leave ARCHIVE out"
+        raise error("DS391", message, at, hint)
 
 
 def reads_archive(node: Node) -> bool:
