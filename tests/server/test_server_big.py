@@ -1,4 +1,4 @@
-"""Answers of any size: up to the limit of a reply they arrive, over it the error names the limit, and the session goes on."""
+"""Answers of any size: up to the limit they arrive; over it the error names it, and the session goes on."""
 
 from __future__ import annotations
 

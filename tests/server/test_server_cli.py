@@ -63,6 +63,13 @@ def test_shell_f_and_standard_input(dsms, tmp_path):
     assert dsms("shell", "-c", "SELECT 1", "-f", "x")[0] == 2
 
 
+def test_help_exit_and_quit(dsms):
+    code, out, err = dsms("shell", "-c", "help")
+    assert (code, err) == (0, "") and "\\subscribe q" in out and "exit" in out
+    assert dsms("shell", "--format", "csv", stdin="SELECT 1;\nexit\nSELECT 2;") == (0, "1\n1\n", "")
+    assert dsms("shell", "--format", "csv", "-c", "SELECT 1; quit; SELECT 2", "-c", "SELECT 3") == (0, "1\n1\n", "")
+
+
 def test_shell_without_a_server_says_how_to_start_one(dsms):
     code, _, err = dsms("shell", "--port", "1", "--wait", "0", "-c", "SELECT 1")
     assert code == 2

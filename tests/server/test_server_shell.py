@@ -48,6 +48,25 @@ def test_scripts_mix_statements_and_commands():
     assert pieces == [("a", 1), "\\d", ("b 'x\n\\y'", 3), ("c", 5), "\\q"]
 
 
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("help", ["\\?"]),
+        ("exit", ["\\q"]),
+        (" QUIT ;\n", ["\\q"]),
+        ("a; exit", ["a", "\\q"]),
+        ("a;\nquit\nb", ["a", "\\q", "b"]),
+        ("-- c\nhelp\nb;", ["\\?", "b"]),
+        ("SELECT a AS\nexit\nFROM s;", ["SELECT a AS\nexit\nFROM s"]),
+        ("'\nexit\n'", ["'\nexit\n'"]),
+        ("helpme", ["helpme"]),
+    ],
+)
+def test_help_exit_and_quit_are_commands_where_a_statement_could_begin(text, pieces):
+    assert [p if isinstance(p, str) else p.text for p in script(text)] == pieces
+    assert complete(text) or pieces[-1] not in ("\\?", "\\q")
+
+
 COLUMNS, TYPES = ("k", "name", "t", "n", "y", "b"), ("INT", "STRING", "TIMESTAMP", "INTERVAL", "BYTES", "BOOL")
 ROWS = [(1, 'a "b",\nc', 1357017420500000, 90_061_000_000, b"\x00\xff", True), (-20, None, None, -1, None, False)]
 
@@ -75,6 +94,17 @@ def test_csv_json_vertical():
     assert list(show.render(("a", "long"), ("INT", "INT"), [(1, 2)], "vertical")) == [
         "--- row 1 ---", "a    : 1", "long : 2",
     ]  # fmt: skip
+
+
+def test_data_keeps_columns_of_one_name_and_texts_that_look_like_null():
+    names, types, rows = (
+        ("k", "k_1", "k"),
+        ("STRING", "INT", "INTERVAL"),
+        [("NULL", 1, -90_000_000_000), ("\\N", 2, None)],
+    )
+    assert list(show.render(names, types, rows, "csv")) == ["k,k_1,k_2", '"NULL",1,-1 d -1 h', '"\\N",2,']
+    assert next(show.render(names, types, rows, "json")) == '{"k": "NULL", "k_1": 1, "k_2": "-1 d -1 h"}'
+    assert next(show.render(names, types, rows, "table")).split() == ["k", "|", "k_1", "|", "k"]
 
 
 def test_an_error_points_at_its_place():

@@ -1,7 +1,16 @@
 """Send the rows of a file to a stream: CSV or TSV with a header, JSON lines, Parquet; each may be gzipped (.gz).
 
-Columns are matched by name, in any case.  Lines that are not rows of the stream are reported with their numbers and
-left out; the others are sent.  At the end the stream is ended, so that all instants complete, unless --no-end.
+Columns are matched by name, as it is written, else in any case.  Lines that are not rows of the
+stream are reported with their numbers and left out; the others are sent.  At the end the stream is
+ended, so that all instants complete, unless --no-end.  What the shell writes as csv or json, and
+what `dsms archive export` writes, is read back to equal rows.
+
+CSV: what means NULL (an empty cell, NULL, \\N, or what --null says) does so without quotes only;
+in quotes it is text.  `,` is a row of two NULLs.  A line without anything is a row where the file
+has one column, else it is left out and counted.
+
+If the server is gone, the load says so, waits for it (300 s; at a terminal until Ctrl-C) and goes
+on; no row is taken twice.
 
 examples:
   dsms load flights.csv.gz --stream flights
@@ -16,9 +25,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
+
+RECONNECT = 300.0  # seconds for which a load waits for a server that is gone; at a terminal as long as people like
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +51,12 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
         choices=("s", "ms", "us", "ns"),
         help="what numbers in TIMESTAMP columns count since 1970, fractions too (unsaid: such numbers are refused)",
     )
-    add("--null", action="append", metavar="TEXT", help="CSV: text that means NULL (default: empty, NULL and \\N)")
+    add(
+        "--null",
+        action="append",
+        metavar="TEXT",
+        help="CSV: means NULL where it is not quoted (default: an empty cell, NULL and \\N)",
+    )
     add("--delimiter", type=_character, help="CSV: default a comma, a tab for .tsv")
     add("--no-end", action="store_true", help="more will follow: do not end the stream")
     add("--rejects", metavar="FILE", help="write rejected lines there (CSV: line, reason, text)")
@@ -58,10 +75,15 @@ def run(args: argparse.Namespace) -> int:
 async def _load(args, job, work):  # type: ignore[no-untyped-def]
     from dsms_client.aio import AsyncClient
     from dsms_client.files.report import Reporter
+    from dsms_client.line import Line
 
-    async with AsyncClient(args.host, args.port, **connection.session_options(args)) as client:
-        with Reporter(args.rejects, args.quiet) as reporter:
-            return await work(client, job, reporter)
+    with Reporter(args.rejects, args.quiet) as reporter:
+        line = Line(reporter.say)
+        patience = float("inf") if sys.stderr.isatty() else max(args.wait, RECONNECT)
+        more = {"reconnect_seconds": patience, "on_link": line.changed}
+        async with AsyncClient(args.host, args.port, **connection.session_options(args), **more) as client:
+            with line.waiting():
+                return await work(client, job, reporter)
 
 
 def _pair(text: str) -> tuple[str, str]:

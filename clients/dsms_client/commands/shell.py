@@ -8,6 +8,11 @@ examples:
   dsms shell -f declare.sql --format json
   dsms shell --embedded -c "SELECT 1"      # an engine of its own, no server needed
 
+csv and json are data: `dsms load` reads them back to equal rows.  There a second column called k is
+k_1.  If the server is gone, the shell says so and waits for it: in scripts 30 s (or --wait, if that
+is longer), at a terminal until Ctrl-C.  A statement that was under way is not repeated; \\subscribe
+and \\watch go on where they stopped.
+
 exit codes: 0 fine, 1 a statement failed, 2 wrong usage or no server
 """
 
@@ -20,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from dsms_client.cli import FAILED, MISUSED, OK
 from dsms_client.commands import connection
-from dsms_client.shell.line import Line
+from dsms_client.line import Line
 from dsms_client.shell.runner import Quit, Runner
 from dsms_client.shell.show import FORMATS
 

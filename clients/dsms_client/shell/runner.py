@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from dsms.errors import DsmsError
+from dsms_client.line import Line
 from dsms_client.results import Done, Result
 from dsms_client.shell import show
-from dsms_client.shell.line import Line
 from dsms_client.shell.statements import Statement, script
 
 if TYPE_CHECKING:
