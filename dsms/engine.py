@@ -206,7 +206,11 @@ class Engine:
         key = self._stream(name)
         if self.saver is not None:
             self.saver.late(source, key, columns, self.now)
-        if self.world.inputs[key].accept(columns, self.now).accepted:
+        self.take_late(key, columns, self.now, cancel)
+
+    def take_late(self, key: str, columns: Any, now: int | None, cancel: Cancel | None = None) -> None:
+        """Late rows of another stream go to this one, as they come."""
+        if self.world.inputs[key].accept_late(columns, now).accepted:
             self.world.clocks.active(key)
         self._moved(key, cancel)
 

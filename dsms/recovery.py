@@ -398,7 +398,7 @@ class Saver:
                     part = None if r.client is None or r.seq is None else Part(r.client, r.seq, r.done, r.last)
                     engine.take(entry.stream, Converted(r.columns, len(r.columns[0]), r.kept, r.refusals), r.now, part)
                 case records.Late() as r:
-                    engine.take(entry.stream, Converted(r.columns, len(r.columns[0])), r.now)
+                    engine.take_late(entry.stream, r.columns, r.now)
                 case records.Heartbeat(ts):
                     engine.heartbeat_of(entry.stream, ts)
                 case records.Moved(upto):

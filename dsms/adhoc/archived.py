@@ -6,7 +6,7 @@ anything that a row may fail in; so who skips files, row groups or rows by it ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,8 +88,10 @@ def archived(plan: lp.Node) -> dict[int, Read]:
     return {leaf: read for leaf, read in reads(plan).items() if read.kind == "archive"}
 
 
-def needed(plan: lp.Node, at: int) -> dict[int, Needed]:
-    """By leaf number what the plan, run as of `at`, needs of each archive."""
+def needed(plan: lp.Node, at: int, moved_up: Collection[str] = ()) -> dict[int, Needed]:
+    """By leaf number what the plan, run as of `at`, needs of each archive.
+
+    moved_up  names of streams that have rows whose instants are later than their timestamp column says"""
     found: dict[int, Needed] = {}
     leaves = archived(plan)
     met = dict(_conditions(plan, ()))
@@ -97,9 +99,9 @@ def needed(plan: lp.Node, at: int) -> dict[int, Needed]:
     for leaf, read in leaves.items():
         scan = read.node
         assert isinstance(scan, lp.StreamScan)
-        since, upto = _between(
-            scan, met.get(leaf, ()), read.since(at), at - read.spec.until * (read.spec.kind == "time")
-        )
+        end = at - read.spec.until * (read.spec.kind == "time")
+        since, upto = _between(scan, met.get(leaf, ()), read.since(at), end)
+        upto = end if scan.stream.name in moved_up else upto
         found[leaf] = Needed(read, since, upto, _newest(read), met.get(leaf, ()), frozenset(seen.get(leaf, ())))
     return found
 

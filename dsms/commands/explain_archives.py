@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dsms.adhoc.archived import Needed, needed
 from dsms.adhoc.reads import reads
 from dsms.plan.physical import Phys
-from dsms.running.archived import archived_clock, archiving_of, source_of
+from dsms.running.archived import archived_clock, archiving_of, moved_up, source_of
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.types import FOREVER
@@ -35,7 +35,7 @@ def archive_plan(engine: Engine, bound: lp.Output) -> tuple[Phys, list[str]]:
     phys, plan = plan_query(engine, bound, ()), optimized(engine, bound)
     at = instant(engine.world, reads(plan).values())
     lines = ["runs on Spark, once"]
-    for need in needed(plan, at).values():
+    for need in needed(plan, at, moved_up(engine.world)).values():
         lines += _leaf(engine, need, at)
     return phys, lines
 

@@ -39,6 +39,12 @@ def judge(ts: np.ndarray, newest: int, promised: int, slack: int, future: int | 
     return late.astype(np.int8), int(ts[~late].max(initial=newest))
 
 
+def open_at(ts: np.ndarray, newest: int, promised: int, slack: int) -> np.ndarray:
+    """For each row the earliest instant from its timestamp on at which it is not late (arguments as for `judge`)."""
+    before = np.maximum.accumulate(np.concatenate([[max(newest, -_WIDE)], ts[:-1]]))
+    return np.maximum(np.maximum(ts, before - min(slack, _WIDE)), promised + 1)
+
+
 def _rises(ts: np.ndarray) -> bool:
     return bool((ts[1:] >= ts[:-1]).all())
 

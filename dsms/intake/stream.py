@@ -26,7 +26,7 @@ from dsms.api import IngestReport
 from dsms.errors import UsageError
 from dsms.intake.columns import TICKS, int_values, to_micros, unlocked
 from dsms.intake.convert import Converted, Refusal
-from dsms.intake.judge import LATE, TOO_FAR, judge
+from dsms.intake.judge import LATE, TOO_FAR, judge, open_at
 from dsms.intake.reorder import ReorderBuffer
 from dsms.intake.values import duration_text, instant_text
 from dsms.sql.catalog import StreamDef
@@ -83,7 +83,12 @@ class Counts:
 
 
 class StreamInput:
-    """The entry of one stream.  Not thread-safe: the engine's thread calls it."""
+    """The entry of one stream.  Not thread-safe: the engine's thread calls it.
+
+    moved_up  whether some row of LATE INTO has a later instant than its timestamp column says
+    """
+
+    moved_up = False
 
     def __init__(self, definition: StreamDef, first_arrival: int = 0) -> None:
         self.definition = definition
@@ -156,6 +161,25 @@ class StreamInput:
         self.counts.accepted += done.accepted
         self.counts.late += done.late
         self.count_refused(done.refusals)
+        return done
+
+    def accept_late(self, columns: Sequence[pa.Array], now: int | None = None) -> Accepted:
+        """Late rows of another stream (LATE INTO), in arrival order: taken as they come, whatever the clock here says.
+
+        What would be late here, too, is stamped with the earliest instant that is still open.  Nothing is raised, as
+        that is no fault of the writer; what can't be taken at all is counted as refused.
+        """
+        cols, refusals = self._without_nulls(tuple(columns))
+        if not len(cols[0]):
+            done = Accepted(0)
+        elif self.ended:
+            done = Accepted(0, refusals=(_no_late_rows(cols, "after the end"),))
+        elif not self.event_time and now is None and self.now is None:
+            done = Accepted(0, refusals=(_no_late_rows(cols, "before the engine's time is known"),))
+        else:
+            done = self._moved_up(cols) if self.event_time else self._by_arrival(cols, now)
+        self.counts.accepted += done.accepted
+        self.count_refused(refusals + done.refusals)
         return done
 
     def count_refused(self, refusals: Sequence[Refusal]) -> None:
@@ -233,6 +257,29 @@ class StreamInput:
         self.newest = self.now
         self._queue(np.full(len(cols[0]), self.now, np.int64), cols)
         return Accepted(len(cols[0]))
+
+    def _without_nulls(self, cols: tuple[pa.Array, ...]) -> tuple[tuple[pa.Array, ...], tuple[Refusal, ...]]:
+        """The rows that have a value in each NOT NULL column, which a stream of the same types need not have had."""
+        bad = np.zeros(len(cols[0]), bool)
+        for f, col in zip(self.definition.schema, cols, strict=True):
+            if not f.nullable and col.null_count:
+                bad |= col.is_null().to_numpy(zero_copy_only=False)
+        if not bad.any():
+            return cols, ()
+        where = np.flatnonzero(bad)
+        refusal = Refusal("NULL in a NOT NULL column", len(where), int(where[0]), "LATE INTO")
+        return _take(cols, np.flatnonzero(~bad)), (refusal,)
+
+    def _moved_up(self, cols: tuple[pa.Array, ...]) -> Accepted:
+        ts, usable, refusals = self._timestamps(cols[self.definition.timestamp or 0], None)
+        if usable is not None:
+            cols, ts = _take(cols, usable), ts[usable]
+        if len(ts):
+            at = open_at(ts, self.newest, self.promised, self._slack)
+            self.newest = max(self.newest, int(ts.max()))
+            self.moved_up = self.moved_up or bool((at > ts).any())
+            self._queue(at, cols)
+        return Accepted(len(ts), refusals=refusals)
 
     def _by_event(self, cols: tuple[pa.Array, ...], kept: np.ndarray | None) -> Accepted:
         ts, usable, refusals = self._timestamps(cols[self.definition.timestamp or 0], kept)
@@ -312,6 +359,10 @@ class StreamInput:
 def _take(cols: tuple[pa.Array, ...], index: np.ndarray) -> tuple[pa.Array, ...]:
     where = pa.array(index)
     return tuple(c.take(where) for c in cols)
+
+
+def _no_late_rows(cols: tuple[pa.Array, ...], when: str) -> Refusal:
+    return Refusal(f"late rows {when}", len(cols[0]), 0, "LATE INTO")
 
 
 def _place(index: int, kept: np.ndarray | None) -> int:

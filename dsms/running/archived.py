@@ -41,6 +41,11 @@ def reads_archives(reads: Mapping[int, Read]) -> bool:
     return any(r.kind == "archive" for r in reads.values())
 
 
+def moved_up(world: World) -> set[str]:
+    """Streams with rows whose instants are later than their timestamp column says."""
+    return {s.definition.name for s in list(world.inputs.values()) if s.moved_up}
+
+
 def archived_clock(world: World, scan: lp.StreamScan) -> int:
     """The instant up to which that archive could hold rows: the clock of what it is the archive of."""
     assert scan.archive is not None
@@ -98,7 +103,7 @@ class Archives:
         self, given: Mapping[int, Sequence[Batch]], at: int, limit: int | None, cancel: Cancel | None
     ) -> pa.RecordBatch:
         """The answer as of `at`.  In any thread."""
-        wanted = needed(self.plan, at)
+        wanted = needed(self.plan, at, moved_up(self.world))
         sources = {leaf: self.source(leaf, need, at) for leaf, need in wanted.items()}
         short = frozenset(leaf for leaf, need in wanted.items() if self._check_kept(need, at))
         runner: ArchiveRunner = self.world.settings.archive_runner
