@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.errors import UsageError
-from dsms.sql.types import ALWAYS
+from dsms.sql.types import MIN_INSTANT
 
 PushKind = Literal["snapshot", "insert", "delete", "result", "progress", "end"]
 
@@ -109,7 +109,7 @@ def kind_of(sign: int) -> PushKind:
 
 def shown_instant(at: int) -> int | None:
     """An instant as the outside sees it: None before any clock."""
-    return None if at == ALWAYS else at
+    return None if at < MIN_INSTANT else at
 
 
 @dataclass(frozen=True, slots=True)

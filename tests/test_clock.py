@@ -41,11 +41,11 @@ def send(all_: Clocks, stream: StreamInput, *ts: int) -> Any:
 def test_a_query_waits_for_its_slowest_input() -> None:
     a, b = event("a"), event("b", slack=5)
     c = clocks(a, b)
-    assert c.query_clock("ab") == ALWAYS and c.slowest("ab") == "a" and c.newest() == ALWAYS
+    assert c.query_clock("ab") == ALWAYS and c.slowest("ab") == "a" and c.newest("ab") == ALWAYS
     send(c, a, 10)
     send(c, b, 10)
     assert (c.completed("a"), c.completed("b"), c.query_clock("ab"), c.slowest("ab")) == (9, 4, 4, "b")
-    assert c.newest() == 10
+    assert c.newest("ab") == 10
     b.end()
     assert c.query_clock("ab") == 9
     a.end()

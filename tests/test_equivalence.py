@@ -26,7 +26,7 @@ from tests.oracle.values import canons
 from tests.stories import text
 from tests.stories.compare import complaint, same_lines, smaller
 from tests.stories.declared import Declared
-from tests.stories.judge import clock, expected, take_in
+from tests.stories.judge import expected, followed, take_in
 from tests.stories.model import Line, Story
 from tests.stories.play import Way, feed, play, rows_of, some_ways, taken
 
@@ -53,7 +53,7 @@ class Case:
         output = declared.queries["q"]
         oracle = Oracle(output, came.streams, came.tables)
         viewed = oracle.kind == "rstream" and not text.inexact(story)
-        answer = Counter(canons(f.values) for f in oracle.answer(clock(output, came))) if viewed else None
+        answer = Counter(canons(f.values) for f in oracle.answer(followed(output, came))) if viewed else None
         return Case(story, declared, expected(output, came), answer, ambiguous(output))
 
     def trouble(self, way: Way) -> str | None:
@@ -124,7 +124,7 @@ def test_one_time_queries_answer_as_of_the_clock(pair: tuple[Story, str]) -> Non
     statement = parse_one(sql)
     assert isinstance(statement, SelectStatement)
     output = bind_query(statement, declared.catalog, persistent=False)
-    at = clock(output, came)
+    at = followed(output, came)
     want = Counter(canons(f.values) for f in Oracle(output, came.streams, came.tables).answer(at))
     engine = Engine()
     for section in story.of("sql"):

@@ -29,7 +29,7 @@ from tests.oracle import plans as p
 from tests.oracle.values import canons
 from tests.plan_queries import plan_stories
 from tests.stories import text
-from tests.stories.judge import Input, clock, take_in
+from tests.stories.judge import Input, followed, take_in
 from tests.stories.model import Story
 
 S, T, U = (replace(p.stream(n, a=INT, b=INT, c=STRING), leaf=i) for i, n in enumerate("stu"))
@@ -401,7 +401,7 @@ def rewritten(output: lp.Output, most: int) -> Iterator[tuple[str, lp.Output, lp
 
 
 def answers(output: lp.Output, came: Input, ordered: bool) -> list[tuple]:
-    deltas = Oracle(output, came.streams, came.tables).deltas(clock(output, came))
+    deltas = Oracle(output, came.streams, came.tables).deltas(followed(output, came))
     found = [(d.at, d.kind, canons(d.values)) for d in deltas]
     return found if ordered else sorted(found, key=repr)
 

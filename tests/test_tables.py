@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.sql.catalog import TableDef
-from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, Field, decimal
+from dsms.sql.types import ALWAYS, BEFORE_ROWS, FLOAT, FOREVER, INT, STRING, Field, decimal
 from dsms.tables.changes import Change
 from dsms.tables.versioned import VersionedTable
 
@@ -144,13 +144,17 @@ def test_not_null_columns_and_other_key_types() -> None:
 
 def test_when_a_change_happens() -> None:
     t = VersionedTable(KEYED)
-    assert t.instant(None, ALWAYS, ALWAYS) == ALWAYS
-    assert t.instant(None, 50, ALWAYS) == 50
+    assert t.instant(None, ALWAYS, None) == ALWAYS
+    assert t.instant(None, 50, None) == ALWAYS  # the first rows hold from the beginning
+    assert t.instant(None, 50, 40) == 41  # ... unless answers were given
+    assert t.instant(None, 50, ALWAYS) == BEFORE_ROWS  # ... before all rows
+    assert t.instant(None, 50, BEFORE_ROWS) == BEFORE_ROWS + 1 and t.instant(20, 50, None) == 20
+    insert(t, 20, (0, "a"))
+    assert t.instant(None, ALWAYS, None) == 20 and t.instant(None, 50, None) == 50
     assert t.instant(None, 50, 60) == 61  # a heartbeat went ahead of the rows
-    assert t.instant(None, 50, FOREVER - 1) == 50  # the readers' inputs have ended
     insert(t, 100, (1, "a"))
     assert t.instant(None, 50, 60) == 100 and t.instant(100, 50, 99) == 100
-    for at, completed, part in ((99, ALWAYS, "it changed at"), (150, 150, "answers up to"), (2**62, 0, "0001-9999")):
+    for at, completed, part in ((99, None, "it changed at"), (150, 150, "answers up to"), (2**62, 0, "0001-9999")):
         with pytest.raises(UsageError) as err:
             t.instant(at, 50, completed)
         assert err.value.code == "DS523" and part in err.value.message
@@ -331,10 +335,10 @@ def test_a_query_over_tables_alone_sees_every_change_at_once():
     engine.execute("CREATE QUERY q AS SELECT v FROM r")
     reader = engine.subscribe("q")
     reader.take()
-    for n in range(3):
+    for n, at in enumerate((None, 5_000_000, 5_000_001)):  # the first rows hold from the beginning
         engine.execute(f"INSERT INTO r VALUES ({n})")
         (push,) = reader.take()
-        assert (push.kind, push.at) == ("insert", 5_000_000 + n)
+        assert (push.kind, push.at) == ("insert", at)
         assert push.data is not None and push.data.column(0).to_pylist() == [n]
     with pytest.raises(UsageError, match="DS523"):
         engine.execute("INSERT INTO r VALUES (9) AT TIMESTAMP '1970-01-01 00:00:05'")

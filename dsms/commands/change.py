@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Done
+from dsms.commands.dating import instant_of_change, unseen
 from dsms.commands.select import answer_of
 from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
@@ -19,7 +20,7 @@ from dsms.sql import logical as lp
 from dsms.sql.binder import Delete, Insert, Update, bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Expr
-from dsms.sql.types import ALWAYS
+from dsms.sql.types import MIN_INSTANT
 from dsms.storage.catalog import packed
 from dsms.tables.changes import Change
 
@@ -32,7 +33,7 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
     change = bind_table_statement(statement, engine.world.catalog)
     key = Catalog.key(change.table.name)
     table = engine.world.tables[key]
-    at = table.instant(change.at, engine.world.clocks.newest(), _answered(engine, key))
+    at = instant_of_change(engine.world, key, change.at)
     match change:
         case Insert():
             prepared, verb = table.inserting(_rows(engine, change, cancel), at), "inserted"
@@ -46,14 +47,9 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
     rows = max(len(prepared.new), len(prepared.deleted))
     engine.store(lambda s: s.add_change(table.definition.name, prepared), "change", packed(key, prepared))
     apply(engine, key, prepared, cancel)
-    when = "" if at == ALWAYS else f" as of {instant_text(at)}"
-    return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}")
-
-
-def _answered(engine: Engine, key: str) -> int:
-    """The furthest instant to which a query that reads the table has gone."""
-    clocks = [q.begun for q in engine.world.queries.values() if key in q.tables]
-    return max(clocks, default=ALWAYS)
+    when = "" if at < MIN_INSTANT else f" as of {instant_text(at)}"
+    notes = unseen(engine.world, key, at, change.at is not None) if rows else ()
+    return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}", notes)
 
 
 def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None) -> None:
@@ -64,10 +60,13 @@ def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None
         if key not in query.tables:
             continue
         try:
-            if isinstance(query, PeriodicQuery) and change.at > ALWAYS:
-                query.heard(f"table {key}", np.array([change.at]))
-            if not query.streams:
+            if isinstance(query, PeriodicQuery):
+                if change.at >= MIN_INSTANT:
+                    query.heard(f"table {key}", np.array([change.at]))
+            elif not query.streams:
                 query.advance(table.last_change, cancel)
+            elif change.at < MIN_INSTANT:  # no row can come before it
+                query.advance(engine.world.due(query), cancel)
         except Exception as fault:
             stop([query], fault)
     engine.world.forget()

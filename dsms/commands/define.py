@@ -8,6 +8,7 @@ from urllib.parse import quote
 from dsms.api import Cancel, Done
 from dsms.commands.archives import created, leave
 from dsms.commands.archives import go_on as go_on_behind
+from dsms.commands.dating import unseen_tables
 from dsms.commands.explain import plan_query
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
@@ -77,7 +78,8 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: C
     except DsmsError:
         _forget(engine, Catalog.key(definition.name), "it could not be stored")
         raise
-    return Done(f"query {definition.name} registered{created(archiving)}", warnings)
+    unseen = unseen_tables(world, world.queries[Catalog.key(definition.name)])
+    return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
 
 
 def _check_name(name: str) -> None:

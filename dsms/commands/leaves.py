@@ -21,7 +21,7 @@ from dsms.running.query import RunningQuery
 from dsms.running.world import World, leaves_of
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[
         case _ if (query := _query(world, read)) is not None:
             return [_answer(query)]
         case kind:
-            return [world.table(read.node).versions(at if kind == "table" else None)]  # type: ignore[arg-type]
+            return [world.table(read.node).versions(max(at, MIN_INSTANT - 1) if kind == "table" else None)]  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- appended results
@@ -115,10 +115,12 @@ def _query(world: World, read: Read) -> Query | None:
 
 
 def _answered(query: Query) -> int:
-    """The last instant that its answer takes in."""
+    """The last instant that its answer takes in; FOREVER where it reads tables alone, whose last change holds on."""
+    if not query.reads:
+        return FOREVER
     if isinstance(query, PeriodicQuery) and query.numbers is None and query.answered != ALWAYS:
         return query.answered - 1
-    return query.shown_clock
+    return query.shown_clock if query.shown_clock >= MIN_INSTANT else ALWAYS
 
 
 def _answer(query: Query) -> Batch:

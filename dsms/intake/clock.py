@@ -148,9 +148,14 @@ class Clocks:
         clock = self.query_clock(names)
         return None if clock == FOREVER - 1 else next(n for n in names if self.completed(n) == clock)
 
-    def newest(self) -> int:
-        """The newest event time accepted on any stream, which dates table changes; ALWAYS if there is none."""
-        return max((w.stream.newest for w in self._streams.values() if w.stream.event_time), default=ALWAYS)
+    def newest(self, names: Iterable[str]) -> int:
+        """The newest event time accepted on these streams, which dates table changes; ALWAYS if there is none."""
+        streams = (self._streams[n].stream for n in names)
+        return max((s.newest for s in streams if s.event_time), default=ALWAYS)
+
+    def front(self, name: str) -> int:
+        """The furthest instant that the stream, which has not ended, has got to; ALWAYS if to none."""
+        return max(self._streams[name].front, self.completed(name))
 
     def is_idle(self, name: str) -> bool:
         """Whether the stream's silence has outlasted its IDLE TIMEOUT."""

@@ -21,7 +21,7 @@ from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.plan.identity import by_value, order, width
 from dsms.plan.physical import Pattern, Phys
 from dsms.sql.logical import WindowSpec
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch, concat, empty_batch
 
 
@@ -102,7 +102,7 @@ class PeriodicAppendOp:
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         self.sink.step(inputs[0], upto)
-        if upto <= ALWAYS or not self._ends(upto):
+        if upto < MIN_INSTANT or not self._ends(upto):
             return self.nothing
         rows = self.sink.answer()
         shown = rows

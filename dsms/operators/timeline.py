@@ -21,7 +21,7 @@ import numpy as np
 from dsms.operators.base import Stateless
 from dsms.operators.window import dated, later
 from dsms.operators.window_rows import signed
-from dsms.sql.types import ALWAYS, FOREVER, Schema
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT, Schema
 from dsms.state.batch import Batch
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
@@ -78,7 +78,7 @@ class Timeline:
 
 
 def _real(at: np.ndarray) -> np.ndarray:
-    return (at > ALWAYS) & (at < FOREVER // 2)
+    return (at >= MIN_INSTANT) & (at < FOREVER // 2)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Chunk, Column, Push, Subscription, shown_instant
@@ -14,7 +15,7 @@ from dsms.plan.physical import Phys
 from dsms.running.results import ResultLog
 from dsms.sql import logical as lp
 from dsms.sql.catalog import QueryDef
-from dsms.sql.types import ALWAYS
+from dsms.sql.types import ALWAYS, MIN_INSTANT
 
 if TYPE_CHECKING:
     from dsms.running.archiving.queries import Tap
@@ -69,6 +70,8 @@ class Registered:
         """Result rows, numbered on from `seq`."""
         if not len(chunk):
             return
+        if chunk.at[0] < MIN_INSTANT:
+            chunk.at = np.where(chunk.at < MIN_INSTANT, ALWAYS, chunk.at)
         self.log.append(chunk)
         self.tell(chunk)
 

@@ -19,7 +19,7 @@ from dsms.operators.timeline import Timeline
 from dsms.running.counted import Numbers
 from dsms.running.incremental import Incremental
 from dsms.running.sources import Source, StreamSource
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
 
 
@@ -42,7 +42,7 @@ class TimedTable:
 
     def next_due(self) -> int:
         due = self.source.next_due()
-        return due if due in (ALWAYS, FOREVER) else self.timeline.whole_of(due)
+        return due if due < MIN_INSTANT or due == FOREVER else self.timeline.whole_of(due)
 
 
 @dataclass(slots=True)

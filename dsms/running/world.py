@@ -32,7 +32,7 @@ from dsms.running.transactions import Transactions
 from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
 from dsms.state.ring import Need, Ring
 from dsms.tables.versioned import VersionedTable
@@ -161,7 +161,7 @@ class World:
         mode = str(options.get("on_error", "null"))
         errors = ErrorCounter(mode="stop" if mode == "stop" else "null")
         reads = sorted({n.stream.name.casefold() for n in leaves_of(phys.node) if isinstance(n, lp.StreamScan)})
-        since = self.clock_of(reads) if reads else FOREVER
+        since = max(self.clock_of(reads), MIN_INSTANT - 1) if reads else FOREVER
         leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
         builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
         if timeline is not None:
@@ -290,7 +290,12 @@ class World:
             return self._closed(query, clock)
         if query.early and clock < ENDED:
             return max(clock, *(self.inputs[n].settled for n in query.reads))
-        return clock
+        return max(clock, self._before_rows(query))
+
+    def _before_rows(self, query: RunningQuery) -> int:
+        """The last change of its tables before every row: no stream can hold that back."""
+        changes = (self.tables[t].last_change for t in query.tables)
+        return max((at for at in changes if at < MIN_INSTANT), default=ALWAYS)
 
     def due_of(self, group: Group) -> int:
         """The instant up to which the members of a group may be answered now."""
@@ -316,7 +321,7 @@ class World:
         for key, table in self.tables.items():
             readers = [q.read_tables for q in self.queries.values() if key in q.tables and q.streams]
             limit = min([*streams, *readers], default=ALWAYS)
-            if limit != ALWAYS:  # changes before every instant may still come
+            if limit >= MIN_INSTANT:  # changes before every row may still come
                 table.forget(limit)
 
 

@@ -16,6 +16,7 @@ from dsms.instants import MIN_INSTANT as MIN_INSTANT
 
 FOREVER = 2**63 - 1  # an `exp` that never comes
 ALWAYS = -(2**63)  # a `ts` before every instant (initial rows of a table, the empty answer of a global aggregate)
+BEFORE_ROWS = ALWAYS // 2  # the first of the instants at which tables change that queries read before there is time
 
 
 class Kind(Enum):

@@ -20,7 +20,7 @@ from dsms.sql.types import ALWAYS, FOREVER
 class Change:
     """One statement's effect, checked and ready to be applied or stored.
 
-    at        instant (µs); ALWAYS: before every instant
+    at        instant (µs); before MIN_INSTANT: before every row
     deleted   int64 versions that end at `at`
     inserted  physical columns of the new versions, which are numbered from `first_version`
     rows      rows that the statement speaks of: inserted, updated or deleted

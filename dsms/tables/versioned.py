@@ -19,7 +19,7 @@ import pyarrow as pa
 from dsms.errors import UsageError
 from dsms.intake.values import instant_text
 from dsms.sql.catalog import TableDef
-from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT
+from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MAX_INSTANT, MIN_INSTANT
 from dsms.state.batch import Batch, in_order
 from dsms.state.columns import Column, column_store
 from dsms.state.vec import Vec
@@ -47,25 +47,24 @@ class VersionedTable:
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    def instant(self, at: int | None, newest: int, completed: int) -> int:
-        """When a change happens: `at` if the statement says so, else at the newest event time accepted on any stream.
+    def instant(self, at: int | None, newest: int, given: int | None) -> int:
+        """When a change happens: `at` if the statement says so; else the first rows hold from the beginning, and
+        later changes from the newest event time on.
 
-        newest     that event time (ALWAYS: none)
-        completed  the furthest clock of a query that reads this table (ALWAYS: none has started; FOREVER - 1 and more:
-                   its inputs have ended, and it does not count).  Answers up to there were given, so a change comes
-                   after.
+        newest  that event time (ALWAYS: none)
+        given   answers over this table were given up to there, so a change comes after (None: none were)
         Never before the last change.  Raises UsageError DS523 for an AT that can't be.
         """
-        given = completed if completed < FOREVER - 1 else ALWAYS
+        earliest = ALWAYS if given is None else max(given + 1, BEFORE_ROWS)
         if at is None:
-            return max(newest, self.last_change, given + 1 if given != ALWAYS else ALWAYS)
+            return max(newest if self.next_version else ALWAYS, self.last_change, earliest)
         name = self.definition.name
         if not MIN_INSTANT <= at <= MAX_INSTANT:
             raise UsageError("DS523", f"AT {at} µs lies outside the years 0001-9999")
         if at < self.last_change:
             message = f"table {name} can't change AT {instant_text(at)}: it changed at {instant_text(self.last_change)}"
             raise UsageError("DS523", message, hint="changes of a table are made in the order of their instants")
-        if given != ALWAYS and at <= given:
+        if given is not None and at <= given:
             message = f"table {name} can't change AT {instant_text(at)}: answers up to {instant_text(given)} were given"
             raise UsageError("DS523", message, hint=f"the earliest possible instant is {instant_text(given + 1)}")
         return at

@@ -30,10 +30,10 @@ class Given:
     events: list[Event]
 
 
-def given(d: Draws, world: World, most: int = 20, base: int = 0, unit: int = SECOND) -> Given:
+def given(d: Draws, world: World, most: int = 20, base: int = 0, unit: int = SECOND, undated: bool = False) -> Given:
     """Rows of all streams in time order, heartbeats between them, and changes of tables as the clock goes.
 
-    From the instant `base` on; `unit`: what a step of time is, in µs."""
+    From the instant `base` on; `unit`: what a step of time is, in µs; `undated`: some changes have no AT."""
     now = base
     out: list[Event] = []
     tables = [_Table(s, {}, set()) for s in world.sources if s.kind != "stream"]
@@ -41,7 +41,8 @@ def given(d: Draws, world: World, most: int = 20, base: int = 0, unit: int = SEC
     for _ in range(d.number(min(5, most), most)):
         now += d.pick(STEPS) * unit + (LITTLE if d.chance(10) else 0)
         if tables and d.chance(25):
-            out.append(_change(d, d.pick(tables), now))
+            at = None if undated and d.chance(50) else now
+            out.append(_change(d, d.pick(tables), at))
         if d.chance(8):
             out.append(Beat(d.pick(world.of("stream")).name, now - 1))
         else:
@@ -75,7 +76,7 @@ def _at(at: int | None) -> str:
     return "" if at is None else f" AT {sql_instant(at)}"
 
 
-def _change(d: Draws, table: _Table, at: int) -> Statement:
+def _change(d: Draws, table: _Table, at: int | None) -> Statement:
     what = d.pick(("insert", "update", "delete"))
     if what == "insert" or not table.rows:
         return _insert(d, table, at)

@@ -132,7 +132,8 @@ def periodic_stories(draw: Any, most_rows: int = 20) -> Story:
     declared = world(d)
     align = f" ALIGN TO TIMESTAMP '1970-01-01 00:00:0{d.number(0, 4)}.5'" if d.chance(15) else ""
     beat = Beat(d.pick(SLIDES) + align, restore=d.chance(30))
-    return story_of(declared, PeriodicQueries(d, declared, beat).query(), ended(d, given(d, declared, most_rows)))
+    came = ended(d, given(d, declared, most_rows, undated=True))
+    return story_of(declared, PeriodicQueries(d, declared, beat).query(), came)
 
 
 @st.composite

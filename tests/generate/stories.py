@@ -61,7 +61,7 @@ def one_time(draw: Any) -> tuple[Story, str]:
     d = Draws(draw)
     declared = world(d)
     sql = Queries(d, declared, "time").body([INT, d.pick((STRING, FLOAT, INT))], d.pick((0, 1)))
-    story = story_of(declared, sql, given(d, declared))
+    story = story_of(declared, sql, given(d, declared, undated=True))
     ddl = story.sections[0]
     ddl.body = ddl.body.replace("TIMESTAMP BY ts;", "TIMESTAMP BY ts RETAIN 1 HOUR;")
     story.sections = [ddl, story.sections[2]]
@@ -95,4 +95,4 @@ def stories(draw: Any, most_rows: int = 20) -> Story:
     d = Draws(draw)
     declared = world(d)
     sql = Queries(d, declared).query()
-    return story_of(declared, sql, given(d, declared, most_rows))
+    return story_of(declared, sql, given(d, declared, most_rows, undated=True))

@@ -11,9 +11,9 @@ from dsms.sql.binder.changes import Delete, Insert, Update, bind_table_statement
 from dsms.sql.catalog import StreamDef
 from dsms.sql.expr import Expr
 from dsms.sql.parser import parse_one, split_statements
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MIN_INSTANT
 from tests.oracle import Change, Oracle, Periodic, Row, is_monotonic
-from tests.oracle.boundaries import boundary_after
+from tests.oracle.boundaries import all_boundaries, boundary_after
 from tests.oracle.scalar import evaluate
 from tests.stories.declared import Declared
 from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Statement, Story
@@ -48,13 +48,27 @@ class _Inlet:
         seen = self.newest - self.stream.slack - 1 if self.newest > ALWAYS else ALWAYS
         return max(seen, self.promised)
 
-    def take(self, row: Arrival) -> None:
+    def take(self, row: Arrival) -> bool:
+        """Whether the row is not late."""
         if self.stream.timestamp is None:
             self.now = max(self.now, row.at)
             self.rows.append((self.now, row.values))
-        elif row.at > self.completed and not self._too_far(row.at):
+        elif row.at <= self.completed:
+            return False
+        elif not self._too_far(row.at):
             self.newest = max(self.newest, row.at)
             self.rows.append((row.at, row.values))
+        return True
+
+    def take_late(self, row: Arrival) -> None:
+        """A late row of another stream, taken as it comes: at the first instant that is open."""
+        if self.ended:
+            return
+        if self.stream.timestamp is None:
+            self.rows.append((self.now, row.values))
+            return
+        self.rows.append((max(row.at, self.completed + 1), row.values))
+        self.newest = max(self.newest, row.at)
 
     def _too_far(self, at: int) -> bool:
         known = max(self.newest, self.promised)
@@ -80,10 +94,15 @@ def take_in(declared: Declared, story: Story) -> Input:
     """Play the story's input row by row."""
     inlets = {s.name: _Inlet(s) for s in declared.catalog.streams.values()}
     tables: dict[str, list[Change]] = {t.name: [] for t in declared.catalog.tables.values()}
+    running: dict[str, lp.Output] = {}
     for event in _all_events(story):
         match event:
+            case str():
+                running[event] = declared.queries[event]
             case Arrival():
-                inlets[event.stream].take(event)
+                source = inlets[event.stream]
+                if not source.take(event) and source.stream.late_into is not None:
+                    inlets[source.stream.late_into].take_late(event)
             case Beat() | End():
                 named = [inlets[declared.stream(event.stream).name]] if event.stream else list(inlets.values())
                 for inlet in named:
@@ -93,8 +112,7 @@ def take_in(declared: Declared, story: Story) -> Input:
                 for inlet in inlets.values():
                     inlet.now = max(inlet.now, event.now)
             case Statement():
-                newest = max((i.newest for i in inlets.values()), default=ALWAYS)
-                change_table(declared, event.sql, newest, tables)
+                change_table(declared, event.sql, _Readers(inlets, list(running.values())), tables)
     return Input(
         {n: i.numbered() for n, i in inlets.items()},
         tables,
@@ -103,22 +121,62 @@ def take_in(declared: Declared, story: Story) -> Input:
     )
 
 
-def _all_events(story: Story) -> Iterator[Event]:
-    """The events, and the changes of tables among the statements."""
+def _all_events(story: Story) -> Iterator[Event | str]:
+    """The events, the names of queries as they are registered, and the changes of tables among the statements."""
     for section in story.sections:
         yield from section.events
+        if section.kind == "query":
+            yield section.name
         if section.kind == "sql":
             yield from (Statement(sql) for sql in split_statements(expand(section.body)))
 
 
-def change_table(declared: Declared, sql: str, newest: int, tables: dict[str, list[Change]]) -> None:
-    """Run INSERT, UPDATE or DELETE on the log of its table; without AT it happens at `newest`."""
+@dataclass(frozen=True, slots=True)
+class _Readers:
+    """What dates a change without AT: the streams as they are, and the queries that are registered."""
+
+    inlets: dict[str, _Inlet]
+    queries: list[lp.Output]
+
+    def instant(self, table: str, log: list[Change]) -> int:
+        """The newest timestamp on streams whose queries read the table, behind the answers given over it."""
+        readers = [q for q in self.queries if table in _tables_of(q)]
+        going = [q for q in readers if not self._ended(q)]
+        streams = {name for q in going or readers for name in streams_of(q)} or set(self.inlets)
+        newest = max((self.inlets[name].newest for name in streams), default=ALWAYS) if log else ALWAYS
+        after = [at + 1 for q in going if (at := self._answered(q, log)) > ALWAYS or q.slide is None]
+        return max([newest, *(c.at for c in log), *(max(at, BEFORE_ROWS) for at in after)])
+
+    def _ended(self, query: lp.Output) -> bool:
+        names = streams_of(query)
+        return bool(names) and all(self.inlets[name].ended for name in names)
+
+    def _answered(self, query: lp.Output, log: list[Change]) -> int:
+        """The instant up to which it has answered: a periodic one up to its last boundary, one over tables alone up to
+        their last change, as any other that waits for the first row."""
+        names = streams_of(query)
+        clock = min((self.inlets[name].completed for name in names), default=ALWAYS)
+        if query.slide is None:
+            return max([clock, *(c.at for c in log if c.at < MIN_INSTANT or not names)])
+        assert query.slide.kind not in ("rows", "partitioned"), "when changes happen under a SLIDE of rows must be said"
+        first = min((at for name in names for at, _ in self.inlets[name].rows if at <= clock), default=clock)
+        return max([ALWAYS, *(b - 1 for b in all_boundaries(query.slide, first, clock + 1) if first < clock)])
+
+
+def _tables_of(node: lp.Node) -> set[str]:
+    own = {node.table.name} if isinstance(node, lp.TableScan) else set()
+    own |= {node.table.table.name} if isinstance(node, lp.JoinNRR) else set()
+    return own.union(*(_tables_of(child) for child in lp.children(node)))
+
+
+def change_table(declared: Declared, sql: str, readers: _Readers, tables: dict[str, list[Change]]) -> None:
+    """Run INSERT, UPDATE or DELETE on the log of its table."""
     statement = parse_one(sql)
     if not isinstance(statement, ast.Insert | ast.Update | ast.Delete):
         return
     bound = bind_table_statement(statement, declared.catalog)
     log = tables[bound.table.name]
-    at = newest if bound.at is None else bound.at
+    at = readers.instant(bound.table.name, log) if bound.at is None else bound.at
     match bound:
         case Insert():
             for row in bound.rows:
@@ -150,7 +208,13 @@ def expected(output: lp.Output, given: Input, registered: int = ALWAYS) -> list[
         pushes = periodic(output, given, registered).pushes()
         return [Line(p.at, "=", values) for p in pushes for values in p.rows]
     oracle = Oracle(output, given.streams, given.tables)
-    return [Line(d.at, "+" if d.kind == "insert" else "-", d.values) for d in oracle.deltas(clock(output, given))]
+    deltas = oracle.deltas(followed(output, given))
+    return [Line(_shown(d.at), "+" if d.kind == "insert" else "-", d.values) for d in deltas]
+
+
+def _shown(at: int) -> int:
+    """Instants before all rows are told alike."""
+    return ALWAYS if at < MIN_INSTANT else at
 
 
 def periodic(output: lp.Output, given: Input, registered: int = ALWAYS) -> Periodic:
@@ -174,7 +238,7 @@ def answer(output: lp.Output, given: Input) -> list[Values] | None:
         last = periodic(output, given).answer()
         return None if last is None else list(last.rows)
     oracle = Oracle(output, given.streams, given.tables)
-    return [f.values for f in oracle.answer(clock(output, given))]
+    return [f.values for f in oracle.answer(followed(output, given))]
 
 
 def kind(output: lp.Output) -> str:
@@ -188,6 +252,11 @@ def clock(output: lp.Output, given: Input) -> int:
     names = streams_of(output)
     least = min((given.completed[s] for s in names), default=FOREVER - 1)
     return least if least < FOREVER - 1 or not names else max(given.fronts[s] for s in names)
+
+
+def followed(output: lp.Output, given: Input) -> int:
+    """The clock of a continuous query: no stream can hold back what happens before every row."""
+    return max(clock(output, given), MIN_INSTANT - 1)
 
 
 def streams_of(node: lp.Node) -> set[str]:

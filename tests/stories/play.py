@@ -140,10 +140,14 @@ def event_streams(declared: Declared) -> list[str]:
 
 def framed(events: list[Event], declared: Declared, way: Way) -> Iterator[Any]:
     """Arrivals between other events become frames (stream, rows); the order across streams may change, since each
-    stream numbers its own rows."""
+    stream numbers its own rows (but not where one takes late rows of another)."""
     random = Random(way.seed)
     run: list[Arrival] = []
+    ordered = any(s.late_into is not None for s in declared.catalog.streams.values())
     for event in events:
+        if ordered and run and (not isinstance(event, Arrival) or event.stream != run[-1].stream):
+            yield from frames(run, way.cut, random)
+            run = []
         if isinstance(event, Arrival) and declared.stream(event.stream).timestamp is not None:
             run.append(event)
             continue

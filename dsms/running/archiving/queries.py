@@ -9,7 +9,7 @@ from dsms.api import Chunk
 from dsms.running.archiving.archiving import Archiving
 from dsms.running.archiving.results import Results
 from dsms.running.periodic import PeriodicQuery
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def edge(world: World, query: Query) -> int:
     if isinstance(query, PeriodicQuery):
         return query.answered
     upto = min(query.clock, world.clock_of(query.reads)) if query.early else query.clock
-    return ALWAYS if upto >= FOREVER - 1 else upto
+    return ALWAYS if upto >= FOREVER - 1 or upto < MIN_INSTANT else upto
 
 
 def ended(world: World, query: Query) -> None:
