@@ -419,7 +419,7 @@ class Saver:
             case "reached":
                 reached, sql = json.loads(body)
                 for key, upto in reached.items():
-                    self.engine.world.rings[key].drop(upto)
+                    self.engine.world.rings[key].let_go(upto)
                 self._declare(sql)
             case _:
                 key, made = unpacked(body)
@@ -457,10 +457,9 @@ def _used(files: Files, folder: str) -> bool:
 
 
 def _reached(world: World) -> dict[str, int]:
-    """What has left the rings of archived streams.  When rows land is no function of the inputs, and what a ring still
-    has of them is what a query begins with: so that is written down with the statement."""
-    keys = (key for key, archiving in world.archivings.items() if archiving.kind == "stream")
-    return {key: reach for key in keys if (reach := world.rings[key].reach) > ALWAYS}
+    """What has left the rings.  When rows of archived streams land, or elastic queries have read them, is no function
+    of the inputs, and what a ring still has is what a query begins with: so that is written down with the statement."""
+    return {key: ring.reach for key, ring in world.rings.items() if ring.reach > ALWAYS}
 
 
 def settle(world: World) -> None:

@@ -24,7 +24,7 @@ from tests.oracle.values import canons
 from tests.stories import cells, text
 from tests.stories.compare import complaint, same_lines
 from tests.stories.declared import Declared
-from tests.stories.judge import answer, expected, kind, take_in
+from tests.stories.judge import answer, expected, kind, registered, take_in
 from tests.stories.model import Line, Section, Story
 from tests.stories.play import Way, all_ways, play, rows_of
 
@@ -52,7 +52,8 @@ def judged(story: Story, declared: Declared) -> dict[str, list[Line]]:
     if "no-oracle" in story.flags:
         return {}
     given = take_in(declared, story)
-    return {name: expected(output, given) for name, output in declared.queries.items()}
+    queries = declared.queries.items()
+    return {name: expected(output, given, registered(story, declared, name)) for name, output in queries}
 
 
 def verify(path: Path, ways: Sequence[Way] | None = None) -> list[str]:

@@ -17,6 +17,7 @@ from dsms.operators.pieces import go_on
 from dsms.plan.planner import notes
 from dsms.running.archiving.archiving import Archiving
 from dsms.running.archiving.opening import archive_of, connect_query, connect_stream
+from dsms.running.beginning import begin
 from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -112,10 +113,11 @@ def start_query(
     world.clocks.reads(key, streams)
     if cancel is not None:
         running.pipeline.look = cancel.check
-    running.start()
+    past: tuple[str, ...] = ()
     if streams:
-        running.advance(world.due(running))
+        past = begin(world, running)
     else:
+        running.start()
         running.advance(max((world.tables[t].last_change for t in running.tables), default=running.clock))
     running.pipeline.look = go_on
     if running.failure is not None and running.failure.code == "DS610":
@@ -123,7 +125,7 @@ def start_query(
         world.archivings.pop(key, None)
         world.clocks.forget(key)
         running.check()
-    return running.notes
+    return (*running.notes, *past)
 
 
 def _start_periodic(

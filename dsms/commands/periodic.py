@@ -20,6 +20,7 @@ from dsms.plan.boundaries import next_boundary
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
+from dsms.running.beginning import partial_note
 from dsms.running.contents import last_of, stream_of
 from dsms.running.counted import Numbers, fits, is_counted, over_numbers
 from dsms.running.history import pasts, rows_of, whole_from
@@ -37,7 +38,7 @@ from dsms.running.world import leaves_of
 from dsms.schedulers.tasks import Task
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 from dsms.state.ring import SubWindow
 
@@ -402,7 +403,4 @@ def announce(query: PeriodicQuery) -> tuple[str, ...]:
         query.partial_until = ALWAYS  # its first answer is whole
     if query.partial_until <= ALWAYS or query.numbers is not None:
         return query.notes
-    from dsms.intake.values import instant_text
-
-    until = "for ever" if query.partial_until >= FOREVER else f"until {instant_text(query.partial_until)}"
-    return (*query.notes, f"its windows reach back to rows that are gone: answers are partial {until}")
+    return (*query.notes, *partial_note(query.partial_until))

@@ -9,6 +9,7 @@ from dsms.commands.rows import as_rows
 from dsms.intake.values import duration_text
 from dsms.plan.text import slide
 from dsms.running.periodic import PeriodicQuery
+from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.sharing.member import Member
 from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP
@@ -59,7 +60,7 @@ def _clock(query: Registered) -> int | None:
 def _timing(engine: Engine, query: Registered) -> dict[str, Any]:
     """What is told of a periodic query.  lateness: boundaries that passed unanswered, on average per evaluation."""
     if not isinstance(query, PeriodicQuery):
-        return {}
+        return {"partial_until": _partial(query.partial_until)} if isinstance(query, RunningQuery) else {}
     late = engine.world.backlog.lateness(query.name)
     member = query.evaluator if isinstance(query.evaluator, Member) else None
     beat = query.output.slide
@@ -71,11 +72,15 @@ def _timing(engine: Engine, query: Registered) -> dict[str, Any]:
         "evaluations": query.evaluations,
         "lateness": 0.0 if late is None else late.average,
         "shares_with": 0 if member is None else len(member.group.members) - 1,
-        "partial_until": partial if ALWAYS < partial < FOREVER else None,
+        "partial_until": _partial(partial),
     }
     if member is not None:
         found["cost"] = member.cost()
     return found
+
+
+def _partial(until: int) -> int | None:
+    return until if ALWAYS < until < FOREVER else None
 
 
 def show_windows(engine: Engine) -> Rows:

@@ -133,6 +133,11 @@ class StreamInput:
         return len(self._waiting) + sum(len(b) for b in self._held)
 
     @property
+    def early(self) -> tuple[Batch, ...]:
+        """Between two releases: rows that were handed on as fresh, and not yet as complete."""
+        return tuple(self._held)
+
+    @property
     def next_complete(self) -> int:
         """The arrival number of the next row that is handed on as complete."""
         return self.next_arrival - sum(len(b) for b in self._held)

@@ -2,66 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
-from dsms.state.ring import Ring
+from dsms.state.ring import Ring, between
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a window of stream leaf `leaf` reaches: the rows with ts > clock - `length` (None: all), or the last
-    `rows` of them."""
+    """What the windows above stream leaf `leaf` reach: the rows with ts > clock - `length` (None: all), or the last
+    `rows` of them, or those from the instant `since` on."""
 
     leaf: int
     stream: str
     length: int | None
     rows: int | None = None
+    since: int | None = None
 
 
-def pasts(node: lp.Node) -> Iterator[Past]:
-    """One per stream leaf below the node."""
-    if isinstance(node, lp.StreamScan):
-        yield Past(node.leaf, node.stream.name.casefold(), None)
-        return
-    if isinstance(node, lp.Window):
-        spec = node.spec
-        for leaf in _scans(node.child):
-            name = leaf.stream.name.casefold()
-            match spec.kind:
-                case "time":
-                    yield Past(leaf.leaf, name, spec.length)
-                case "now":
-                    yield Past(leaf.leaf, name, 1)
-                case "rows" if isinstance(node.child, lp.StreamScan):
-                    yield Past(leaf.leaf, name, None, spec.length)
-                case _:
-                    yield Past(leaf.leaf, name, None)
-        return
-    for child in lp.children(node):
-        yield from pasts(child)
+def pasts(node: lp.Node, lasting: bool = False) -> Iterator[Past]:
+    """What the answer of the node rests on, once per stream leaf below it.
+
+    lasting  what a block has appended belongs to the answer for good"""
+    match node:
+        case lp.Output() if lasting and node.kind == "istream":
+            yield from births(node.child)
+        case lp.StreamScan():
+            yield Past(node.leaf, node.stream.name.casefold(), None)
+        case lp.Window():
+            for past in births(node.child):
+                yield _windowed(past, node)
+        case lp.Append() if node.mixed:
+            for past in pasts(node.child, lasting):
+                yield _longer(past, _life(node.child))
+        case lp.Append() if lasting:
+            for past in pasts(node.child, lasting):
+                yield Past(past.leaf, past.stream, None)
+        case _:
+            for child in lp.children(node):
+                yield from pasts(child, lasting)
 
 
-def _scans(node: lp.Node) -> Iterator[lp.StreamScan]:
-    if isinstance(node, lp.StreamScan):
-        yield node
-    for child in lp.children(node):
-        yield from _scans(child)
+def births(node: lp.Node) -> Iterator[Past]:
+    """What the rows rest on that enter the answer of the node at one instant."""
+    match node:
+        case lp.StreamScan():
+            yield Past(node.leaf, node.stream.name.casefold(), 0)
+        case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
+            for child in lp.children(node):
+                yield from births(child)
+        case lp.Window() if node.spec.kind != "landmark" and not node.spec.until:
+            yield from births(node.child)
+        case lp.Append() if not node.mixed:
+            yield from pasts(node.child)
+        case _:
+            yield from pasts(node)
+
+
+def _life(node: lp.Node) -> int | None:
+    """How long a result of a block lives at most, which dies with its parts in windows not INTERNAL; None: for good."""
+    if isinstance(node, lp.Window) and not node.spec.internal:
+        return {"time": node.spec.length, "now": 1}.get(node.spec.kind)
+    lives = [_life(child) for child in lp.children(node)]
+    return None if None in lives else max(lives, default=0)  # type: ignore[type-var]
+
+
+def _longer(past: Past, length: int | None) -> Past:
+    """As much, `length` µs earlier, too (None: for good)."""
+    if past.length is None or length is None:
+        return Past(past.leaf, past.stream, None)
+    return replace(past, length=past.length + length)
+
+
+def _windowed(past: Past, node: lp.Window) -> Past:
+    """What a window rests on, where what enters it at one instant rests on `past`."""
+    spec, everything = node.spec, Past(past.leaf, past.stream, None)
+    if past.length is None:
+        return everything
+    match spec.kind:
+        case "time":
+            return _longer(past, spec.length)
+        case "now":
+            return _longer(past, 1)
+        case "rows" if isinstance(node.child, lp.StreamScan):
+            return replace(everything, rows=spec.length)
+        case "landmark" if past.length == 0:
+            return replace(everything, since=spec.since)
+        case _:
+            return everything
 
 
 def rows_of(past: Past, ring: Ring | None, clock: int) -> list[Batch]:
     """What the ring holds of it; rows later than `clock` too, since the stream has handed them on already."""
-    if ring is None or clock <= ALWAYS:
-        return [] if ring is None else ring.rows(ALWAYS)
+    if ring is None:
+        return []
+    if clock <= ALWAYS:
+        return ring.rows(ring.reach)
     if past.rows is not None:
-        return ring.last(past.rows, clock) + ring.rows(clock)
-    return ring.rows(ALWAYS if past.length is None else clock - past.length)
+        last = [between(b, ring.reach, clock) for b in ring.last(past.rows, clock)]
+        return [b for b in last if len(b)] + ring.rows(clock)
+    if past.since is not None:
+        return ring.rows(max(min(past.since - 1, clock), ring.reach))
+    return ring.rows(ring.reach if past.length is None else max(clock - past.length, ring.reach))
 
 
-def whole_from(every: list[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int) -> int:
+def begins(every: Iterable[Past], rings: Mapping[str, Ring], clock: int) -> int:
+    """The instant before the first row that is held of them; `clock` if none up to there is."""
+    found = (rows_of(p, rings.get(p.stream), clock) for p in every)
+    return min((int(rows[0].ts[0]) - 1 for rows in found if rows), default=clock) if clock > ALWAYS else clock
+
+
+def whole_from(every: Sequence[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int) -> int:
     """The instant from which on the answers miss nothing; ALWAYS if they never do, FOREVER if they always will.
 
     `fronts`: per stream the instant up to which rows were handed on before now."""
@@ -69,7 +123,9 @@ def whole_from(every: list[Past], rings: Mapping[str, Ring], fronts: Mapping[str
     for past in every:
         ring = rings.get(past.stream)
         gone = fronts[past.stream] if ring is None else ring.reach  # rows up to here can't be had
-        if gone <= ALWAYS or (past.rows is not None and ring is not None and _counted(past.rows, ring, clock)):
+        if gone <= ALWAYS or (past.rows is not None and not _missing(past.rows, ring, clock)):
+            continue
+        if past.since is not None and gone < past.since:
             continue
         if past.length is None:
             return FOREVER
@@ -78,5 +134,12 @@ def whole_from(every: list[Past], rings: Mapping[str, Ring], fronts: Mapping[str
     return worst
 
 
-def _counted(rows: int, ring: Ring, clock: int) -> bool:
-    return sum(len(b) for b in ring.last(rows, clock)) >= rows
+def rows_missing(every: Sequence[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int) -> int:
+    """How many more rows must come until windows of the last rows are full again; 0 if they miss none."""
+    gone = {p.stream: fronts[p.stream] if p.stream not in rings else rings[p.stream].reach for p in every}
+    return max((_missing(p.rows, rings.get(p.stream), clock) for p in every if p.rows and gone[p.stream] > ALWAYS),
+               default=0)  # fmt: skip
+
+
+def _missing(rows: int, ring: Ring | None, clock: int) -> int:
+    return rows - (0 if ring is None else sum(len(between(b, ring.reach, clock)) for b in ring.last(rows, clock)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dsms.api import Cancel
+from dsms.api import Cancel, Chunk
 from dsms.errors import DsmsError, UsageError
 from dsms.operators.base import Stateless
 from dsms.operators.basic import by_parts
@@ -37,6 +37,7 @@ class RunningQuery(Registered):
     begun: int = ALWAYS  # the instant to which the step under way, or the last one, goes
     flow: Iterator[Piece] | None = None  # what remains of the step under way
     pieces: int = 0
+    partial_until: int = ALWAYS  # before this instant its answer misses rows that were gone when it was registered
     early: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,19 +53,43 @@ class RunningQuery(Registered):
         self._begin(ALWAYS)
         self.advance(ALWAYS)
 
+    def begin(self, clock: int) -> None:
+        """Start at an instant, with what its sources were given of the past.
+
+        How its answer came about is told to nobody; what it is then is the first thing that a view reports."""
+        if clock == ALWAYS:
+            self.start()
+            return
+        self._begin(ALWAYS)
+        self.advance(clock, past=clock)
+        self.sink.seq = 0
+        if self.failure is None:
+            self._report_first(clock)
+
+    def _report_first(self, clock: int) -> None:
+        rows = self.answer()
+        if self.archived is not None:
+            self.archived.begun(rows, clock)
+        if rows is None or self.sink.spec.kind != "rstream":
+            return
+        n = rows.num_rows
+        self.sink.seq = n
+        self.publish(Chunk(0, np.ones(n, np.int8), np.full(n, clock, np.int64), rows))
+
     @property
     def read_tables(self) -> int:
         """Of what ended up to this instant in tables nothing will be asked again."""
         return self.clock
 
-    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+    def advance(self, upto: int, cancel: Cancel | None = None, past: int | None = None) -> None:
         """Answer all instants <= `upto`.  An error stops the query and is kept.
 
+        past    the instant at which it begins: what comes of those up to there is not reported
         `cancel` raises between two pieces of work; the next call goes on where this one stopped."""
         while self.failure is None and (self.flow is not None or upto > self.clock or self._early_rows(upto)):
             if self.flow is None:
                 self._begin(self._next_cut(upto))
-            self._go_on()
+            self._go_on(past)
             if cancel is not None and self.clock < upto:
                 cancel.check()
 
@@ -82,8 +107,8 @@ class RunningQuery(Registered):
         self.begun = upto
         self.flow = self.pipeline.pieces(upto)
 
-    def _go_on(self) -> None:
-        """Publish the next piece of the step under way, or find that it is done."""
+    def _go_on(self, past: int | None) -> None:
+        """Report the next piece of the step under way, or find that it is done."""
         assert self.flow is not None
         try:
             piece = next(self.flow, None)
@@ -92,9 +117,12 @@ class RunningQuery(Registered):
                 return
             rows, upto = piece
             told = self.sink.step(rows, upto)
-            if self.archived is not None:
+            if self.archived is not None and past is not None:
+                self.archived.before(rows, past, upto)
+            elif self.archived is not None:
                 self.archived.step(rows, told, upto)
-            self.publish(told)
+            if past is None:
+                self.publish(told)
             self.clock = upto
             self.pieces += 1
             if self.pieces % 16 == 0 or len(rows) > LARGE:

@@ -21,6 +21,7 @@ from dsms.running.archiving import Archiving, tidy
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
 from dsms.running.containing import stop
 from dsms.running.elastic import Backlog
+from dsms.running.history import begins, pasts
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
@@ -161,7 +162,7 @@ class World:
         mode = str(options.get("on_error", "null"))
         errors = ErrorCounter(mode="stop" if mode == "stop" else "null")
         reads = sorted({n.stream.name.casefold() for n in leaves_of(phys.node) if isinstance(n, lp.StreamScan)})
-        since = max(self.clock_of(reads), MIN_INSTANT - 1) if reads else FOREVER
+        since = self._tables_since(phys, reads, timeline)
         leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
         builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
         if timeline is not None:
@@ -177,6 +178,14 @@ class World:
             spec = replace(spec, view=True)
         return RunningQuery(definition, phys, log, errors, leaves.names, (*leaves.tables, *probed), limit,
                             pipeline=pipeline, sink=Sink(spec))  # fmt: skip
+
+    def _tables_since(self, phys: Phys, reads: Sequence[str], timeline: Timeline | None) -> int:
+        """The instant from which on a new query sees tables change: before the first row that it begins with."""
+        if not reads:
+            return FOREVER
+        clock = self.clock_of(reads)
+        first = clock if timeline is not None else begins(pasts(phys.node), self.rings, clock)
+        return max(first, MIN_INSTANT - 1)  # tables can change before every row
 
     def table(self, node: lp.TableScan) -> VersionedTable:
         return self.tables[node.table.name.casefold()]

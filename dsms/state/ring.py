@@ -157,6 +157,11 @@ class Ring:
             self.count -= len(gone.rows)
             self.reach = max(self.reach, int(gone.rows.ts[-1]))
 
+    def let_go(self, upto: int) -> None:
+        """As when all that had no row after `upto` was gone: nobody will be given it any more."""
+        self.drop(upto)
+        self.reach = max(self.reach, upto)
+
     def leaving(self, since: int, ended: bool = False) -> tuple[list[Batch], int]:
         """The rows with ts > `since` of sub-windows that nobody needs any more, oldest first, and the instant up to
         which these are all there are.  `ended`: the open sub-window will not grow."""

@@ -69,6 +69,23 @@ def one_time(draw: Any) -> tuple[Story, str]:
 
 
 @st.composite
+def kept_stories(draw: Any, most_rows: int = 20) -> Story:
+    """Streams that keep their rows for an hour, in sub-windows of any length; the query comes after some input."""
+    d = Draws(draw)
+    slack = d.pick((0, 0, 6))
+    declared = world(d, slack)
+    sql, came = Queries(d, declared).query(), given(d, declared, most_rows)
+    tables = len(declared.sources) > len(declared.of("stream"))
+    events = shuffled(d, came.events, 6 * SECOND) if slack and not tables else came.events
+    cut = d.number(0, len(events) - 1)
+    story = story_of(declared, sql, came, events[cut:])
+    ddl, query, rest, pushes = story.sections
+    clause = d.pick(("", " SUBWINDOW 1 s", " SUBWINDOW 7 s", " SUBWINDOW 30 min"))
+    ddl.body = ddl.body.replace("TIMESTAMP BY ts", f"TIMESTAMP BY ts{clause} RETAIN 1 HOUR")
+    return Story(sections=[ddl, Section("input", events=events[:cut]), query, rest, pushes])
+
+
+@st.composite
 def long_stories(draw: Any, rows: int = 220) -> Story:
     """Enough rows for state to grow, be compacted and start over, through windows that keep few of them."""
     d = Draws(draw)

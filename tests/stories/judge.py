@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -202,19 +202,32 @@ def _picked(log: list[Change], predicate: Expr | None) -> list[Change]:
 
 
 def expected(output: lp.Output, given: Input, registered: int = ALWAYS) -> list[Line]:
-    """Everything that the query pushes, up to its clock.  `registered`: a periodic one's clock when it began, over
-    streams that had kept all their rows."""
+    """Everything that the query pushes, up to its clock.  `registered`: its clock when it began, over streams that had
+    kept all their rows."""
     if output.slide is not None:
         pushes = periodic(output, given, registered).pushes()
         return [Line(p.at, "=", values) for p in pushes for values in p.rows]
     oracle = Oracle(output, given.streams, given.tables)
-    deltas = oracle.deltas(followed(output, given))
-    return [Line(_shown(d.at), "+" if d.kind == "insert" else "-", d.values) for d in deltas]
+    begun = registered if streams_of(output) else ALWAYS
+    changes = [d for d in oracle.deltas(followed(output, given)) if begun == ALWAYS or d.at > begun]
+    lines = [Line(_shown(d.at), "+" if d.kind == "insert" else "-", d.values) for d in changes]
+    if begun == ALWAYS or oracle.kind != "rstream":
+        return lines
+    return [*(Line(begun, "+", f.values) for f in oracle.answer(begun)), *lines]
 
 
 def _shown(at: int) -> int:
     """Instants before all rows are told alike."""
     return ALWAYS if at < MIN_INSTANT else at
+
+
+def registered(story: Story, declared: Declared, name: str) -> int:
+    """The clock of a query when it is registered: ALWAYS where no input comes before."""
+    place = next(k for k, s in enumerate(story.sections) if s.kind == "query" and s.name == name)
+    before = story.sections[:place]
+    if not any(s.events for s in before):
+        return ALWAYS
+    return clock(declared.queries[name], take_in(declared, replace(story, sections=before)))
 
 
 def periodic(output: lp.Output, given: Input, registered: int = ALWAYS) -> Periodic:

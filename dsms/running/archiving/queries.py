@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from dsms.api import Chunk
 from dsms.running.archiving.archiving import Archiving
 from dsms.running.archiving.results import Results
+from dsms.running.archiving.waiting import Leaving
 from dsms.running.periodic import PeriodicQuery
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
@@ -29,6 +32,18 @@ class Tap:
     def step(self, rows: Batch, chunk: Chunk, upto: int) -> None:
         """A step of a continuous query."""
         self.archiving.take(self.results.step(rows, chunk, upto))
+
+    def before(self, rows: Batch, clock: int, upto: int) -> None:
+        """A step over what was there when the query, which begins at `clock`, was registered."""
+        self._take(self.results.before(rows, clock, upto))
+
+    def begun(self, answer: pa.RecordBatch | None, clock: int) -> None:
+        """Behind those steps: the answer that it begins with, where it keeps one."""
+        self._take(self.results.begun(answer, clock))
+
+    def _take(self, rows: Leaving | None) -> None:
+        if rows is not None:
+            self.archiving.take(rows)
 
     def told(self, chunk: Chunk) -> None:
         """Answers of a periodic one."""

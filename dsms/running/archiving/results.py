@@ -39,6 +39,14 @@ class Results(Protocol):
         """Of a periodic answer."""
         ...
 
+    def before(self, rows: Batch, clock: int, upto: int) -> Leaving | None:
+        """Of a step over the past of a query that begins at `clock`: its first answer is born then."""
+        ...
+
+    def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
+        """Behind those steps, of its first answer (None: it keeps none)."""
+        ...
+
     def rest(self, answer: pa.RecordBatch | None, at: int) -> Leaving | None:
         """The query ends at the instant `at`: what is in its answer leaves it."""
         ...
@@ -57,6 +65,9 @@ class Births:
     nbytes: int = 0
 
     def step(self, rows: Batch, chunk: Chunk, upto: int) -> Leaving:
+        return self._born(rows)
+
+    def _born(self, rows: Batch) -> Leaving:
         if rows.sign is not None:
             rows = rows.take(np.flatnonzero(rows.sign > 0))
         rows = by_parts(rows, self.order)
@@ -66,6 +77,13 @@ class Births:
         death = rows.exps()
         dies = kept_until(np.where(death == FOREVER, born, death), self.lifetime)
         return Leaving(born, born, dies, number, rows.cols)
+
+    def before(self, rows: Batch, clock: int, upto: int) -> Leaving | None:
+        live = rows.take(np.flatnonzero(rows.exps() > clock))
+        return self._born(Batch(np.full(len(live), clock, np.int64), live.exp, live.sign, live.ids, live.cols))
+
+    def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
+        return None
 
     def told(self, chunk: Chunk) -> Leaving:
         raise AssertionError("a continuous query")
@@ -83,6 +101,12 @@ class Reported:
 
     def step(self, rows: Batch, chunk: Chunk, upto: int) -> Leaving:
         return self.told(chunk)
+
+    def before(self, rows: Batch, clock: int, upto: int) -> Leaving | None:
+        return None
+
+    def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
+        return None
 
     def told(self, chunk: Chunk) -> Leaving:
         at = dated(chunk.at)
@@ -108,6 +132,19 @@ class Departures:
     def step(self, rows: Batch, chunk: Chunk, upto: int) -> Leaving:
         told = chunk if self.own is None else self.own.step(rows, upto)
         return self._left(tuple(told.data.columns), told.sign, told.at, told.seq)
+
+    def before(self, rows: Batch, clock: int, upto: int) -> Leaving | None:
+        if self.own is not None:
+            self.own.step(rows, upto)
+        return None
+
+    def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
+        if self.own is not None:
+            answer = self.own.snapshot()
+        if answer is None or not answer.num_rows:
+            return None
+        n = answer.num_rows
+        return self._left(tuple(answer.columns), np.ones(n, np.int8), np.full(n, clock, np.int64), 0)
 
     def _left(self, cols: tuple[pa.Array, ...], sign: np.ndarray, at: np.ndarray, seq: int) -> Leaving:
         ended, born = self.lives.step(cols, sign, at)

@@ -1,0 +1,57 @@
+"""How a continuous query begins: with what the rings still hold of its windows.
+
+Rows up to its clock go through its operators, all at once, and nothing of it is reported but the answer that comes of
+it; rows that streams ahead of the clock have handed on already wait for their turn.  So it answers as if each stream
+had begun with the rows that its windows still hold.
+"""
+
+from __future__ import annotations
+
+from dsms.intake.values import instant_text
+from dsms.running.history import Past, pasts, rows_missing, rows_of, whole_from
+from dsms.running.query import RunningQuery
+from dsms.running.world import World
+from dsms.sql.types import ALWAYS, FOREVER
+
+GONE = "its windows reach back to rows that are gone: answers are partial"
+
+
+def begin(world: World, query: RunningQuery) -> tuple[str, ...]:
+    """Start a query that reads streams, and let it answer up to its clock; what the user should know of that."""
+    clock = world.clock_of(query.reads)
+    every = list(pasts(query.output, lasting=True))
+    for past in every:
+        for batch in rows_of(past, world.rings.get(past.stream), clock):
+            query.pipeline.sources[past.leaf].push(batch)
+    note = _take_note(world, query, every, clock)
+    query.begin(clock)
+    if query.early:
+        _hand_on_early(world, query)
+    query.advance(world.due(query))
+    return note
+
+
+def _take_note(world: World, query: RunningQuery, every: list[Past], clock: int) -> tuple[str, ...]:
+    fronts = {s: world.handed_on(s) for s in query.reads}
+    timed, counted = [p for p in every if p.rows is None], [p for p in every if p.rows is not None]
+    query.partial_until = whole_from(timed, world.rings, fronts, clock)
+    missing = rows_missing(counted, world.rings, fronts, clock)
+    if query.partial_until > ALWAYS or not missing:
+        return partial_note(query.partial_until)
+    return (f"{GONE} until {missing} more {'row comes' if missing == 1 else 'rows come'}",)
+
+
+def _hand_on_early(world: World, query: RunningQuery) -> None:
+    """Rows of the newest instant, which others take when it is complete."""
+    for stream in query.reads:
+        for source in query.sources_of(stream):
+            for batch in world.inputs[stream].early:
+                source.push(batch)
+
+
+def partial_note(until: int) -> tuple[str, ...]:
+    """What a user should know of a query whose answers miss rows up to that instant."""
+    if until <= ALWAYS:
+        return ()
+    shown = "for ever" if until >= FOREVER else f"until {instant_text(until)}"
+    return (f"{GONE} {shown}",)
