@@ -87,12 +87,17 @@ def _windowed(past: Past, node: lp.Window) -> Past:
             return _longer(past, spec.length)
         case "now":
             return _longer(past, 1)
-        case "rows" if isinstance(node.child, lp.StreamScan):
+        case "rows" if _each(node.child):
             return replace(everything, rows=spec.length)
         case "landmark" if past.length == 0:
             return replace(everything, since=spec.since)
         case _:
             return everything
+
+
+def _each(node: lp.Node) -> bool:
+    """Whether each row of a stream is a row of the node."""
+    return isinstance(node, lp.StreamScan) or (isinstance(node, lp.Project) and _each(node.child))
 
 
 def rows_of(past: Past, ring: Ring | None, clock: int) -> list[Batch]:
