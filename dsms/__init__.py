@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dsms import kernel_folder
+
 if TYPE_CHECKING:
     from dsms.engine import Engine
     from dsms.settings import Settings
@@ -12,11 +14,15 @@ __version__ = "0.1.0"
 __all__ = ["Engine", "Settings", "__version__"]
 
 
+kernel_folder.settle()
+
+
 def __getattr__(name: str) -> Any:
     """Heavy parts are imported when they are first asked for."""
     if name == "Engine":
         from dsms.engine import Engine
 
+        kernel_folder.warn()
         return Engine
     if name == "Settings":
         from dsms.settings import Settings

@@ -7,13 +7,12 @@ the strategy and the number of streams joined below (a row's identity is one num
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
 
+import pyarrow as pa
+
+from dsms import kernel_cache
 from dsms.engine import Engine
 from dsms.intake import packed
 from dsms.operators import join_kernels
@@ -52,50 +51,37 @@ ROUNDS = 3
 def warm(progress: Progress | None = None) -> None:
     """Make every kernel ready; `progress(what, done, total)` is called before each step and after the last one.
 
-    The first time all are compiled, which takes about a minute; they are kept beside the source, or in NUMBA_CACHE_DIR.
-    From then on those that most queries use are loaded, in a second or two; the others load when asked for.
+    The first time all are compiled, which takes a minute or two; from then on they are loaded, in less than a second.
     """
-    mark = _mark()
-    steps = list(_steps())
-    if mark is not None and mark.exists():
-        steps = [(what, query) for what, query in steps if what in USUAL]
+    prepare(progress)
+    load()
+
+
+def prepare(progress: Progress | None = None) -> None:
+    """Compile all kernels, unless they have been and were kept."""
+    if kernel_cache.kept() is not None:
+        return
     tell = progress or (lambda what, done, total: None)
+    steps = sorted(_steps(), key=lambda step: step[0] not in USUAL)
+    made: dict[kernel_cache.Made, None] = {}  # in the order in which they were met
     for n, (what, query) in enumerate(steps):
         tell(what, n, len(steps))
         _run(query)
+        made.update(dict.fromkeys(kernel_cache.made()))
     packed.ready()
     synopses.ready()
     lives.ready()
     join_kernels.halves_ready()  # those wait for more rows than fit here, and for a second core
-    if mark is not None:
-        _leave(mark)
+    kernel_cache.keep({**made, **dict.fromkeys(kernel_cache.made())})
     tell("ready", len(steps), len(steps))
 
 
-def _mark() -> Path | None:
-    """The file that says that all kernels of this very source are in the cache; None: there is no cache.
+def load(stop: Callable[[], bool] = lambda: False) -> None:
+    """Load the kernels that were kept, those that most queries use first, until `stop` says so.
 
-    Numba, too, goes by size and time of a source file to judge what it has kept."""
-    from llvmlite import binding
-    from numba import __version__, config
-
-    if config.DISABLE_JIT:
-        return None
-    home = Path(__file__).parent
-    told = [__version__, sys.version, config.CPU_NAME or binding.get_host_cpu_name()]
-    for path in sorted(home.rglob("*.py")):
-        stat = path.stat()
-        told.append(f"{path.relative_to(home)} {stat.st_size} {stat.st_mtime_ns}")
-    place = Path(config.CACHE_DIR) if config.CACHE_DIR else home / "__pycache__"
-    return place / f"warm-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}"
-
-
-def _leave(mark: Path) -> None:
-    """Put the mark in the place of older ones."""
-    with contextlib.suppress(OSError):  # a cache that may only be read: nothing is lost but time
-        for old in mark.parent.glob("warm-*"):
-            old.unlink(missing_ok=True)
-        mark.touch()
+    Any thread may do this beside engines at work: it holds the interpreter for a few milliseconds at a time."""
+    pa.array([0])  # Arrow loads pandas, if there is one, when it first meets a list
+    kernel_cache.load(kernel_cache.kept() or (), stop)
 
 
 def _run(query: str) -> None:

@@ -6,7 +6,6 @@ Whole stories of it, against the oracle: `test_equivalence`, `test_recovery_equi
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ from hypothesis import strategies as st
 
 from dsms.api import Done, Rows
 from dsms.engine import Engine
-from dsms.errors import QueryError, UsageError
-from dsms.settings import Settings
+from dsms.errors import QueryError
 from dsms.sql.types import ALWAYS, FOREVER
 from tests.generate.stories import examples, kept_stories
 from tests.oracle import Oracle

@@ -59,12 +59,14 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.commands": ENGINE | {"dsms.running", "dsms.adhoc"},  # one statement each
     "dsms.recovery": ENGINE | {"dsms.running", "dsms.commands"},  # an engine's inputs and state, written down
     "dsms.engine": ENGINE | {"dsms.forms", "dsms.running", "dsms.commands", "dsms.adhoc", "dsms.recovery"},
-    "dsms.warmup": ENGINE | {"dsms.running", "dsms.commands", "dsms.engine"},
-    "dsms": {"dsms.engine", "dsms.settings"},
+    "dsms.kernel_folder": set(),
+    "dsms.kernel_cache": {"dsms.operators"},
+    "dsms.warmup": ENGINE | {"dsms.running", "dsms.commands", "dsms.engine", "dsms.kernel_cache"},
+    "dsms": {"dsms.engine", "dsms.settings", "dsms.kernel_folder"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
-    "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.api", "dsms.errors", "dsms.settings", "dsms.intake", "dsms.sql",
-                    "dsms.forms", "dsms.untrusted", "dsms_client.protocol", "dsms_client.values",
-                    "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
+    "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors", "dsms.settings",
+                    "dsms.intake", "dsms.sql", "dsms.forms", "dsms.untrusted", "dsms_client.protocol",
+                    "dsms_client.values", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
@@ -86,8 +88,8 @@ ALLOWED |= {"dsms_client.protocol": {"dsms.errors"}, "dsms_client.values": {"dsm
 MEETING = {
     "dsms_client.commands.serve": {"dsms_server"},
     "dsms_client.commands.embedded": {"dsms_server"},
-    "dsms_client.commands.warmup": {"dsms.warmup"},
-    "dsms_client.commands.doctor": {"dsms", "dsms_spark"},
+    "dsms_client.commands.warmup": {"dsms.kernel_folder", "dsms.warmup"},
+    "dsms_client.commands.doctor": {"dsms.kernel_folder", "dsms_spark"},
     "dsms_client.commands.archive": {"dsms.api", "dsms.sql", "dsms.storage", "dsms_spark"},
 }
 HEAVY = ("pyspark", "uvloop", "numba", "duckdb", "aiohttp", "rich")

@@ -1,4 +1,4 @@
-"""`dsms serve`: build the engine, warm its kernels, listen until SIGTERM or SIGINT."""
+"""`dsms serve`: build the engine, listen, and load kernels meanwhile, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dsms_server.config import Config
 from dsms_server.server import Server
 from dsms_server.spark import Spark, worker_command
 
+log = logging.getLogger("dsms.server")
 Say = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # what comes next, steps done, steps in all
 
@@ -32,22 +33,30 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     sys.setswitchinterval(0.0005)  # the event loop must get the interpreter from the engine thread in time
     make_folder(config.data)
     if warm is not None:
-        from dsms import warmup
-
-        warmup.warm(warm)
+        _prepare(say, warm)
     spark = Spark(worker_command(config.spark_master, config.spark_memory))
     engine = make_engine(config, spark)
     for line in recovered(engine) if config.data is not None else [forgetful(config)]:
         say(line)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         calm_collector()
-        runner.run(_serve(engine, config, say, spark))
+        runner.run(_serve(engine, config, say, spark, warm is not None))
     sparing.flush()
     if engine.unsaved is not None:
         say(f"note: the state could not be written down: {engine.unsaved}")
         say("note: rows of streams of durability none since the last checkpoint are lost; all else comes back")
         return 1
     return 0
+
+
+def _prepare(say: Say, warm: Progress) -> None:
+    """Have all kernels compiled; once they are kept, this takes no time."""
+    from dsms import kernel_folder, warmup
+
+    told = kernel_folder.complaint()
+    if told is not None:
+        say(f"note: {told}")
+    warmup.prepare(warm)
 
 
 def make_folder(data: str | None) -> None:
@@ -66,6 +75,7 @@ def make_engine(config: Config, spark: Spark | None = None) -> Any:
     `spark` is told when archives are to be updated; None: nobody is."""
     from dsms.engine import Engine
     from dsms.settings import Settings
+    from dsms.sql.grammar import parser
 
     limits: dict[str, Any] = {
         "queries": config.max_queries,
@@ -83,7 +93,7 @@ def make_engine(config: Config, spark: Spark | None = None) -> Any:
     make_folder(config.data)
     settings = Settings(timer=clock.elapsed, deferred=True, group_commit=True, **known)
     engine = Engine(config.data, settings)
-    engine.execute("SELECT 1")  # load the grammar and the planner now: the first statement of a user need not wait
+    parser()  # the grammar: the first statement of a user need not wait for it
     return engine
 
 
@@ -113,7 +123,7 @@ def calm_collector() -> None:
     gc.set_threshold(200_000, 20, 20)
 
 
-async def _serve(engine: Any, config: Config, say: Say, spark: Spark) -> None:
+async def _serve(engine: Any, config: Config, say: Say, spark: Spark, warm: bool) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -123,13 +133,27 @@ async def _serve(engine: Any, config: Config, say: Say, spark: Spark) -> None:
     await server.start()
     http = f", http://{config.host}:{server.http_port}/metrics" if server.http_port else ""
     say(f"dsms listens on {config.host}:{server.port}{http}")
+    loading = loop.run_in_executor(None, _load_kernels, stop.is_set) if warm else None
     await stop.wait()
     say("stopping: finishing what was accepted")
     for number in (signal.SIGTERM, signal.SIGINT):  # a second signal ends the process at once
         with contextlib.suppress(NotImplementedError):
             loop.remove_signal_handler(number)
     await server.stop()
+    if loading is not None:
+        await loading
     say("stopped")
+
+
+def _load_kernels(stop: Callable[[], bool]) -> None:
+    """Behind the listening socket: who needs a kernel earlier loads that one."""
+    from dsms import warmup
+
+    try:
+        warmup.load(stop)
+    except Exception:
+        log.exception("kernels could not be loaded: each will be when it is needed")
+    gc.freeze()  # as in `calm_collector`; to look for cycles in them now would hold everybody up
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

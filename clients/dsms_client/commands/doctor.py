@@ -8,7 +8,6 @@ example:
 from __future__ import annotations
 
 import argparse
-import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -72,12 +71,10 @@ def _java() -> tuple[bool | None, str]:
 
 
 def _cache() -> tuple[bool | None, str]:
-    import dsms
+    from dsms import kernel_folder
 
-    place = os.environ.get("NUMBA_CACHE_DIR") or os.path.dirname(os.path.abspath(dsms.__file__))
-    if os.access(place, os.W_OK):
-        return True, f"kernels are cached under {place}"
-    return None, f"{place} is not writable: kernels are cached in the home directory, or compiled at each start"
+    told = kernel_folder.complaint()
+    return (True, f"kernels are kept under {kernel_folder.place()}") if told is None else (None, told)
 
 
 def _server(args: argparse.Namespace) -> tuple[bool | None, str]:

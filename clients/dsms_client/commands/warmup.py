@@ -15,9 +15,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from dsms import warmup
+    from dsms import kernel_folder, warmup
 
-    warmup.warm(None if args.quiet else progress_line)
+    told = kernel_folder.complaint()
+    if told is not None:
+        print(f"note: {told}", file=sys.stderr)
+        return 1  # it would be for nothing
+    warmup.prepare(None if args.quiet else progress_line)
     return 0
 
 
