@@ -6,6 +6,7 @@ Whole stories of it, against the oracle: `test_equivalence`, `test_recovery_equi
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from dsms.api import Done, Rows
 from dsms.engine import Engine
 from dsms.errors import QueryError
+from dsms.settings import Settings
 from dsms.sql.types import ALWAYS, FOREVER
+from tests.archives import killed
 from tests.generate.stories import examples, kept_stories
 from tests.oracle import Oracle
 from tests.oracle.values import canons
@@ -239,6 +242,32 @@ def test_a_stream_younger_than_the_window_misses_nothing() -> None:
     engine.execute(STREAM)
     engine.heartbeat("s", 5 * S)
     assert created(engine, "SELECT SUM(v) FROM s [RANGE 10 s]").warnings == ()
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_after_a_restart_it_has_begun_with_what_an_elastic_query_had_left(tmp_path: Path, checkpoint: bool) -> None:
+    """When elastic queries read their rows depends on the load, and so does what a ring lets go of."""
+    deferred = Settings(deferred=True, checkpoint_bytes=0)
+    engine = Engine(str(tmp_path), deferred)
+    engine.execute(f"{STREAM} SUBWINDOW 1 s")
+    engine.execute(
+        "CREATE QUERY slow AS SELECT MEDIAN(v) FROM s [RANGE 2 s SLIDE 2 s] WITH (path = ws, boundaries = elastic)"
+    )
+    for k in range(10):
+        engine.ingest("s", [[k, k * S]])
+        while engine.work():
+            pass
+    engine.heartbeat("s", 10 * S)
+    (warning,) = created(engine, "SELECT COUNT(*), SUM(v) FROM s [RANGE 9 s]").warnings
+    engine.ingest("s", [[10, 11 * S]])
+    if checkpoint:
+        engine.saver.checkpoint()  # type: ignore[union-attr]
+    engine.heartbeat("s", 14 * S)
+    before, whole = told(engine), engine.world.queries["q"].partial_until
+    assert before[0][2] < 9 and "partial until" in warning
+    killed(engine)
+    again = Engine(str(tmp_path), deferred)
+    assert told(again) == before and again.world.queries["q"].partial_until == whole > ALWAYS
 
 
 @settings(max_examples=examples(60))

@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from typing import Any
 
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
@@ -80,7 +81,7 @@ async def _load(args, job, work):  # type: ignore[no-untyped-def]
     with Reporter(args.rejects, args.quiet) as reporter:
         line = Line(reporter.say)
         patience = float("inf") if sys.stderr.isatty() else max(args.wait, RECONNECT)
-        more = {"reconnect_seconds": patience, "on_link": line.changed}
+        more: dict[str, Any] = {"reconnect_seconds": patience, "on_link": line.changed}
         async with AsyncClient(args.host, args.port, **connection.session_options(args), **more) as client:
             with line.waiting():
                 return await work(client, job, reporter)

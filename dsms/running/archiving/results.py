@@ -139,12 +139,7 @@ class Departures:
         return None
 
     def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
-        if self.own is not None:
-            answer = self.own.snapshot()
-        if answer is None or not answer.num_rows:
-            return None
-        n = answer.num_rows
-        return self._left(tuple(answer.columns), np.ones(n, np.int8), np.full(n, clock, np.int64), 0)
+        return self._all(answer, 1, clock)
 
     def _left(self, cols: tuple[pa.Array, ...], sign: np.ndarray, at: np.ndarray, seq: int) -> Leaving:
         ended, born = self.lives.step(cols, sign, at)
@@ -157,12 +152,16 @@ class Departures:
         raise AssertionError("a continuous query")
 
     def rest(self, answer: pa.RecordBatch | None, at: int) -> Leaving | None:
+        return self._all(answer, -1, at)
+
+    def _all(self, answer: pa.RecordBatch | None, sign: int, at: int) -> Leaving | None:
+        """All rows of the answer enter it, or leave it, at an instant."""
         if self.own is not None and self.own.kept is not None:
             answer = self.own.snapshot()
         if answer is None or not answer.num_rows:
             return None
         n = answer.num_rows
-        return self._left(tuple(answer.columns), np.full(n, -1, np.int8), np.full(n, at, np.int64), 0)
+        return self._left(tuple(answer.columns), np.full(n, sign, np.int8), np.full(n, at, np.int64), 0)
 
     @property
     def nbytes(self) -> int:
