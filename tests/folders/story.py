@@ -129,8 +129,8 @@ SINCE_CHECKPOINT: list[Step] = [
 ]
 AFTER: list[Step] = [
     *_rows(31, 40),
-    ["sql", "INSERT INTO r VALUES ('b', 5)"],
-    ["sql", "INSERT INTO h VALUES ('c', 7)"],
+    ["sql", "INSERT INTO r VALUES ('b', 5) AT TIMESTAMP '1970-01-01 00:00:39.5'"],
+    ["sql", "INSERT INTO h VALUES ('c', 7) AT TIMESTAMP '1970-01-01 00:00:39.5'"],
     *_rows(40, 45),
     ["heartbeat", "s", 70 * SECOND],
     ["heartbeat", "u", 70 * SECOND],
