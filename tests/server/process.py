@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -36,6 +37,10 @@ class Process:
                 threading.Thread(target=self._process.stderr.read, daemon=True).start()
                 return
         raise AssertionError(f"the server did not start: {said}")
+
+    def freeze(self) -> None:
+        """It is there, and does nothing any more."""
+        self._process.send_signal(signal.SIGSTOP)
 
     def kill(self) -> None:
         self._process.kill()

@@ -76,6 +76,21 @@ def test_ctrl_c_and_exit_work_without_a_server(process, terminal):
     assert terminal.process.wait(WAIT) == 0
 
 
+def test_ctrl_c_and_exit_work_where_the_server_is_frozen(process, terminal):
+    ingest(process.port, 1, 2)
+    terminal.type("\\subscribe q 0\r")
+    terminal.expect("2 result rows so far")
+    process.freeze()
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.expect("dsms>")
+    terminal.type("help; SELECT 42;\r")
+    terminal.expect("Ctrl-C stops a statement that runs")  # so the prompt, which takes signals in its own way, is over
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.expect("cancelled")
+    terminal.type("exit\r")
+    assert terminal.process.wait(WAIT) == 0
+
+
 def test_the_live_view_goes_on_where_it_stopped(process, terminal):
     ingest(process.port, 1, 2)
     terminal.type("\\subscribe q 0\r")
