@@ -166,7 +166,7 @@ class AsyncClient:
             hint="a statement that was under way may have been done or not; it is not repeated",
         )
         self._on_link(problem)
-        self._unanswered.lost(problem, innocent=self._farewell is not None)
+        self._unanswered.lost(problem, self._farewell)
         taken_over = self._farewell is not None and self._farewell.code == "DS642"
         if self._patience <= 0 or taken_over:
             self._fail_all(self._farewell or UsageError("DS611", "the connection was lost"))

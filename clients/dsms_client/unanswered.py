@@ -18,6 +18,7 @@ from dsms_client.link import Link
 from dsms_client.protocol import MAX_LOSSES, given_up
 
 CALM_SECONDS = 0.1  # for which a connection must hold before what was lost on the last one is risked again
+UNFIT = ("DS600", "DS601")  # a server's last words where a frame is the reason
 
 
 @dataclass(slots=True, eq=False)
@@ -68,9 +69,11 @@ class Unanswered:
             pending.sent = False
         self._go_on()
 
-    def lost(self, problem: DsmsError, innocent: bool) -> None:
-        """The connection is gone: what can't be repeated fails with `problem`; `innocent`: the
-        server said why."""
+    def lost(self, problem: DsmsError, farewell: DsmsError | None) -> None:
+        """The connection is gone: what can't be repeated fails with `problem`; `farewell`: what the
+        server said of it, which may be that it could not take a frame."""
+        unfit = farewell is not None and farewell.code in UNFIT
+        innocent = farewell is not None and not unfit
         self._link = None
         under_way = {ident: p for ident, p in self._pending.items() if p.sent}
         rest = [ident for ident in self._suspects if ident not in under_way]
@@ -81,7 +84,8 @@ class Unanswered:
             if not pending.again:
                 self._fail(ident, problem)
             elif pending.losses >= MAX_LOSSES:
-                self._fail(ident, given_up(self._server, pending.what))
+                told = farewell if farewell is not None and unfit else given_up(self._server, pending.what)
+                self._fail(ident, told)
 
     def fail_all(self, problem: DsmsError) -> None:
         for ident in list(self._pending):

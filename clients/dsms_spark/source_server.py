@@ -24,6 +24,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as source
 
 from dsms.errors import UsageError
+from dsms_client.names import unique
 from dsms_spark.options import MARKS, Options, arrow_of, connected, fitted, marked, named_types, needed, newest
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def schema_of(options: Options) -> StructType:
                 raise
             told = client.query(f"DESCRIBE {options['query']}")  # it keeps no answer, but tells what it reports
             return named_types([*((row[0], row[1]) for row in told.rows), *MARKS])
-    columns = list(zip(answer.columns, answer.types, strict=True))
+    columns = list(zip(unique(answer.columns), answer.types, strict=True))
     return named_types([*columns, *MARKS] if "query" in options else columns)
 
 

@@ -45,6 +45,18 @@ def test_a_boundary_of_more_rows_arrives(serve, engine, form):
         assert push.rows[-1] == (ROWS - 1,)
 
 
+def test_rows_that_no_frame_can_hold_are_refused_once(serve):
+    """They were sent again and again, over ever new connections."""
+    running = serve(max_frame=100_000)
+    with connect(port=running.port) as client:
+        client.execute("CREATE STREAM t (a STRING)")
+        with pytest.raises(UsageError, match=r"DS601: a frame of \d+ bytes is over the limit of 100000"):
+            client.ingest("t", [["x" * 200_000]])
+        with pytest.raises(UsageError, match=r"DS611: .* is over the limit of 100000"):
+            client.execute("x" * 200_000)
+        assert client.ingest("t", [["x"]]).accepted == 1
+
+
 @pytest.mark.parametrize("form", ["rows", "arrow"])
 def test_over_the_limit_the_session_goes_on(serve, engine, form):
     running = serve(engine, max_reply=100_000)
