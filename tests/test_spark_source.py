@@ -184,6 +184,8 @@ def test_rows_go_in_and_answers_come_out_in_the_same_types(source, server):
     assert sorted(back.collect(), key=lambda r: r.t) == sorted(sent.collect(), key=lambda r: r.t)
     sums = answer(source, server, sql="SELECT k, SUM(v) AS v FROM s [RANGE 1 HOUR] GROUP BY k ORDER BY k LIMIT 1;")
     assert [tuple(r) for r in sums.collect()] == [(0, Decimal("33.75"))]
+    twice = answer(source, server, sql="SELECT k, k FROM s [RANGE 1 HOUR] ORDER BY k LIMIT 1")
+    assert [r.asDict() for r in twice.collect()] == [{"k": 0, "k_1": 0}]
     rows = answer(source, server, query="q").collect()
     assert sorted((r.k, r.n, r._kind) for r in rows) == [(k, 10, "snapshot") for k in range(3)]
     assert {r._seq for r in rows} == {57}  # 30 inserts, 27 deletes of what they replace

@@ -142,17 +142,10 @@ def _decoded(column: pa.Array) -> tuple[pa.Array, list[int]]:
     try:
         return pc.cast(column, pa.string()), []
     except pa.ArrowInvalid:
-        values = [None if v is None else v.decode(errors="replace") for v in column.to_pylist()]
-        wrong = [i for i, v in enumerate(column.to_pylist()) if v is not None and not _is_text(v)]
-        return pa.array(values, pa.string()), wrong
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        found = column.to_pylist()
+        texts = [None if v is None else v.decode(errors="replace") for v in found]
+        wrong = [i for i, (t, v) in enumerate(zip(texts, found, strict=True)) if t is not None and t.encode() != v]
+        return pa.array(texts, pa.string()), wrong
 
 
 def _raw(columns: Sequence[pa.Array], at: int) -> str:
