@@ -175,7 +175,11 @@ def test_ingest_says_what_does_not_fit(server):
             ({"columns": {"k": [1], "v": [1.0, 2.0]}}, "DS504", "k 1, v 2"),
             ({"columns": {"k": ["x"], "v": [1.0]}}, "DS503", "column 'k' of stream s: expected INT"),
             ({"arrow": b"nonsense"}, "DS510", "not an Arrow IPC stream"),
-            ({"arrow": columns.ipc(pa.record_batch({"k": ["x"], "v": [1.0]}))}, "DS503", "expected INT, got str 'x' in row 0"),
+            (
+                {"arrow": columns.ipc(pa.record_batch({"k": ["x"], "v": [1.0]}))},
+                "DS503",
+                "expected INT, got str 'x' in row 0",
+            ),
         ]
         for data, code, says in cases:
             error = peer.ask("ingest", stream="s", **data)["error"]
