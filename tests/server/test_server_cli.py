@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import socket
 import subprocess
@@ -167,6 +168,13 @@ def test_subscribe_ends_with_its_reader(server):
         assert shell.stdout.readline() == "+ 1970-01-01 00:00:00  1 | 0.5\n"
         shell.stdout.close()
         assert (shell.wait(60), shell.stderr.read()) == (0, "")
+
+
+def test_data_is_utf8_whatever_the_locale(server):
+    words = ["shell", "--port", str(server.port), "--format", "csv", "-c", 'CREATE STREAM u ("ü" INT); DESCRIBE u']
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([sys.executable, "-m", "dsms_client", *words], capture_output=True, env=env)
+    assert (done.returncode, done.stderr) == (0, b"") and "ü,INT" in done.stdout.decode()
 
 
 CSV = 'K,v,more\n1,0.5,x\nx,1,x\n2,,x\n3\n"4",1e3,"x\ny"\n5,bad,x\n'

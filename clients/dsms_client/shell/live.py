@@ -33,18 +33,17 @@ LOOK = 0.5  # seconds between two looks whether anybody reads the lines
 
 def watch(runner: Runner, query: str, start: int | None) -> None:
     """Show the results of `query` until it ends or Ctrl-C.  Raises DsmsError if the subscription does."""
-    with runner.line.waiting():
-        results = runner.client.subscribe(query, start)
-        try:
-            if sys.stdout.isatty() and runner.form == "table":
-                _draw(runner, results)
-            else:
-                _print(runner, results)
-        except KeyboardInterrupt:
-            runner.say()
-        finally:
-            with contextlib.suppress(TimeoutError, DsmsError):
-                results.close(GOODBYE)
+    results = runner.client.subscribe(query, start)
+    try:
+        if sys.stdout.isatty() and runner.form == "table":
+            _draw(runner, results)
+        else:
+            _print(runner, results)
+    except KeyboardInterrupt:
+        runner.say()
+    finally:
+        with contextlib.suppress(TimeoutError, DsmsError):
+            results.close(GOODBYE)
 
 
 def _print(runner: Runner, results: Subscription) -> None:

@@ -54,17 +54,18 @@ class Runner:
         """Run a text of statements and lines that begin with a backslash; False at the first that fails."""
         from dsms_client.shell import meta
 
-        return all(
-            self.statement(piece) if isinstance(piece, Statement) else meta.run(self, piece) for piece in script(text)
-        )
+        with self.line.waiting():
+            return all(
+                self.statement(piece) if isinstance(piece, Statement) else meta.run(self, piece)
+                for piece in script(text)
+            )
 
     def statement(self, statement: Statement) -> bool:
         """Run one statement and show its result; True if it went well."""
         self.last, self.problem = statement.text, None
         began = time.perf_counter()
         try:
-            with self.line.waiting():
-                results = self.client.execute(statement.text)
+            results = self.client.execute(statement.text)
         except DsmsError as problem:
             self.problem = problem
             for line in show.error(problem, statement.text, statement.line, statement.column):
