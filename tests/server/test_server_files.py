@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dsms_client.files import lines
+from dsms_client.files import csvfile, lines
 
 HEAD = b"k,v\n"
 
@@ -63,7 +63,7 @@ def test_lines_are_numbered_past_empty_ones_and_broken_values(load):
 
 def test_empty_lines_are_found_in_any_block(load, monkeypatch):
     monkeypatch.setattr(lines, "BLOCK", 7)
-    monkeypatch.setattr("dsms_client.files.csvfile.BLOCK", 64)
+    monkeypatch.setattr(csvfile, "BLOCK", 64)
     code, err = load(HEAD + b"1,1\n\n,\n" * 50 + b"x,\n", "a.csv", "--batch", "3")
     assert (code, err[0]) == (1, "line 152: k: 'x' is not INT")
     assert told(err) == "100 rows accepted by s, 1 lines rejected, 50 empty lines left out"
@@ -152,7 +152,7 @@ def test_what_is_not_text_is_rejected_with_its_line(load, rows):
 
 
 def test_a_file_cut_short_says_how_much_was_taken(load, server, monkeypatch):
-    monkeypatch.setattr("dsms_client.files.csvfile.BLOCK", 1 << 16)
+    monkeypatch.setattr(csvfile, "BLOCK", 1 << 16)
     data = gzip.compress(HEAD + b"".join(b"%d,%d.5\n" % (i, i * 7919 % 10007) for i in range(50_000)))
     code, err = load(data[: len(data) // 2], "a.csv.gz")
     assert code == 2
@@ -163,7 +163,7 @@ def test_a_file_cut_short_says_how_much_was_taken(load, server, monkeypatch):
 
 
 def test_a_quote_that_is_never_closed_is_told(load, monkeypatch):
-    monkeypatch.setattr("dsms_client.files.csvfile.BLOCK", 1 << 10)
+    monkeypatch.setattr(csvfile, "BLOCK", 1 << 10)
     code, err = load(HEAD + b'1,"2\n' + b"3,4\n" * 1000)
     assert code == 2
     assert "has a row of more than 1024 bytes" in "\n".join(err) and "never closed" in "\n".join(err)
