@@ -175,7 +175,8 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of the rows sent: accepted + late + refused = rows sent, unless a frame was known already."""
+    """What became of the rows sent: accepted + late + refused = rows sent, unless a frame, or its first part, was taken
+    before a connection was lost."""
 
     accepted: int = 0
     late: int = 0

@@ -159,7 +159,7 @@ def test_files_are_loaded_once_over_a_server_that_dies(process, tmp_path, comman
     counts = re.search(r"([0-9,]+) rows accepted by s(?:, ([0-9,]+) taken before the connection was lost)? in", err)
     assert load.returncode == 0 and counts is not None, err
     assert err.count("was lost; trying again") == err.count("connected again") == 2
-    assert sum(int((n or "0").replace(",", "")) for n in counts.groups()) == count
+    assert sum(int((n or "0").replace(",", "")) for n in counts.groups()) == count, err
     with connect(port=process.port) as client:
         assert client.query("SELECT COUNT(*), COUNT(DISTINCT k) FROM s [RANGE 1 DAY]").rows == [(count, count)]
 

@@ -87,11 +87,12 @@ class Reporter:
             self.say(line)
 
     def summary(self, stream: str, report: IngestReport, sent: int, seconds: float) -> None:
-        """What became of the rows sent; those of frames that went twice, since an answer was lost, are counted once."""
+        """What became of the rows sent.  Frames, or first parts of them, that a server had taken when it died are in no
+        report: they go again, and are known."""
         for reason in report.reasons:
             self.say(f"refused by the server: {reason}")
         parts = [f"{report.accepted:,} rows accepted by {stream}"]
-        known = sent - report.accepted - report.late - report.refused if report.repeated else 0
+        known = sent - report.accepted - report.late - report.refused
         for count, what in (
             (known, "taken before the connection was lost"),
             (report.late, "late"), (report.refused, "refused"), (self.rejected, "lines rejected"),
