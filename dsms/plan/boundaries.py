@@ -4,19 +4,21 @@ Without a zone b = align + k * slide.  Under TIME ZONE a SLIDE in DAYS or longer
 shorter one counts elapsed time from local midnight; a day begins at its first existing instant.  The window of boundary
 b is [start, b), where a RANGE in calendar units goes back by the calendar.  All instants are µs since 1970, UTC.
 
-Calendars end with the year 9999: behind its last days there is no boundary (FOREVER), and a window that reaches back
-beyond the year 1 begins with time itself (ALWAYS).
+Local times are int64 µs and local days numbers from 1970 on, since the calendars of Python end where rows may still
+come: a day of the year 9999 ends in the year 10000, and the day before the first one belongs to the year 0.  Calendars,
+weekdays included, repeat after 400 years, and so does what any zone says of times that far away.  Boundaries end long
+behind the last row (FOREVER), and a window that reaches back as far begins with time itself (ALWAYS).
 """
 
 from __future__ import annotations
 
-import calendar as months
 from bisect import bisect_right
+from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from datetime import time as Time
 from functools import lru_cache
+from itertools import count as counted
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -25,19 +27,16 @@ from dsms.sql.logical import WindowSpec
 from dsms.sql.types import ALWAYS, FOREVER
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST_DAY = date(1970, 1, 1)
 MICRO = timedelta(microseconds=1)
 DAY = 86_400_000_000
 UNIT_DAYS = {"day": 1, "week": 7}
 UNIT_MONTHS = {"month": 1, "year": 12}
-EARLIEST, LATEST = date(1, 1, 3), date(9999, 12, 29)  # days whose neighbours any zone can tell
-
-
-def _first_of(day: date) -> int:
-    return (datetime(day.year, day.month, day.day, tzinfo=UTC) - EPOCH) // MICRO
-
-
-FIRST, LAST = _first_of(EARLIEST), _first_of(LATEST)
+ERA_DAYS = 146_097  # of 400 years
+ERA = ERA_DAYS * DAY
+EARLIEST = (datetime(3, 1, 1, tzinfo=UTC) - EPOCH) // MICRO
+LATEST = (datetime(9998, 1, 1, tzinfo=UTC) - EPOCH) // MICRO  # between them Python's calendars are at ease
+END = FOREVER // 8  # no calendar goes on behind it, nor before its opposite
+ORIGIN = date(1970, 1, 1).toordinal()
 
 
 def next_boundary(spec: WindowSpec, after: int) -> int:
@@ -46,9 +45,10 @@ def next_boundary(spec: WindowSpec, after: int) -> int:
     if spec.slide_calendar is None and spec.zone is None:
         align = spec.align or 0
         return align + ((after - align) // spec.slide + 1) * spec.slide
-    if spec.slide_calendar is None:
-        return _within_day(spec, after)
-    return _by_calendar(spec, after)
+    if after >= END:
+        return FOREVER
+    found = (_within_day if spec.slide_calendar is None else _by_calendar)(spec, max(after, -END))
+    return found if found < END else FOREVER
 
 
 def boundaries(spec: WindowSpec, after: int, upto: int, most: int = 1 << 62) -> np.ndarray:
@@ -72,14 +72,11 @@ def window_start(spec: WindowSpec, boundary: int) -> int:
         return boundary - spec.length
     count, unit = spec.calendar
     shown = _shown(spec, boundary)
-    try:
-        if unit in UNIT_DAYS:
-            earlier = shown - timedelta(days=count * UNIT_DAYS[unit])
-        else:
-            earlier = datetime.combine(_months_before(shown.date(), count * UNIT_MONTHS[unit]), shown.time())
-    except (OverflowError, ValueError):
-        return ALWAYS
-    return ALWAYS if earlier.date() < EARLIEST else _instant(earlier, ZoneInfo(spec.zone or "UTC"))
+    if unit in UNIT_DAYS:
+        earlier = shown - count * UNIT_DAYS[unit] * DAY
+    else:
+        earlier = _months_before(shown // DAY, count * UNIT_MONTHS[unit]) * DAY + shown % DAY
+    return _instant(earlier, ZoneInfo(spec.zone or "UTC")) if earlier > -END else ALWAYS
 
 
 @dataclass(slots=True)
@@ -110,30 +107,28 @@ class Deaths:
         self.starts.append(window_start(self.spec, boundary))
 
 
-# ---------------------------------------------------------------- local calendars
+# ---------------------------------------------------------------- local time
 
 
-def _shown(spec: WindowSpec, boundary: int) -> datetime:
-    """The local time that a boundary stands for: where clocks skip it, the wall shows a later one."""
-    zone = spec.zone or "UTC"
-    local = _local(boundary, ZoneInfo(zone))
-    meant = datetime.combine(local.date(), _time_of_day(spec, zone))
-    return meant if _start(meant.date(), meant.time(), zone) == boundary else local
+def _era(micros: int) -> int:
+    """How far to go, in whole eras, so that Python's calendars know that time."""
+    if EARLIEST <= micros < LATEST:
+        return 0
+    return -((micros - (EARLIEST if micros < EARLIEST else LATEST - ERA)) // ERA) * ERA
 
 
-def _time_of_day(spec: WindowSpec, zone: str) -> Time:
-    """When on its days a calendar SLIDE has its boundaries."""
-    return Time.min if spec.align is None else _local(spec.align, ZoneInfo(zone)).time()
+def _local(instant: int, zone: ZoneInfo) -> int:
+    """What the wall clock shows, in µs since it showed 1970."""
+    offset = (EPOCH + (instant + _era(instant)) * MICRO).astimezone(zone).utcoffset()
+    assert offset is not None
+    return instant + offset // MICRO
 
 
-def _local(instant: int, zone: ZoneInfo) -> datetime:
-    """Wall clock time, without a zone, within the calendar."""
-    return (EPOCH + min(max(instant, FIRST), LAST) * MICRO).astimezone(zone).replace(tzinfo=None)
-
-
-def _instant(local: datetime, zone: ZoneInfo) -> int:
+def _instant(local: int, zone: ZoneInfo) -> int:
     """The first instant at which the wall clock shows that time; where it skips it, the instant of the skip."""
-    known = (local.replace(tzinfo=zone, fold=0).astimezone(UTC) - EPOCH) // MICRO
+    era = _era(local)
+    shown = (EPOCH + (local + era) * MICRO).replace(tzinfo=zone, fold=0)
+    known = (shown.astimezone(UTC) - EPOCH) // MICRO - era
     if _local(known, zone) == local:
         return known
     low, high = known - DAY // 4, known + DAY // 4
@@ -144,30 +139,43 @@ def _instant(local: datetime, zone: ZoneInfo) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _start(day: date, time: Time, name: str) -> int:
-    return _instant(datetime.combine(day, time), ZoneInfo(name))
+def _start(day: int, time: int, name: str) -> int:
+    """The instant at which a day gets to that time, in µs."""
+    return _instant(day * DAY + time, ZoneInfo(name))
 
 
-def _midnight(day: date, name: str) -> int:
-    return _start(day, datetime.min.time(), name)
+def _midnight(day: int, name: str) -> int:
+    return _start(day, 0, name)
 
 
-def _day_of(instant: int, name: str) -> date:
+def _day_of(instant: int, name: str) -> int:
     """The local day that has begun last: clocks set back at midnight do not begin the day before again."""
-    day = _local(instant, ZoneInfo(name)).date()
-    following = day + timedelta(days=1)
-    return following if _midnight(following, name) <= instant else day
+    day = _local(instant, ZoneInfo(name)) // DAY
+    return day + 1 if _midnight(day + 1, name) <= instant else day
+
+
+def _shown(spec: WindowSpec, boundary: int) -> int:
+    """The local time that a boundary stands for: where clocks skip it, the wall shows a later one."""
+    zone = spec.zone or "UTC"
+    local = _local(boundary, ZoneInfo(zone))
+    day, time = local // DAY, _time_of_day(spec, zone)
+    return day * DAY + time if _start(day, time, zone) == boundary else local
+
+
+def _time_of_day(spec: WindowSpec, zone: str) -> int:
+    """When on its days a calendar SLIDE has its boundaries."""
+    return 0 if spec.align is None else _local(spec.align, ZoneInfo(zone)) % DAY
+
+
+# ---------------------------------------------------------------- boundaries of local calendars
 
 
 def _within_day(spec: WindowSpec, after: int) -> int:
     assert spec.slide is not None and spec.zone is not None
-    after = max(after, FIRST)
-    if after >= LAST:
-        return FOREVER
     if spec.align is not None:
         return spec.align + ((after - spec.align) // spec.slide + 1) * spec.slide
     day = _day_of(after, spec.zone)
-    begun, ends = _midnight(day, spec.zone), _midnight(day + timedelta(days=1), spec.zone)
+    begun, ends = _midnight(day, spec.zone), _midnight(day + 1, spec.zone)
     return min(begun + ((after - begun) // spec.slide + 1) * spec.slide, ends)
 
 
@@ -175,34 +183,32 @@ def _by_calendar(spec: WindowSpec, after: int) -> int:
     assert spec.slide_calendar is not None
     zone = spec.zone or "UTC"
     count, unit = spec.slide_calendar
-    origin = FIRST_DAY if spec.align is None else _local(spec.align, ZoneInfo(zone)).date()
+    origin = 0 if spec.align is None else _local(spec.align, ZoneInfo(zone)) // DAY
     time = _time_of_day(spec, zone)
-    for day in _steps(origin, count, unit, _day_of(after, zone)):
-        found = _start(day, time, zone)
-        if found > after:
-            return found
-    return FOREVER
+    starts = (_start(day, time, zone) for day in _steps(origin, count, unit, _day_of(after, zone)))
+    return next(start for start in starts if start > after)
 
 
-def _steps(origin: date, count: int, unit: str, near: date) -> Iterator[date]:
-    """Days of the calendar `count` units apart, from shortly before `near` on."""
+def _steps(origin: int, count: int, unit: str, near: int) -> Iterator[int]:
+    """Days `count` units apart, from shortly before `near` on."""
     if unit in UNIT_DAYS:
         step = count * UNIT_DAYS[unit]
-        k = (near - origin).days // step - 1
-        while (day := origin.toordinal() + k * step) <= LATEST.toordinal():
-            if day >= EARLIEST.toordinal():
-                yield date.fromordinal(day)
-            k += 1
-        return
+        return (origin + k * step for k in counted((near - origin) // step - 1))
     step = count * UNIT_MONTHS[unit]
-    k = ((near.year - origin.year) * 12 + near.month - origin.month) // step - 1
-    while origin.year * 12 + origin.month - 1 + k * step < 12 * LATEST.year + 11:  # the last month has too few days
-        if origin.year * 12 + origin.month - 1 + k * step > 12 * EARLIEST.year:
-            yield _months_before(origin, -k * step)
-        k += 1
+    return (_months_before(origin, -k * step) for k in counted((_month(near) - _month(origin)) // step - 1))
 
 
-def _months_before(day: date, count: int) -> date:
+def _month(day: int) -> int:
+    """The number of the month, from the year 0 on."""
+    era, rest = divmod(day, ERA_DAYS)
+    found = date.fromordinal(ORIGIN + rest)
+    return (era * 400 + found.year) * 12 + found.month - 1
+
+
+def _months_before(day: int, count: int) -> int:
     """The same day `count` months earlier, or the last one of that month."""
-    year, month = divmod(day.year * 12 + day.month - 1 - count, 12)
-    return date(year, month + 1, min(day.day, months.monthrange(year, month + 1)[1]))
+    year, month = divmod(_month(day) - count, 12)
+    era, rest = divmod(year - 1970, 400)
+    of_month = date.fromordinal(ORIGIN + day % ERA_DAYS).day
+    found = date(1970 + rest, month + 1, min(of_month, monthrange(1970 + rest, month + 1)[1]))
+    return found.toordinal() - ORIGIN + era * ERA_DAYS

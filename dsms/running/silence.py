@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsms.plan.boundaries import LAST, boundaries, next_boundary
+from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.sql import logical as lp
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT
 
 SILENCE = 50_000  # boundaries
 LESS = 10_000  # of those that follow a calendar, and of queries in which a block appends at each of them
@@ -47,7 +47,7 @@ def _plain(beat: lp.WindowSpec) -> bool:
 
 def latest_boundary(beat: lp.WindowSpec, after: int, upto: int) -> int:
     """The last boundary in (after, upto], of which there is one at least."""
-    ends = upto if _plain(beat) else min(upto, LAST)
+    ends = upto if _plain(beat) else min(upto, MAX_INSTANT)
     found = boundaries(beat, max(after, ends - 3 * (beat.slide or 1)), upto)
     return int(found[-1]) if len(found) else next_boundary(beat, after)
 

@@ -28,6 +28,9 @@ PLACES = (  # a zone, and an instant shortly before its clocks are changed
     ("America/Sao_Paulo", "2018-02-16T12:00"),  # the last hour of a day comes twice
     ("Australia/Lord_Howe", "2026-04-03T12:00"),  # by half an hour
     ("UTC", "2026-02-26T06:00"),
+    ("UTC", "0001-01-01T00:00"),  # with the first row there may be
+    ("America/New_York", "0001-01-01T01:00"),
+    ("Asia/Tokyo", "0001-01-01T00:00"),
 )
 
 

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from dsms.sql.logical import WindowSpec
 
 MINUTE = 60_000_000
+DAY = 1440 * MINUTE
 WIDEST = 30 * 60 * MINUTE  # clocks are never further from UTC, a day that is left out included
 DAYS = {"day": 1, "week": 7}
 MONTHS = {"month": 1, "year": 12}
@@ -24,13 +25,21 @@ MONTHS = {"month": 1, "year": 12}
 def all_boundaries(beat: WindowSpec, after: int, upto: int) -> list[int]:
     """The boundaries in (after, upto], ascending."""
     assert beat.slide is not None
+    years, far = away(after)
     if beat.slide_calendar is not None:
-        return _on_days(beat, after, upto)
+        return [b - far for b in _on_days(beat, after + far, upto + far, years)]
     if beat.zone is not None and beat.align is None:
-        return _within_days(beat.zone, beat.slide, after, upto)
+        return [b - far for b in _within_days(beat.zone, beat.slide, after + far, upto + far)]
     align = beat.align or 0
     first = align + -(-(after + 1 - align) // beat.slide) * beat.slide
     return list(range(first, upto + 1, beat.slide))
+
+
+def away(instant: int) -> tuple[int, int]:
+    """At the ends of time, where Python's calendar breaks off: how far it is to a like one, in years and µs."""
+    first, last = -(1966 * 365 * DAY), 8026 * 365 * DAY
+    years = 400 if instant < first else -400 if instant > last else 0
+    return years, years // 400 * 146_097 * DAY
 
 
 def boundary_after(beat: WindowSpec, after: int) -> int:
@@ -48,11 +57,12 @@ def range_start(spec: WindowSpec, boundary: int) -> int:
         return boundary - spec.length
     number, unit = spec.calendar
     zone = spec.zone or "UTC"
-    shown = meant(spec, boundary, zone)
+    _, far = away(boundary)
+    shown = meant(spec, boundary + far, zone)
     if unit in DAYS:
-        return moment(shown - timedelta(days=number * DAYS[unit]), zone)
+        return moment(shown - timedelta(days=number * DAYS[unit]), zone) - far
     day = months_later(shown.date(), -number * MONTHS[unit])
-    return moment(datetime.combine(day, shown.time()), zone)
+    return moment(datetime.combine(day, shown.time()), zone) - far
 
 
 def meant(spec: WindowSpec, boundary: int, zone: str) -> datetime:
@@ -76,7 +86,9 @@ def wall(instant: int, zone: str) -> datetime:
 def moment(shown: datetime, zone: str) -> int:
     """The first instant at which the wall clock shows this or, if it never does, something later."""
     guess = (shown.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return next(t for t in count(guess - WIDEST, MINUTE) if wall(t, zone) >= shown)
+    found = next(t for t in count(guess - WIDEST, MINUTE) if wall(t, zone) >= shown)
+    earlier = found - (wall(found, zone) - shown) // timedelta(microseconds=1)  # local mean times have odd seconds
+    return earlier if wall(earlier, zone) == shown else found
 
 
 def midnight(day: date, zone: str) -> int:
@@ -105,12 +117,13 @@ def _within_days(zone: str, slide: int, after: int, upto: int) -> list[int]:
     return sorted(b for b in found if after < b <= upto)
 
 
-def _on_days(beat: WindowSpec, after: int, upto: int) -> list[int]:
+def _on_days(beat: WindowSpec, after: int, upto: int, years: int) -> list[int]:
     """Every so many days or months of the calendar, at midnight; ALIGN TO gives another day and time of day to count
     from."""
     assert beat.slide_calendar is not None
     zone = beat.zone or "UTC"
     start = datetime(1970, 1, 1) if beat.align is None else wall(beat.align, zone)
+    start = start.replace(year=start.year + years)
     number, unit = beat.slide_calendar
     out: list[int] = []
     for day in _days(start.date(), number, unit, wall(after, zone).date()):
