@@ -31,11 +31,17 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A statement that answers with rows.  `types`: SQL type names, `as_of`: the instant it holds at."""
+    """A statement that answers with rows.
+
+    types    SQL type names
+    as_of    the instant it holds at; None: nothing that was read has a clock yet
+    waiting  accepted rows of the streams it reads that wait behind their clock; None: it reads none
+    """
 
     data: pa.RecordBatch
     types: tuple[str, ...]
     as_of: int | None = None
+    waiting: int | None = None
 
 
 Result = Done | Rows

@@ -97,13 +97,19 @@ class Data:
 
 
 class RowSet(Data):
-    """The answer of a SELECT, SHOW, DESCRIBE or EXPLAIN; `as_of`: the instant (microseconds) it holds at, or None."""
+    """The answer of a SELECT, SHOW, DESCRIBE or EXPLAIN.
 
-    __slots__ = ("as_of",)
+    as_of    the instant (microseconds) it holds at, or None
+    waiting  accepted rows of the streams it reads that wait behind their clock, and so are not in it; None: it reads no
+             stream
+    """
+
+    __slots__ = ("as_of", "waiting")
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         super().__init__(tuple(message["columns"]), tuple(message["types"]), message.get("rows"), message.get("arrow"))
         self.as_of: int | None = message.get("as_of")
+        self.waiting: int | None = message.get("waiting")
 
     def __repr__(self) -> str:
         return f"RowSet({len(self)} rows of {', '.join(self.columns)})"

@@ -15,6 +15,7 @@ from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
 from dsms.errors import UsageError
 from dsms.running.archived import archived_clock
+from dsms.running.behind import rows_behind
 from dsms.running.contents import stream_of, stream_rows
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
@@ -44,6 +45,25 @@ def instant(world: World, needed: Iterable[Read]) -> int:
     if streams:
         found.append(world.clock_of(sorted(streams)))
     return min(found, default=FOREVER)
+
+
+def waiting(world: World, needed: Iterable[Read], at: int) -> int | None:
+    """Accepted rows of the streams that the plan reads, or a query that it reads, which wait behind the clock; None if
+    it reads no stream.  `at`: as of which it answers."""
+    own, of_queries = set[str](), set[str]()
+    for read in needed:
+        own |= {stream_of(n) for n in leaves_of(read.node) if isinstance(n, lp.StreamScan) and _is_stream(world, n)}
+        query = _query(world, read)
+        of_queries |= set() if query is None else set(query.reads)
+    if not own and not of_queries:
+        return None
+    clock = world.clock_of(sorted(own | of_queries))
+    return rows_behind(world, sorted(own | of_queries), clock if of_queries else at)
+
+
+def _is_stream(world: World, scan: lp.StreamScan) -> bool:
+    """Whether a leaf reads a stream of this engine: not the archive of a query, or of a stream that was dropped."""
+    return stream_of(scan) in world.inputs
 
 
 def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:

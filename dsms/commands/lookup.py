@@ -10,11 +10,13 @@ from dsms.commands.explain import plan_query
 from dsms.commands.periodic import announce, recall
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.planner import notes
+from dsms.running.behind import rows_behind
 from dsms.running.counted import fits, over_numbers
 from dsms.running.lookup import LookupQuery, Waiting, lookup_span
 from dsms.running.results import ResultLog
 from dsms.running.sharing.member import Member
 from dsms.running.sharing.request import Request, request
+from dsms.running.world import ENDED
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder.lookups import bind_lookup
@@ -99,6 +101,9 @@ def lookup(engine: Engine, statement: ast.Lookup, cancel: Cancel | None) -> Rows
     assert isinstance(query, LookupQuery)
     clock = engine.world.clock_of(query.reads)
     group = query.evaluator.group if isinstance(query.evaluator, Member) else None
+    if group is not None and engine.world.clocks.query_clock(query.reads) >= ENDED:
+        clock = max(clock, group.over(clock))
     rows, at = query.ask(clock, group, cancel)
     types = tuple(str(f.type) for f in query.output.schema)
-    return Rows(query.batch(rows), types, None if clock == ALWAYS else shown_instant(at))
+    behind = rows_behind(engine.world, query.reads, clock)
+    return Rows(query.batch(rows), types, None if clock == ALWAYS else shown_instant(at), behind)

@@ -12,7 +12,7 @@ from dsms.adhoc.cut import Cut, cut
 from dsms.adhoc.reads import Read, reads
 from dsms.api import Cancel, Result, Rows, shown_instant
 from dsms.commands.explain import plan_query
-from dsms.commands.leaves import batches, instant
+from dsms.commands.leaves import batches, instant, waiting
 from dsms.errors import UsageError
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.archived import Archives, reads_archives
@@ -185,7 +185,7 @@ class Selection:
                 found = adhoc.run(reading.cut.rest, reading.given, reading.at, ErrorCounter("stop"), self._cancel)
         data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
-        return Rows(data, tuple(str(f.type) for f in schema), clock)
+        return Rows(data, tuple(str(f.type) for f in schema), clock, reading.waiting)
 
     def close(self) -> None:
         """Give up; nothing of it is left."""
@@ -225,6 +225,7 @@ def access(engine: Engine, needed: dict[int, Read], cancel: Cancel | None) -> Ac
         lambda read, at: subwindows(world, read, at),
         lambda read, at: batches(engine, read, at, cancel),
         check,
+        lambda at: waiting(world, needed.values(), at),
     )
 
 

@@ -8,6 +8,7 @@ from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
 from dsms.intake.values import duration_text
 from dsms.plan.text import slide
+from dsms.running.behind import rows_behind, waits_for
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
@@ -49,12 +50,20 @@ def show_queries(engine: Engine) -> Rows:
             ("cost", FLOAT, [t.get("cost", q.phys.cost.total) for t, q in zip(timed, queries, strict=True)]),
             ("shares_with", INT, [t.get("shares_with") for t in timed]),
             ("partial_until", TIMESTAMP, [t.get("partial_until") for t in timed]),
+            ("waits_for", STRING, [waits_for(engine.world, q.reads) if q.failure is None else None for q in queries]),
+            ("waiting", INT, [_waiting(engine, q) for q in queries]),
         ]
     )
 
 
 def _clock(query: Registered) -> int | None:
     return shown_instant(query.shown_clock) if query.shown_clock < FOREVER - 1 else None
+
+
+def _waiting(engine: Engine, query: Registered) -> int | None:
+    """Accepted rows of its streams that wait behind its clock."""
+    world = engine.world
+    return rows_behind(world, query.reads, world.clock_of(query.reads)) if query.reads else None
 
 
 def _timing(engine: Engine, query: Registered) -> dict[str, Any]:

@@ -87,6 +87,9 @@ class LookupQuery(PeriodicQuery):
     def begin(self, first_row: int) -> None:
         """It has no boundaries."""
 
+    def no_more(self, last_row: int, front: int) -> None:
+        """... and so no last one."""
+
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Only where too many rows wait."""
         if isinstance(self.evaluator, Waiting) and self.failure is None and upto > self.clock:

@@ -31,12 +31,14 @@ class Access:
     subwindows  of a stream leaf, those with rows that it needs as of an instant, oldest first (DS407: not kept)
     others      the rows of a leaf that is no stream
     check       raises where something that it reads has been dropped
+    waiting     accepted rows that wait behind the clock of the streams, as of that instant; None: it reads none
     """
 
     instant: Callable[[], int]
     subwindows: Callable[[Read, int], list[SubWindow]]
     others: Callable[[Read, int], list[Batch]]
     check: Callable[[], None]
+    waiting: Callable[[int], int | None] = lambda at: None
 
 
 @dataclass(slots=True)
@@ -68,6 +70,7 @@ class Reading:
     snapshot: Snapshot | None = None
     given: Leaves | None = None
     at: int = 0
+    waiting: int | None = None
     failure: Exception | None = None
     reads: int = 0
     aborts: int = 0
@@ -144,6 +147,7 @@ class Reading:
         self.access.check()
         held = self.snapshot
         self.at = self.access.instant() if held is None else held.at
+        self.waiting = self.access.waiting(self.at)
         given = self._others(self.at) if held is None else held.others
         for leaf, read in self.needed.items():
             if leaf in self.streams:

@@ -47,8 +47,9 @@ def _result_parts(result: Result, form: str, room: int) -> Iterator[bytes]:
     match result:
         case Done(message=message, warnings=warnings):
             yield packer.pack({"kind": "done", "message": message, **({"warnings": warnings} if warnings else {})})
-        case Rows(data=data, types=types, as_of=as_of):
+        case Rows(data=data, types=types, as_of=as_of, waiting=waiting):
             head = {"kind": "rows", "columns": data.schema.names, "types": types, "as_of": as_of}
+            head |= {} if waiting is None else {"waiting": waiting}
             yield packer.pack_map_header(len(head) + 1)
             for key, value in head.items():
                 yield packer.pack(key) + packer.pack(value)

@@ -101,3 +101,5 @@ class Runner:
             self.say(line)
         if self.form == "table" and (self.interactive or self.watching) and result.as_of is not None:
             self.say(f"as of {show.instant(result.as_of)}")
+        if result.waiting:
+            self.complain(show.waiting(result.waiting, result.as_of))

@@ -52,6 +52,13 @@ def instant(us: int | None) -> str:
         return str(us)
 
 
+def waiting(rows: int, as_of: int | None) -> str:
+    """That an answer lacks rows which have been taken, for stderr: stdout may be data."""
+    what = f"{rows} accepted row{' waits' if rows == 1 else 's wait'}"
+    when = "from before any clock" if as_of is None else f"as of {instant(as_of)}"
+    return f"NOTE: the answer is {when}: {what} behind the clock (SHOW STREAMS says for what)"
+
+
 def duration(us: int) -> str:
     """Microseconds as ``1 d 2 h``, ``90 ms``, ``-1 d -2 h``: each part has its sign, as in statements."""
     if us == 0:

@@ -179,6 +179,12 @@ class Group:
             return self.feed.phase
         return self.feed.phase + self.feed.open * self.feed.span
 
+    def over(self, last_row: int) -> int:
+        """The clock where no row follows the last one: its sub-window is complete, too."""
+        if self.feed.counted or last_row == ALWAYS:
+            return last_row
+        return self.feed.phase + (self.feed.number(last_row) + 1) * self.feed.span - 1
+
     def refresh(self, names: tuple[str, ...]) -> None:
         """Answer those members as of the latest sub-window (CS1, CS2: together)."""
         if self.feed.open is None:
