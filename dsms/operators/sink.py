@@ -173,15 +173,19 @@ class Sink:
         self.seq += len(chunk)
         return chunk
 
-    def snapshot(self) -> pa.RecordBatch | None:
-        """The live answer in order of entering, or None where no view is kept here."""
+    def snapshot(self, at_once: bool = False) -> pa.RecordBatch | None:
+        """The live answer in order of entering, or None where no view is kept here.
+
+        `at_once`: in the order of rows that enter together."""
         if self.kept is None:
             return None
         store = self.kept.store
         slots = np.flatnonzero(store.alive.view) if store.dead else np.arange(len(store))
         some = slots if store.dead else slice(None)  # no copies of what is all wanted
-        keys = [store.ts.view[some], *(self._key(self.kept, k, some) for k in self.spec.order)]
-        if not sorted_by(keys):
+        keys = [self._key(self.kept, k, some) for k in self.spec.order]
+        if not at_once:
+            keys.insert(0, store.ts.view[some])
+        if keys and not sorted_by(keys):
             slots = slots[np.lexsort(keys[::-1])]
         return pa.RecordBatch.from_arrays(list(store.columns(slots)), schema=self.columns)
 

@@ -67,7 +67,7 @@ class RunningQuery(Registered):
             self._report_first(clock)
 
     def _report_first(self, clock: int) -> None:
-        rows = self.answer()
+        rows = self.sink.snapshot(at_once=True) if self.sink.kept is not None else self.answer()
         if self.archived is not None:
             self.archived.begun(rows, clock)
         if rows is None or self.sink.spec.kind != "rstream":
