@@ -59,12 +59,12 @@ class FakeWork:
             case "wait":
                 task.progress("Spark", 1, 5)
                 Path(value).touch()
-                self._event(task).wait(60)
+                self._event(task).wait(600)
                 Path(value).unlink()
                 task.check()
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
-                threading.Event().wait(60)
+                threading.Event().wait(600)
             case "exit":
                 print("out of luck", file=sys.stderr, flush=True)
                 os._exit(value)

@@ -27,6 +27,7 @@ from dsms_spark.query import ask as asked
 from dsms_spark.update import update
 from tests.archive_local import Local
 from tests.spark_session import spark  # noqa: F401
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("spark")
 S = 1_000_000
@@ -156,8 +157,14 @@ def test_more_rows_than_the_memory_limit_are_refused(world: World) -> None:
 
 
 def test_a_cancelled_query_stops_soon(world: World) -> None:
-    cancel = Cancel()
-    threading.Timer(1.5, cancel.set).start()
+    """Cancelled when Spark has begun with it."""
+    cancel, tracker = Cancel(), world.spark.sparkContext.statusTracker()
+
+    def stop() -> None:
+        wait_until(tracker.getActiveJobsIds, "a job of Spark")
+        cancel.set()
+
+    threading.Thread(target=stop, daemon=True).start()
     with pytest.raises(UsageError, match="DS610"):
         world.ask("SELECT COUNT(*) FROM ARCHIVE s a, ARCHIVE s b, ARCHIVE s c WHERE a.v + b.v < c.v", cancel)
     assert world.ask("SELECT COUNT(*) FROM ARCHIVE s WHERE v < 5") == [(5,)]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dsms
+from tests.waiting import WAIT
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=WAIT)
     (found,) = out.glob("*.whl")
     return found
 

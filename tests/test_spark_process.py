@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partialmethod
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,12 +17,20 @@ import pytest
 from dsms.api import Cancel
 from dsms.errors import DsmsError, UsageError
 from dsms_server import spark as server_spark
+from dsms_server import spark_process
 from dsms_server.spark import Spark, worker_command
 from dsms_server.updates import Updates
 from dsms_spark.pipe import packed, unpacked
+from tests.waiting import WAIT, wait_until
 
 FAKE = [sys.executable, str(Path(__file__).parent / "fake_spark.py")]
-SECONDS = 120.0  # that nothing here takes
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A process is read to its end, and may tidy up, on whatever machine."""
+    monkeypatch.setattr(spark_process, "WORDS_SECONDS", WAIT)
+    monkeypatch.setattr(spark_process.Process, "stop", partialmethod(spark_process.Process.stop, WAIT))
 
 
 @pytest.fixture
@@ -33,19 +41,9 @@ def spark():
     held.stop()
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for what another process does."""
-    wait = threading.Event()
-    for _ in range(int(SECONDS / 0.01)):
-        if holds():
-            return
-        wait.wait(0.01)
-    raise AssertionError("it did not come")
-
-
 def appears(path: Path) -> None:
     """Wait for a file of the fake process."""
-    until(path.exists)
+    wait_until(path.exists)
 
 
 def lives(pid: int) -> bool:
@@ -107,7 +105,7 @@ def test_requests_run_beside_each_other(spark, tmp_path):
         appears(tmp_path / "w")
         assert spark.run(("echo", 1)) == 1
         cancel.set()
-        assert waiting.exception(SECONDS).code == "DS610"
+        assert waiting.exception(WAIT).code == "DS610"
 
 
 def test_a_cancelled_request_says_what_it_waited_for_and_stops_there(spark, tmp_path):
@@ -115,11 +113,11 @@ def test_a_cancelled_request_says_what_it_waited_for_and_stops_there(spark, tmp_
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(spark.run, ("wait", str(tmp_path / "w")), cancel)
         appears(tmp_path / "w")
-        until(lambda: "Spark, step 2 of 5" in spark.state())
+        wait_until(lambda: "Spark, step 2 of 5" in spark.state())
         cancel.set()
-        problem = waiting.exception(SECONDS)
+        problem = waiting.exception(WAIT)
     assert (problem.code, "waited for Spark, step 2 of 5" in problem.message) == ("DS610", True)
-    until(lambda: not (tmp_path / "w").exists())  # the process has stopped, too
+    wait_until(lambda: not (tmp_path / "w").exists())  # the process has stopped, too
     assert spark.run(("echo", 2)) == 2 and spark.starts == 1
 
 
@@ -134,10 +132,10 @@ def test_killed_while_at_work(spark, tmp_path):
             appears(tmp_path / str(i))
         first = spark.run(("pid", 0))
         os.kill(first, signal.SIGKILL)
-        problems = [w.exception(SECONDS) for w in waiting]
+        problems = [w.exception(WAIT) for w in waiting]
     assert [p.code for p in problems] == ["DS653"] * 2 and problems[0] is not problems[1]
     assert "killed by signal 9" in problems[0].message and "ask again" in problems[0].hint
-    assert spark.deaths == 1
+    wait_until(lambda: spark.deaths == 1, "the death")
     assert spark.run(("pid", 0)) != first and (spark.starts, spark.deaths) == (2, 1)
 
 
@@ -185,9 +183,9 @@ def test_it_ends_with_its_parent():
         print(held.run(("pid", 0)), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    parent = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    parent = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT)
     child = int(parent.stdout)
-    until(lambda: not lives(child))
+    wait_until(lambda: not lives(child))
 
 
 def test_stopping_ends_it_and_refuses_more(tmp_path):
@@ -196,7 +194,7 @@ def test_stopping_ends_it_and_refuses_more(tmp_path):
         waiting = pool.submit(held.run, ("wait", str(tmp_path / "w")))
         appears(tmp_path / "w")
         held.stop()
-        assert waiting.exception(SECONDS).code in ("DS610", "DS641")
+        assert waiting.exception(WAIT).code in ("DS610", "DS641")
     assert not (tmp_path / "w").exists()  # it was told, and tidied up
     assert error_of(lambda: held.run(("echo", 1))).code == "DS641"
     assert held.deaths == 0
@@ -221,7 +219,7 @@ def test_an_update_is_made_for_each_archive_that_is_due(spark, tmp_path):
     spark.updates.observe = lambda name, seconds, report: seen.append((name, report["taken"]))
     for name in ("a", "b"):
         spark.due(name, str(tmp_path / name))
-    assert spark.updates.quiet(SECONDS)
+    assert spark.updates.quiet(WAIT)
     assert sorted(seen) == [("a", 10), ("b", 10)]
     figures = spark.updates.figures["a"]
     assert (figures.updates, figures.rows, figures.failures, figures.error) == (1, 10, 0, None)
@@ -229,16 +227,17 @@ def test_an_update_is_made_for_each_archive_that_is_due(spark, tmp_path):
 
 def test_a_failed_update_is_tried_again(spark, tmp_path):
     spark.due("s", str(tmp_path / "fails-twice"))
-    assert spark.updates.quiet(SECONDS)
+    assert spark.updates.quiet(WAIT)
     figures = spark.updates.figures["s"]
     assert (figures.updates, figures.failures, figures.error) == (1, 2, None)
 
 
 def test_an_update_during_which_it_dies_is_made_again(spark, tmp_path):
     spark.due("s", str(tmp_path / "die-once"))
-    assert spark.updates.quiet(SECONDS)
+    assert spark.updates.quiet(WAIT)
     figures = spark.updates.figures["s"]
-    assert (figures.updates, figures.failures) == (1, 1) and (spark.starts, spark.deaths) == (2, 1)
+    assert (figures.updates, figures.failures) == (1, 1)
+    wait_until(lambda: (spark.starts, spark.deaths) == (2, 1), "the death")
 
 
 def test_stopping_gives_an_update_up(tmp_path):
@@ -258,20 +257,20 @@ def test_an_archive_is_updated_by_one_at_a_time_and_waits_once():
         running.append(url)
         most.append(len(running))
         begun.release()
-        assert go_on.acquire(timeout=SECONDS)
+        assert go_on.acquire(timeout=WAIT)
         running.remove(url)
         return {}
 
     updates = Updates(update)
     updates.start()
     updates.due("s", "u")
-    assert begun.acquire(timeout=SECONDS)
+    assert begun.acquire(timeout=WAIT)
     for _ in range(3):
         updates.due("s", "u")
     assert updates.waiting == 1
     for _ in range(2):
         go_on.release()
-    assert updates.quiet(SECONDS)
+    assert updates.quiet(WAIT)
     assert updates.figures["s"].updates == 2 and max(most) == 1
     updates.stop()
 

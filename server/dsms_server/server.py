@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,7 +20,7 @@ from dsms_server.worker import Lane
 
 BACKLOG = 512  # connections that the system keeps until they are accepted
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
-PUSH_SECONDS = 1.0  # what readers get at the stop to take the results that wait for them
+PUSH_SECONDS = 1.0  # at the stop, who has taken nothing for so long gets no more
 
 
 class Server:
@@ -117,14 +118,22 @@ class Server:
             await asyncio.sleep(0.005)
         for session in self.sessions:
             session.requests.cancel_all()
-        until = clock.elapsed() + PUSH_SECONDS
         await self.core.worker.call(lambda: None)  # what this slice hands over is in the outboxes when it returns
-        while not all(s.quiet for s in self.sessions) and clock.elapsed() < until:
-            await asyncio.sleep(0.005)
+        await self._while_readers_take(lambda: not all(s.quiet for s in self.sessions))
 
     async def _flush(self) -> None:
-        until = clock.elapsed() + min(1.0, self.config.stop_seconds)
-        while self.sessions and clock.elapsed() < until:
+        await self._while_readers_take(lambda: bool(self.sessions))
+
+    async def _while_readers_take(self, more: Callable[[], bool]) -> None:
+        """As long as there is more for readers, and any of them takes something within `PUSH_SECONDS`."""
+        latest = clock.elapsed() + self.config.stop_seconds
+        until, before = 0.0, None
+        while more() and clock.elapsed() < latest:
+            taken = [s.written for s in self.sessions]
+            if taken != before:
+                until, before = min(latest, clock.elapsed() + PUSH_SECONDS), taken
+            if clock.elapsed() >= until:
+                return
             await asyncio.sleep(0.005)
 
     # -- sessions -----------------------------------------------------------------------------------------------

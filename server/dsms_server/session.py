@@ -298,6 +298,11 @@ class Session(asyncio.BufferedProtocol):
             yield _end(feed, told)
 
     @property
+    def written(self) -> tuple[int, int]:
+        """Changes when results go to the reader: up to which numbers they were given, how many bytes still wait."""
+        return sum(feed.next_seq for feed in self.requests.feeds.values()), self.transport.get_write_buffer_size()
+
+    @property
     def quiet(self) -> bool:
         """Nothing it asked is unanswered, nothing waits to be written."""
         busy = self.unprocessed or self._outbox or self._intake or self._decoding

@@ -23,6 +23,7 @@ from dsms_spark.pipe import Channel
 
 log = logging.getLogger("dsms.spark")
 STOP_SECONDS = 5.0  # what the process gets to end by itself
+WORDS_SECONDS = 1.0  # ... and then until what it said last has been read
 LAST_LINES = 20  # of what it printed, for who asks why it died
 
 
@@ -112,7 +113,7 @@ class Process:
         except subprocess.TimeoutExpired:
             self._child.kill()
         self._listener.join()
-        self._printer.join(1.0)
+        self._printer.join(WORDS_SECONDS)
 
     # -- what it says -------------------------------------------------------------------------------------------
 
@@ -148,7 +149,7 @@ class Process:
     def _bury(self) -> None:
         """It is gone: whoever waits is told."""
         status = self._child.wait()
-        self._printer.join(1.0)
+        self._printer.join(WORDS_SECONDS)
         problem = self._obituary(status)
         if not self._stopping:
             log.warning("%s", problem.message)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import socket
 import subprocess
 import sys
 import tempfile
@@ -31,11 +30,12 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.settings import Settings
 from dsms_client.aio import AsyncClient
+from tests.waiting import reserved
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = 1_000_000
 UNDER_WAY = 6
-PATIENCE, PAUSE = 120.0, 0.02  # seconds for the last rows to come
+PATIENCE, PAUSE = 600.0, 0.02  # seconds for the last rows to come
 A, B = "(k STRING, v INT, t TIMESTAMP)", "(k STRING, w FLOAT, t TIMESTAMP)"
 DECLARED = f"""
 CREATE STREAM IF NOT EXISTS a {A} TIMESTAMP BY t SUBWINDOW 5 s RETAIN 1 h WITH (durability = sync)
@@ -264,9 +264,11 @@ class Ordeal:
 
     async def run(self) -> list[list[tuple]]:
         """All of it; what the server holds in the end."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        with reserved() as port:  # also while no server listens there
+            self.port = port.getsockname()[1]
+            return await self._run()
+
+    async def _run(self) -> list[list[tuple]]:
         await self.start()
         async with asyncio.TaskGroup() as group:  # if the server does not come back, all of it ends
             watcher = group.create_task(self.watch())

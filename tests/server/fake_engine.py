@@ -18,6 +18,7 @@ from dsms.errors import QueryError, UsageError
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import Field, Kind, Type
 from dsms_client import columns
+from tests.waiting import WAIT
 
 
 def _type(sql: str) -> Type:
@@ -90,7 +91,7 @@ class FakeEngine:
                     for q in self.queries]  # fmt: skip
             return self._rows(["query", "path", "period"], ["STRING"] * 3, rows)
         if sql.upper() == "GATE":
-            self.gate.wait(10)
+            self.gate.wait(WAIT)
             return Done("gate passed")
         if sql.upper() == "SPIN":
             self.spinning.set()

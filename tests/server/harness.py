@@ -14,8 +14,7 @@ import uvloop
 from dsms_client.protocol import HEADER, pack
 from dsms_server.config import Config
 from dsms_server.server import Server
-
-WAIT = 60.0  # seconds after which a test gives up on a socket
+from tests.waiting import WAIT
 
 
 class Running:

@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ from dsms_client.link import Link
 from dsms_server import config
 from dsms_server.serve import make_engine, run
 from tests.server.harness import Running
+from tests.waiting import WAIT, reserved
 
 
 def test_every_command_has_help_with_an_example(dsms):
@@ -80,9 +80,8 @@ def test_shell_without_a_server_says_how_to_start_one(dsms):
 
 def test_commands_wait_for_a_server_that_is_starting(dsms):
     """It listens when the first attempt has failed already."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port = held.getsockname()[1]
+    held = reserved()
+    port = held.getsockname()[1]
     refused, started = threading.Event(), []
     attempt = Link.open
 
@@ -93,7 +92,7 @@ def test_commands_wait_for_a_server_that_is_starting(dsms):
             refused.set()
 
     def start() -> None:
-        refused.wait()
+        refused.wait(WAIT)
         started.append(Running(Engine(), port=port))
 
     starting = threading.Thread(target=start)
@@ -101,10 +100,11 @@ def test_commands_wait_for_a_server_that_is_starting(dsms):
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Link, "open", watched)
-            assert dsms("shell", "--port", str(port), "--wait", "60", "--format", "csv", "-c", "SELECT 7")[0] == 0
+            assert dsms("shell", "--port", str(port), "--wait", str(WAIT), "--format", "csv", "-c", "SELECT 7")[0] == 0
     finally:
         starting.join()
         started[0].stop()
+        held.close()
     assert dsms("shell", "--wait", "soon", "-c", "SELECT 1")[0] == 2
 
 
@@ -167,7 +167,7 @@ def test_subscribe_ends_with_its_reader(server):
     with subprocess.Popen([sys.executable, "-m", "dsms_client", *words], stdout=PIPE, stderr=PIPE, text=True) as shell:
         assert shell.stdout.readline() == "+ 1970-01-01 00:00:00  1 | 0.5\n"
         shell.stdout.close()
-        assert (shell.wait(60), shell.stderr.read()) == (0, "")
+        assert (shell.wait(WAIT), shell.stderr.read()) == (0, "")
 
 
 def test_data_is_utf8_whatever_the_locale(server):

@@ -17,6 +17,7 @@ import pytest
 from harness import Proxy
 
 from dsms_client import AsyncClient, Client, Done, QueryError, UsageError, connect
+from tests.waiting import WAIT
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_a_cancelled_task_stops_its_statement(server):
     async def run():
         async with AsyncClient(port=server.port) as db:
             task = asyncio.create_task(db.execute("SPIN"))
-            await asyncio.to_thread(server.engine.spinning.wait, 20)
+            await asyncio.to_thread(server.engine.spinning.wait, WAIT)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -185,7 +186,7 @@ def test_a_frame_whose_answer_was_lost_is_applied_once(server, proxy):
         proxy.answered.clear()
         for key in range(1, 6):
             db.ingest("s", [[key, 0.0]], wait=False)
-        assert proxy.answered.wait(20)
+        assert proxy.answered.wait(WAIT)
         proxy.lose_answers = False
         proxy.cut()
         db.flush()
@@ -198,7 +199,7 @@ def test_many_cuts_lose_and_double_nothing(server, proxy):
     def cutter():
         for _ in range(8):
             proxy.answered.clear()
-            proxy.answered.wait(20)
+            proxy.answered.wait(WAIT)
             proxy.cut()
 
     with connect(port=proxy.port) as db:
@@ -313,9 +314,9 @@ def test_a_statement_whose_connection_breaks_says_so(server, proxy):
 
         thread = threading.Thread(target=spin)
         thread.start()
-        assert server.engine.spinning.wait(20)
+        assert server.engine.spinning.wait(WAIT)
         proxy.cut()
-        thread.join(20)
+        thread.join(WAIT)
         assert caught[0].code == "DS611"
         assert db.query("SELECT 1").rows == [(1,)]
 

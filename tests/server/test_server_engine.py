@@ -14,6 +14,7 @@ from harness import Proxy
 
 from dsms.engine import Engine
 from dsms_client import QueryError, UsageError, connect
+from tests.waiting import WAIT
 
 DECLARE = """
 CREATE STREAM s (k INT, v FLOAT, t TIMESTAMP) TIMESTAMP BY t;
@@ -43,7 +44,7 @@ def collect(results, until):
     """Result rows up to number `until`, as (seq, kind, at, row)."""
     out = []
     while not out or out[-1][0] < until - 1:
-        push = results.next(timeout=120)
+        push = results.next(timeout=WAIT)
         for offset, (at, row) in enumerate(zip(push.instants, push.rows, strict=True)):
             numbered = push.seq + (offset if push.kind != "snapshot" else 0)
             out.append((numbered, push.kind, at, row))
@@ -121,16 +122,16 @@ def test_a_row_stamped_on_arrival_is_answered_without_another(client):
         client.ingest("now", [[1]])
         counts = []
         while 1 not in counts:
-            counts += [row[0] for row in results.next(timeout=120).rows]
+            counts += [row[0] for row in results.next(timeout=WAIT).rows]
 
 
 def test_dropping_a_query_ends_its_subscriptions(client):
     results = client.subscribe("big")
     client.execute("DROP QUERY big")
-    end = results.next(timeout=120)
+    end = results.next(timeout=WAIT)
     assert end.kind == "end"
     assert "dropped" in end.message
-    assert results.next(timeout=120) is None
+    assert results.next(timeout=WAIT) is None
 
 
 def test_rows_are_applied_once_over_a_line_that_breaks(server, client):
@@ -205,14 +206,14 @@ def test_the_process_stops_gracefully_and_remembers(tmp_path):
             while True:
                 seen += len(next(results))
         assert seen == sum(row[1] > 0.5 for row in rows(50_000))
-    assert process.wait(20) == 0
+    assert process.wait(WAIT) == 0
     process, port = start("--data", str(tmp_path / "data"), "--token", "secret")
     with connect(port=port, token="secret") as db:
         names = db.names()
         assert (list(names["streams"]), sorted(names["queries"])) == (["s"], ["big", "sums"])
         assert db.query("SELECT name FROM r ORDER BY k").rows == [("one",), ("two",)]
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 0
+    assert process.wait(WAIT) == 0
     process.stderr.close()
 
 

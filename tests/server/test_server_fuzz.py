@@ -9,6 +9,7 @@ import msgpack
 import pytest
 
 from dsms_client.protocol import HEADER, OPS, pack
+from tests.waiting import WAIT
 
 WORDS = ["s", "q", "SELECT 1", "rows", "", "\x00", "ä" * 50]
 
@@ -56,7 +57,7 @@ def frame(rng):
 def attack(server, seed, frames):
     rng = random.Random(seed)
     with server.peer() as peer:
-        peer.socket.settimeout(20)
+        peer.socket.settimeout(WAIT)
         try:
             for _ in range(frames):
                 peer.raw(frame(rng))

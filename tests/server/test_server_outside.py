@@ -11,6 +11,7 @@ from process import Terminal
 
 from dsms_client import UsageError, connect
 from dsms_client.cli import main
+from tests.waiting import WAIT
 
 
 def test_tls(serve, certificate, capsys):
@@ -71,13 +72,13 @@ def test_the_prompt(server, tmp_path):
         os.kill(terminal.process.pid, signal.SIGINT)
         terminal.expect("dsms>")
         terminal.type("SPIN;\r")
-        assert server.engine.spinning.wait(20)
+        assert server.engine.spinning.wait(WAIT)
         os.kill(terminal.process.pid, signal.SIGINT)
         terminal.expect("cancelled")
         terminal.type("NONSENSE x;\r")
         terminal.expect(r"QueryError DS100 at line 1, column 9")
         terminal.type("\\q\r")
-        assert terminal.process.wait(20) == 0
+        assert terminal.process.wait(WAIT) == 0
     finally:
         terminal.close()
     assert "SPIN;" in (tmp_path / ".dsms_history").read_text()

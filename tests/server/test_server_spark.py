@@ -15,7 +15,8 @@ from dsms.settings import Settings
 from dsms_client import connect
 from dsms_server import config
 from tests.server.harness import Running
-from tests.test_spark_process import FAKE, SECONDS, until
+from tests.test_spark_process import FAKE
+from tests.waiting import WAIT, wait_until
 
 S = 1_000_000
 STREAM = "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE FOR 1 h UPDATE EVERY 10 s"
@@ -32,7 +33,7 @@ def server(tmp_path, monkeypatch):
 
 
 def metrics(server: Running) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.server.http_port}/metrics") as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.server.http_port}/metrics", timeout=WAIT) as page:
         lines = [line for line in page.read().decode().splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
@@ -47,14 +48,13 @@ def test_rows_land_and_the_index_is_updated(server, tmp_path):
         db.execute(STREAM)
         assert metrics(server)["dsms_spark_up"] == 0 and server.server.spark.starts == 0
         feed(db, range(95))
-        until(lambda: len(list((tmp_path / "s" / "landing").glob("*.parquet"))) == 9)
-        assert server.server.spark.updates.quiet(SECONDS)
-        assert _update(db).startswith("done ")
+        wait_until(lambda: len(list((tmp_path / "s" / "landing").glob("*.parquet"))) == 9, "the ninth landing file")
+        wait_until(lambda: _update(db).startswith("done "), "the end of the updates")
+    updates = 'dsms_archive_updates_total{archive="s",outcome="done"}'
+    wait_until(lambda: (seen := metrics(server)).get(updates) and not seen["dsms_archive_updates_due"], "all updates")
     seen = metrics(server)
     assert seen["dsms_spark_up"] == seen["dsms_spark_starts"] == 1 and seen["dsms_spark_deaths"] == 0
-    assert seen['dsms_archive_updates_total{archive="s",outcome="done"}'] >= 1
     assert seen['dsms_archive_update_rows_total{archive="s"}'] >= 10  # the fake takes ten each time
-    assert seen["dsms_archive_updates_due"] == 0
 
 
 def _update(db) -> str:
@@ -74,22 +74,22 @@ def test_show_archives_tells_what_updates_wait_for_and_why_they_failed(server, t
         db.execute(STREAM)
         assert _update(db) == ""
         server.server.spark.due("s", str(tmp_path / url))
-        until(lambda: re.fullmatch(told, _update(db)) is not None)
+        wait_until(lambda: re.fullmatch(told, _update(db)) is not None)
 
 
 def test_a_query_that_waits_for_spark_holds_nobody_up_and_can_be_cancelled(server, tmp_path):
     with connect("127.0.0.1", server.port) as db, server.peer() as peer:
         db.execute(STREAM)
         feed(db, range(25))
-        until(lambda: server.engine.world.archivings["s"].seam > 0)
+        wait_until(lambda: server.engine.world.archivings["s"].seam > 0)
         waiting = peer.send("execute", sql="SELECT COUNT(*) FROM ARCHIVE s")
-        until((tmp_path / "s.asked").exists)
+        wait_until((tmp_path / "s.asked").exists)
         feed(db, range(25, 30))
         assert db.query("SELECT 1").rows == [(1,)]
         peer.send("cancel", request=waiting)
         error = peer.reply(waiting)["error"]
     assert error["code"] == "DS610" and "while it waited for Spark, step 2 of 5 (for " in error["message"]
-    until(lambda: not (tmp_path / "s.asked").exists())
+    wait_until(lambda: not (tmp_path / "s.asked").exists())
 
 
 def test_files_that_could_not_be_written_are_written_later_though_nothing_comes(server, tmp_path):
@@ -100,9 +100,9 @@ def test_files_that_could_not_be_written_are_written_later_though_nothing_comes(
             landing.rmdir()
         landing.write_text("a file where a folder should be")
         feed(db, range(35))
-        until(lambda: server.engine.world.archivings["s"].failures > 1)
+        wait_until(lambda: server.engine.world.archivings["s"].failures > 1)
         landing.unlink()
-        until(lambda: len(list(landing.glob("*.parquet"))) == 3)
+        wait_until(lambda: len(list(landing.glob("*.parquet"))) == 3)
 
 
 def test_stopping_with_an_update_under_way(server, tmp_path):
@@ -110,7 +110,7 @@ def test_stopping_with_an_update_under_way(server, tmp_path):
         db.execute(STREAM)
         feed(db, range(15))  # its own update comes before or after
     server.server.spark.due("another", str(tmp_path / "wait-here"))
-    until((tmp_path / "wait-here.waits").exists)  # and the fixture stops the server
+    wait_until((tmp_path / "wait-here.waits").exists)  # and the fixture stops the server
 
 
 def test_options(tmp_path):

@@ -13,8 +13,7 @@ from dsms import kernel_folder, warmup
 from dsms_client.cli import main
 from dsms_server import config, serve
 from dsms_server.serve import run
-
-WAIT = 60.0
+from tests.waiting import WAIT
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import pytest
 from dsms.engine import Engine
 from dsms.settings import Settings
 from dsms_client import UsageError, connect
+from tests.waiting import WAIT, wait_until
 
 S = 1_000_000
 DECLARE = "CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1000 SECONDS SUBWINDOW 5 SECONDS"
@@ -44,7 +45,13 @@ class Writer(threading.Thread):
 
     def wait(self, frames: int) -> None:
         for _ in range(frames):
-            assert self.sent.acquire(timeout=120), self.problem
+            assert self.sent.acquire(timeout=WAIT), self.problem
+
+    def wait_for_a_new_one(self) -> None:
+        """Until a frame has been applied that had not been sent when this was called."""
+        while self.sent.acquire(blocking=False):
+            pass
+        self.wait(2)  # the first of them may have been applied already
 
     def __enter__(self) -> Writer:
         self.start()
@@ -52,7 +59,7 @@ class Writer(threading.Thread):
 
     def __exit__(self, *exc: object) -> None:
         self.enough.set()
-        self.join(20)
+        self.join(WAIT)
         assert self.problem is None
 
 
@@ -151,7 +158,7 @@ def test_a_hundred_periodic_queries_and_a_replay_leave_room_for_one_time_queries
         with Writer(server.port, 1000, 100) as writer:
             seen = []
             for _ in range(20):
-                writer.wait(1)
+                writer.wait_for_a_new_one()
                 answer = db.query(COUNT)
                 assert answer.rows[0][0] == 500 and answer.rows[0][2] == answer.as_of // S * S
                 seen.append(answer.as_of)
@@ -161,6 +168,12 @@ def test_a_hundred_periodic_queries_and_a_replay_leave_room_for_one_time_queries
         assert asof >= seen[-1]
         assert all(q["evaluations"] > 0 for q in stats["queries"].values())
         assert stats["transactions_committed"] >= 21 and stats["transactions_waiting"] == 0
+
+
+def scraped(server) -> dict[str, float]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.server.http_port}/metrics") as page:
+        lines = [line for line in page.read().decode().splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
 async def _stats(server):
@@ -173,13 +186,12 @@ def test_metrics_of_transactions_and_periodic_queries(running):
         db.execute("CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 10 SECONDS SLIDE 5 SECONDS]")
         db.ingest("s", rows(1000, 1100))
         db.query(COUNT)
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.server.http_port}/metrics") as page:
-        told = dict(line.rsplit(" ", 1) for line in page.read().decode().splitlines() if not line.startswith("#"))
-    assert float(told["dsms_response_seconds_count"]) == 1
-    assert float(told["dsms_engine_transactions_committed"]) == 1
-    assert float(told["dsms_engine_transactions_aborted"]) == 0
-    assert float(told["dsms_engine_window_updates"]) > 100
-    assert float(told['dsms_query_evaluations{query="q"}']) >= 19
-    assert float(told['dsms_query_interval_seconds{query="q"}']) == 5
-    assert 0 <= float(told['dsms_query_staleness_seconds{query="q"}']) <= 5
-    assert float(told['dsms_query_lateness{query="q"}']) == 0
+    wait_until(lambda: scraped(server).get('dsms_query_evaluations{query="q"}', 0) >= 19, "the engine's figures")
+    wait_until(lambda: scraped(server)["dsms_response_seconds_count"] == 1, "the answer's time")
+    seen = scraped(server)
+    assert seen["dsms_engine_transactions_committed"] == 1
+    assert seen["dsms_engine_transactions_aborted"] == 0
+    assert seen["dsms_engine_window_updates"] > 100
+    assert seen['dsms_query_interval_seconds{query="q"}'] == 5
+    assert 0 <= seen['dsms_query_staleness_seconds{query="q"}'] <= 5
+    assert seen['dsms_query_lateness{query="q"}'] == 0

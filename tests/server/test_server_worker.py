@@ -14,6 +14,7 @@ from dsms_server.core import Feed
 from dsms_server.decode import Shape, join, part
 from dsms_server.pushes import push_frames
 from dsms_server.worker import Job, Lane, Urgency, Worker
+from tests.waiting import WAIT
 
 
 class Bench:
@@ -29,7 +30,7 @@ class Bench:
         loop = asyncio.get_running_loop()
         worker = Worker(loop)
         worker.start()
-        gate = worker.call(lambda: self.go.wait(20))
+        gate = worker.call(lambda: self.go.wait(WAIT))
         ended = [loop.create_future() for _ in jobs]
         for (name, slices, urgency, lane), future in zip(jobs, ended, strict=True):
 
@@ -113,7 +114,7 @@ def test_a_queued_job_is_dropped_and_a_running_one_is_not():
         return ran, third
 
     def wait(go):
-        go.wait(20)
+        go.wait(WAIT)
         return
         yield
 
