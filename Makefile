@@ -1,17 +1,20 @@
 # Needs Python 3.11 or newer and, the first time, a network: everything else goes into .venv.
 #   make demo    a control room over real flights, in a minute (the first time three); DEMO="--keep DIR" keeps its data
 #   make network forty queries over two links of a network, beside each other
-#   make test    the tests          make lint   ruff and mypy          make bench   the benchmarks, into bench-report/
+#   make test    the tests, in six minutes; make test-all: with the slow ones and all random examples
+#   make lint    ruff and mypy      make bench  the benchmarks, into bench-report/
 
 PYTHONS := python3.13 python3.12 python3.11 python3 python
 PYTHON  ?= $(firstword $(foreach p,$(PYTHONS),$(if $(shell $(p) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo yes),$(p))))
 VENV    ?= .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-JOBS    ?= 2
 TESTS   ?= tests
+JOBS    ?= $(if $(findstring .py,$(TESTS)),0,2)
+# Servers, shells and workers of tests are processes of their own: with bytecode each begins half a second earlier.
+PYTEST  := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-.PHONY: help demo network test bench lint venv clean
+.PHONY: help demo network test test-all bench lint venv clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,7 +27,10 @@ network: venv
 	$(BIN)/python -m examples.network
 
 test: venv
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(TESTS)
+	$(PYTEST) $(TESTS)
+
+test-all: venv
+	$(PYTEST) --all $(TESTS)
 
 bench: venv $(VENV)/.bench
 	$(BIN)/python -m tests.benchmarks

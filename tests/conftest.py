@@ -1,7 +1,8 @@
-"""Options and hypothesis profiles.
+"""Options, hypothesis profiles, and who works on what.
 
-quick   the default: few examples, the same ones in CI (`CI` set) every time
-fuzz    with --fuzz [N]: N times as many examples (default 20), new ones every time, and the tests marked `fuzz`
+quick   the default: few examples, the same ones in CI (`CI` set) every time; what is slow is left out
+all     with --all: all examples and the tests marked `slow`
+fuzz    with --fuzz [N]: N times as many examples (default 20), new ones every time, and the tests marked `fuzz`, too
 """
 
 from __future__ import annotations
@@ -22,24 +23,26 @@ settings.load_profile("quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    what = "multiply the examples of property tests by N (20), and run the tests marked `fuzz`"
+    parser.addoption("--all", action="store_true", help="all examples of property tests, and the tests marked `slow`")
+    what = "N times the examples of property tests (20), other ones each time, and the tests marked `slow` or `fuzz`"
     parser.addoption("--fuzz", nargs="?", type=int, const=20, default=None, metavar="N", help=what)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     times = config.getoption("--fuzz")
-    os.environ["DSMS_TEST_FUZZ"] = str(times or 0)
+    os.environ["DSMS_TEST_EFFORT"] = str(times or int(config.getoption("--all")))
     if times:
         settings.load_profile("fuzz")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    fuzz, everything = config.getoption("--fuzz"), config.getoption("--all")
+    left = {} if fuzz else {"fuzz": "long: run with --fuzz"}
+    if not (fuzz or everything):
+        left["slow"] = "slow: run with --all"
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one process holds the session
-    if config.getoption("--fuzz"):
-        return
-    skip = pytest.mark.skip(reason="long: run with --fuzz")
-    for item in items:
-        if "fuzz" in item.keywords:
-            item.add_marker(skip)
+        for mark, reason in left.items():
+            if item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))

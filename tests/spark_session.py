@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+# Each JVM of a test lives for seconds, be it a server's Spark or spark-submit: compile quickly, collect simply.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(_name, BRIEF)
 
 
 @pytest.fixture(scope="session")

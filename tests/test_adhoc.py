@@ -12,7 +12,8 @@ from dsms.plan.identity import by_value
 from dsms.plan.planner import plan
 from dsms.sql import logical as lp
 from tests.adhoc_runs import run, values
-from tests.generate.stories import examples, stories
+from tests.effort import examples
+from tests.generate.stories import stories
 from tests.oracle import Oracle
 from tests.oracle.values import canons
 from tests.stories import text

@@ -21,7 +21,7 @@ from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, rewrite, shift
 from dsms.sql.functions import AGGREGATES, FUNCTIONS, FunctionError, call, resolve_aggregate
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, Type, decimal
 from tests.adhoc_runs import batch, run, values
-from tests.generate.stories import examples
+from tests.effort import examples
 from tests.oracle import Change, Oracle, Row
 from tests.oracle import plans as p
 from tests.oracle.aggregates import SumOverflow

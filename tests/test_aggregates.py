@@ -20,7 +20,7 @@ from dsms.operators.aggregates.words import Codes, float_words
 from dsms.sql.types import STRING, decimal
 from dsms.state import rows
 from dsms.state.intern import Intern
-from tests.generate.stories import examples
+from tests.effort import examples
 from tests.grouping import COL, STATES, call, check, histories, node_of
 
 ORDERED = ("s", "i", "f", "d", "w", "t", "p", "b")

@@ -18,7 +18,7 @@ from dsms.synopses.algebra import algebra
 from dsms.synopses.cells import Rows
 from dsms.synopses.fold import Folds, Plain, chained, folds, gathered
 from dsms.synopses.quantile import Ranks
-from tests.generate.stories import examples
+from tests.effort import examples
 from tests.grouping import COL, SCHEMA, call
 from tests.oracle.values import canon
 from tests.synopsis_model import CALLS, Values, continuous, exact, expected, lifted, tame, value, with_error

@@ -14,6 +14,7 @@ from tests.benchmarks import archive_run
 from tests.benchmarks.archive_run import Landed, Spark, run
 from tests.benchmarks.archive_work import STEP, STEPS, Data
 from tests.benchmarks.harness import WrongAnswer
+from tests.effort import SLOW
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -33,6 +34,7 @@ def test_the_data_is_what_it_claims_to_be(swing: float) -> None:
     assert sorted(data.alive(upto).tolist()) == sorted(slow)
 
 
+@SLOW
 def test_it_writes_its_report(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_run, "PROBES", 1)
     assert command.main(["archive", "--toy", "--report", str(tmp_path)]) == 0
@@ -41,6 +43,7 @@ def test_it_writes_its_report(spark, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert text.count("](archive-") == len(list(tmp_path.glob("archive-*.png"))) == 4
 
 
+@SLOW
 def test_a_wrong_answer_stops_it(spark, monkeypatch: pytest.MonkeyPatch) -> None:
     alive = Data.alive
     monkeypatch.setattr(Data, "alive", lambda self, upto: alive(self, upto)[:-1])

@@ -31,7 +31,8 @@ from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP,
 from tests import adhoc_runs
 from tests.adhoc_runs import values
 from tests.archive_runs import from_archives, run
-from tests.generate.stories import examples, stories
+from tests.effort import examples
+from tests.generate.stories import stories
 from tests.oracle import Oracle, Row
 from tests.oracle import plans as p
 from tests.oracle.values import canons

@@ -39,6 +39,7 @@ from tests.archive_index import (
     updated,
     without_spark,
 )
+from tests.effort import effort
 
 SHAPES = [
     layout(2, 2), layout(3, 3, strategy="no rebuild"), layout(2, 3, order="chronological"), layout(4, 4),
@@ -253,13 +254,13 @@ def _job(kind: str, archive: Archive) -> None:
 def test_a_job_killed_anywhere_leaves_the_archive_as_it_was_and_the_next_one_finishes(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """A death at each operation on files (with --fuzz; else at every fifth), before it and when it is done; nothing is
+    """A death at each operation on files (with --fuzz; else at some), before it and when it is done; nothing is
     tidied up then."""
     start = _start(tmp_path / "start", kind)
     old, whole = held(start), _copy(start, tmp_path / "whole")
     with dying(0) as counted:
         _job(kind, whole)
-    want, every = held(whole), 1 if request.config.getoption("--fuzz") else 5
+    want, every = held(whole), 1 if request.config.getoption("--fuzz") else 5 if effort() else 11
     assert counted.count > 40
     for after in (False, True):
         for at in range(1 + 2 * after, counted.count + 1, every):

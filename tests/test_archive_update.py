@@ -29,6 +29,7 @@ from dsms_spark.jobs import now_us
 from dsms_spark.migrate import migrate
 from dsms_spark.update import update
 from tests.archive_index import EVERY, SCHEMA, SPAN, contents, end_of, files, held, land, layout, made, rows, updated
+from tests.effort import SLOW
 
 pytestmark = pytest.mark.xdist_group("spark")
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,9 +38,9 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.mark.parametrize(
     ("shape", "kind"),
     [
-        (layout(2, 2), "stream"),
+        pytest.param(layout(2, 2), "stream", marks=SLOW),
         (layout(3, 3, strategy="no rebuild", origin=-3_000_000_000), "query"),
-        (layout(2, 3, order="chronological"), "stream"),
+        pytest.param(layout(2, 3, order="chronological"), "stream", marks=SLOW),
     ],
     ids=str,
 )

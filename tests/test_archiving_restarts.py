@@ -16,6 +16,7 @@ import dsms
 from dsms.errors import DsmsError
 from dsms.settings import Settings
 from tests.archives import Later, S, feed, fresh, full_disk, killed, landed, live
+from tests.effort import examples
 
 STREAM = (
     "CREATE STREAM {n} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t {slack} {retain} ARCHIVE FOR 1 h UPDATE EVERY {d} s"
@@ -195,7 +196,7 @@ def story(folder: Path, seed: int, steps: int = 60) -> int:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_archives_do_not_tell_of_restarts(tmp_path_factory, seed):
     assert story(tmp_path_factory.mktemp("restarts"), seed)
 

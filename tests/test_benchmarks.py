@@ -28,6 +28,7 @@ from tests.benchmarks import (
 from tests.benchmarks.harness import Options, Table, WrongAnswer
 from tests.benchmarks.thesis_cases import CASES, DIRECT, NT, UPA, UPA10
 from tests.benchmarks.thesis_run import Effort, run
+from tests.effort import SLOW
 
 DATA = workloads.make(20_000)
 
@@ -140,6 +141,7 @@ def test_algorithm_6_is_judged() -> None:
     assert many.listed == many.over == 9  # squares modulo 17
 
 
+@SLOW
 def test_synopses_of_004_agree_with_each_other_and_with_the_values() -> None:
     section = synopses.section(Options("toy"))
     titles = [p.title for p in section.parts if isinstance(p, Table)]

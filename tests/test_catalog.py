@@ -32,6 +32,7 @@ from dsms.sql.types import (
 )
 from dsms.storage.catalog import CatalogStore
 from dsms.tables.versioned import VersionedTable
+from tests.effort import examples
 
 ALL = (
     Field("k", INT),
@@ -148,7 +149,7 @@ steps = st.lists(
 
 
 @given(steps)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_history_with_restarts(tmp_path_factory: Any, script: list[tuple[str, int, float]]) -> None:
     where = tmp_path_factory.mktemp("catalog") / "catalog.db"
     table, store, now = VersionedTable(EVERY), CatalogStore(where), 0
@@ -182,6 +183,7 @@ CRASH = """
 import os, sys
 from dsms.sql.catalog import StreamDef
 from dsms.storage.catalog import CatalogStore
+from tests.effort import examples
 store = CatalogStore(sys.argv[1])
 store.add_stream(StreamDef("kept", ()))          # committed, in the write-ahead log only
 try:

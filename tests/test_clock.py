@@ -13,6 +13,7 @@ from dsms.intake.clock import Clocks
 from dsms.intake.stream import StreamInput
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS, FOREVER, INT, TIMESTAMP, Field
+from tests.effort import examples
 
 EVENTS = (Field("t", TIMESTAMP),)
 SECOND = 1_000_000
@@ -192,7 +193,7 @@ events = st.lists(st.tuples(st.sampled_from("abct"), st.integers(0, 40)), max_si
 
 
 @given(events)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_clock_ever_goes_back_and_no_idle_stream_holds_a_query(script: list[tuple[str, int]]) -> None:
     streams = {n: event(n, idle=i) for n, i in (("a", 5), ("b", 9), ("c", None))}
     queries = {"q": "ab", "r": "bc", "s": "abc", "u": "a"}

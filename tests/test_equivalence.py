@@ -20,9 +20,9 @@ from dsms.sql.ast import SelectStatement
 from dsms.sql.binder import bind_query
 from dsms.sql.parser import parse_one
 from dsms.sql.types import ALWAYS
+from tests.effort import examples
 from tests.generate.stories import (
     entries_stories,
-    examples,
     kept_stories,
     long_stories,
     one_time,

@@ -28,10 +28,11 @@ from dsms.sql.types import (
     Type,
     decimal,
 )
+from tests.effort import examples
 from tests.oracle.scalar import evaluate
 from tests.scalars import DEC, WIDE, every_way, same
 
-QUICK = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 LOW, HIGH = -(2**63), 2**63 - 1
 TYPES = (BOOL, INT, FLOAT, DEC, WIDE, STRING, BYTES, TIMESTAMP, INTERVAL)
 CLOSE = {"sqrt", "exp", "ln", "log10", "log2", "power", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"}

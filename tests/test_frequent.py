@@ -17,6 +17,7 @@ from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Type, decimal
 from dsms.synopses.cells import Rows
 from dsms.synopses.frequent import GUARANTEE, Counters, Frequent, frequent
+from tests.effort import examples
 
 
 def rows(cells: Sequence[int], values: Sequence[object], type_: Type = INT) -> Rows:
@@ -63,7 +64,7 @@ class Algorithm6:
 STREAMS = st.lists(st.lists(st.integers(0, 6), max_size=12), min_size=1, max_size=12)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(stream=STREAMS, k=st.integers(1, 8), width=st.integers(1, 5))
 def test_is_algorithm_6(stream: list[list[int]], k: int, width: int) -> None:
     """By subtraction like the printed one, and by combining what is in the window anew."""
@@ -83,7 +84,7 @@ def test_is_algorithm_6(stream: list[list[int]], k: int, width: int) -> None:
         assert answer(algebra, running) == answer(algebra, window) == printed.answer()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(stream=STREAMS, k=st.integers(1, 8))
 def test_there_are_no_false_positives(stream: list[list[int]], k: int) -> None:
     algebra, true = Frequent(k, INT), Counter(v for part in stream for v in part)
@@ -102,7 +103,7 @@ def test_there_are_no_false_positives(stream: list[list[int]], k: int) -> None:
     assert all(n <= delta for v, n in true.items() if v not in kept)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(stream=STREAMS, k=st.integers(1, 4), cuts=st.integers(1, 4))
 def test_a_sub_window_may_come_in_pieces(stream: list[list[int]], k: int, cuts: int) -> None:
     algebra, whole, pieces = Frequent(k, INT), Frequent(k, INT).empty(1), Frequent(k, INT).empty(1)

@@ -13,7 +13,7 @@ from dsms.operators import group_extreme, pieces
 from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch, concat
-from tests.generate.stories import examples
+from tests.effort import examples
 from tests.grouping import (
     COL,
     SCHEMA,

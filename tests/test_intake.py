@@ -37,6 +37,7 @@ from dsms.sql.types import (
     Type,
     decimal,
 )
+from tests.effort import examples
 
 TRADES: Schema = (Field("sym", STRING), Field("Px", FLOAT), Field("t", TIMESTAMP, nullable=False))
 
@@ -250,7 +251,7 @@ types = st.sampled_from([BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL, d
 
 
 @given(types, st.lists(values, max_size=6))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_a_value_is_taken_alone_if_and_only_if_it_is_taken_in_company(type_: Type, column: list[Any]) -> None:
     """Inference over a whole list must not take, or refuse, what the value alone would not."""
     together = to_batch([[v] for v in column], one(type_))
@@ -302,7 +303,7 @@ steps = st.lists(
 
 
 @given(steps, st.integers(0, 12), st.one_of(st.none(), st.integers(0, 20)), st.randoms())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_lateness_and_refusals_match_the_rules_row_by_row(
     script: Any, slack: int, future: int | None, rnd: Any
 ) -> None:
@@ -350,7 +351,7 @@ def collect(stream: StreamInput, out: list, early: list, before: int) -> int:
 
 
 @given(st.data(), st.integers(0, 15))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_disorder_within_slack_equals_sorted_input(data: Any, slack: int) -> None:
     """Rows, arrival numbers and what a frame-by-frame reader gets in the end, for any disorder and any cuts."""
     ordered = sorted(data.draw(st.lists(st.integers(0, 60), max_size=40)))
@@ -371,7 +372,7 @@ def test_disorder_within_slack_equals_sorted_input(data: Any, slack: int) -> Non
 
 
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(0, 10), st.lists(st.integers(0, 30), max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_cuts_change_nothing(ts: list[int], slack: int, cuts: list[int]) -> None:
     def run(edges: list[int]) -> Any:
         stream = StreamInput(StreamDef("s", EVENTS, timestamp=0, slack=slack, max_future=25))

@@ -22,6 +22,7 @@ from dsms.running.periodic import PeriodicQuery
 from dsms.running.sharing.joins import JoinGroup, JoinMember
 from dsms.running.silence import SILENCE
 from dsms.settings import Settings
+from tests.effort import examples
 
 S = 1_000_000
 STREAMS = """CREATE STREAM a (k INT, s STRING, v INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t{more};
@@ -144,7 +145,7 @@ def end_period(twins: Twins, at: dict[str, int]) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(2, 12))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_answers_are_those_of_the_operators(seed, steps):
     random, twins = Random(seed), Twins.fresh()
     names = [f"q{i}" for i in range(random.randint(1, 5))]
@@ -163,7 +164,7 @@ def test_answers_are_those_of_the_operators(seed, steps):
 
 @given(st.integers(0, 2**32))
 @example(seed=258500)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_queries_come_and_go(seed):
     """The rings hold a minute: groups are made anew with longer windows while they run, and nobody notices."""
     random, twins = Random(seed), Twins.fresh(" RETAIN 1 MINUTE")
@@ -212,7 +213,7 @@ def test_a_query_that_comes_when_all_has_ended_is_answered_from_a_group_made_ane
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_queries_come_as_periods_end(seed):
     random, twins = Random(seed), Twins.fresh(" RETAIN 1 MINUTE")
     names = [f"q{i}" for i in range(5)]

@@ -20,6 +20,7 @@ from dsms.synopses.cells import Rows
 from dsms.synopses.ij import IntervalJoin
 from dsms.synopses.joins import JoinSynopsis
 from dsms.synopses.rj import RunningJoin
+from tests.effort import examples
 
 KINDS = (BasicIntervalJoin, IntervalJoin, RunningJoin)
 
@@ -117,7 +118,7 @@ parts = st.builds(Result, st.integers(0, 14), st.integers(0, 14), st.integers(0,
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(b=st.integers(1, 7), g=st.integers(0, 6), start=st.integers(-9, 9), results=st.lists(parts, max_size=25))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_every_window_at_every_boundary(kind, b, g, start, results):
     """Sub-windows may lie before the epoch; those where nothing is born are passed over."""
     g, how = min(g, b - 1), Bags()

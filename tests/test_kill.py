@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.effort import SLOW
 from tests.faults.kill import Plan, ordeal
 
 
@@ -10,6 +11,7 @@ def test_a_server_killed_under_load_loses_nothing_and_tells_nothing_twice():
     assert made.done >= 5
 
 
+@SLOW
 def test_frames_that_are_applied_in_slices():
     made = ordeal(Plan(8, 20_000), 3, seed=4)
     assert made.done >= 3

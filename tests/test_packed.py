@@ -17,7 +17,7 @@ from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP,
 from dsms_client.protocol import pack
 from dsms_server import decode
 from dsms_server.decode import Shape
-from tests.generate.stories import examples
+from tests.effort import examples
 
 TYPES = (BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP)
 EDGES = [0, -1, 127, 128, 255, 256, -32, -33, -128, -129, 65535, 65536, -32768, -32769, 2**31, -(2**31) - 1, 2**32,

@@ -14,6 +14,7 @@ from dsms.sql import ast, grammar, literals
 from dsms.sql.ast import Duration, Ident, Pos, Unit
 from dsms.sql.parser import is_complete, parse, parse_one, split_statements, statements
 from dsms.sql.printer import to_sql
+from tests.effort import examples
 from tests.sql_trees import statements as random_statements
 
 PAPERS = (Path(__file__).parent / "golden" / "papers.cql").read_text(encoding="utf-8")
@@ -443,7 +444,9 @@ def test_broken_cache_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(random_statements())
 def test_printed_trees_parse_back(statement: ast.Statement) -> None:
     assert parse_one(to_sql(statement)) == statement

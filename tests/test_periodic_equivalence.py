@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dsms.adhoc.reads import from_past
 from dsms.engine import Engine
 from dsms.sql.binder.options import OPTIONS
+from tests.effort import examples
 from tests.generate.periodic import (
     beside_stories,
     calendar_stories,
@@ -26,7 +27,6 @@ from tests.generate.periodic import (
     periodic_entries_stories,
     periodic_stories,
 )
-from tests.generate.stories import examples
 from tests.oracle import ambiguous
 from tests.stories import cells, text
 from tests.stories.compare import complaint, same_lines, smaller

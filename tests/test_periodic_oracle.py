@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dsms.sql import logical as lp
 from dsms.sql.types import INT, STRING
+from tests.effort import examples
 from tests.oracle import Periodic, Row
 from tests.oracle import plans as p
 from tests.oracle.boundaries import all_boundaries, midnight, moment, months_later, range_start
@@ -109,7 +110,7 @@ def test_months_later_stays_in_the_month():
     assert months_later(dt.date(2024, 3, 31), -13) == dt.date(2023, 2, 28)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.datetimes(dt.datetime(1995, 1, 1), dt.datetime(2035, 1, 1)), st.sampled_from(("Europe/Berlin", "America/Lima"))
 )

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.generate.shared import shared_stories
-from tests.generate.stories import examples
 from tests.stories import text
 from tests.stories.compare import complaint, same_lines, smaller
 from tests.stories.declared import Declared

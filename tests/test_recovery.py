@@ -12,6 +12,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
 from dsms.settings import Settings
 from dsms.storage import journal
+from tests.effort import effort
 from tests.faults.simfiles import Crashed, Plan
 from tests.recovery_world import QUERIES, STREAMS, World, finish, opened, run, told, undisturbed_rows
 
@@ -99,7 +100,7 @@ def _there(engine: Engine, statement: str) -> bool:
 @pytest.mark.parametrize("kind", ["kill", "power"])
 @pytest.mark.parametrize("part", range(8))
 def test_a_crash_at_any_file_operation_loses_nothing(tmp_path, undisturbed, operations, kind, part, request):
-    every = 1 if request.config.getoption("--fuzz") else 23
+    every = 1 if request.config.getoption("--fuzz") else 23 if effort() else 92
     for at in range(part * every // 8, operations, every * 8 if every == 1 else every):
         after = bool((at + part) % 2)
         data = tmp_path / str(at)
@@ -128,7 +129,7 @@ def test_a_power_failure_takes_the_newest_rows_of_an_interval_stream_and_says_so
 
 
 def test_pages_that_a_power_failure_took_out_of_what_was_not_synced_are_no_damage(tmp_path):
-    for seed in range(24):
+    for seed in range(24 if effort() else 8):
         world = World(tmp_path / str(seed), "interval", checkpoint_bytes=0)
         world.open()
         world.declare()
@@ -150,7 +151,7 @@ def test_a_crash_while_logs_are_written_over_loses_nothing(tmp_path, undisturbed
     world.open()
     world.declare()
     assert finish(world) == undisturbed
-    every = 1 if request.config.getoption("--fuzz") else 41
+    every = 1 if request.config.getoption("--fuzz") else 41 if effort() else 123
     for at in range(7, world.files.count, every):
         found = crashed_at(tmp_path / str(at), at, bool(at % 2), kind, checkpoint_bytes=1500)
         assert found == undisturbed, f"operation {at}"

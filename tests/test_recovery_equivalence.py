@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.sql.types import ALWAYS
+from tests.effort import examples
 from tests.generate.periodic import beside_stories, calendar_stories, counted_stories, late_stories, periodic_stories
-from tests.generate.stories import examples, kept_stories, long_stories, slack_stories, stories
+from tests.generate.stories import kept_stories, long_stories, slack_stories, stories
 from tests.oracle import ambiguous
 from tests.oracle.keys import by_value
 from tests.stories import text

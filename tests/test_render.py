@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
@@ -19,6 +17,7 @@ from dsms.sql.catalog import Catalog
 from dsms.sql.logical import Append, Join, Node, Output, Project, Select, Window, WindowSpec, children, with_children
 from dsms.sql.parser import parse_one
 from dsms.sql.render import to_sql
+from tests.effort import examples
 from tests.generate.draws import Draws
 from tests.generate.queries import Queries
 from tests.generate.world import world
@@ -26,7 +25,7 @@ from tests.plan_forms import comparable, drawn
 from tests.test_binder import SCHEMA, bound, golden
 from tests.test_rules import declared
 
-EXAMPLES = int(os.environ.get("RENDER_EXAMPLES", "60"))
+EXAMPLES = examples(60)
 
 
 def rebound(plan: Output, catalog: Catalog, persistent: bool = True) -> Output:

@@ -23,7 +23,8 @@ from dsms.plan.text import describe
 from dsms.sql import logical as lp
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.types import BOOL, INT, STRING
-from tests.generate.stories import examples, stories
+from tests.effort import examples
+from tests.generate.stories import stories
 from tests.oracle import Oracle
 from tests.oracle import plans as p
 from tests.oracle.values import canons

@@ -14,6 +14,7 @@ import dsms
 from dsms.running.periodic import PeriodicQuery
 from dsms.running.sharing.member import Member
 from dsms.settings import Settings
+from tests.effort import SLOW
 
 S = 1_000_000
 STREAM = "CREATE STREAM s (p STRING, u STRING, n INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t"
@@ -308,10 +309,12 @@ def query(random: Random, answers: Sequence[str], atoms: Sequence[str], keys: st
     return f"SELECT {items} FROM s [RANGE {length} SLIDE {slide}]{passes}{by}"
 
 
-SLOW = pytest.mark.fuzz  # these make hundreds of thousands of answers
+LONG = pytest.mark.fuzz  # these make hundreds of thousands of answers
 
 
-@pytest.mark.parametrize("seeds", [(0, 1, 3), (2, 6, 7), pytest.param((4, 5, 8, 9), marks=SLOW)])
+@pytest.mark.parametrize(
+    "seeds", [(0, 1, 3), pytest.param((2, 6, 7), marks=SLOW), pytest.param((4, 5, 8, 9), marks=LONG)]
+)
 def test_queries_come_and_go(seeds: tuple[int, ...]) -> None:
     checked, covered = zip(*map(come_and_go, seeds), strict=True)
     assert all(checked) and sum(covered) > 8

@@ -13,12 +13,13 @@ from dsms.sql.types import FLOAT, FOREVER, INT, STRING, Field
 from dsms.state.batch import Batch
 from dsms.state.intern import Intern
 from dsms.state.live import LiveInput
+from tests.effort import examples
 
 SCHEMA = (Field("a", INT), Field("b", STRING), Field("c", FLOAT))
 
 
 @given(st.lists(st.lists(st.tuples(st.none() | st.integers(-3, 3), st.none() | st.sampled_from("abc")), max_size=8)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_intern_gives_equal_keys_equal_codes(batches):
     intern, seen = Intern(2), {}
     for rows in batches:
@@ -83,7 +84,7 @@ def _histories(draw, fifo):
 
 @pytest.mark.parametrize("kind,eager", [("fifo", False), ("calendar", False), ("list", False), ("list", True)])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_structure_tells_the_same_story(kind, eager, data):
     steps = data.draw(_histories(kind == "fifo"))
     live = LiveInput(SCHEMA, 1, State(kind, 2 if kind == "calendar" else 0), True, None, eager)

@@ -26,7 +26,7 @@ from dsms.synopses.choose import choose
 from dsms.synopses.interval import Interval
 from dsms.synopses.landmark import Landmark, clusters
 from dsms.synopses.running import Running
-from tests.generate.stories import examples
+from tests.effort import examples
 from tests.grouping import COL, call
 from tests.synopsis_model import CALLS, Model, exact, lifted, spans_of, synopses, tame, value
 

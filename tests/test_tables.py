@@ -18,6 +18,7 @@ from dsms.sql.catalog import TableDef
 from dsms.sql.types import ALWAYS, BEFORE_ROWS, FLOAT, FOREVER, INT, STRING, Field, decimal
 from dsms.tables.changes import Change
 from dsms.tables.versioned import VersionedTable
+from tests.effort import examples
 
 SCHEMA = (Field("k", INT), Field("v", STRING))
 PLAIN = TableDef("r", SCHEMA)
@@ -245,7 +246,7 @@ verbs = st.tuples(
 
 
 @given(st.lists(verbs, max_size=25), st.sampled_from([PLAIN, KEYED, FROZEN, FREE_NRR]), st.booleans())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_versions_and_log_match_the_reference(script: list, definition: TableDef, restart: bool) -> None:
     import dsms.tables.versioned as module
 

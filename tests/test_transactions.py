@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.schedulers.transactions import KINDS, TransactionScheduler
+from tests.effort import examples
 from tests.histories import (
     latest_window_serializable,
     reads_are,
@@ -18,7 +17,7 @@ from tests.histories import (
 )
 from tests.transaction_world import World
 
-EXAMPLES = 150 * max(1, int(os.environ.get("DSMS_TEST_FUZZ", "0")))
+EXAMPLES = examples(150)
 SIZES = {"a": 5, "b": 3, "c": 1}
 BEGIN, WRITE, STEP, HAND, CONFIRM, GIVE_UP, LATE = range(7)
 LENGTHS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 5), min_size=1)

@@ -13,7 +13,7 @@ from dsms.adhoc.reads import from_past
 from dsms.plan.identity import order, width
 from dsms.plan.planner import plan
 from tests.adhoc_runs import run, values
-from tests.generate.stories import examples
+from tests.effort import examples
 from tests.oracle import Oracle, ambiguous
 from tests.oracle.values import canons
 from tests.stories import text

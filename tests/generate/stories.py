@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
 
 from dsms.sql.types import FLOAT, INT, STRING
+from tests.effort import examples as examples
 from tests.generate.draws import Draws
 from tests.generate.inputs import Given, given, shuffled
 from tests.generate.queries import Queries
 from tests.generate.world import DOMAIN, KEYS, SECOND, World, world
 from tests.stories.model import Arrival, Beat, Event, Section, Story
-
-
-def examples(count: int) -> int:
-    """How many examples a property test tries: `count`, or as many times that as --fuzz says."""
-    return count * max(1, int(os.environ.get("DSMS_TEST_FUZZ", "0")))
 
 
 def story_of(declared: World, sql: str, came: Given, events: list[Event] | None = None) -> Story:

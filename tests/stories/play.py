@@ -43,6 +43,12 @@ def all_ways(seed: int = 0) -> list[Way]:
     return [Way(s, c, o, seed) for s, c, o in product(STRATEGIES, CUTS, (True, False))]
 
 
+def covering_ways() -> list[Way]:
+    """Every strategy with every cut; each strategy, and each cut, with the rules on and off."""
+    pairs = product(enumerate(STRATEGIES), enumerate(CUTS))
+    return [Way(strategy, cut, (i + j) % 2 == 0) for (i, strategy), (j, cut) in pairs]
+
+
 def some_ways(seed: int = 0) -> list[Way]:
     """Every strategy, cut and setting of the rules at least once, and forced choices of the planner by the seed."""
     random = Random(seed)
