@@ -19,7 +19,8 @@ from dsms.errors import QueryError
 from dsms.settings import Settings
 from dsms.sql.types import ALWAYS, FOREVER
 from tests.archives import killed
-from tests.generate.stories import examples, kept_stories
+from tests.effort import examples
+from tests.generate.stories import kept_stories
 from tests.oracle import Oracle
 from tests.oracle.values import canons
 from tests.stories import text

@@ -18,6 +18,7 @@ from dsms import Engine
 from dsms.errors import DsmsError, UsageError
 from dsms.storage import frozen
 from dsms.storage.frozen import LEGACY, VERSION, thaw
+from tests.effort import effort
 from tests.folders import story
 from tests.folders.play import play
 
@@ -137,7 +138,7 @@ def test_any_change_of_a_state_is_a_state_or_an_error(state: Any) -> None:
     d = random.Random(7)
     outside = dict.fromkeys(("settings", "adhoc", "adhocs", "saver", "engine", "durable"))
     told = 0
-    for _ in range(int(os.environ.get("DSMS_TEST_FUZZ", "0")) * 2000 or 150):
+    for _ in range(2000 * effort() if effort() > 1 else 150):
         changed = bytearray(body)
         for _ in range(d.choice((1, 1, 2, 5))):
             at = d.randrange(len(changed))

@@ -17,8 +17,8 @@ from dsms.sql.binder import bind_query
 from dsms.sql.binder.definitions import bind_create_stream
 from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_one
+from tests.effort import examples
 from tests.generate.draws import Draws
-from tests.generate.stories import examples
 from tests.stories import text
 from tests.stories.compare import complaint, same_lines
 from tests.stories.crashing import play as play_crashing

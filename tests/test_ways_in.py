@@ -22,7 +22,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, Schema, Type, decimal
 from dsms_server import decode
-from tests.generate.stories import examples
+from tests.effort import examples
 from tests.ways import BERLIN, DAY, REFUSED, SECOND, TYPES, VALUES, both, columns, one, over_wire, taken
 
 CASES = [(v, t, expected.get(t, REFUSED)) for v, expected in VALUES for t in TYPES]

@@ -20,7 +20,7 @@ from dsms_client.files.source import Source
 from dsms_client.names import unique
 from dsms_client.results import Data
 from dsms_client.shell import show
-from tests.generate.stories import examples
+from tests.effort import examples
 
 Columns = Sequence[tuple[str, str]]
 Rows = list[tuple[Any, ...]]

@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from dsms.sql.types import FLOAT, INT, STRING
-from tests.effort import examples as examples
 from tests.generate.draws import Draws
 from tests.generate.inputs import Given, given, shuffled
 from tests.generate.queries import Queries

@@ -7,12 +7,11 @@ import pty
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
 
-from harness import WAIT
+from tests.waiting import WAIT, reserved
 
 
 class Process:
@@ -20,9 +19,8 @@ class Process:
 
     def __init__(self, data: str) -> None:
         self.data = data
-        with socket.socket() as held:
-            held.bind(("127.0.0.1", 0))
-            self.port = held.getsockname()[1]
+        self._held = reserved()  # also while no server listens there
+        self.port = self._held.getsockname()[1]
         self.start()
 
     def start(self) -> None:

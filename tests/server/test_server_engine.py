@@ -187,7 +187,7 @@ def test_a_server_without_a_folder_says_that_it_forgets(tmp_path):
         lines.clear()
         process, _ = start(*options, said=lines)
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=WAIT)
         assert any("note: nothing is kept: without --data" in line for line in lines) is says
         assert any("archives stay" in line for line in lines) is ("--archive" in options)
 

@@ -141,7 +141,7 @@ def test_a_peer_that_waits_for_mysqls_greeting(serve, monkeypatch):
 
 
 def test_a_peer_that_has_spoken_may_be_silent(serve, monkeypatch):
-    monkeypatch.setattr(session, "HELLO_SECONDS", 0.05)
+    monkeypatch.setattr(session, "HELLO_SECONDS", 2.0)  # in which it must have spoken
     running = serve()
     with running.peer() as peer, running.peer() as other:
         peer.ask("ping")
@@ -152,7 +152,7 @@ def test_a_peer_that_has_spoken_may_be_silent(serve, monkeypatch):
 @pytest.mark.skipif(shutil.which("psql") is None, reason="needs psql")
 def test_psql_itself(port):
     running, end = port
-    where = f"host=127.0.0.1 port={running.port} user=me connect_timeout=20"
+    where = f"host=127.0.0.1 port={running.port} user=me connect_timeout=600"
     ran = subprocess.run(["psql", where, "-c", "SELECT 1"], capture_output=True, text=True)
     assert ran.returncode == 2
     assert f"FATAL:  {PLAIN}, not PostgreSQL{end}\nHINT:  {TELL}" in ran.stderr

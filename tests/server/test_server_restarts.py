@@ -175,7 +175,7 @@ def test_a_statement_under_way_is_told_as_perhaps_done(server, tmp_path):
     try:
         terminal.expect("dsms>")
         terminal.type("SPIN;\r")
-        assert server.engine.spinning.wait(20)
+        assert server.engine.spinning.wait(WAIT)
         proxy.cut()
         terminal.expect("UsageError DS611: the connection to 127.0.0.1:[0-9]+ was lost")
         terminal.expect("may have been done or not; it is not repeated")
