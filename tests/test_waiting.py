@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dsms.api import Rows
 from dsms.engine import Engine
-from tests.generate.stories import examples
+from tests.effort import examples
 from tests.stories.play import rows_of
 
 MIN = 60_000_000
