@@ -161,7 +161,7 @@ CODES: dict[str, str] = {
     "DS611": "there is no connection, or it was lost",
     "DS612": "no server answers at this address",
     "DS613": "no statement answered with rows",
-    "DS614": "rows over which the server was lost twice are given up",
+    "DS614": "a request over which the server died twice, or the connection was lost five times, is given up",
     "DS615": "more text in one batch than a column holds",
     "DS620": "the reader is too slow: its buffer is full",
     # limits

@@ -2,8 +2,8 @@
 
 Order and once-ness: `ingest`, `heartbeat` and `end` are remembered until answered, and after a reconnect they are sent
 again in their order; ingest frames carry the writer's name and a number, so the server applies each once.  What the
-server was lost over twice is given up with DS614.  Statements are not repeated: if the connection is lost while one
-runs, DS611 says that its fate is unknown.
+server died over twice, or was lost over five times, is given up with DS614.  Statements are not repeated: if the
+connection is lost while one runs, DS611 says that its fate is unknown.
 """
 
 from __future__ import annotations
@@ -147,11 +147,11 @@ class AsyncClient:
             await link.close()
             raise
         self._link, self._met = link, True
-        self._send_again()
+        self._send_again(reply.get("run"))
 
-    def _send_again(self) -> None:
+    def _send_again(self, run: str | None) -> None:
         assert self._link is not None
-        self._unanswered.connected(self._link)
+        self._unanswered.connected(self._link, run)
         for sub in list(self._subs.values()):
             sub._attach_again()
 

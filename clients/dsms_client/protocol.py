@@ -17,7 +17,7 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
     DS606 this protocol version is not spoken       DS623 the answer is larger than the limit
     DS607 the peer speaks another protocol          DS641 the server is stopping
     DS613 no statement answered with rows           DS642 another session has taken over this writer's name
-    DS614 the server was lost twice over a request  DS643, DS644 subscribed already, or not at all
+    DS614 the server was lost over one request      DS643, DS644 subscribed already, or not at all
     DS640 an option of the server makes no sense
 """
 
@@ -37,7 +37,8 @@ VERSION = 1
 DEFAULT_PORT = 7654
 HEADER = struct.Struct(">I")
 MAX_NESTED = 1 << 20  # items of one array inside a frame (bulk `rows` are read piecewise and may be longer)
-MAX_LOSSES = 2  # of a connection over the same request, until a client gives it up
+MAX_DEATHS = 2  # of a server over the same request, until a client gives it up
+MAX_LOSSES = 5  # of the connection to a server that lives, or may be started again a few times without being at fault
 PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
 
 _TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (str,), (bytes, memoryview), (list, tuple), (dict,), (int,), (bool,)
@@ -131,7 +132,7 @@ def check_request(message: Mapping[str, Any]) -> str:
     return name
 
 
-def given_up(server: str, what: str, times: int = MAX_LOSSES) -> UsageError:
+def given_up(server: str, what: str, times: int) -> UsageError:
     """DS614: the server has died, or dropped the connection, over the same request too often."""
     return UsageError(
         "DS614",

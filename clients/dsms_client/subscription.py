@@ -7,13 +7,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import DsmsError, UsageError
-from dsms_client.protocol import error_from_map, given_up
+from dsms_client.protocol import MAX_LOSSES, error_from_map, given_up
 from dsms_client.results import Data, Push
 
 if TYPE_CHECKING:
     from dsms_client.aio import AsyncClient
 
-MAX_LOSSES = 5  # of a connection before its answer; a server may be started again a few times without being at fault
 BUFFER_BYTES = 64 << 20  # of pushes that wait for the reader; past it the server keeps the rest
 
 

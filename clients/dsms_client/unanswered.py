@@ -1,9 +1,10 @@
 """The requests of a client that have no answer yet, and how they go again over a new connection.
 
 Rows, heartbeats and ends may be repeated.  One of them may be what ended the server, so after a
-loss those that were under way go one by one; one that was alone on its way when the connection was
-lost, twice, is given up.  That a connection is lost for other reasons at the same moment is made
-unlikely: what was lost so once goes only over a connection that has held for a while."""
+loss those that were under way go one by one.  One that was alone on its way is given up when the
+server has died twice meanwhile, or when the connection to a server that lives was lost five times.
+That a network fails that often at the same moment is made unlikely: what was lost so goes only
+over a connection that has held for a while, longer each time."""
 
 from __future__ import annotations
 
@@ -15,16 +16,17 @@ from typing import Any
 
 from dsms.errors import DsmsError
 from dsms_client.link import Link
-from dsms_client.protocol import MAX_LOSSES, given_up
+from dsms_client.protocol import MAX_DEATHS, MAX_LOSSES, given_up
 
-CALM_SECONDS = 0.1  # for which a connection must hold before what was lost on the last one is risked again
+CALM_SECONDS = 0.1  # for which a connection must hold before what was lost once is risked again; doubled each time
 UNFIT = ("DS600", "DS601")  # a server's last words where a frame is the reason
 
 
 @dataclass(slots=True, eq=False)
 class Pending:
     """A request without an answer; `again`: it may be repeated; `what`: it is, in words; `losses`:
-    of the connection while it alone was sent."""
+    of the connection while it alone was sent, `deaths`: of the server among them; `suspect`: the
+    last connection was lost so."""
 
     frame: tuple[bytes | memoryview, ...]
     future: asyncio.Future[dict[str, Any]]
@@ -33,6 +35,8 @@ class Pending:
     on_reply: Callable[[dict[str, Any]], None] | None = None
     sent: bool = False
     losses: int = 0
+    deaths: int = 0
+    suspect: bool = False
 
 
 class Unanswered:
@@ -41,6 +45,7 @@ class Unanswered:
     def __init__(self, server: str) -> None:
         self._server = server
         self._link: Link | None = None
+        self._run: str | None = None  # of the server that the last connection led to
         self._calm = False  # the link has held long enough
         self._pending: dict[int, Pending] = {}
         self._suspects: deque[int] = deque()  # under way when a connection was lost, oldest first
@@ -62,11 +67,15 @@ class Unanswered:
         """What rows, heartbeats and ends wait for."""
         return [p.future for p in self._pending.values() if p.again]
 
-    def connected(self, link: Link) -> None:
-        """Send what waits, in its order."""
-        self._link, self._calm = link, False
-        for pending in self._pending.values():
+    def connected(self, link: Link, run: str | None) -> None:
+        """Send what waits, in its order; `run` tells one life of a server from the next (None: unknown)."""
+        died = run is None or run != self._run
+        self._link, self._calm, self._run = link, False, run
+        for ident, pending in list(self._pending.items()):
             pending.sent = False
+            pending.deaths += died and pending.suspect
+            if pending.deaths >= MAX_DEATHS:
+                self._fail(ident, given_up(self._server, pending.what, pending.losses))
         self._go_on()
 
     def lost(self, problem: DsmsError, farewell: DsmsError | None) -> None:
@@ -80,12 +89,14 @@ class Unanswered:
         self._suspects = deque([*(ident for ident, p in under_way.items() if p.again), *rest])
         for ident, pending in under_way.items():
             pending.sent = False
-            pending.losses += len(under_way) == 1 and not innocent
+            pending.suspect = len(under_way) == 1 and not innocent
+            pending.losses += pending.suspect
             if not pending.again:
                 self._fail(ident, problem)
+            elif farewell is not None and unfit and pending.losses >= MAX_DEATHS:
+                self._fail(ident, farewell)
             elif pending.losses >= MAX_LOSSES:
-                told = farewell if farewell is not None and unfit else given_up(self._server, pending.what)
-                self._fail(ident, told)
+                self._fail(ident, given_up(self._server, pending.what, pending.losses))
 
     def fail_all(self, problem: DsmsError) -> None:
         for ident in list(self._pending):
@@ -107,7 +118,8 @@ class Unanswered:
         if self._calm or not pending.losses:
             self._put(pending)
         else:
-            asyncio.get_running_loop().call_later(CALM_SECONDS, self._held, self._link)
+            calm = CALM_SECONDS * 2 ** (pending.losses - 1)
+            asyncio.get_running_loop().call_later(calm, self._held, self._link)
 
     def _held(self, link: Link | None) -> None:
         if link is not None and link is self._link:

@@ -36,9 +36,9 @@ _DTYPE = re.compile(r"[<>|=]?[biufcSUM]\d*(\[\w+\])?|bool|\|O|O")
 _DECIMAL = re.compile(r"decimal128\((\d{1,2}), (-?\d{1,2})\)")
 
 
-def array(data: Any, dtype: str, shape: tuple[int, ...], writeable: bool) -> np.ndarray:
+def array(data: Any, kind: str, shape: tuple[int, ...], writeable: bool) -> np.ndarray:
     """A NumPy array over its bytes."""
-    out = np.frombuffer(data, np.dtype(dtype)).reshape(shape)
+    out = np.frombuffer(data, dtype(kind)).reshape(shape)
     if out.flags.writeable != writeable:
         if writeable:
             return out.copy()
@@ -53,9 +53,9 @@ def objects(values: list[Any], shape: tuple[int, ...]) -> np.ndarray:
     return out.reshape(shape)
 
 
-def scalar(dtype: str, data: bytes) -> Any:
+def scalar(kind: str, data: bytes) -> Any:
     """A NumPy number."""
-    return np.frombuffer(data, np.dtype(dtype))[0]
+    return np.frombuffer(data, dtype(kind))[0]
 
 
 def dtype(text: str) -> np.dtype:

@@ -73,8 +73,9 @@ class Requests:
         if message.get("client") is not None:
             self.client = message["client"]
             self.lane = self.server.lane_of(self.client, self.session)
+        server = self.server
         self.session.reply(
-            ident, version=VERSION, server=self.server.version, data=form, max_frame=self.server.config.max_frame
+            ident, version=VERSION, server=server.version, run=server.run, data=form, max_frame=server.config.max_frame
         )
         self.session.release(size)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -33,6 +34,7 @@ class Server:
         self.config = config
         self.spark = spark or Spark(worker_command(config.spark_master, config.spark_memory))
         self.metrics = Metrics()
+        self.run = uuid.uuid4().hex  # told in each hello: another after each start
         self.sessions: set[Session] = set()
         self.held: set[Session] = set()  # whose reading is stopped
         self.unprocessed = 0

@@ -16,6 +16,7 @@ from dsms_client.aio import AsyncClient
 from dsms_client.sync import connect
 from dsms_server import decode, requests, session
 from dsms_server.quiet import Sparing
+from dsms_server.server import Server
 from tests.faults.arrow_seeds import seeds, stream_bytes
 
 POISON = "deadly"
@@ -161,11 +162,13 @@ def test_exceptions_of_different_kinds_are_different_lines(log):
 
 
 class Mortal(Proxy):
-    """A way to a server that dies of a word: the connection breaks before the server sees it."""
+    """A way to a server that dies of a word: the connection breaks before the server sees it, and it
+    is another one afterwards (`reborn`), or the network alone has failed."""
 
-    def __init__(self, port: int, word: str = POISON) -> None:
+    def __init__(self, server: Server, word: str = POISON) -> None:
+        self.server, self.reborn = server, True
         self.word, self.deaths = word.encode(), 0
-        super().__init__(port)
+        super().__init__(server.port)
 
     def _pipe(self, source, sink, answers):
         seen = b""
@@ -174,6 +177,7 @@ class Mortal(Proxy):
                 seen = seen[-len(self.word) :] + piece
                 if not answers and self.word in seen:
                     self.deaths += 1
+                    self.server.run += "x" * self.reborn
                     return
                 sink.sendall(piece)
         except OSError:
@@ -190,7 +194,7 @@ def mortal(serve):
     running = serve()
     with running.peer() as peer:
         assert peer.ask("execute", sql="CREATE STREAM w (word STRING); CREATE QUERY q AS SELECT * FROM w")["ok"]
-    proxy = Mortal(running.port)
+    proxy = Mortal(running.server)
     yield proxy
     proxy.close()
 
@@ -207,6 +211,15 @@ def test_rows_that_end_the_server_are_given_up(mortal):
         assert mortal.deaths == 2
         db.ingest("w", [["b"]])
         assert words(db) == ["a", "b"]
+
+
+def test_a_network_is_given_more_time_than_a_server(mortal):
+    mortal.reborn = False
+    with connect(port=mortal.port) as db:
+        with pytest.raises(UsageError, match=r"DS614: .* was lost 5 times while it was at work on `ingest` for w"):
+            db.ingest("w", [[POISON]])
+        assert mortal.deaths == 5
+        assert words(db) == []
 
 
 def test_among_frames_under_way_the_deadly_one_is_found(mortal):
