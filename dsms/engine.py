@@ -172,7 +172,7 @@ class Engine:
                 return IngestReport(0, repeated=True)
             done = known
         stream_def = self.world.inputs[key].definition
-        rows = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, stream_def.name)
+        rows = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, f"stream {stream_def.name}")
         if client is not None and seq is not None:
             part = Part(client, seq, max(done, first + len(rows)), last)
             if done > first:

@@ -1,13 +1,15 @@
-"""Texts of lengths of time: the one reader for CAST, rows and columns that come in, and files.
+"""Texts of lengths of time: the one reader for literals, CAST, rows and columns that come in, and files.
 
     terms   `1 h 30 min`, `-2 d`, `1.5 s`: numbers with units, each with its own sign; their sum
     clock   `26:03:04.5`: hours, minutes, and perhaps seconds; a sign in front holds for all of it
 
-No number without a unit is a length.
+No number without a unit is a length.  What is finer than a microsecond is rounded down, as it is of
+every length that comes in.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -23,8 +25,9 @@ LENGTH_UNITS = {
     "week": 604_800_000_000,
 }
 
-_CLOCK = re.compile(r"([+-]?)([0-9]+):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?", re.ASCII)
-_TERM = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]{1,6})?)\s*([a-z]+)", re.ASCII)
+_DIGITS = 40  # of a number, at most
+_CLOCK = re.compile(r"([+-]?)\s*([0-9]+):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]+))?)?", re.ASCII)
+_TERM = re.compile(r"\s*([+-]?)\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([a-z]+)", re.ASCII)
 _SHORT = {
     "us": 1, "usec": 1, "ms": 1_000, "msec": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000,
     "h": 3_600_000_000, "hr": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
@@ -49,20 +52,20 @@ def interval_of(text: str) -> int | None:
 
 def _clock(match: re.Match[str]) -> int | None:
     sign, hours, minutes, seconds, fraction = match.groups()
-    if len(hours) > 40:
+    if len(hours) > _DIGITS or len(fraction or "") > _DIGITS:
         return None
     whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)
-    value = whole * 1_000_000 + int(((fraction or "") + "000000")[:6])
-    return -value if sign == "-" else value
+    value = (whole + Fraction(f"0.{fraction or 0}")) * 1_000_000
+    return math.floor(-value if sign == "-" else value)
 
 
 def _terms(text: str) -> int | None:
     total, at = Fraction(0), 0
     while at < len(text):
         term = _TERM.match(text, at)
-        unit = term and _UNITS.get(term[2])
-        if not term or not unit or len(term[1]) > 40:
+        unit = term and _UNITS.get(term[3])
+        if not term or not unit or len(term[2]) > _DIGITS:
             return None
-        total += Fraction(term[1]) * unit
+        total += Fraction(term[1] + term[2]) * unit
         at = term.end()
-    return round(total) if text else None
+    return math.floor(total) if text else None

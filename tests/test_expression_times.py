@@ -8,8 +8,10 @@ from decimal import Decimal as D
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from dsms.engine import Engine
 from dsms.operators.expressions.zones import zone
 from dsms.sql.expr import Col
 from dsms.sql.functions import call
@@ -182,6 +184,12 @@ TEXTS = [
     (STRING, INTERVAL, "26:03:04.5", 26 * HOUR + 184_500_000),
     (STRING, INTERVAL, "-00:01", -60 * SECOND),
     (STRING, INTERVAL, "2.5 us", 2),
+    (STRING, INTERVAL, "3.7 us", 3),
+    (STRING, INTERVAL, "-1.5 us", -2),
+    (STRING, INTERVAL, "0.0000015 s", 1),
+    (STRING, INTERVAL, "-00:00:01.0000005", -1_000_001),
+    (STRING, INTERVAL, "- 1 h", -HOUR),
+    (STRING, INTERVAL, ".5 s", SECOND // 2),
     (STRING, INTERVAL, "250ms", 250_000),
     (STRING, INTERVAL, "10", FAIL),
     (STRING, INTERVAL, "1 month", FAIL),
@@ -221,7 +229,10 @@ TEXTS = [
     (FLOAT, STRING, 1e-5, "1e-05"),
     (FLOAT, STRING, 0.0001, "0.0001"),
     (FLOAT, STRING, -math.inf, "-inf"),
-    (FLOAT, INT, 2.5, 2),
+    (FLOAT, INT, 2.5, 3),
+    (FLOAT, INT, -2.5, -3),
+    (FLOAT, INT, 0.49999999999999994, 0),
+    (FLOAT, INT, 4503599627370497.5, 4503599627370498),
     (FLOAT, INT, 3.5, 4),
     (FLOAT, INT, 2.0**63, FAIL),
     (FLOAT, INT, -(2.0**63), -(2**63)),
@@ -257,3 +268,25 @@ def test_cast(source: Type, to: Type, value: object, want: object) -> None:
     expected = None if want is FAIL else want
     assert agree(values, [expected, None, expected]), values
     assert errors == (2 if want is FAIL else 0)
+
+
+LENGTHS = (
+    "1 h 30 min", "1h30min", "1:30:00", "26:03:04.5", "-1:00:00", "1 day 2 hours", "5 min 1 h", "- 1 h", ".5 s",
+    "1.5 us", "-1.5 us", "0.0000001 s", "00:00:01.0000005", "9223372036854775807 us",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LENGTHS)
+def test_one_text_is_one_length_wherever_it_stands(text: str) -> None:
+    engine = Engine()
+    engine.execute("CREATE STREAM s (d INTERVAL, t INT) TIMESTAMP BY t UNIT s RETAIN 1 h")
+    engine.ingest("s", [[text, 1]])
+    engine.ingest("s", {"d": pa.array([text]), "t": [1]})
+    engine.end("s")
+    cast = _only(engine, f"SELECT CAST('{text}' AS INTERVAL)")
+    assert _only(engine, f"SELECT INTERVAL '{text}'") == cast
+    assert _only(engine, "SELECT MIN(d) FROM s") == _only(engine, "SELECT MAX(d) FROM s") == cast
+
+
+def _only(engine: Engine, sql: str) -> object:
+    return engine.execute(sql)[-1].data.column(0)[0].as_py()

@@ -188,7 +188,7 @@ def test_polars_tables_and_chunks() -> None:
         ({"sym": ["a", "b"], "t": [1]}, "DS504", "different lengths: sym 2, t 1"),
         ({"sym": "a", "t": 1}, "DS505", "column 'sym' is a str"),
         ({"PX": [1.0], "px": [1.0], "t": [1]}, "DS506", "column 'Px' of the stream is given twice"),
-        (42, "DS505", "can't be read from a int"),
+        (42, "DS505", "can't be read from an int"),
     ],
 )
 def test_wrong_shapes(data: Any, code: str, part: str) -> None:

@@ -176,3 +176,31 @@ def test_csv_and_json_hold_the_same(file: Any, sql: str) -> None:
 def test_text_that_is_no_unicode_is_a_line_that_is_none(file: Any) -> None:
     rows, reasons = load(file("a.jsonl", '{"a": "x"}\n{"a": "\\ud800"}\n'), [("a", "STRING")])
     assert rows == [["x"]] and reasons == ['2: a: "\\ud800" is not STRING']
+
+
+def test_a_nul_is_text(file: Any) -> None:
+    columns = [("s", "STRING"), ("t", "INT")]
+    for text in ("s,t\na\0b,1\n", "s,t\n\0,1\n"):
+        rows, reasons = load(file("a.csv", text), columns)
+        assert rows == [[text[4:].partition(",")[0], 1]] and not reasons
+    assert load(file("b.csv", "s\0,t\nx,1\n"), [("s\0", "STRING"), ("t", "INT")]) == ([["x", 1]], [])
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le"):
+        path = file("c.csv", "")
+        with open(path, "wb") as out:
+            out.write("s,t\nx,1\n".encode(encoding))
+        with pytest.raises(DsmsError, match="UTF-16"):
+            load(path, columns)
+
+
+def test_two_headers_for_one_column_are_refused(file: Any) -> None:
+    with pytest.raises(DsmsError, match="DS532: the file has 2 columns called k: k, K"):
+        load(file("a.csv", "k,K\n1,2\n"), [("k", "INT")])
+    assert load(file("b.csv", "k,K\n1,2\n"), [("K", "INT"), ("k", "INT")]) == ([[2, 1]], [])
+
+
+def test_a_quote_that_is_never_closed_is_named(file: Any) -> None:
+    text = 'k,v\n"a,1\nb,2\n'
+    assert load(file("a.csv", text), [("k", "STRING"), ("v", "INT")]) == (
+        [],
+        ["2: 1 values for 2 columns; is a quote opened that is never closed?"],
+    )

@@ -124,6 +124,8 @@ class FrameBuffer:
             if len(head) < 8 <= 4 + length:
                 return False
             speaks = "PostgreSQL" if head[4:] in _POSTGRES else None
+        if length > self.limit and head[4:] and not _maps(head[4]):
+            speaks = speaks or "another one"
         if speaks is not None:
             raise Foreign.of(speaks, _POSTGRES.get(head[4:]) == "asks")
         self._first = False
@@ -146,6 +148,11 @@ class FrameBuffer:
         self._big = _memory(length)
         self._big[: len(have)] = have
         self._start, self._end = 0, len(have)
+
+
+def _maps(first: int) -> bool:
+    """Whether a map of msgpack begins with this byte, as each frame does."""
+    return 0x80 <= first <= 0x8F or first in (0xDE, 0xDF)
 
 
 def _oversized(length: int, limit: int) -> Oversized:

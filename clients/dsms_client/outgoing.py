@@ -39,7 +39,7 @@ def frames_of(data: Any, name: str = "the stream") -> Iterator[tuple[dict[str, A
     elif any(isinstance(values, list) for _, values in columns):
         yield from _as_lists(columns, rows, name)
     else:
-        yield from _as_arrow(columns)
+        yield from _as_arrow(columns, name)
 
 
 def _as_lists(columns: Named, rows: int, name: str) -> Iterator[tuple[dict[str, Any], int]]:
@@ -64,12 +64,17 @@ def _listed(array: Any) -> list[Any]:
     return array.to_pylist()
 
 
-def _as_arrow(columns: Named) -> Iterator[tuple[dict[str, Any], int]]:
+def _as_arrow(columns: Named, name: str) -> Iterator[tuple[dict[str, Any], int]]:
     import pyarrow as pa
 
     from dsms.forms.encodings import for_frames
+    from dsms.untrusted.types import why_not
     from dsms_client.columns import ipc
 
+    for key, array in columns:
+        assert not isinstance(array, list)
+        if (why := why_not(array.type)) is not None:  # what can be written need not be readable
+            raise UsageError("DS503", f"column {key!r} of {name}: {why}")
     arrays = [for_frames(array) for _, array in columns]
     table = pa.Table.from_arrays(arrays, names=[key for key, _ in columns])
     size = max(1, BYTES_PER_FRAME // max(1, table.nbytes // max(1, table.num_rows)))

@@ -11,7 +11,7 @@ import pyarrow.types as kinds
 
 from dsms.errors import UsageError
 from dsms.forms.arrays import PROBLEMS, Unreadable, Values, array_of, is_from
-from dsms.forms.scalars import Instant, Length, Other
+from dsms.forms.scalars import Instant, Length, Other, a
 
 Named = list[tuple[str, Values]]
 _STORED = ("arrow.json", "arrow.uuid")  # extension types whose storage says what they mean
@@ -83,7 +83,9 @@ def _from_mapping(data: Mapping) -> list[tuple[str, Any]]:
         loose = isinstance(column, (str, bytes, bytearray, Mapping, set, frozenset))
         if loose or not hasattr(column, "__len__") or getattr(column, "shape", None) == ():
             hint = "a dict maps names to columns; one row is written [[1, 2, 3]] or [{'a': 1, 'b': 2}]"
-            raise UsageError("DS505", f"column {key!r} is a {type(column).__name__}, not a list or an array", hint=hint)
+            raise UsageError(
+                "DS505", f"column {key!r} is {a(type(column).__name__)}, not a list or an array", hint=hint
+            )
     return [(str(key), column) for key, column in data.items()]
 
 
@@ -101,7 +103,7 @@ def _table(data: Any, name: str) -> pa.RecordBatch | pa.Table:
 def _no_rows(data: Any, name: str, why: str = "") -> UsageError:
     return UsageError(
         "DS505",
-        f"rows for {name} can't be read from a {type(data).__name__}{why}",
+        f"rows for {name} can't be read from {a(type(data).__name__)}{why}",
         hint="send an Arrow batch or table, a pandas or polars DataFrame, a dict of columns, or a list of rows",
     )
 

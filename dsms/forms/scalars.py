@@ -78,7 +78,14 @@ def plain(value: Any) -> Any:
         return _from_numpy(value, np)
     if kind.__module__.partition(".")[0] == "pandas":
         return _from_pandas(value)
+    if kind.__module__.partition(".")[0] == "pyarrow" and hasattr(value, "is_valid"):
+        return _from_arrow(value)
     return _from_python(value)
+
+
+def a(noun: str) -> str:
+    """The noun with its article."""
+    return f"{'an' if noun[:1].lower() in tuple('aeiou') else 'a'} {noun}"
 
 
 def kind_name(value: Any) -> str:
@@ -91,11 +98,13 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:  # an integer of thousands of digits, or whatever a class does
-        text = f"a {type(value).__name__}"
+        text = a(type(value).__name__)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _other(value: Any) -> Other:
+    if isinstance(value, tuple):  # as which a list comes over a connection
+        value = list(value)
     return Other(type(value).__name__, shown(value))
 
 
@@ -115,6 +124,20 @@ def _from_python(value: Any) -> Any:
     if isinstance(value, float):
         return float(value)
     return int(value) if isinstance(value, Integral) else _other(value)
+
+
+def _from_arrow(value: Any) -> Any:
+    """A scalar of Arrow."""
+    if not value.is_valid:
+        return None
+    import numpy as np
+    import pyarrow.types as kinds
+
+    if kinds.is_timestamp(value.type) or kinds.is_duration(value.type):
+        form = np.datetime64 if kinds.is_timestamp(value.type) else np.timedelta64
+        return _from_numpy_time(form(value.value, value.type.unit), np)
+    found = value.as_py()
+    return _other(value) if hasattr(found, "is_valid") else plain(found)
 
 
 def _from_pandas(value: Any) -> Any:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from dsms.errors import UsageError
 from dsms.forms.arrays import Values, inferred
 from dsms.forms.frames import Named, is_rows, named, ordinary, without_extension
-from dsms.forms.scalars import kind_name, plain, shown
+from dsms.forms.scalars import a, kind_name, plain, shown
 from dsms.intake.columns import Mismatch, hint_for, joined, to_physical
 from dsms.intake.keys import Keys
 from dsms.intake.values import physical
@@ -103,6 +103,8 @@ def _column(values: Values, field: Field, name: str) -> pa.Array:
     try:
         if isinstance(values, list):
             return _from_values(values, field)
+        if (why := why_not(values.type)) is not None:
+            raise UsageError("DS503", f"column {field.name!r} of {name}: {why}")
         array = joined(values) if isinstance(values, pa.ChunkedArray) else values
         try:
             return to_physical(array, field.type)
@@ -215,7 +217,7 @@ def _is_row(row: Any, width: int) -> bool:
 def _shape(row: Any, schema: Schema) -> str:
     if isinstance(row, (list, tuple)):
         return f"{len(row)} values for {len(schema)} columns ({', '.join(f.name for f in schema)})"
-    return f"a {type(row).__name__} {shown(row)} is not a list of values in column order"
+    return f"{a(type(row).__name__)} {shown(row)} is not a list of values in column order"
 
 
 def _from_columns(

@@ -8,7 +8,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
 from dsms.forms.scalars import EPOCH, Instant, Length, kind_name, plain, shown
-from dsms.instants import instant, why_not
+from dsms.instants import MAX_INSTANT, instant, why_not
 from dsms.lengths import interval_of
 from dsms.sql.types import Kind, Type
 
@@ -45,7 +45,7 @@ def instant_text(instant: int) -> str:
     try:
         moment = EPOCH + dt.timedelta(microseconds=instant)
     except OverflowError:
-        return f"{instant} µs"
+        return "10000-01-01T00:00:00Z" if instant == MAX_INSTANT + 1 else f"{instant} µs"
     return moment.replace(tzinfo=None).isoformat() + "Z"
 
 
@@ -108,7 +108,10 @@ def _decimal(value: Any, type_: Type) -> Decimal:
 def _string(value: Any, type_: Type) -> str:
     if not isinstance(value, str):
         raise _wrong(value, type_)
-    value.encode()  # lone surrogates can't be stored: UnicodeEncodeError is a ValueError
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _wrong(value, type_) from None
     return value
 
 

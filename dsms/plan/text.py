@@ -8,7 +8,7 @@ from typing import assert_never
 
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
-from dsms.sql.types import Kind, Schema
+from dsms.sql.types import MAX_INSTANT, Kind, Schema
 
 _INFIX = {
     "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "add": "+",
@@ -30,7 +30,9 @@ def duration(us: int) -> str:
 
 
 def instant(us: int) -> str:
-    """An instant in UTC."""
+    """An instant in UTC; what ends with the year 9999 ends at the beginning of the next."""
+    if us == MAX_INSTANT + 1:
+        return "10000-01-01 00:00:00"
     return (_EPOCH + timedelta(microseconds=us)).isoformat(sep=" ").replace("+00:00", "")
 
 

@@ -81,7 +81,7 @@ def complaint(error: UnexpectedInput, piece: Piece) -> QueryError:
     if not isinstance(error, UnexpectedToken):
         return _stray(piece, error.pos_in_stream or 0)
     failure = _failure(error, piece)
-    for explain in (_foreign, _respelled, _known, _unit, _reserved, _misplaced, _next_statement, _unbalanced):
+    for explain in (_array, _foreign, _respelled, _known, _unit, _reserved, _misplaced, _next_statement, _unbalanced):
         found = explain(failure)
         if found is not None:
             return found
@@ -153,6 +153,17 @@ def _expected(failure: _Failure, offset: int) -> str:
 
 
 # ---------------------------------------------------------------- known mistakes and neighbours
+
+
+def _array(failure: _Failure) -> QueryError | None:
+    """`k[1]`, `INT[]`: no window begins so."""
+    if (
+        failure.word != "["
+        or failure.last.text.upper() == "ARRAY"
+        or not re.compile(r"\s*(\]|[0-9]+\s*[\]:,]|')").match(failure.piece.text, failure.offset + 1)
+    ):
+        return None
+    return _plain(failure, "there are no arrays: a column holds one value, so send one row for each element")
 
 
 def _foreign(failure: _Failure) -> QueryError | None:
@@ -236,10 +247,25 @@ def _unbalanced(failure: _Failure) -> QueryError | None:
     if failure.word in (")", "]") and not opened:
         return failure.at("DS101", f"this {failure.word} closes nothing", None)
     closing = {"RPAR": "(", "RSQB": "["}
-    if opened and any(opened[-1].text == mark and name in failure.accepts for name, mark in closing.items()):
+    if (
+        opened
+        and _stays_open(failure, opened[-1])
+        and any(opened[-1].text == mark and name in failure.accepts for name, mark in closing.items())
+    ):
         line, column = failure.piece.place(opened[-1].start)
         return _plain(failure, f"the {opened[-1].text} at line {line}, column {column} is not closed")
     return None
+
+
+def _stays_open(failure: _Failure, bracket: Word) -> bool:
+    """Whether what follows doesn't close it either."""
+    depth = 0
+    for token in words(failure.piece.text):
+        if token.start >= bracket.start:
+            depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+            if depth == 0:
+                return False
+    return True
 
 
 # ---------------------------------------------------------------- the rest

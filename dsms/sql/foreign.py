@@ -90,7 +90,8 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     last, earlier = (before[-1].upper(), before[-2].upper()) if len(before) > 1 else ("", "")
     if in_from and earlier in ("FROM", "JOIN", ","):
         return _named_function(before[-1]) if word == "(" else None
-    if in_from and earlier != "AS" and (hint := instead(last, "clause", "behind", "join")):
+    outer = last == "OUTER" and earlier in _JOINS  # which is known
+    if in_from and not outer and earlier != "AS" and (hint := instead(last, "clause", "behind", "join")):
         return 1, before[-1], hint
     if earlier in ("SELECT", "DISTINCT") and (hint := instead(last, "bare")):
         return 1, before[-1], hint
@@ -101,8 +102,12 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return _found(word, "create")
     if begun == "CREATE" and before[1].upper() != "QUERY":
         return (1, before[-1], sections()["column"][last]) if last == "WATERMARK" else _found(word, "column")
-    if begun == "SHOW":
+    if word.upper() == "FOR" and not in_from and before[-2:-1] != ["FROM"] and "(" in before and "FROM" not in before:
+        return 0, word, "arguments are separated by commas, for example SUBSTR(text, start, n)"
+    if begun == "SHOW" or (begun == "INSERT" and len(before) == 1):
         return None
+    if earlier not in ("AS", ".") and last in ("DIV", "MOD") and (hint := instead(last, "operator")):
+        return 1, before[-1], hint
     joining = ("join",) if in_from or last in _JOINS else ()
     return _quantified(word.upper(), last, earlier) or _found(word, "clause", "behind", "operator", *joining)
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from dsms import instants
 from dsms.errors import QueryError
+from dsms.lengths import interval_of
 from dsms.sql.ast import Duration, Pos, Unit
 from dsms.sql.suggest import nearest
 
@@ -139,7 +140,9 @@ def _dividing(micros: int, written: Unit) -> Unit:
 
 
 def interval(text: str, word: str | None, pos: Pos) -> Duration:
-    """The content of ``INTERVAL 'text' [word]``: ``'5' MINUTE``, ``'-1.5' HOURS``, ``'5 minutes'``."""
+    """The content of ``INTERVAL 'text' [word]``: ``'5' MINUTE``, ``'-1.5' HOURS``, ``'1 h 30 min'``."""
+    if word is None and (micros := interval_of(text.strip())) is not None:
+        return Duration(micros, _written(text, micros), pos=pos)
     match = _NUMBER_UNIT.fullmatch(text)
     if match is None:
         raise bad("DS107", pos, f"'{_short(text)}' is not a length of time", "for example INTERVAL '5' MINUTE")
@@ -147,6 +150,12 @@ def interval(text: str, word: str | None, pos: Pos) -> Duration:
         problem = "names its unit twice" if match[3] else "names no unit"
         raise bad("DS107", pos, f"INTERVAL '{_short(text)}' {problem}", "for example INTERVAL '5' MINUTE")
     return duration(match[1].lstrip("+") + match[2], word or match[3], pos)
+
+
+def _written(text: str, micros: int) -> Unit:
+    """The unit to print a length with: that of the text where it has one, else the largest that divides it."""
+    named = _NUMBER_UNIT.fullmatch(text)
+    return _dividing(micros, UNIT_WORDS.get(named[3].lower(), Unit.WEEK) if named else Unit.HOUR)
 
 
 def duration_text(value: Duration) -> str:

@@ -24,7 +24,7 @@ class Mistake:
     message: str
     hint: str | None
     snippets: tuple[str, ...]
-    after: str | None = None  # only if this word, upper case, stands before the failing one
+    after: tuple[str, ...] = ()  # only if one of these words, upper case, stands before the failing one
 
 
 Signature = tuple[int, int, str]
@@ -41,7 +41,12 @@ def mistakes() -> tuple[Mistake, ...]:
 def _mistake(block: str) -> Mistake:
     message, *lines = block.splitlines()
     marked = {line[0]: line[2:] for line in lines if line[0] in "?<"}
-    return Mistake(message, marked.get("?"), tuple(line.strip() for line in lines if line[0] == " "), marked.get("<"))
+    return Mistake(
+        message,
+        marked.get("?"),
+        tuple(line.strip() for line in lines if line[0] == " "),
+        tuple(marked.get("<", "").split()),
+    )
 
 
 @cache
@@ -52,7 +57,8 @@ def _table() -> dict[tuple[Signature, str | None], Mistake]:
             try:
                 parser().parse(snippet)
             except UnexpectedToken as error:
-                table.setdefault((signature(error), mistake.after), mistake)
+                for word in mistake.after or (None,):
+                    table.setdefault((signature(error), word), mistake)
             except (UnexpectedInput, QueryError):
                 continue
     return table

@@ -50,7 +50,7 @@ def _to_int(x: Value, target: Type) -> int:
     if isinstance(x, float):
         if not math.isfinite(x):
             raise Failed("not finite")
-        return round(x)
+        return int(Fraction(x).__abs__() + Fraction(1, 2)) * (1 if x >= 0 else -1)
     return int(to_decimal(x, target)) if isinstance(x, Decimal) else int(x)
 
 
@@ -160,18 +160,18 @@ def _offset(text: str | None) -> int:
 
 
 def _length_text(s: str, raw: str, target: Type) -> int:
-    clock = re.fullmatch(r"([+-]?)(\d+):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,6}))?)?", s, re.A)
+    clock = re.fullmatch(r"([+-]?)\s*(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", s, re.A)
     if clock is not None:
-        whole = (int(clock[2]) * 60 + int(clock[3])) * 60 + int(clock[4] or 0)
-        return (whole * 10**6 + int((clock[5] or "").ljust(6, "0"))) * (-1 if clock[1] == "-" else 1)
-    if re.fullmatch(r"(?:[+-]?\d+(?:\.\d{1,6})?\s*[a-z]+\s*)+", s, re.A | re.I) is None:
+        seconds = (int(clock[2]) * 60 + int(clock[3])) * 60 + Fraction(clock[4] or 0)
+        return math.floor(seconds * 10**6 * (-1 if clock[1] == "-" else 1))
+    if re.fullmatch(r"(?:[+-]?\s*(\d+\.?\d*|\.\d+)\s*[a-z]+\s*)+", s, re.A | re.I) is None:
         raise Failed("no INTERVAL")
     total = Fraction(0)
-    for number, unit in re.findall(r"([+-]?\d+(?:\.\d{1,6})?)\s*([a-z]+)", s, re.A | re.I):
+    for sign, number, unit in re.findall(r"([+-]?)\s*(\d+\.?\d*|\.\d+)\s*([a-z]+)", s, re.A | re.I):
         if unit.lower() not in UNITS:
             raise Failed("no unit")
-        total += Fraction(number) * UNITS[unit.lower()]
-    return round(total)
+        total += Fraction(sign + number) * UNITS[unit.lower()]
+    return math.floor(total)
 
 
 _FROM_TEXT: dict[Kind, Callable[[str, str, Type], Value]] = {

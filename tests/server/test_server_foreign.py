@@ -82,6 +82,10 @@ def test_http(port, first):
         (b"*1\r\n$4\r\nPING\r\n", f"-ERR {PLAIN}, not Redis{{end}}: {TELL}\r\n"),
         (b"help\r\n", f"{PLAIN}{{end}}: {TELL}\r\n"),
         (b"SELECT 1;\n", f"{PLAIN}{{end}}: {TELL}\r\n"),
+        (
+            b"\x3a\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00",
+            f"{PLAIN}, not another one{{end}}: {TELL}\r\n",
+        ),  # MongoDB's
         (b"SSH-2.0-OpenSSH_9.6\r\n", f"{PLAIN}, not SSH{{end}}: {TELL}\r\n"),
     ],
 )

@@ -108,7 +108,7 @@ def test_what_was_asked_before_an_oversized_frame_is_still_answered(serve):
 
 def test_a_length_over_the_limit_at_once(server):
     with server.peer() as peer:
-        peer.raw(b"\xff\xfe\xfd\xfc\xfb")
+        peer.raw(b"\xff\xfe\xfd\xfc\x81")
         assert peer.read()["error"]["code"] == "DS601"
 
 

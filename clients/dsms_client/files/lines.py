@@ -39,10 +39,14 @@ class Numbers:
         self._row += len(good)
         self._next = int(ends[-1]) if len(ends) else self._next
         rejects = [
-            Reject(int(line), f"{row.actual_columns} values for {row.expected_columns} columns", row.text)
-            for line, row in zip(lines[~good], invalid, strict=True)
+            Reject(int(line), _wrong_length(row), row.text) for line, row in zip(lines[~good], invalid, strict=True)
         ]
         return lines[good], rejects
+
+
+def _wrong_length(row: Any) -> str:
+    counted = f"{row.actual_columns} values for {row.expected_columns} columns"
+    return f"{counted}; is a quote opened that is never closed?" if row.text.count('"') % 2 else counted
 
 
 class EmptyLines:

@@ -62,13 +62,15 @@ def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[
     """Match a file's header with a stream's columns: a name as it is written, else in any case; `renamed` maps stream
     columns to file columns.
 
-    Raises DS532 if no column fits, a renamed one is not there, or one that is wanted is there several times.
+    Raises DS532 if no column fits, a renamed one is not there, or one that is wanted is there several times, be it
+    in another case.
     """
     wanted = {k.casefold(): v for k, v in renamed.items()}
     source = []
     for name, _ in columns:
         asked = wanted.pop(name.casefold(), None)
-        found = _named(asked or name, header)
+        taken = {other for other, _ in columns if other != name} | set(renamed.values())
+        found = _named(asked, header) if asked else _the_one(name, [h for h in header if h not in taken])
         if asked is not None and found is None:
             raise UsageError("DS532", f"the file has no column {asked}", hint=f"it has {', '.join(header)}")
         source.append(found)
@@ -84,8 +86,13 @@ def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[
 
 def _named(wanted: str, header: Sequence[str]) -> str | None:
     """The column of a file that is called so, if any.  Raises DS532 if it could be several."""
+    exact = [h for h in header if h == wanted]
+    return _the_one(wanted, exact or header)
+
+
+def _the_one(wanted: str, header: Sequence[str]) -> str | None:
     folded = wanted.strip().casefold()
-    found = [h for h in header if h == wanted] or [h for h in header if h.strip().casefold() == folded]
+    found = [h for h in header if h.strip().casefold() == folded]
     if len(found) > 1:
         raise UsageError("DS532", f"the file has {len(found)} columns called {wanted}: {', '.join(found)}",
                          hint="give each a name of its own in the file")  # fmt: skip

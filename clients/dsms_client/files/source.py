@@ -97,7 +97,7 @@ class Source:
         for mark, what, hint in MARKS:
             if start.startswith(mark):
                 raise UsageError("DS530", f"cannot read {self.path}: it is {what}", hint=hint)
-        if b"\0" in start:
+        if start[:1] == b"\0" or start[1:2] == b"\0" == start[3:4]:  # every second byte of a wide encoding's ASCII
             raise UsageError("DS530", f"cannot read {self.path}: it is not UTF-8 text",
                              hint="text in UTF-16 or UTF-32 has to be converted first (iconv)")  # fmt: skip
 

@@ -15,6 +15,7 @@ from dsms_client.names import unique
 
 FORMATS = ("table", "csv", "json", "vertical")
 EPOCH = dt.datetime(1970, 1, 1)
+_AFTER_ALL = 253_402_300_800_000_000  # where the last window of the year 9999 ends
 _CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$|^\ufeff')
 _RIGHT = ("INT", "FLOAT", "DECIMAL")
 Rows = Sequence[Sequence[Any]]
@@ -49,7 +50,7 @@ def instant(us: int | None) -> str:
     try:
         return str(EPOCH + dt.timedelta(microseconds=us))
     except OverflowError:
-        return str(us)
+        return "10000-01-01 00:00:00" if us == _AFTER_ALL else str(us)
 
 
 def waiting(rows: int, as_of: int | None) -> str:

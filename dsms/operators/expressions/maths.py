@@ -14,7 +14,7 @@ from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import Value, both, floats, from_floats, from_ints, ints, present
 from dsms.operators.expressions.errors import DOMAIN, RANGE, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Node
-from dsms.operators.expressions.rounding import round_floats
+from dsms.operators.expressions.rounding import half_away, round_floats
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind
 
@@ -54,12 +54,6 @@ def _pi(call: Call, args: Sequence[Node]) -> Built:
 # --- whole numbers
 
 _HALF_OF_19 = 5 * 10**18  # from here on 10^19, which is no INT, is the nearest multiple of itself
-
-
-def half_away(x: np.ndarray) -> np.ndarray:
-    """Whole FLOATs, ties away from zero."""
-    whole = np.floor(np.abs(x))
-    return np.copysign(whole + (np.abs(x) - whole >= 0.5), x)
 
 
 def _whole(name: str) -> Builder:

@@ -20,6 +20,12 @@ _COUNTED = 1e13  # below it ten times a tie has at most 15 digits
 _DIGITS = Context(prec=2 * MOST + 50, rounding=ROUND_HALF_UP)
 
 
+def half_away(x: np.ndarray) -> np.ndarray:
+    """Whole FLOATs, ties away from zero."""
+    whole = np.floor(np.abs(x))
+    return np.copysign(whole + (np.abs(x) - whole >= 0.5), x)
+
+
 def round_floats(x: np.ndarray, places: np.ndarray) -> np.ndarray:
     """float64 `x` rounded to int64 `places` digits behind the point (negative: before it); NaN and infinities stay."""
     x, n = np.broadcast_arrays(x, np.clip(places, -MOST, MOST))

@@ -31,7 +31,7 @@ def function_error(failure: FunctionError, name: str, types: Sequence[Type], at:
     sign = _SIGNS.get(name)
     if failure.kind == "types" and sign is not None:
         shown = f" {sign} ".join(str(t) for t in types) if len(types) > 1 else f"{sign}{types[0]}"
-        return error("DS208", f"{shown} is not possible", at, _conversion_hint(types))
+        return error("DS208", f"{shown} is not possible", at, _conversion_hint(types, sign))
     if failure.kind == "types" and name.casefold() in ("case", "coalesce", "in", "greatest", "least", "nullif"):
         kinds = ", ".join(dict.fromkeys(str(t) for t in types))
         message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
@@ -41,8 +41,10 @@ def function_error(failure: FunctionError, name: str, types: Sequence[Type], at:
     return error("DS207", message, at, hint)
 
 
-def _conversion_hint(types: Sequence[Type]) -> str | None:
+def _conversion_hint(types: Sequence[Type], sign: str = "") -> str | None:
     kinds = {t.kind for t in types}
+    if sign == "+" and kinds == {Kind.STRING}:
+        return "texts are joined with ||, or CONCAT"
     if Kind.TIMESTAMP in kinds and Kind.STRING in kinds:
         return "write an instant as TIMESTAMP '2013-01-01 00:00:00'"
     if kinds & {Kind.TIMESTAMP, Kind.INTERVAL} and kinds & {Kind.INT, Kind.FLOAT, Kind.STRING}:

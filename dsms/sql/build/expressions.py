@@ -64,7 +64,7 @@ class Literals(Times):
 
     @token_rule("NAME", "TIMESTAMP", "INT")
     def type(self, pos: Pos, name: Token, *args: Token) -> ast.TypeName:
-        return ast.TypeName(name.upper(), tuple(literals.integer(a, pos) for a in args), pos=pos)
+        return ast.TypeName(" ".join(name.upper().split()), tuple(literals.integer(a, pos) for a in args), pos=pos)
 
     @token_rule("INT")
     def int_literal(self, pos: Pos, token: Token) -> ast.IntLit:
