@@ -21,7 +21,8 @@ def _nobody(name: str, url: str) -> None:
 class Settings:
     """queries           registered queries at most
     state_bytes       state and waiting rows of one query at most; past it the query stops with DS630
-    statement_bytes   what one statement (SELECT, INSERT ... SELECT) may keep while it runs; past it it fails with DS632
+    statement_bytes   what one statement (SELECT, INSERT ... SELECT) may keep while it runs; past it it fails with
+                      DS633, or with DS632 while it makes what a block over INTERNAL windows has appended
     step_rows         results of one join at one instant at most; past it the query or statement stops with DS631
     result_log_rows   result rows of a query kept for readers who resume
     result_log_bytes  ... and their bytes

@@ -468,6 +468,15 @@ def test_a_statement_that_keeps_too_much_is_refused(query):
     assert counted(engine, f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE}") == [40_000]
 
 
+def test_what_a_block_has_appended_is_bounded_too():
+    engine = filled(20_000)
+    engine.world.settings.statement_bytes = 1 << 20
+    query = "SELECT COUNT(*) FROM (SELECT a.v FROM a [RANGE 1 h INTERNAL], b [RANGE 1 h INTERNAL] WHERE a.v = b.v) AS q"
+    with pytest.raises(UsageError, match="DS632: the statement keeps more than 1 MiB while it runs") as refused:
+        engine.execute(query)
+    assert "--statement-bytes" in (refused.value.hint or "")
+
+
 def test_a_query_cancelled_on_the_way_to_its_first_answer_is_not_there():
     engine, sql = Engine(), "CREATE QUERY q AS SELECT x.v, y.v FROM r AS x, r AS y WHERE x.v < y.v"
     engine.execute("CREATE TABLE r (v INT PRIMARY KEY); INSERT INTO r VALUES " + ",".join(f"({i})" for i in range(90)))

@@ -157,7 +157,6 @@ def test_rows_rest_on_the_first_member_that_dies_where_windows_mix(state):
 
 
 def extreme(node):
-    assert group_extreme.fits(node, State("fifo"), False)
     call_ = node.aggs[0]
     filter_ = None if call_.filter is None else getter(call_.filter)
     return group_extreme.extreme_op(node, 2, (1, 0), getter(call_.args[0]), filter_)

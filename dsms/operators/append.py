@@ -13,7 +13,7 @@ import numpy as np
 
 from dsms.operators.sink import Sink, SinkSpec, fitting_state
 from dsms.plan.identity import by_value, order, width
-from dsms.plan.physical import Pattern, Phys
+from dsms.plan.physical import Phys
 from dsms.state.batch import Batch
 
 
@@ -27,9 +27,8 @@ class NettedAppendOp:
 
     def __post_init__(self) -> None:
         node = self.child.node
-        strict = self.child.pattern is Pattern.STR or self.child.strategy == "nt"
         self.sink = Sink(SinkSpec("istream", node.schema, width(node), order(node), by_value(node), True, True,
-                                  fitting_state(self.child), strict, self.eager_instants))  # fmt: skip
+                                  fitting_state(self.child), self.child.strict, self.eager_instants))  # fmt: skip
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         chunk = self.sink.step(inputs[0], upto)

@@ -15,8 +15,7 @@ from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predi
 from dsms.plan.ages import numbers, timestamps
 from dsms.plan.boundaries import Deaths
 from dsms.plan.identity import order, places, timed, width
-from dsms.plan.netting import may_cancel
-from dsms.plan.physical import Pattern, Phys, State
+from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.state.batch import Batch
@@ -50,7 +49,6 @@ class Builder:
     eager_instants: bool = False
     step_rows: int = 1 << 22  # results of a join at one instant, at most
     beat: lp.WindowSpec | None = None  # rows are looked at on its boundaries only
-    restore: bool = False  # what lives between two boundaries is reported, too
     mixed: bool = False  # inside a block whose windows are partly INTERNAL
     timeline: Timeline | None = None  # instants are points of it; strategy `nt` throughout
 
@@ -160,23 +158,29 @@ class Builder:
                 return Through()
 
     def _append(self, phys: Phys, node: lp.Append) -> Operator:
-        from dsms.operators import basic, periodic, window
+        from dsms.operators import basic, periodic
         from dsms.operators.append import NettedAppendOp
 
-        beat = None if self.restore else inner_beat(node.child)
-        if beat is not None and not node.mixed:
-            return periodic.PeriodicAppendOp(phys.children[0], beat, self.timeline, node.entries)
-        returning = node.entries and strict(phys.children[0])
-        if (may_cancel(node.child) or returning) and not node.mixed:
-            return NettedAppendOp(phys.children[0], self.eager_instants)
-        append = basic.AppendOp(order(node.child), node.mixed)
-        if not node.mixed or phys.strategy != "nt":
-            return append
-        if self.timeline is not None:
-            from dsms.operators.timeline import TimedDeathsOp
+        match phys.variant:
+            case "periodic":
+                beat = inner_beat(node.child)
+                assert beat is not None
+                return periodic.PeriodicAppendOp(phys.children[0], beat, self.timeline, node.entries)
+            case "netted":
+                return NettedAppendOp(phys.children[0], self.eager_instants)
+            case "append":
+                return basic.AppendOp(order(node.child), node.mixed)
+            case "append-negative":
+                return Piped(basic.AppendOp(order(node.child), True), self._announced(node))
+        raise unknown(phys)
 
-            return Piped(append, TimedDeathsOp(self.timeline, node.schema))
-        return Piped(append, window.NegativeOp(node.schema, 1, State("calendar")))
+    def _announced(self, node: lp.Append) -> Operator:
+        """Deletions at the deaths of a mixed block's rows."""
+        from dsms.operators import timeline, window
+
+        if self.timeline is not None:
+            return timeline.TimedDeathsOp(self.timeline, node.schema)
+        return window.NegativeOp(node.schema, 1, State("calendar"))
 
     def _join(self, phys: Phys, node: lp.Join) -> Operator:
         from dsms.operators import outer
@@ -191,26 +195,42 @@ class Builder:
         conditions = [self.predicate(e) for e in (nrr.computed_keys(node), node.residual) if e is not None]
         table = self.relation(node.table)
         probe = nrr.Probe(table, nrr.key_columns(node), keys, conditions, node.kind, node.table.schema)
-        if not strict(phys.children[0]):
-            return nrr.JoinNRROp(probe, self.step_rows)
-        return nrr.StoredJoinNRROp(probe, node, state(phys, 0), self.step_rows)
+        match phys.variant:
+            case "probe":
+                return nrr.JoinNRROp(probe, self.step_rows)
+            case "probe-stored":
+                return nrr.StoredJoinNRROp(probe, node, phys.state(0), self.step_rows)
+        raise unknown(phys)
 
     def _semijoin(self, phys: Phys, node: lp.SemiJoin) -> Operator:
-        from dsms.operators import semijoin
+        from dsms.operators import matching, semijoin
 
-        return semijoin.semijoin(self, phys, node)
+        match phys.variant:
+            case "counting":
+                return semijoin.keyed_semijoin(self, phys, node)
+            case "matching":
+                return matching.matching_semijoin(self, phys, node)
+        raise unknown(phys)
 
     def _setop(self, phys: Phys, node: lp.SetOp) -> Operator:
         from dsms.operators import setops
 
-        states = (state(phys, 0), state(phys, 1))
-        stricts = (strict(phys.children[0]), strict(phys.children[1]))
+        states = (phys.state(0), phys.state(1))
+        stricts = (phys.children[0].strict, phys.children[1].strict)
         return setops.SetOpOp(node, states, stricts, order(node.left), self.eager_instants)
 
     def _distinct(self, phys: Phys, node: lp.Distinct) -> Operator:
         from dsms.operators import distinct
 
-        return distinct.distinct(node, phys.variant, state(phys, 0), strict(phys.children[0]), self.eager_instants)
+        strict = phys.children[0].strict
+        match phys.variant:
+            case "delta-star":
+                return distinct.DeltaStarOp(node)
+            case "counting":
+                return distinct.CountingDistinctOp(node, phys.state(0), strict, self.eager_instants)
+            case "input-storing":
+                return distinct.InputStoringOp(node, phys.state(0), strict, self.eager_instants)
+        raise unknown(phys)
 
     def _group(self, phys: Phys, node: lp.GroupBy) -> Operator:
         from dsms.operators import group, group_extreme
@@ -218,12 +238,15 @@ class Builder:
         child = phys.children[0]
         args = [[self.expr(a) for a in agg.args] for agg in node.aggs]
         filters = [None if agg.filter is None else self.predicate(agg.filter) for agg in node.aggs]
-        if not self.mixed and group_extreme.fits(node, state(phys, 0), strict(child)):
-            return group_extreme.extreme_op(node, width(child.node), order(child.node), args[0][0], filters[0])
-        return group.GroupByOp(
-            node, width(child.node), state(phys, 0), strict(child), [self.expr(k) for k in node.keys], args, filters,
-            order(child.node), self.eager_instants, age_of(child.node), timed(node),
-        )  # fmt: skip
+        match phys.variant:
+            case "deque":
+                return group_extreme.extreme_op(node, width(child.node), order(child.node), args[0][0], filters[0])
+            case "array":
+                return group.GroupByOp(
+                    node, width(child.node), phys.state(0), child.strict, [self.expr(k) for k in node.keys], args,
+                    filters, order(child.node), self.eager_instants, age_of(child.node), timed(node),
+                )  # fmt: skip
+        raise unknown(phys)
 
 
 def age_of(node: lp.Node) -> Age | None:
@@ -240,7 +263,7 @@ def inner_join(builder: Builder, phys: Phys, keys: tuple[tuple[Expr, Expr], ...]
     own = len(keys) == 1 and word(pa.array([], keys[0][0].type.arrow)) is not None
     shared = None if own or not keys else Intern(len(keys))
     sides = [
-        join.Side(child.node.schema, width(child.node), state(phys, k), strict(child),
+        join.Side(child.node.schema, width(child.node), phys.state(k), child.strict,
                   [builder.expr(pair[k]) for pair in keys], shared)
         for k, child in enumerate(phys.children)
     ]  # fmt: skip
@@ -248,14 +271,10 @@ def inner_join(builder: Builder, phys: Phys, keys: tuple[tuple[Expr, Expr], ...]
     return join.JoinOp(sides[0], sides[1], matches, builder.step_rows)
 
 
-def state(phys: Phys, k: int) -> State:
-    """The planner's state for the k-th kept input; a queue that only grows if it said nothing."""
-    return phys.states[k] if k < len(phys.states) else State("grow")
-
-
-def strict(phys: Phys) -> bool:
-    """Whether this edge may carry deletions."""
-    return phys.pattern is Pattern.STR or (phys.strategy == "nt" and phys.pattern is not Pattern.MON)
+def unknown(phys: Phys) -> InternalError:
+    """For a variant that no operator answers to."""
+    what = f"{type(phys.node).__name__} has no variant {phys.variant!r}"
+    return InternalError("DS901", f"{what}; please report this")
 
 
 def inside(builder: Builder, node: lp.Node) -> Builder:

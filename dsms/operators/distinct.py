@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numba import njit
 
-from dsms.operators.base import Operator
 from dsms.operators.basic import by_parts
 from dsms.operators.pieces import InStretches, Look
 from dsms.plan.identity import order, timed, width
@@ -33,15 +32,6 @@ from dsms.state.lists import Lists, cut, push
 from dsms.state.live import LiveInput
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
-
-
-def distinct(node: lp.Distinct, variant: str, state: State, strict: bool, eager_instants: bool) -> Operator:
-    """The operator of the planner's `variant`."""
-    if variant == "delta-star":
-        return DeltaStarOp(node)
-    if variant == "counting":
-        return CountingDistinctOp(node, state, strict, eager_instants)
-    return InputStoringOp(node, state, strict, eager_instants)
 
 
 @njit(cache=True, nogil=True)

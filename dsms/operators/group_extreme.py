@@ -25,7 +25,6 @@ from dsms.operators.group import in_order_already
 from dsms.operators.group_args import ArgColumn
 from dsms.operators.group_touch import Scratch
 from dsms.operators.pieces import InStretches, Look
-from dsms.plan.physical import State
 from dsms.sql.logical import GroupBy
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
@@ -193,16 +192,8 @@ class ExtremeOp(InStretches):
         return int(self.exp.view[self.at[OLDEST]]) if self.live() else FOREVER
 
 
-def fits(node: GroupBy, state: State, strict: bool) -> bool:
-    """Whether the node is one MIN or MAX, of values whose words are in order, over rows that leave as they came."""
-    if node.keys or len(node.aggs) != 1 or node.aggs[0].fn not in ("min", "max") or strict or state.kind != "fifo":
-        return False
-    coding = arg_coding(node.aggs[0], 0)
-    return type(coding) is Coding and not coding.wide
-
-
 def extreme_op(
     node: GroupBy, width: int, order: tuple[int, ...], arg: Evaluate, filter_: Evaluate | None
 ) -> ExtremeOp:  # fmt: skip
-    """The operator of a node that fits."""
+    """The operator of a node that is to have it (`plan.variants.group`)."""
     return ExtremeOp(node, width, order, ArgColumn(arg, filter_, arg_coding(node.aggs[0], 0), True))

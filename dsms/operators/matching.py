@@ -201,9 +201,7 @@ class MatchingSemiJoinOp(InPieces):
 
 def pair_state(phys: Phys) -> tuple[State, bool]:
     """How to keep the live pairs of a join's inputs: (state, whether their deaths may be announced)."""
-    from dsms.operators.build import strict
-
-    announced = any(strict(c) for c in phys.children)
+    announced = any(c.strict for c in phys.children)
     if phys.strategy == "nt":
         return State("hash"), True
     return State("list") if phys.strategy == "direct" else State("calendar"), announced
@@ -211,7 +209,7 @@ def pair_state(phys: Phys) -> tuple[State, bool]:
 
 def matching_semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> MatchingSemiJoinOp:
     """A SemiJoin whose condition is not equality alone."""
-    from dsms.operators.build import inner_join, state, strict
+    from dsms.operators.build import inner_join
     from dsms.operators.semijoin import null_aware_residual
     from dsms.plan.identity import order
 
@@ -219,6 +217,6 @@ def matching_semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> MatchingSe
     inner = inner_join(builder, phys, keys, residual)
     kept, announced = pair_state(phys)
     wide = width(node.left)
-    counter = MatchCounter(node.left.schema, wide, tuple(range(wide)), wide + width(node.right), state(phys, 0),
-                           strict(phys.children[0]), kept, announced, node.anti, builder.eager_instants)  # fmt: skip
+    counter = MatchCounter(node.left.schema, wide, tuple(range(wide)), wide + width(node.right), phys.state(0),
+                           phys.children[0].strict, kept, announced, node.anti, builder.eager_instants)  # fmt: skip
     return MatchingSemiJoinOp(inner, counter, order(node.left))

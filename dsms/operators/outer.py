@@ -66,16 +66,14 @@ class OuterJoinOp(InPieces):
 
 def outer_join(node: lp.Join, inner: JoinOp, phys: Phys, eager_instants: bool) -> OuterJoinOp:
     """The operator for a LEFT, RIGHT or FULL join over its inner join."""
-    from dsms.operators.build import state, strict
-
     wide = (width(node.left), width(node.right))
     parts = (tuple(range(wide[0])), tuple(range(wide[0], wide[0] + wide[1])))
     kept, announced = pair_state(phys)
     paddings = []
     for side, child in enumerate((node.left, node.right)):
         if node.kind == ("left", "right")[side] or node.kind == "full":
-            counter = MatchCounter(child.schema, wide[side], parts[side], sum(wide), state(phys, side),
-                                   strict(phys.children[side]), kept, announced, True, eager_instants)  # fmt: skip
+            counter = MatchCounter(child.schema, wide[side], parts[side], sum(wide), phys.state(side),
+                                   phys.children[side].strict, kept, announced, True, eager_instants)  # fmt: skip
             other = (node.right, node.left)[side]
             paddings.append(Padding(counter, side, other.schema, wide[1 - side]))
     return OuterJoinOp(inner, paddings)

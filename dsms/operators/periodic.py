@@ -19,7 +19,7 @@ from dsms.operators.sink import Sink, SinkSpec, fitting_state
 from dsms.operators.timeline import Timeline
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.plan.identity import by_value, order, width
-from dsms.plan.physical import Pattern, Phys
+from dsms.plan.physical import Phys
 from dsms.sql.logical import WindowSpec
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch, concat, empty_batch
@@ -94,10 +94,9 @@ class PeriodicAppendOp:
 
     def __post_init__(self) -> None:
         node = self.child.node
-        strict = self.child.pattern is Pattern.STR or self.child.strategy == "nt"
         self.by_value = by_value(node)
         self.sink = Sink(SinkSpec("rstream", node.schema, width(node), order(node), self.by_value, True, True,
-                                  fitting_state(self.child), strict))  # fmt: skip
+                                  fitting_state(self.child), self.child.strict))  # fmt: skip
         self.nothing = empty_batch(node.schema, 1)
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:

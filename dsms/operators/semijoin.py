@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from dsms.operators.base import Operator
 from dsms.operators.basic import by_parts
 from dsms.operators.pieces import InPieces, Look, Piece
 from dsms.operators.setops import both
@@ -39,16 +38,11 @@ PART = 1 << 18  # rows handed on at once
 Keys = Sequence[Callable[[Sequence[pa.Array], int], pa.Array]]
 
 
-def semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> Operator:
-    """The operator for a SemiJoin: by key counters if equality is all there is, else by counting each row's matches."""
-    from dsms.operators import matching
-    from dsms.operators.build import state, strict
-
-    if node.residual is None and not (node.null_aware and len(node.keys) != 1):
-        keys = tuple([builder.expr(pair[k]) for pair in node.keys] for k in (0, 1))
-        states, stricts = (state(phys, 0), state(phys, 1)), tuple(strict(c) for c in phys.children)
-        return KeyedSemiJoinOp(node, keys, states, (stricts[0], stricts[1]), builder.eager_instants)
-    return matching.matching_semijoin(builder, phys, node)
+def keyed_semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> KeyedSemiJoinOp:
+    """The operator of a SemiJoin whose only condition is equality."""
+    keys = tuple([builder.expr(pair[k]) for pair in node.keys] for k in (0, 1))
+    stricts = (phys.children[0].strict, phys.children[1].strict)
+    return KeyedSemiJoinOp(node, keys, (phys.state(0), phys.state(1)), stricts, builder.eager_instants)
 
 
 def null_aware_residual(node: lp.SemiJoin) -> tuple[tuple[tuple[Expr, Expr], ...], Expr | None]:

@@ -6,6 +6,7 @@ WKS       fifo                                             list                 
 WK        calendar                                         list                       hash
 STR       hash if every death is announced, else calendar  list                       hash
 DISTINCT  delta-star; counting over STR                    input-storing; the same    counting
+one MIN   deque over WKS, else array                       array                      array
 
 §3.5.2 stores a strict edge hashed, with all its deaths announced, where most are premature, because a calendar queue
 must be searched for each premature death.  Here the identity index of every strict input finds the row at once, so the
@@ -18,14 +19,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from dsms.plan import variants
 from dsms.plan.cost import is_unbounded, keep_cost, process_cost
-from dsms.plan.demand import Demand, demand
+from dsms.plan.demand import Demand
 from dsms.plan.estimate import Estimate, estimate
 from dsms.plan.identity import by_value, width
 from dsms.plan.options import PlanOptions
 from dsms.plan.patterns import pattern, pattern_of
 from dsms.plan.physical import Cost, Pattern, Phys, State
 from dsms.plan.statistics import Statistics
+from dsms.plan.variants import Place
 from dsms.sql import logical as lp
 
 MIN_PARTITIONS, MAX_PARTITIONS = 10, 4096
@@ -43,13 +46,13 @@ class Chooser:
 
     stats: Statistics
     options: PlanOptions
-    _seen: dict[tuple[int, Demand], tuple[lp.Node, Built]] = field(default_factory=dict)  # by id: hashing trees is slow
+    _seen: dict[tuple[int, Place], tuple[lp.Node, Built]] = field(default_factory=dict)  # by id: hashing trees is slow
 
-    def build(self, node: lp.Node, asked: Demand = Demand.PLACE) -> Built:
-        """The node's physical plan and estimate; `asked`: what those above ask of its rows."""
-        key = (id(node), asked)
+    def build(self, node: lp.Node, place: Place = variants.TOP) -> Built:
+        """The node's physical plan and estimate at that place of a plan."""
+        key = (id(node), place)
         if key not in self._seen:
-            self._seen[key] = node, self._build(node, asked)
+            self._seen[key] = node, self._build(node, place)
         return self._seen[key][1]
 
     @property
@@ -57,10 +60,10 @@ class Chooser:
         """How many nodes have been built so far."""
         return len(self._seen)
 
-    def _build(self, node: lp.Node, asked: Demand) -> Built:
-        built = [self.build(c, demand(node, i, asked)) for i, c in enumerate(lp.children(node))]
+    def _build(self, node: lp.Node, place: Place) -> Built:
+        built = [self.build(c, variants.below(node, i, place)) for i, c in enumerate(lp.children(node))]
         plans, sizes = tuple(p for p, _ in built), [e for _, e in built]
-        variant, notes = self._variant(node, plans, asked)
+        variant, notes = self._variant(node, plans, place)
         label = pattern(node, [p.pattern for p in plans], variant)
         size = estimate(node, sizes, self.stats, variant)
         states = self._states(node, variant, plans, sizes, label, size)
@@ -75,16 +78,22 @@ class Chooser:
 
     # ------------------------------------------------------------ variants
 
-    def _variant(self, node: lp.Node, plans: Plans, asked: Demand) -> tuple[str, tuple[str, ...]]:
+    def _variant(self, node: lp.Node, plans: Plans, place: Place) -> tuple[str, tuple[str, ...]]:
         match node:
             case lp.Window():
                 return self._window(node.spec), ()
             case lp.Join():
                 return ("hash" if node.keys else "nested-loop"), ()
             case lp.JoinNRR():
-                return ("probe-stored", (STRICT_NRR,)) if plans[0].pattern is Pattern.STR else ("probe", ())
+                return variants.nrr(plans[0]), ((STRICT_NRR,) if plans[0].pattern is Pattern.STR else ())
+            case lp.SemiJoin():
+                return variants.semijoin(node), ()
             case lp.Distinct():
-                return self._distinct(plans[0].pattern, asked)
+                return self._distinct(plans[0].pattern, place.asked)
+            case lp.GroupBy():
+                return variants.group(node, plans[0], place), ()
+            case lp.Append():
+                return variants.append(node, plans[0], self.options.strategy, place.restore), ()
             case lp.Output():
                 return ("view" if node.kind == "rstream" else "stream"), ()
             case _:
@@ -210,11 +219,8 @@ VARIANTS: dict[type, str] = {
     lp.Values: "values",
     lp.Select: "select",
     lp.Project: "project",
-    lp.SemiJoin: "counting",
     lp.SetOp: "counting",
     lp.Union: "merge",
-    lp.GroupBy: "array",
-    lp.Append: "append",
     lp.Sort: "sort",
 }
 

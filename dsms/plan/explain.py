@@ -20,7 +20,7 @@ WIDE = 72  # a cell that is longer pushes the rest of its line to the right, and
 
 _TRIVIAL = frozenset(  # variants that say no more than the node's own line
     ["stream", "table", "values", "time", "now", "unbounded", "landmark", "rows", "partitioned", "select", "project"]
-    + ["merge", "append", "sort", "view"]
+    + ["merge", "append", "append-negative", "sort", "view"]
 )
 
 

@@ -60,13 +60,14 @@ class Phys:
       StreamScan  stream;  TableScan  table;  Values  values
       Window      time | time-negative | now | now-negative | rows | partitioned | unbounded | landmark
                   | historical | historical-negative | historical-rows
-      Select, Project, Union, Append   as named ("select", "project", "merge", "append")
+      Select, Project, Union   as named ("select", "project", "merge")
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)
-      SemiJoin    counting
+      SemiJoin    counting (by key) | matching (by left row)
       SetOp       counting
       Distinct    input-storing | delta-star | counting
-      GroupBy     array
+      GroupBy     array | deque (one MIN or MAX over rows that leave in order)
+      Append      append | append-negative | netted | periodic
       Output      view (Rstream) | stream (Istream/Dstream)
     """
 
@@ -80,3 +81,12 @@ class Phys:
     width: int = 1  # number of id columns of the output edge
     rules: tuple[str, ...] = ()  # on the root: names of the rewrites that made this plan
     notes: tuple[str, ...] = ()  # what the user should know of this node: state that grows, ...
+
+    @property
+    def strict(self) -> bool:
+        """Whether the output edge may carry deletions."""
+        return self.pattern is Pattern.STR or (self.strategy == "nt" and self.pattern is not Pattern.MON)
+
+    def state(self, k: int) -> State:
+        """How the k-th kept input is kept; a queue that only grows if nothing is said."""
+        return self.states[k] if k < len(self.states) else State("grow")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dsms.operators.base import Operator
-from dsms.operators.build import Builder, inside, strict
+from dsms.operators.build import Builder, inside
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.sink import SinkSpec, fitting_state
 from dsms.plan.identity import by_value, order, width
@@ -66,4 +66,4 @@ def sink_spec(phys: Phys, eager_instants: bool = False) -> SinkSpec:
     view = (cancels and mortal) or (node.kind != "istream" and not announces(node.child))
     kept = phys.states[0] if phys.states and phys.states[0].kind != "none" else fitting_state(root)
     return SinkSpec(node.kind, node.schema, width(node.child), order(node.child), value, cancels and mortal, view,
-                    kept, strict(root), eager_instants)  # fmt: skip
+                    kept, root.strict, eager_instants)  # fmt: skip

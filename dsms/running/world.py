@@ -156,7 +156,10 @@ class World:
 
     def assembled(self, definition: QueryDef, phys: Phys, log: ResultLog, beat: lp.WindowSpec | None = None,
                   restore: bool = False, timeline: Timeline | None = None) -> RunningQuery:  # fmt: skip
-        """The operators and the sink of a plan.  `beat`, `restore`, `timeline`: see `dsms.operators.build.Builder`."""
+        """The operators and the sink of a plan.
+
+        beat, timeline  see `dsms.operators.build.Builder`
+        restore         what lives between two boundaries is reported, too"""
         phys = with_ages(phys)
         options: dict[str, Option] = dict(definition.options)
         mode = str(options.get("on_error", "null"))
@@ -168,7 +171,7 @@ class World:
         if timeline is not None:
             leaves.table_source = lambda node: TimedTable(TableSource(self.table(node), since), timeline)
             builder.relation = lambda node: TimedRelation(self.table(node), timeline)
-        builder.step_rows, builder.beat, builder.restore = self.settings.step_rows, beat, restore
+        builder.step_rows, builder.beat = self.settings.step_rows, beat
         builder.timeline = timeline
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
         limit = int(options.get("max_state", self.settings.state_bytes))

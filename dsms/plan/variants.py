@@ -1,0 +1,89 @@
+"""Which operator runs a node where several could: the variant that EXPLAIN prints, and that `operators.build` obeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dsms.plan.demand import Demand, demand
+from dsms.plan.netting import may_cancel
+from dsms.plan.physical import Pattern, Phys, Strategy
+from dsms.sql import logical as lp
+from dsms.sql.types import Kind, Type
+
+NARROW = 18  # digits of a DECIMAL that surely fit one word
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a plan a node stands.
+
+    asked    what those above ask of its rows
+    mixed    in an append-only block in which INTERNAL and external windows meet
+    restore  below a -restore, which reports what lives between two boundaries, too
+    """
+
+    asked: Demand = Demand.PLACE
+    mixed: bool = False
+    restore: bool = False
+
+
+TOP = Place()
+
+
+def below(node: lp.Node, child: int, place: Place) -> Place:
+    """The place of that child of a node at `place`."""
+    inner = replace(place, asked=demand(node, child, place.asked))
+    match node:
+        case lp.Output():
+            return replace(inner, restore=node.restore)
+        case lp.Append():
+            return replace(inner, mixed=node.mixed)
+        case _:
+            return inner
+
+
+def group(node: lp.GroupBy, child: Phys, place: Place) -> str:
+    """deque: one MIN or MAX of all rows of a time window, whose values are in order as words; array: all others."""
+    if place.mixed or node.keys or len(node.aggs) != 1 or node.aggs[0].fn not in ("min", "max"):
+        return "array"
+    in_order = child.pattern is Pattern.WKS and child.strategy == "upa"
+    return "deque" if in_order and one_word(node.aggs[0].args[0].type) else "array"
+
+
+def one_word(type_: Type) -> bool:
+    """Whether values of the type are kept as 64-bit words that are in order as they are."""
+    match type_.kind:
+        case Kind.STRING | Kind.BYTES:
+            return False
+        case Kind.DECIMAL:
+            return type_.precision <= NARROW
+        case _:
+            return True
+
+
+def semijoin(node: lp.SemiJoin) -> str:
+    """counting: a counter for each key, if equality is all there is;  matching: a counter for each left row."""
+    by_key = node.residual is None and not (node.null_aware and len(node.keys) != 1)
+    return "counting" if by_key else "matching"
+
+
+def nrr(child: Phys) -> str:
+    """probe-stored: what was found is kept, to be taken back by deletions."""
+    return "probe-stored" if child.strict else "probe"
+
+
+def append(node: lp.Append, child: Phys, strategy: Strategy, restore: bool) -> str:
+    """periodic: the block's answer at each boundary;  netted: what is new in its answer;  append: row by row."""
+    if node.mixed:
+        return "append-negative" if strategy == "nt" else "append"
+    if not restore and slides(node.child):
+        return "periodic"
+    return "netted" if may_cancel(node.child) or (node.entries and child.strict) else "append"
+
+
+def slides(node: lp.Node) -> bool:
+    """Whether a window of the block has a SLIDE."""
+    if isinstance(node, lp.Append):
+        return False
+    here = isinstance(node, lp.Window) and node.spec.slide is not None
+    return here or any(slides(child) for child in lp.children(node))

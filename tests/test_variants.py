@@ -1,0 +1,137 @@
+"""What EXPLAIN prints is what runs: each variant of a node is one operator, and the planner alone chooses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dsms.operators.aggregates.words import Coding, coding
+from dsms.operators.build import Builder, Piped
+from dsms.plan.explain import nodes
+from dsms.plan.options import PlanOptions
+from dsms.plan.physical import Phys
+from dsms.plan.planner import plan
+from dsms.plan.variants import one_word
+from dsms.running.assemble import Leaves, assemble
+from dsms.sql.types import Kind, Type
+from tests.stories.declared import Declared
+
+DDL = """
+CREATE STREAM s (a INT, b INT, c STRING, d DECIMAL(30, 2), t TIMESTAMP) TIMESTAMP BY t;
+CREATE STREAM u (a INT, b INT, c STRING, d DECIMAL(30, 2), t TIMESTAMP) TIMESTAMP BY t;
+CREATE TABLE r (k INT PRIMARY KEY, y STRING);
+CREATE TABLE n (k INT PRIMARY KEY, y STRING) NON RETROACTIVE;
+"""
+S, U = "s [RANGE 1 MINUTE]", "u [RANGE 1 MINUTE]"
+INTERNAL = "[RANGE 1 MINUTE INTERNAL]"
+
+QUERIES = [
+    f"SELECT MAX(a) AS m FROM {S}",
+    f"SELECT MIN(c) AS m FROM {S}",
+    f"SELECT MIN(d) AS m FROM {S}",
+    "SELECT MIN(a) AS m FROM s [ROWS 5]",
+    "SELECT MIN(a) AS m FROM s",
+    f"SELECT MIN(a) AS m, COUNT(*) AS n FROM {S}",
+    f"SELECT b, MIN(a) AS m FROM {S} GROUP BY b",
+    f"SELECT MIN(s.a) AS m FROM {S}, {U} WHERE s.a = u.a",
+    f"SELECT DISTINCT a FROM {S}",
+    "SELECT DISTINCT a FROM s [ROWS 5]",
+    f"SELECT s.a FROM {S}, {U} WHERE s.a = u.a",
+    f"SELECT s.a FROM {S}, {U} WHERE s.a < u.a",
+    f"SELECT s.a FROM {S} LEFT JOIN {U} ON s.a = u.a",
+    f"SELECT s.a FROM {S} LEFT JOIN {U} ON s.a < u.a",
+    f"SELECT s.a, n.y FROM {S}, n WHERE s.a = n.k",
+    "SELECT s.a, n.y FROM s [ROWS 5], n WHERE s.a = n.k",
+    f"SELECT s.a, r.y FROM {S}, r WHERE s.a = r.k",
+    f"SELECT a FROM {S} WHERE EXISTS (SELECT * FROM {U} WHERE u.a = s.a)",
+    f"SELECT a FROM {S} WHERE NOT EXISTS (SELECT * FROM {U} WHERE u.a = s.a AND u.b < s.b)",
+    f"SELECT a FROM {S} WHERE a NOT IN (SELECT a FROM {U})",
+    f"SELECT a FROM {S} WHERE a NOT IN (SELECT a FROM {U} WHERE u.b = s.b)",
+    f"SELECT a FROM {S} EXCEPT SELECT a FROM {U}",
+    f"SELECT s.a FROM s {INTERNAL}, u {INTERNAL} WHERE s.a = u.a",
+    f"SELECT s.a FROM s {INTERNAL}, {U} WHERE s.a = u.a",
+    f"SELECT MIN(s.a) AS m FROM s {INTERNAL}",
+    "SELECT COUNT(*) AS n FROM (SELECT Istream(a) FROM s [ROWS 5]) AS q",
+    "SELECT a FROM s [RANGE 1 MINUTE SLIDE 10 SECONDS INTERNAL]",
+    "SELECT a FROM s [PARTITION BY a ROWS 2] WHERE b > 0",
+    "SELECT a FROM s [NOW] UNION ALL SELECT a FROM u [NOW]",
+]
+OPERATORS = {
+    "GroupBy array": "GroupByOp",
+    "GroupBy deque": "ExtremeOp",
+    "Distinct delta-star": "DeltaStarOp",
+    "Distinct input-storing": "InputStoringOp",
+    "Distinct counting": "CountingDistinctOp",
+    "Join hash": "JoinOp",
+    "Join nested-loop": "JoinOp",
+    "JoinNRR probe": "JoinNRROp",
+    "JoinNRR probe-stored": "StoredJoinNRROp",
+    "SemiJoin counting": "KeyedSemiJoinOp",
+    "SemiJoin matching": "MatchingSemiJoinOp",
+    "SetOp counting": "SetOpOp",
+    "Append append": "AppendOp",
+    "Append append-negative": "AppendOp, NegativeOp",
+    "Append netted": "NettedAppendOp",
+    "Append periodic": "PeriodicAppendOp",
+    "Window time": "TimeWindowOp",
+    "Window time-negative": "TimeWindowOp, NegativeOp",
+    "Window now": "TimeWindowOp",
+    "Window now-negative": "TimeWindowOp, NegativeOp",
+    "Window rows": "RowsWindowOp",
+    "Window partitioned": "PartitionedWindowOp",
+    "Window unbounded": "Through",
+    "Select select": "SelectOp",
+    "Project project": "ProjectOp",
+    "Union merge": "MergeOp",
+    "Output stream": "Through",
+    "Output view": "Through",
+    "StreamScan stream": "StreamSource",
+    "TableScan table": "Nothing",
+}
+
+
+class Nothing:
+    """A source without rows."""
+
+
+def built(sql: str, **options: Any) -> Iterator[tuple[str, str]]:
+    """(node and variant as EXPLAIN prints it, the operators that run it), of all nodes of a query's plan."""
+    declared = Declared()
+    declared.run(DDL)
+    phys = plan(declared.register("q", sql), options=PlanOptions(**options))
+    leaves = Leaves(lambda node: Nothing(), {}, {}, [])  # type: ignore[arg-type, return-value]
+    stages = assemble(phys, Builder(leaves.source, lambda node: None), leaves, None).stages
+    by_path: dict[tuple[int, ...], Phys] = dict(nodes(phys))
+    for stage in stages:
+        node = by_path[stage.path]
+        found = f"{type(node.node).__name__} {node.variant}"
+        if getattr(node.node, "kind", "inner") not in ("left", "right", "full"):  # outer joins stand around a join
+            yield found, names(stage.operator)
+
+
+def names(operator: Any) -> str:
+    if isinstance(operator, Piped):
+        return f"{names(operator.first)}, {names(operator.second)}"
+    return type(operator).__name__
+
+
+@pytest.mark.parametrize("strategy", ["upa", "direct", "nt"])
+@pytest.mark.parametrize("sql", QUERIES)
+def test_a_variant_is_one_operator(sql: str, strategy: str) -> None:
+    for printed, runs in built(sql, strategy=strategy):
+        assert runs == OPERATORS[printed], printed
+
+
+def test_every_variant_is_met() -> None:
+    options = [{"strategy": s} for s in ("upa", "direct", "nt")]
+    met = {printed for sql in QUERIES for given in options for printed, _ in built(sql, **given)}
+    assert met == set(OPERATORS)
+
+
+@pytest.mark.parametrize("type_", [*(Type(k) for k in Kind if k is not Kind.DECIMAL), Type(Kind.DECIMAL, 18, 2),
+                                   Type(Kind.DECIMAL, 19, 2)], ids=str)  # fmt: skip
+def test_the_planner_knows_which_values_are_one_word(type_: Type) -> None:
+    kept = coding(type_)
+    assert one_word(type_) == (type(kept) is Coding and not kept.wide)
