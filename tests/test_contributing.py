@@ -1,0 +1,45 @@
+"""CONTRIBUTING holds: its map is that of the folders, with a line for each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+LINE = re.compile(r"(?P<indent> {4}| {6})(?P<path>[\w/]+/) +(?P<says>\S.*)")
+
+
+def drawn() -> dict[str, str]:
+    """What the map says of each folder; an indented one lies in the folder above."""
+    found: dict[str, str] = {}
+    top = ""
+    part = TEXT.partition("## How the code is laid out")[2].partition("\nImports point one way")[0]
+    for line in filter(None, part.splitlines()):
+        match = LINE.fullmatch(line)
+        assert match, f"not a line of the map: {line}"
+        top = match["path"] if len(match["indent"]) == 4 else top
+        path = top if len(match["indent"]) == 4 else top + match["path"]
+        assert path not in found, path
+        found[path] = match["says"]
+    return found
+
+
+def there() -> set[str]:
+    """Every folder with Python files: those of the product to the last, of examples and tests the first two levels."""
+    files = [p.relative_to(ROOT) for top in ("dsms", "server", "clients", "examples", "tests")
+             for p in (ROOT / top).rglob("*.py")]  # fmt: skip
+    deep = {p.parent.as_posix() for p in files if p.parts[0] in ("dsms", "server", "clients")}
+    flat = {"/".join(p.parts[: min(2, len(p.parts) - 1)]) for p in files if p.parts[0] in ("examples", "tests")}
+    return {f"{folder}/" for folder in deep | flat} - {"examples/data/"}
+
+
+def test_the_map_names_every_folder() -> None:
+    assert there() - set(drawn()) == set()
+
+
+@pytest.mark.parametrize("path", drawn())
+def test_what_the_map_names_is_there(path: str) -> None:
+    assert (ROOT / path).is_dir()
