@@ -24,12 +24,13 @@ from dsms.storage.archive import store
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import INDEX, Archive, IndexFile, Manifest, create
-from dsms.storage.archive.schema import EXP, ID, TS, conformed, stored_schema
+from dsms.storage.archive.schema import EXP, ID, TS, stored_schema
 from dsms.storage.archive.work import Work
 from dsms_spark import jobs
 from dsms_spark.frames import SUB, written
 from dsms_spark.jobs import UpdateReport
 from dsms_spark.update import update
+from tests.archive_local import conformed
 
 S = 1_000_000
 EVERY = 10 * S

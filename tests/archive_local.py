@@ -12,10 +12,11 @@ from dsms.adhoc.run import Adhoc
 from dsms.api import Cancel
 from dsms.operators.expressions import ErrorCounter
 from dsms.sql import logical as lp
+from dsms.sql.types import Schema
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import Job, Source
 from dsms.storage.archive.manifest import Archive
-from dsms.storage.archive.schema import EXP, ID, TS, conformed
+from dsms.storage.archive.schema import EXP, ID, TS, stored_schema, unlike
 
 
 class Local:
@@ -33,6 +34,17 @@ class Local:
             found = archived_rows(job.sources[leaf], need.scan)
             leaves[leaf] = [*found, *leaves.get(leaf, [])]
         return Adhoc(job.limit).run(job.plan, leaves, job.at, ErrorCounter("stop"), cancel)
+
+
+def conformed(table: pa.Table, schema: Schema) -> pa.Table:
+    """The rows of a file that fits an archive, with the archive's columns: those that it lacks are NULL."""
+    assert unlike(table.schema, schema) is None
+    there = set(table.schema.names)
+    columns = [
+        table.column(f.name).cast(f.type) if f.name in there else pa.nulls(table.num_rows, f.type)
+        for f in stored_schema(schema)
+    ]
+    return pa.table(columns, schema=stored_schema(schema))
 
 
 def archived_rows(source: Source, scan: lp.StreamScan) -> list[Batch]:

@@ -200,12 +200,6 @@ class Model:
         for synopsis in self.held.values():
             synopsis.trim(first)
 
-    def forget(self, keep: list[int]) -> None:
-        self.groups = len(keep)
-        self.rows = [[sub[g] for g in keep] for sub in self.rows]
-        for synopsis in self.held.values():
-            synopsis.forget(np.array(keep, np.int64))
-
     def cells(self, spans: list[tuple[int, int]]) -> list[list[Values]]:
         """The rows of each span and group."""
         return [

@@ -420,20 +420,6 @@ def test_a_task_that_comes_while_others_run_leaves_them_done(technique: str, sha
     assert (fared.last, fared.deadline) == (2, 3)
 
 
-def test_what_was_not_executed_waits_as_before():
-    scheduler = made([Task("a", 2, 9), Task("b", 2, 5)], *LP)
-    scheduler.updated(3)
-    names = scheduler.next()
-    scheduler.add(Task("c", 5, 3))
-    scheduler.returned(names)
-    assert scheduler.lateness("a").deadline == -1
-    assert scheduler.lateness("a").executions == 0
-    again = scheduler.next()
-    assert set(again) >= {"a", "b"}
-    scheduler.done(again)
-    assert scheduler.next() == ()
-
-
 def test_a_part_of_a_block_may_be_done_first():
     scheduler = made([Task("a", 2, 9), Task("b", 2, 5)])
     scheduler.updated(2)
@@ -493,9 +479,6 @@ def test_tasks_that_come_and_go_keep_their_periods(technique: str, sharing: str,
         running = ()
         scheduler.updated()
         while names := scheduler.next(rng.random() < 0.8):
-            if rng.random() < 0.1:
-                scheduler.returned(names)
-                continue
             for name in names:
                 alive[name] = alive[name][0], count
             scheduler.done(names)

@@ -48,14 +48,12 @@ def limits(request):
 def live(model: Model, rng: Random, draw) -> None:
     """A few steps of a life, and questions in between."""
     for _ in range(rng.randint(1, 6)):
-        match rng.randrange(8):
+        match rng.randrange(7):
             case 0:
                 model.grow(rng.randint(1, 3))
             case 1:
                 model.trim(rng.randint(0, model.next + 1))
-            case 2 if model.groups > 1:
-                model.forget(sorted(rng.sample(range(model.groups), rng.randint(1, model.groups))))
-            case 3:
+            case 2:
                 for name, synopsis in model.held.items():
                     if isinstance(synopsis, Landmark) and name != "landmark, of nothing":
                         synopsis.expect([rng.randint(1, 9)])

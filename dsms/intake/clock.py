@@ -157,26 +157,6 @@ class Clocks:
         """The furthest instant that the stream, which has not ended, has got to; ALWAYS if to none."""
         return max(self._streams[name].front, self.completed(name))
 
-    def is_idle(self, name: str) -> bool:
-        """Whether the stream's silence has outlasted its IDLE TIMEOUT."""
-        return self._streams[name].idle
-
-    def next_wakeup(self) -> int | None:
-        """The engine time (µs) at which `advance` would change something by itself; None if nothing is due.
-
-        A stream turns idle, or a stamped stream's waiting rows become complete.  What queries do as time passes
-        (expirations) is theirs to say.
-        """
-        if self._given is None:
-            return None
-        due = []
-        for watched in self._streams.values():
-            if watched.timeout is not None and not watched.idle and watched.active_at is not None:
-                due.append(self._given + watched.active_at + watched.timeout - self._passed)
-            elif not watched.stream.event_time and watched.stream.waiting and watched.stream.now is not None:
-                due.append(watched.stream.now + 1)
-        return min(due, default=None)
-
     def status(self, name: str) -> StreamStatus:
         """What SHOW STREAMS says of a stream."""
         watched = self._streams[name]

@@ -27,11 +27,6 @@ def with_ages(phys: Phys) -> Phys:
     return phys if all(a is b for a, b in zip(children, phys.children, strict=True)) else _over(phys, children)
 
 
-def is_dated(node: lp.Node) -> bool:
-    """Whether the ids of this edge tell ages."""
-    return any(timestamps(node))
-
-
 def timestamps(node: lp.Node) -> tuple[bool, ...]:
     """For each id column whether it is a timestamp; that of the number before it."""
     match node:

@@ -66,13 +66,3 @@ class Source(Protocol):
     """Takes the rows that a stream hands on."""
 
     def push(self, rows: Batch) -> None: ...
-
-
-class ChangeLog(Protocol):
-    """What a table offers to retroactive joins (`dsms.tables`)."""
-
-    def state(self) -> Batch: ...
-
-    def changes(self, cursor: int, upto: int) -> tuple[Batch, int]: ...
-
-    def next_change(self, cursor: int) -> int: ...

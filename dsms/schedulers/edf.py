@@ -127,7 +127,7 @@ class QueryScheduler:
         self.count += times
 
     def next(self, only_due: bool = True) -> tuple[str, ...]:
-        """Names to execute together now, () if there is nothing to do; they run until `done` or `returned`."""
+        """Names to execute together now, () if there is nothing to do; they run until `done`."""
         self._settle()
         skipped: list[_Block] = []
         first = self._pop(skipped)
@@ -145,11 +145,25 @@ class QueryScheduler:
 
     def done(self, names: Iterable[str]) -> None:
         """They have been executed: d(T) = n."""
-        self._back(names, ran=True)
-
-    def returned(self, names: Iterable[str]) -> None:
-        """They were handed out but not executed (aborted, suspended): they wait as before."""
-        self._back(names, ran=False)
+        blocks: dict[tuple[str, ...], _Block] = {}
+        for name in names:
+            record = self._records.get(name)
+            if name in self._gone and not (record and record.running):
+                self._gone.discard(name)  # removed while it ran; another may have its name now
+                continue
+            record = self._record(name)
+            if not record.running:
+                raise InternalError("DS930", f"task {name} was not running; please report this")
+            record.running = False
+            record.ran(self.count)
+            if not self._changed:
+                block = self._block_of[name]
+                blocks[block.members] = block
+        for block in blocks.values():
+            self._follow(max(0, self.count - block.deadline))
+            block.deadline = min(self._records[n].base for n in block.members) + block.period
+            if not self._running(block):
+                heapq.heappush(self._heap, block.entry())
 
     def peek(self, only_due: bool = True) -> tuple[int, int] | None:
         """d(T) and priority of what `next` would hand out first, or None."""
@@ -192,29 +206,6 @@ class QueryScheduler:
         while (block := self._pop(skipped, upto)) is not None:
             found.append(block)
         return found
-
-    def _back(self, names: Iterable[str], ran: bool) -> None:
-        blocks: dict[tuple[str, ...], _Block] = {}
-        for name in names:
-            record = self._records.get(name)
-            if name in self._gone and not (record and record.running):
-                self._gone.discard(name)  # removed while it ran; another may have its name now
-                continue
-            record = self._record(name)
-            if not record.running:
-                raise InternalError("DS930", f"task {name} was not running; please report this")
-            record.running = False
-            if ran:
-                record.ran(self.count)
-            if not self._changed:
-                block = self._block_of[name]
-                blocks[block.members] = block
-        for block in blocks.values():
-            if ran:
-                self._follow(max(0, self.count - block.deadline))
-                block.deadline = min(self._records[n].base for n in block.members) + block.period
-            if not self._running(block):
-                heapq.heappush(self._heap, block.entry())
 
     def _follow(self, late: int) -> None:
         """Whoever is not adaptive keeps a backlog of nothing."""

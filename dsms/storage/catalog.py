@@ -136,12 +136,6 @@ class CatalogStore:
         with self._explained(), self.transaction():
             self._db.execute(statement, (self._id(table), *values))
 
-    def changes_kept(self, table: str) -> int:
-        """How many changes stand behind the last snapshot: when they are many, it is time for `compact`."""
-        with self._explained():
-            query = "SELECT count(*) FROM change WHERE object = ?"
-            return int(self._db.execute(query, (self._id(table),)).fetchone()[0])
-
     def compact(self, table: str, snapshot: Snapshot) -> None:
         """Keep a whole table in place of all its changes so far."""
         lives = [pa.array(v, pa.int64()) for v in (snapshot.version, snapshot.born, snapshot.ended)]

@@ -16,6 +16,13 @@ def _words(fields: dict[Any, Any]) -> dict[str, Any]:
     return {"coding": fields[0], "columns": fields[1]} if 0 in fields else fields
 
 
+def _without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Fields that nothing read have gone."""
+    return lambda fields: {name: value for name, value in fields.items() if name not in names}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
+    ("archiving.archiving", 1): _without("landed_files"),
+    ("shared.join_feed", 1): _without("last_born"),
     ("synopsis.coded.words", 1): _words,
 }

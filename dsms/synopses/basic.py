@@ -78,10 +78,6 @@ class Basic:
         prev[~np.repeat(follows, groups)] = EMPTY
         return self.algebra.chain(state, prev, False)
 
-    def forget(self, keep: np.ndarray) -> None:
-        self.starts = Queue(*self.tape.forget(keep, [self.starts.view]))
-        self.groups = len(keep)
-
     def cost(self, width: int) -> float:
         return float(width)
 

@@ -109,10 +109,6 @@ class Synopsis(Protocol):
         allowed): len(low) * groups cells, span by span."""
         ...
 
-    def forget(self, keep: np.ndarray) -> None:
-        """Keep the groups at `keep` (int64, ascending), renumbered in that order; the others are empty everywhere."""
-        ...
-
     def cost(self, width: int) -> float:
         """Cells combined to answer one span of `width` sub-windows."""
         ...

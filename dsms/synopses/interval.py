@@ -110,10 +110,6 @@ class Interval:
         n = _runs(low, high, self.ring, self.begins, self.ends, span, begin, end)
         return span[:n], begin[:n], end[:n]
 
-    def forget(self, keep: np.ndarray) -> None:
-        self.begins, self.ends = self.tape.forget(keep, [self.begins, self.ends])
-        self.groups = len(keep)
-
     def cost(self, width: int) -> float:
         return float(max(1, 2 * max(0, width).bit_length() - 2))
 

@@ -239,10 +239,6 @@ class JoinSynopsis(ABC):
             index = np.arange(groups)
             self._regroup(np.where(index < self.groups, index, -1))
 
-    def forget(self, keep: np.ndarray) -> None:
-        """Keep the groups at `keep` (int64, ascending), renumbered in that order; the others are empty everywhere."""
-        self._regroup(keep)
-
     def _regroup(self, index: np.ndarray) -> None:
         if self.flagged is not None:
             self.flagged.state = regrouped(self.algebra, self.flagged.state, index, self.groups)

@@ -71,10 +71,6 @@ class Runs:
         there = held[:, None] & (np.arange(groups) < width[:, None])
         return self.tape.take(np.where(there, address, EMPTY).ravel())
 
-    def forget(self, keep: np.ndarray) -> None:
-        where, ends = self.tape.forget(keep, [self.where.view, self.where.view + self.width.view])
-        self.where, self.width = Queue(where), Queue(ends - where)
-
     @property
     def nbytes(self) -> int:
         return self.tape.nbytes + self.where.nbytes + self.width.nbytes
@@ -210,13 +206,6 @@ class Landmark:
         place = np.argsort(np.concatenate(order)) if order else left
         cells = (place[:, None] * self.groups + np.arange(self.groups)).ravel()
         return self.algebra.take(self.algebra.concat(parts), cells)
-
-    def forget(self, keep: np.ndarray) -> None:
-        self.groups = len(keep)
-        self.basic.forget(keep)
-        for gamma in self.gammas:
-            gamma.behind.forget(keep)
-            gamma.before.forget(keep)
 
     def cost(self, width: int) -> float:
         known = any(g.shortest <= width <= g.longest for g in self.gammas)

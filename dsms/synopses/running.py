@@ -67,11 +67,6 @@ class Running:
         high = np.maximum(low, np.clip(high, self.first, self.next))
         return self.algebra.subtract(self._prefix(high), self._prefix(low))
 
-    def forget(self, keep: np.ndarray) -> None:
-        where, ends = self.tape.forget(keep, [self.where.view, self.where.view + self.width.view])
-        self.where, self.width = Queue(where), Queue(ends - where)
-        self.groups = len(keep)
-
     def cost(self, width: int) -> float:
         return 2.0
 

@@ -1,7 +1,7 @@
 """A tape: cells written one behind the other, each with the group it belongs to; old ones go, new ones come.
 
-An address is the number of a cell since the beginning and stays what it is while other cells go.  Only `forget` deals
-new ones.  Amortised O(1) a cell; at most four times the room that is needed.
+An address is the number of a cell since the beginning and stays what it is while other cells go.  Amortised O(1) a
+cell; at most four times the room that is needed.
 """
 
 from __future__ import annotations
@@ -108,25 +108,6 @@ class Tape:
     def take(self, address: np.ndarray) -> State:
         """The cells at those addresses; -1: empty ones."""
         return self.algebra.take(self.state, np.where(address < 0, EMPTY, address - self.origin))
-
-    def groups_of(self, low: int, high: int) -> np.ndarray:
-        """The groups of a run of addresses."""
-        return self.group[low - self.origin : high - self.origin]
-
-    def forget(self, keep: np.ndarray, nodes: list[np.ndarray]) -> list[np.ndarray]:
-        """Only cells of the groups at `keep` (ascending) stay, under new numbers in that order.  `nodes` are addresses
-        (or ends of runs of them); answers the new ones."""
-        live = self.group[self.dead : self.used]
-        place = np.searchsorted(keep, live)
-        there = place < len(keep)
-        there[there] = keep[place[there]] == live[there]
-        new = np.concatenate([[0], np.cumsum(there)])
-        first = self.origin + self.dead
-        kept = self.algebra.take(self.state, np.flatnonzero(there) + self.dead)
-        group = place[there]
-        self._begin()
-        self.append(kept, group)
-        return [new[np.maximum(n - first, 0)] for n in nodes]
 
     @property
     def nbytes(self) -> int:

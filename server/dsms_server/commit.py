@@ -25,7 +25,6 @@ class Committer:
         self._waiting: list[Future[None]] = []
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self.commits = 0
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="dsms-commit", daemon=True)
@@ -64,7 +63,6 @@ class Committer:
             durable, everything = self._durable(), elapsed() - last >= INTERVAL
             if durable is not None and (waiting or everything):
                 durable.commit(None if everything else "sync")
-                self.commits += 1
             if everything:
                 last = elapsed()
             for future in waiting:

@@ -6,8 +6,6 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import Call, Expr, Lit, conjuncts
 from dsms.sql.types import BOOL
 
-TRUE, FALSE = Lit(True, BOOL), Lit(False, BOOL)
-
 
 def simplify_predicate(node: lp.Node, ctx: Context) -> lp.Node:
     """Select(x, p AND TRUE) -> Select(x, p);  Select(x, TRUE) -> x;  p AND FALSE -> FALSE;  p AND p -> p;  and for OR.

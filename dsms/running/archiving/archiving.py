@@ -96,7 +96,6 @@ class Archiving:
     holds: list[Hold] = field(default_factory=list)
     flying: Flight | None = None
     landed_rows: int = 0
-    landed_files: int = 0
     repeated: int = 0
     failures: int = 0  # in a row
     pause: int = 0  # calls until a failed write is tried again
@@ -294,7 +293,6 @@ class Archiving:
         self.seam = flight.upto
         self.waiting.drop(flight.upto)
         self.landed_rows += flight.rows
-        self.landed_files += flight.rows > 0
         self._tell()
 
     def _failed(self, problem: BaseException) -> None:

@@ -152,7 +152,6 @@ class JoinFeed(Feed):
     times: tuple[int, int] = field(kw_only=True)
     mapped: Callable[[Expr], Expr] = field(kw_only=True)
     asked: str = "auto"
-    last_born: int | None = None  # the last sub-window in which something was born
 
     def __post_init__(self) -> None:
         self.predicate = None
@@ -198,7 +197,6 @@ class JoinFeed(Feed):
         if len(kept) < len(rows):
             rows, cell = rows.take(kept), cell[kept]
         if len(rows):
-            self.last_born = self.open
             for column in columns:
                 column.take(rows, cell, self.errors)
 

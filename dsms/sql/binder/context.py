@@ -47,9 +47,6 @@ class Block:
     sources: list[Source] = field(default_factory=list)
     negations: list[ast.Node] = field(default_factory=list)  # NOT EXISTS, NOT IN, outer joins
 
-    def is_internal(self) -> bool:
-        return self.internal or any(s.internal for s in self.sources)
-
 
 @dataclass(slots=True)
 class Context:

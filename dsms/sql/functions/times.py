@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dsms.sql.functions.core import Function, Match, Overload, Types
 from dsms.sql.functions.rules import texts
-from dsms.sql.types import FLOAT, INT
 
 FIELDS = {
     "year": "Year, 1 to 9999.",
@@ -139,4 +138,3 @@ TIMES = (
 
 EPOCH_UNITS = ("s", "ms", "us", "ns")
 EXTRACT_FIELDS = (*FIELDS, "epoch")
-EXTRACT_TYPES = dict.fromkeys(FIELDS, INT) | {"epoch": FLOAT}

@@ -57,19 +57,6 @@ def merged(old: Schema, new: Schema, where: str) -> Schema:
     return (*new, *(Field(f.name, f.type, None, True) for f in old if f.name not in names))
 
 
-def conformed(table: pa.Table, schema: Schema) -> pa.Table:
-    """The rows of a file with the columns of an archive: those that it lacks are NULL.  Raises DS956."""
-    wanted = stored_schema(schema)
-    wrong = unlike(table.schema, schema)
-    if wrong is not None:
-        raise UsageError("DS956", wrong, hint="it was written for another archive, or by something else")
-    there = set(table.schema.names)
-    columns = [
-        table.column(f.name).cast(f.type) if f.name in there else pa.nulls(table.num_rows, f.type) for f in wanted
-    ]
-    return pa.table(columns, schema=wanted)
-
-
 def unlike(found: pa.Schema, schema: Schema) -> str | None:
     """What of a file's columns does not fit the archive's, as a sentence; None: they fit."""
     for field in stored_schema(schema):
