@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from dsms.plan.windows import partition
 from dsms.sql import ast
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.logical import (
@@ -22,13 +23,13 @@ from dsms.sql.logical import (
     StreamScan,
     TableScan,
     Window,
-    WindowSpec,
     children,
     with_children,
 )
 from dsms.sql.printer import to_sql
 from dsms.sql.types import Field
 from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
+from dsms.sql.window import UNBOUNDED, WindowSpec
 
 _NOT_COMPARED = {"name": "", "qualifier": None, "alias": "", "nullable": True, "leaf": 0}
 
@@ -52,7 +53,7 @@ def plain(node: Node) -> Node:
         same = [isinstance(e, Col) and e.index == i for i, e in enumerate(node.exprs)]
         if all(same) and len(same) == len(node.child.schema):
             return node.child
-    if isinstance(node, Window) and node.spec == WindowSpec("unbounded"):
+    if isinstance(node, Window) and node.spec == UNBOUNDED:
         return node.child
     return node
 
@@ -75,7 +76,7 @@ def _line(node: Node) -> str:
     inside = [c for child in children(node) for c in child.schema]
     match node:
         case Output():
-            slide = f" slide {node.slide.slide}" if node.slide else ""
+            slide = f" slide {node.slide.every}" if node.slide else ""
             shown = f"{node.kind}{' restore' if node.restore else ''}" if node.explicit else "default"
             return f"Output {shown}{slide}: {', '.join(f'{f.name} {f.type}' for f in node.schema)}"
         case StreamScan():
@@ -133,5 +134,5 @@ def agg(call: AggCall, schema: list[Field]) -> str:
 
 
 def window(spec: WindowSpec) -> str:
-    names = [ast.ColumnRef(ast.Ident(f"#{i}")) for i in range(max(spec.partition, default=-1) + 1)]
+    names = [ast.ColumnRef(ast.Ident(f"#{i}")) for i in range(max(partition(spec), default=-1) + 1)]
     return to_sql(window_syntax(spec, names))

@@ -26,6 +26,7 @@ from dsms.sql.logical import Append, Join, JoinNRR, Node, Output, Project, Selec
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.suggest import hint
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Field, decimal
+from dsms.sql.window import Slide, Time, WindowSpec
 from tests.plan_forms import drawn
 from tests.test_rules import declared
 
@@ -164,21 +165,25 @@ def test_leaves_are_numbered_in_from_order(catalog: Catalog) -> None:
 def test_windows_of_one_query_share_one_slide(catalog: Catalog) -> None:
     plan = bound("SELECT * FROM s [RANGE 10], t [RANGE 10 SLIDE 5], u [RANGE 4 SLIDE 5]", catalog)
     assert plan.slide is not None
-    assert plan.slide.slide == 5_000_000
+    assert plan.slide.every == 5_000_000
+
+
+DAY = 86_400_000_000
+
+
+def window_of(plan: Output) -> WindowSpec:
+    return next(n.spec for n in nodes(plan) if isinstance(n, Window))
 
 
 def test_calendar_lengths() -> None:
     catalog = declared("CREATE STREAM s (a INT)")
     plan = bound("SELECT * FROM s [RANGE 2 WEEKS SLIDE 1 DAY TIME ZONE 'Europe/Paris']", catalog)
-    assert plan.slide is not None
-    assert (plan.slide.calendar, plan.slide.slide_calendar) == ((2, "week"), (1, "day"))
-    assert plan.slide.length == 14 * 86_400_000_000
+    assert window_of(plan) == Time(14 * DAY, calendar=(2, "week"), slide=plan.slide)
+    assert plan.slide == Slide(DAY, zone="Europe/Paris", calendar=(1, "day"))
     plain = bound("SELECT * FROM s [RANGE 2 WEEKS SLIDE 1 DAY]", catalog)
-    assert plain.slide is not None
-    assert (plain.slide.calendar, plain.slide.slide_calendar) == (None, None)
+    assert window_of(plain) == Time(14 * DAY, slide=Slide(DAY))
     months = bound("SELECT * FROM s [RANGE 1 YEAR SLIDE 1 MONTH]", catalog)
-    assert months.slide is not None
-    assert (months.slide.calendar, months.slide.slide_calendar) == ((1, "year"), (1, "month"))
+    assert window_of(months) == Time(12 * 31 * DAY, calendar=(1, "year"), slide=Slide(31 * DAY, calendar=(1, "month")))
 
 
 # ---------------------------------------------------------------- definitions

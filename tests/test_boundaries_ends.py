@@ -10,8 +10,8 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.plan.boundaries import boundaries, next_boundary, window_start
-from dsms.sql.logical import WindowSpec
 from dsms.sql.types import FOREVER, MAX_INSTANT, MIN_INSTANT
+from dsms.sql.window import Slide, Time
 from tests.oracle.boundaries import DAY, all_boundaries, range_start
 from tests.stories.cells import instant
 from tests.stories.play import rows_of
@@ -29,7 +29,7 @@ def micros(moment: datetime) -> int:
 @pytest.mark.parametrize("zone", sorted(available_timezones()))
 def test_every_zone_begins_the_first_and_ends_the_last_day(zone: str) -> None:
     """Midnights as zoneinfo has them, wherever Python can say it."""
-    spec = WindowSpec("time", slide=1, slide_calendar=(1, "day"), zone=zone)
+    spec = Slide(DAY, zone=zone, calendar=(1, "day"))
     first = [micros(datetime(1, 1, day, tzinfo=ZoneInfo(zone)).astimezone(UTC)) for day in (3, 4)]
     found = boundaries(spec, MIN_INSTANT - 1, first[-1]).tolist()
     assert found[-2:] == first
@@ -45,26 +45,27 @@ def test_every_zone_begins_the_first_and_ends_the_last_day(zone: str) -> None:
 def test_calendars_at_both_ends(zone: str, slide: tuple[int, str], align: int | None, first: bool) -> None:
     days = DAYS[slide[1]]
     begin = MIN_INSTANT if first else MAX_INSTANT - (days - 2) * DAY
-    spec = WindowSpec("time", slide=1, slide_calendar=slide, zone=zone, align=align, calendar=slide)
+    spec = Slide(days * DAY, align=align, zone=zone, calendar=slide)
+    window = Time(days * DAY, calendar=slide, slide=spec)
     found = boundaries(spec, begin - 1, begin + days * DAY).tolist()
     assert found == all_boundaries(spec, begin - 1, begin + days * DAY)
     for b in found[:2] + found[-2:]:
-        assert window_start(spec, b) == range_start(spec, b)
+        assert window_start(window, b) == range_start(window, b)
 
 
 @pytest.mark.parametrize("zone", FEW)
 @pytest.mark.parametrize("hours", [1, 6, 24])
 @pytest.mark.parametrize("begin", [MIN_INSTANT, MAX_INSTANT - 4 * DAY])
 def test_hours_of_days(zone: str, hours: int, begin: int) -> None:
-    spec = WindowSpec("time", slide=hours * HOUR, zone=zone)
+    spec = Slide(hours * HOUR, zone=zone)
     found = boundaries(spec, begin - 1, begin + 5 * DAY).tolist()
     assert found == all_boundaries(spec, begin - 1, begin + 5 * DAY)
 
 
 def test_calendars_end_somewhere() -> None:
-    far = WindowSpec("time", slide=1, slide_calendar=(200_000, "year"))
+    far = Slide(FOREVER, calendar=(200_000, "year"))
     assert next_boundary(far, MAX_INSTANT) == FOREVER
-    back = WindowSpec("time", slide=1, slide_calendar=(1, "day"), calendar=(200_000, "year"))
+    back = Time(FOREVER, calendar=(200_000, "year"), slide=Slide(DAY, calendar=(1, "day")))
     assert window_start(back, MAX_INSTANT + 1) < MIN_INSTANT
 
 
@@ -94,6 +95,6 @@ def test_the_last_days_are_told_when_the_stream_ends(zone: str, path: str) -> No
     engine.ingest("s", [[n, MAX_INSTANT - 3 * DAY + n * 6 * HOUR] for n in range(13)])
     answers = told(engine, ends=True)
     assert sum(rows[0][0] for _, rows in answers) == 13
-    spec = WindowSpec("time", slide=1, slide_calendar=(1, "day"), zone=zone)
+    spec = Slide(DAY, zone=zone, calendar=(1, "day"))
     bounds = boundaries(spec, MAX_INSTANT - 3 * DAY, MAX_INSTANT + 2 * DAY)[: len(answers)]
     assert [at for at, _ in answers] == bounds.tolist()

@@ -242,7 +242,7 @@ def test_selectivities_combine() -> None:
         (p.join(STREAMS[1], windows(TABLE_5_3)[2], "a"), "the left input has no window"),
         (p.distinct(STREAMS[1]), "number of different rows"),
         (p.group(STREAMS[1], ("a",), p.agg(STREAMS[1], "count", "b")), "number of groups"),
-        (p.window(STREAMS[1], "partitioned", 3, partition=(0,)), "number of partitions (3 rows each)"),
+        (p.window(STREAMS[1], "partitioned", 3, by=(0,)), "number of partitions (3 rows each)"),
         (STREAMS[1], "the answer grows without bound"),
     ],
 )

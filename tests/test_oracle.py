@@ -106,8 +106,9 @@ def test_aggregation_replaces_its_answer():
 @pytest.mark.parametrize("kind", ["rows", "unbounded"])
 def test_external_windows_replace_the_sum_and_internal_ones_append(kind):
     lines = [f"s {i} a {i}" for i in range(1, 8)]
-    external = p.group(p.window(S, kind, 5), (), p.agg(S, "sum", "x"))
-    internal = p.append(p.group(p.window(S, kind, 5, internal=True), (), p.agg(S, "sum", "x")))
+    extent = (5,) if kind == "rows" else ()
+    external = p.group(p.window(S, kind, *extent), (), p.agg(S, "sum", "x"))
+    internal = p.append(p.group(p.window(S, kind, *extent, internal=True), (), p.agg(S, "sum", "x")))
     sums = [1, 3, 6, 10, 15, 20, 25] if kind == "rows" else [1, 3, 6, 10, 15, 21, 28]
     appended = ["+always NULL"] + [f"+{i} {v}" for i, v in enumerate(sums, 1)]
     assert told(internal, None, lines) == ", ".join(appended)
@@ -215,10 +216,10 @@ def test_a_non_retroactive_table_is_read_as_of_the_row():
         ({"kind": "now"}, "+1 a, +1 b, -2 a, -2 b, +4 c, -5 c"),
         ({"kind": "time", "length": 3}, "+1 a, +1 b, -4 a, -4 b, +4 c, -7 c"),
         ({"kind": "time", "length": 5, "until": 3}, "+4 a, +4 b, -6 a, -6 b, +7 c, -9 c"),
-        ({"kind": "rows", "length": 2}, "+1 a, +1 b, -4 a, +4 c"),
-        ({"kind": "rows", "length": 2, "until": 1}, "+1 a, -4 a, +4 b"),
-        ({"kind": "rows", "length": 1}, "+1 b, -4 b, +4 c"),
-        ({"kind": "partitioned", "length": 1, "partition": (1,)}, "+1 a, +1 b, -4 a, +4 c"),
+        ({"kind": "rows", "count": 2}, "+1 a, +1 b, -4 a, +4 c"),
+        ({"kind": "rows", "count": 2, "until": 1}, "+1 a, -4 a, +4 b"),
+        ({"kind": "rows", "count": 1}, "+1 b, -4 b, +4 c"),
+        ({"kind": "partitioned", "count": 1, "by": (1,)}, "+1 a, +1 b, -4 a, +4 c"),
         ({"kind": "landmark", "since": 2}, "+4 c"),
         ({"kind": "unbounded"}, "+1 a, +1 b, +4 c"),
     ],

@@ -40,7 +40,7 @@ LABELS: dict[str, tuple[lp.Node, str]] = {
     "a window that ends some time ago": (win(until=MINUTE // 2), "WKS"),
     "NOW": (p.window(S, "now"), "WKS"),
     "a count window": (rows(), "STR"),
-    "a count window per partition": (p.window(S, "partitioned", 3, partition=(0,)), "STR"),
+    "a count window per partition": (p.window(S, "partitioned", 3, by=(0,)), "STR"),
     "an unbounded window": (p.window(S, "unbounded"), "MON"),
     "a landmark window": (p.window(S, "landmark", since=5), "MON"),
     # rule 1

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from dsms.sql import logical as lp
 from dsms.sql.types import INT, STRING
+from dsms.sql.window import Slide, Time
 from tests.effort import examples
 from tests.oracle import Periodic, Row
 from tests.oracle import plans as p
-from tests.oracle.boundaries import all_boundaries, midnight, moment, months_later, range_start
+from tests.oracle.boundaries import DAY, all_boundaries, midnight, moment, months_later, range_start
 from tests.stories.cells import instant, shown_instant
 
 SECOND = 1_000_000
@@ -27,11 +28,7 @@ HOUR = 3_600 * SECOND
 S, T = (p.stream(n, a=STRING, x=INT) for n in "st")
 
 
-def beat(slide: int, kind: str = "time", **more: object) -> lp.WindowSpec:
-    return lp.WindowSpec(kind, slide=slide, **more)  # type: ignore[arg-type]
-
-
-def told(plan: lp.Node, slide: lp.WindowSpec, kind: str, rows: Sequence[tuple[str, int, str, int]], upto: int,
+def told(plan: lp.Node, slide: Slide | None, kind: str, rows: Sequence[tuple[str, int, str, int]], upto: int,
          restore: bool = False) -> list[tuple[int, list[tuple]]]:  # fmt: skip
     streams: dict[str, list[Row]] = {}
     for number, (name, ts, *values) in enumerate(rows):
@@ -48,15 +45,17 @@ def win(node: lp.Node, length: int, slide: int, **more: object) -> lp.Window:
 
 
 def test_boundaries_are_multiples_from_the_alignment():
-    assert all_boundaries(beat(5), 0, 15) == [5, 10, 15]
-    assert all_boundaries(beat(5), -11, -1) == [-10, -5]
-    assert all_boundaries(beat(5, align=12), 0, 15) == [2, 7, 12]
-    assert all_boundaries(beat(5, align=12), 2, 7) == [7]
+    assert all_boundaries(Slide(5), 0, 15) == [5, 10, 15]
+    assert all_boundaries(Slide(5), -11, -1) == [-10, -5]
+    assert all_boundaries(Slide(5, align=12), 0, 15) == [2, 7, 12]
+    assert all_boundaries(Slide(5, align=12), 2, 7) == [7]
 
 
-def _days(zone: str, first: str, last: str, slide: tuple[int, str] = (1, "day"), align: str | None = None) -> list[str]:
-    spec = beat(1, zone=zone, slide_calendar=slide, align=None if align is None else instant(align))
-    return [shown_instant(b) for b in all_boundaries(spec, instant(first) - 1, instant(last))]
+def _days(
+    zone: str, first: str, last: str, calendar: tuple[int, str] = (1, "day"), align: str | None = None
+) -> list[str]:
+    slide = Slide(1, align=None if align is None else instant(align), zone=zone, calendar=calendar)
+    return [shown_instant(b) for b in all_boundaries(slide, instant(first) - 1, instant(last))]
 
 
 @pytest.mark.parametrize(
@@ -88,21 +87,21 @@ def test_weeks_months_and_years_count_from_1970():
 
 
 def test_hours_begin_anew_at_midnight():
-    spec = beat(6 * HOUR, zone="Europe/Berlin")
+    spec = Slide(6 * HOUR, zone="Europe/Berlin")
     found = [shown_instant(b) for b in all_boundaries(spec, instant("2026-10-24T22:00"), instant("2026-10-26T05:00"))]
     hours = ["25T04", "25T10", "25T16", "25T22", "25T23", "26T05"]  # the last period but one is an hour long
     assert found == [f"2026-10-{hour}:00:00" for hour in hours]
 
 
 def test_ranges_of_calendar_units_end_where_days_do():
-    spec = lp.WindowSpec("time", zone="Europe/Berlin", calendar=(1, "day"))
+    spec = Time(DAY, calendar=(1, "day"), slide=Slide(HOUR, zone="Europe/Berlin"))
     assert range_start(spec, instant("2026-03-29T22:00")) == instant("2026-03-28T23:00")
     assert range_start(spec, instant("2026-03-30T04:00")) == instant("2026-03-29T04:00")
-    month = lp.WindowSpec("time", calendar=(1, "month"))
+    month = Time(31 * DAY, calendar=(1, "month"), slide=Slide(HOUR))
     assert range_start(month, instant("2026-03-31T12:00")) == instant("2026-02-28T12:00")
-    assert range_start(lp.WindowSpec("time", calendar=(2, "year")), instant("2024-02-29T00:00")) == instant(
-        "2022-02-28"
-    )
+    assert range_start(
+        Time(731 * DAY, calendar=(2, "year"), slide=Slide(HOUR)), instant("2024-02-29T00:00")
+    ) == instant("2022-02-28")
 
 
 def test_months_later_stays_in_the_month():
@@ -146,7 +145,7 @@ def test_sums_over_windows_and_plain_loops(seed: int) -> None:
     for b in range(first, 52, slide):
         inside = [x for _, t, _, x in rows if b - length <= t < b - until]
         wanted.append((b, [(len(inside), sum(inside) if inside else None)]))
-    assert told(total, window.spec, "rstream", rows, 50) == [w for w in wanted if w[0] - 1 <= 50]
+    assert told(total, window.spec.slide, "rstream", rows, 50) == [w for w in wanted if w[0] - 1 <= 50]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -164,20 +163,19 @@ def test_joins_and_plain_loops(seed: int) -> None:
     lives = [pair for pair in pairs if pair[0] < pair[1]]
     bounds = [b for b in range(slide, 51, slide) if b > rows[0][1]]
     answers = [[q for q in sorted(lives, key=lambda q: q[2:4]) if q[0] < b <= q[1]] for b in bounds]
-    spec = win(S, w1, slide).spec
-    assert _letters(told(plan, spec, "rstream", rows, 49)) == [[q[4] for q in now] for now in answers]
+    assert _letters(told(plan, Slide(slide), "rstream", rows, 49)) == [[q[4] for q in now] for now in answers]
     came = [[q[4] for q in now if q not in old] for old, now in zip([[], *answers], answers, strict=False)]
-    assert _letters(told(plan, spec, "istream", rows, 49)) == came
+    assert _letters(told(plan, Slide(slide), "istream", rows, 49)) == came
     left = [[q[4] for q in old if q not in now] for old, now in zip([[], *answers], answers, strict=False)]
-    assert _letters(told(plan, spec, "dstream", rows, 49)) == left
+    assert _letters(told(plan, Slide(slide), "dstream", rows, 49)) == left
     since = [(q0, b) for q0, b in zip([-99, *bounds], bounds, strict=False)]
     all_that_came = [[q[4] for q in sorted(lives, key=lambda q: (q[0], q[2], q[3])) if a <= q[0] < b] for a, b in since]
-    assert _letters(told(plan, spec, "istream", rows, 49, restore=True)) == all_that_came
+    assert _letters(told(plan, Slide(slide), "istream", rows, 49, restore=True)) == all_that_came
     restored = [
         [q[4] for q in sorted(lives, key=lambda q: q[2:4]) if q in now or a <= q[0] < q[1] < b]
         for (a, b), now in zip(since, answers, strict=True)
     ]
-    assert _letters(told(plan, spec, "rstream", rows, 49, restore=True)) == restored
+    assert _letters(told(plan, Slide(slide), "rstream", rows, 49, restore=True)) == restored
 
 
 def _letters(found: list[tuple[int, list[tuple]]]) -> list[list[str]]:
@@ -192,7 +190,7 @@ def test_rows_counted_and_plain_loops(seed: int) -> None:
     rows = [("s", t, "a", k) for k, t in enumerate(times)]
     window = p.window(S, "rows", n, until=skip, slide=m)
     wanted = [(times[k - 1], [(x,) for x in range(max(0, k - n), k - skip)]) for k in range(m, 21, m)]
-    assert told(p.project(window, "x"), window.spec, "rstream", rows, 99) == wanted
+    assert told(p.project(window, "x"), window.spec.slide, "rstream", rows, 99) == wanted
 
 
 def test_rows_counted_beside_another_stream():
@@ -201,7 +199,10 @@ def test_rows_counted_beside_another_stream():
     both = p.join(window, p.window(T, "rows", 1), "a")
     plan = lp.Project(both, (p.col(S, "x"), lp_col(both, 3)), (both.schema[1], both.schema[3]))
     rows = [("s", 1, "a", 1), ("s", 2, "a", 2), ("s", 2, "a", 3), ("t", 2, "a", 7), ("s", 3, "a", 4)]
-    assert told(plan, window.spec, "rstream", rows, 9) == [(2, [(1, 7), (2, 7)]), (3, [(1, 7), (2, 7), (3, 7), (4, 7)])]
+    assert told(plan, window.spec.slide, "rstream", rows, 9) == [
+        (2, [(1, 7), (2, 7)]),
+        (3, [(1, 7), (2, 7), (3, 7), (4, 7)]),
+    ]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -228,7 +229,7 @@ def test_restored_rows_beside_another_stream_and_plain_loops(seed: int) -> None:
             if x is not None and len(come) % m == 0:
                 wanted.append((t, since))
                 since = []
-    assert told(plan, window.spec, "istream", rows, 11, restore=True) == wanted
+    assert told(plan, window.spec.slide, "istream", rows, 11, restore=True) == wanted
 
 
 def lp_col(node: lp.Node, index: int):
@@ -246,21 +247,21 @@ def test_appended_sums_are_those_of_the_chunks():
     total = p.group(outer, (), p.agg(outer, "sum", "sum"))
     whole = win(S, 18, 6)
     direct = p.group(whole, (), p.agg(whole, "sum", "x"))
-    assert told(total, inner.spec, "rstream", rows, 59) == told(direct, whole.spec, "rstream", rows, 59)
+    assert told(total, inner.spec.slide, "rstream", rows, 59) == told(direct, whole.spec.slide, "rstream", rows, 59)
 
 
 def test_restore_loses_nothing_that_no_restore_tells():
     rows = [("s", t, "ab"[t % 2], t) for t in range(20)]
     window = win(S, 3, 5)
     top = p.group(window, ("a",), p.agg(window, "max", "x"))
-    plain = told(top, window.spec, "istream", rows, 30)
-    restored = told(top, window.spec, "istream", rows, 30, restore=True)
+    plain = told(top, window.spec.slide, "istream", rows, 30)
+    restored = told(top, window.spec.slide, "istream", rows, 30, restore=True)
     assert all(set(a[1]) <= set(b[1]) for a, b in zip(plain, restored, strict=True))
 
 
 def test_a_query_registered_later_answers_later():
     window = win(S, 5, 5)
-    output = lp.Output(window, "rstream", True, False, window.spec, window.schema)
+    output = lp.Output(window, "rstream", True, False, window.spec.slide, window.schema)
     rows = {"s": [Row(1, 0, ("a", 1)), Row(11, 1, ("b", 2))]}
     assert [a.at for a in Periodic(output, rows, None, 20, registered=9).pushes()] == [10, 15, 20]
     assert [a.at for a in Periodic(output, rows, None, 20, registered=10).pushes()] == [15, 20]

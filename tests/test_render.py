@@ -14,9 +14,10 @@ from dsms.plan.statistics import Statistics
 from dsms.sql import ast
 from dsms.sql.binder import bind_query
 from dsms.sql.catalog import Catalog
-from dsms.sql.logical import Append, Join, Node, Output, Project, Select, Window, WindowSpec, children, with_children
+from dsms.sql.logical import Append, Join, Node, Output, Project, Select, Window, children, with_children
 from dsms.sql.parser import parse_one
 from dsms.sql.render import to_sql
+from dsms.sql.window import UNBOUNDED, Time
 from tests.effort import examples
 from tests.generate.draws import Draws
 from tests.generate.queries import Queries
@@ -128,7 +129,7 @@ def test_any_optimized_plan_is_text_too(data: st.DataObject) -> None:
 def pushed_below_window(node: Node) -> Node:
     """Select over a time window becomes a time window over Select (what the optimizer may do)."""
     node = with_children(node, tuple(map(pushed_below_window, children(node)))) if children(node) else node
-    if isinstance(node, Select) and isinstance(node.child, Window) and node.child.spec.kind == "time":
+    if isinstance(node, Select) and isinstance(node.child, Window) and isinstance(node.child.spec, Time):
         window = node.child
         return Window(Select(window.child, node.predicate, window.child.schema), window.spec, window.schema)
     return node
@@ -181,7 +182,7 @@ def test_windows_that_hold_everything_are_left_out(catalog: Catalog) -> None:
     plan = bound("SELECT a FROM s [RANGE UNBOUNDED]", catalog)
     assert isinstance(plan.child, Project)
     assert isinstance(plan.child.child, Window)
-    assert plan.child.child.spec == WindowSpec("unbounded")
+    assert plan.child.child.spec == UNBOUNDED
     assert to_sql(plan) == "SELECT s.a FROM s"
 
 

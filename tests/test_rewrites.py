@@ -174,7 +174,7 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                     f"Project s.b ({J} (Project s.a, s.b ({SW}), Project t.a ({TW})))"),
     "narrow count window": ("narrow_window",
         p.project(COUNTED, "b"), "Project s.b (Window ROWS 5 (Project s.b (Stream s)))"),
-    "narrow partitions": ("narrow_window", p.project(p.window(S, "partitioned", 2, partition=(2,)), "a"),
+    "narrow partitions": ("narrow_window", p.project(p.window(S, "partitioned", 2, by=(2,)), "a"),
                           "Project s.a (Window PARTITION BY c ROWS 2 (Project s.a, s.c (Stream s)))"),
     "narrow group": ("narrow_group", GROUPED, f"GroupBy s.a; count(s.b) (Project s.a, s.b ({SW}))"),
     "narrow EXISTS": ("narrow_exists", EXISTS, f"SemiJoin s.a = t.a ({SW}, Project t.a ({TW}))"),
@@ -197,7 +197,7 @@ def test_change(case: str) -> None:
 KEPT: dict[str, tuple[str, lp.Node]] = {
     "a count window": ("select_below_window", where(COUNTED, is_(S, 0, 1))),
     "a partitioned window, even on its column": (
-        "select_below_window", where(p.window(S, "partitioned", 2, partition=(0,)), is_(S, 0, 1))),
+        "select_below_window", where(p.window(S, "partitioned", 2, by=(0,)), is_(S, 0, 1))),
     "the padded side of a left join": ("select_through_join", where(LEFT, is_(LEFT, 4, 1))),
     "either side of a full join": ("select_through_join", where(FULL, is_(FULL, 1, 1), is_(FULL, 4, 1))),
     "a condition that can fail": ("select_below_window", where(WS, fallible(WS, 0))),

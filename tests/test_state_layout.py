@@ -15,7 +15,7 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.storage import frozen
-from dsms.storage.layout import by_tag, kind_of
+from dsms.storage.layout import Gone, by_tag, kind_of
 from tests.folders import story
 from tests.folders.play import play
 
@@ -30,6 +30,8 @@ def layout() -> str:
 
 def _made_of(kind: object) -> str:
     cls = kind.cls  # type: ignore[attr-defined]
+    if cls is Gone:
+        return "gone"
     if issubclass(cls, Enum):
         return " | ".join(cls.__members__)
     if kind.own:  # type: ignore[attr-defined]

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from dsms.adhoc import windows
 from dsms.adhoc.archived import Needed
 from dsms.adhoc.parts import Part, gathered, of_batch
 from dsms.adhoc.render import NO_ID, branch_ids
 from dsms.adhoc.steps import Env, LeafStep, Map, MapStep, OrdinalStep, SqlStep, Step, UnionStep, WindowStep
 from dsms.adhoc.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.errors import InternalError, UsageError
+from dsms.plan import windows
 from dsms.sql.expr import Col
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import Job
 from dsms_spark.leaves import archived_rows
@@ -66,10 +67,8 @@ class Runner:
                 held.frames[target] = self._mapped(held.narrowed(step.source), step.ops, before, after)
             case OrdinalStep():
                 held.frames[target] = self._numbered(step)
-            case WindowStep(spec=spec) if spec.kind == "rows":
-                held.local[target] = self._newest(step)
             case WindowStep():
-                held.frames[target] = self._window(step)
+                self._window(step)
             case UnionStep():
                 held.frames[target] = self._union(step)
             case GroupStep():
@@ -130,52 +129,62 @@ class Runner:
 
     # ------------------------------------------------------------ windows
 
-    def _window(self, step: WindowStep) -> DataFrame:
-        frame = self.relations.frame(step.source).where(f"b <= {self.job.at}")
-        if step.spec.kind == "partitioned":
-            return self._partitioned(step, frame)
-        since = windows.since(step.spec, self.job.at)
+    def _window(self, step: WindowStep) -> None:
+        held, target = self.relations, step.target
+        match step.spec:
+            case Rows() as spec:
+                held.local[target] = self._newest(step, spec)
+            case Partitioned() as spec:
+                held.frames[target] = self._partitioned(step, spec)
+            case Time() | Now() | Unbounded() | Landmark() as spec:
+                held.frames[target] = self._by_instant(step, spec)
+            case _:
+                assert_never(step.spec)
+
+    def _born(self, step: WindowStep, upto: int) -> DataFrame:
+        return self.relations.frame(step.source).where(f"b <= {upto}")
+
+    def _by_instant(self, step: WindowStep, spec: Time | Now | Unbounded | Landmark) -> DataFrame:
+        frame = self._born(step, windows.ends(spec, self.job.at))
+        since, until = windows.since(spec, self.job.at), windows.until(spec)
         if since is not None:
             frame = frame.where(f"b > {max(since, ALWAYS)}")
-        if step.spec.kind == "time" and step.spec.until:
-            frame = frame.where(f"b <= {self.job.at - step.spec.until}")
-            frame = frame.selectExpr(*_with(frame, "b", f"b + {step.spec.until}"))
-        return frame
+        return frame.selectExpr(*_with(frame, "b", f"b + {until}")) if until else frame
 
-    def _newest(self, step: WindowStep) -> list[Part]:
+    def _newest(self, step: WindowStep, spec: Rows) -> list[Part]:
         """The newest rows are got here, and the step itself makes its window of them."""
         from pyspark.sql import functions as f
 
-        held, spec = self.relations, step.spec
+        held = self.relations
         newest = [f.desc("b"), *(f.desc(f"i{k}") for k in step.order)]
-        frame = held.frame(step.source).where(f"b <= {self.job.at}").orderBy(*newest).limit(spec.length)
+        frame = self._born(step, self.job.at).orderBy(*newest).limit(spec.count)
         shape = replace(held.shapes[step.source], aged=True)
         rows = held.collected(frame.select(*names_of(shape)), shape)
-        self._check_short(step, sum(p.n for p in rows))
+        self._check_short(step, spec, sum(p.n for p in rows))
         self.env.rels[step.source] = rows
         return step.run(self.env)
 
-    def _check_short(self, step: WindowStep, found: int) -> None:
+    def _check_short(self, step: WindowStep, spec: Rows, found: int) -> None:
         """Rows that have expired may be missing."""
         below = self.ran[step.source]
         while len(below.takes) == 1:  # a projection at most
             below = self.ran[below.takes[0]]
         leaf = below.leaf if isinstance(below, LeafStep) else None
-        if leaf in self.job.short and found < step.spec.length:
+        if leaf in self.job.short and found < spec.count:
             assert leaf is not None
             name = self.needed[leaf].scan.stream.name
-            message = f"the archive of {name} has let go of rows that this window of {step.spec.length} rows would hold"
+            message = f"the archive of {name} has let go of rows that this window of {spec.count} rows would hold"
             less = f"ask for at most {found} rows, or for a RANGE" if found else "ask for a RANGE"
             raise UsageError("DS392", message, hint=less)
 
-    def _partitioned(self, step: WindowStep, frame: DataFrame) -> DataFrame:
-        spec = step.spec
-        by = ", ".join(f"c{k}" for k in spec.partition)
+    def _partitioned(self, step: WindowStep, spec: Partitioned) -> DataFrame:
+        frame = self._born(step, self.job.at)
+        by = ", ".join(f"c{k}" for k in spec.by)
         order = ", ".join(["b DESC", *(f"i{k} DESC" for k in step.order)])
         over = f"OVER (PARTITION BY {by} ORDER BY {order})"
         names = list(frame.columns)
         made = frame.selectExpr("*", f"row_number() {over} AS n", f"lag(b, {spec.until}) {over} AS e")
-        made = made.where(f"n > {spec.until} AND n <= {spec.length}")
+        made = made.where(f"n > {spec.until} AND n <= {spec.count}")
         return made.selectExpr(*("e AS b" if n == "b" and spec.until else n for n in names))
 
     # ------------------------------------------------------------ rows without parts

@@ -12,6 +12,7 @@ from typing import Any
 
 from dsms.adhoc.reads import Read, reads
 from dsms.operators.expressions import can_fail
+from dsms.plan import windows
 from dsms.plan.text import literal
 from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
@@ -29,7 +30,6 @@ KINDS = (
     Kind.INTERVAL,
 )  # not FLOAT: NaN, -0.0
 SIGNS = {"eq": "=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-BY_INSTANT = ("time", "now", "landmark", "unbounded")
 UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -99,20 +99,16 @@ def needed(plan: lp.Node, at: int, moved_up: Collection[str] = ()) -> dict[int, 
     for leaf, read in leaves.items():
         scan = read.node
         assert isinstance(scan, lp.StreamScan)
-        end = at - read.spec.until * (read.spec.kind == "time")
+        end = windows.ends(read.spec, at)
         since, upto = _between(scan, met.get(leaf, ()), read.since(at), end)
         upto = end if scan.stream.name in moved_up else upto
-        found[leaf] = Needed(read, since, upto, _newest(read), met.get(leaf, ()), frozenset(seen.get(leaf, ())))
+        found[leaf] = Needed(read, since, upto, read.rows, met.get(leaf, ()), frozenset(seen.get(leaf, ())))
     return found
 
 
 def _told(c: Condition, field: Field) -> str:
     values = [literal(Lit(v, field.type)) for v in c.values]
     return f"{field.name} IN ({', '.join(values)})" if c.op == "in" else f"{field.name} {SIGNS[c.op]} {values[0]}"
-
-
-def _newest(read: Read) -> int | None:
-    return read.spec.length if read.spec.kind == "rows" else None
 
 
 # ---------------------------------------------------------------- time
@@ -156,17 +152,12 @@ def _conditions(node: lp.Node, asked: tuple[Expr, ...]) -> Iterable[tuple[int, t
             through = () if any(map(can_fail, node.exprs)) else asked
             yield from _conditions(node.child, tuple(rewrite(e, lambda c: node.exprs[c.index]) for e in through))
         case lp.Window():
-            yield from _conditions(node.child, tuple(e for e in asked if _commutes(e, node.spec)))
+            yield from _conditions(node.child, tuple(e for e in asked if windows.commutes(node.spec, columns(e))))
         case lp.Output() | lp.Sort():
             yield from _conditions(node.child, ())
         case _:
             for child in lp.children(node):
                 yield from _conditions(child, ())
-
-
-def _commutes(expr: Expr, spec: lp.WindowSpec) -> bool:
-    """Whether the window of the rows that pass is what passes of the window."""
-    return spec.kind in BY_INSTANT or (spec.kind == "partitioned" and columns(expr) <= set(spec.partition))
 
 
 def condition(expr: Expr) -> Condition | None:
@@ -201,7 +192,7 @@ def _columns(node: lp.Node, wanted: Iterable[int]) -> Iterable[tuple[int, set[in
         case lp.Project():
             yield from _columns(node.child, _read(node.exprs[k] for k in want) | _read(filter(can_fail, node.exprs)))
         case lp.Window():
-            yield from _columns(node.child, want | set(node.spec.partition))
+            yield from _columns(node.child, want | set(windows.partition(node.spec)))
         case lp.Sort():
             yield from _columns(node.child, want | _read(e for e, _, _ in node.keys) | set(range(len(node.schema))))
         case lp.Output():

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dsms.adhoc.relation import Op, Pick, Where
+from dsms.plan.windows import commutes, until
 from dsms.sql import logical as lp
-
-BY_INSTANT = ("time", "now", "landmark", "unbounded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def _chain(node: lp.Node) -> tuple[lp.StreamScan, lp.Window | None, tuple[Op, ..
                 ops.append(Where(node.predicate))
             case lp.Project():
                 ops.append(Pick(node.exprs))
-            case lp.Window() if window is None and node.spec.kind in BY_INSTANT and not node.spec.until:
+            case lp.Window() if window is None and commutes(node.spec) and not until(node.spec):
                 window = node
             case _:
                 return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dsms.adhoc import windows
+from dsms.plan import windows
 from dsms.plan.identity import leaves
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import UNBOUNDED, WindowSpec
 
 BY_ARRIVAL = ("first", "last", "argmax", "argmin")
-_WHOLE = lp.WindowSpec("unbounded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Read:
 
     kind: Literal["stream", "table", "versions", "appended", "archive"]
     node: lp.StreamScan | lp.TableScan | lp.Append
-    spec: lp.WindowSpec = _WHOLE
+    spec: WindowSpec = UNBOUNDED
     floor: int = ALWAYS
 
     def since(self, at: int) -> int:
@@ -39,10 +39,10 @@ class Read:
     @property
     def rows(self) -> int | None:
         """How many of the newest rows are enough, if the window counts them."""
-        return self.spec.length if self.spec.kind == "rows" else None
+        return windows.newest(self.spec)
 
 
-def reads(node: lp.Node, spec: lp.WindowSpec = _WHOLE) -> dict[int, Read]:
+def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED) -> dict[int, Read]:
     """By leaf number what the plan needs; `spec`: the window over the node, where it may be moved to the leaf."""
     match node:
         case lp.StreamScan():
@@ -52,11 +52,11 @@ def reads(node: lp.Node, spec: lp.WindowSpec = _WHOLE) -> dict[int, Read]:
         case lp.Append():
             return {min(leaves(node)): Read("appended", node)}
         case lp.Window():
-            return reads(node.child, node.spec if node.spec.kind != "unbounded" else spec)
+            return reads(node.child, spec if windows.everything(node.spec) else node.spec)
         case lp.Project():
             return reads(node.child, spec)
         case lp.Select():
-            return reads(node.child, spec if spec.kind in ("time", "now", "landmark") else _WHOLE)
+            return reads(node.child, spec if windows.commutes(spec) else UNBOUNDED)
         case lp.JoinNRR():
             return {**reads(node.child), node.table.leaf: Read("versions", node.table)}
         case _:

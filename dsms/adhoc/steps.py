@@ -16,9 +16,9 @@ from dsms.adhoc.relation import Bound, Op, Where
 from dsms.operators.basic import sorted_by
 from dsms.operators.expressions import ErrorCounter, compile_many, compile_predicate
 from dsms.operators.pieces import Look
-from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS, Schema
+from dsms.sql.window import WindowSpec, counts
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true
 
@@ -163,7 +163,7 @@ class WindowStep:
 
     target: str
     source: str
-    spec: lp.WindowSpec
+    spec: WindowSpec
     schema: Schema
     width: int
     order: tuple[int, ...]
@@ -174,8 +174,7 @@ class WindowStep:
 
     def run(self, env: Env) -> list[Part]:
         parts = env.rels[self.source]
-        simple = self.spec.kind not in ("rows", "partitioned")
-        if simple and all(self._sorted(p) for p in parts):
+        if not counts(self.spec) and all(self._sorted(p) for p in parts):
             found = [windows.content(self.spec, p, env.at) for p in parts]
             return [p for p in found if p.n]
         rows = by_age(env.whole(self.source, self.schema, self.width), self.order)

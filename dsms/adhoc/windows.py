@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 
 from dsms.adhoc.parts import Part
-from dsms.plan.boundaries import window_start
-from dsms.sql.logical import WindowSpec
+from dsms.plan.windows import ends, since, until
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from dsms.state.intern import Intern
 
 
@@ -19,32 +20,20 @@ def content(spec: WindowSpec, rows: Part, at: int) -> Part:
     `rows` are all that came up to `at`, or the newest of them, as many as matter."""
     assert rows.birth is not None
     rows = _between(rows, None, at)
-    match spec.kind:
-        case "time":
-            return _time(spec, rows, at)
-        case "now":
-            return _between(rows, at - 1, at)
-        case "landmark":
-            return _between(rows, spec.since - 1, at)
-        case "rows":
+    match spec:
+        case Time() | Now() | Landmark():
+            inside = _between(rows, since(spec, at), ends(spec, at))
+            late = until(spec)
+            assert inside.birth is not None
+            return replace(inside, birth=inside.birth + late) if late else inside
+        case Rows():
             return _rows(rows, np.arange(rows.n - 1, -1, -1, dtype=np.int64), np.arange(rows.n), spec)
-        case "partitioned":
+        case Partitioned():
             return _partitioned(spec, rows)
-        case _:
+        case Unbounded():
             return rows
-
-
-def since(spec: WindowSpec, at: int) -> int | None:
-    """The instant after which everything in the window at `at` was born, if the window says so itself."""
-    match spec.kind:
-        case "time":
-            return window_start(spec, at + 1) - 1
-        case "now":
-            return at - 1
-        case "landmark":
-            return spec.since - 1
         case _:
-            return None
+            assert_never(spec)
 
 
 def _between(rows: Part, after: int | None, upto: int) -> Part:
@@ -55,18 +44,11 @@ def _between(rows: Part, after: int | None, upto: int) -> Part:
     return rows if start == 0 and stop == rows.n else rows.slice(start, stop)
 
 
-def _time(spec: WindowSpec, rows: Part, at: int) -> Part:
-    after = since(spec, at)
-    inside = _between(rows, after, at - spec.until)
-    assert inside.birth is not None
-    return replace(inside, birth=inside.birth + spec.until) if spec.until else inside
-
-
-def _rows(rows: Part, younger: np.ndarray, order: np.ndarray, spec: WindowSpec) -> Part:
-    """Those of which at least `until` and less than `length` rows are younger.
+def _rows(rows: Part, younger: np.ndarray, order: np.ndarray, spec: Rows | Partitioned) -> Part:
+    """Those of which at least `until` and less than `count` rows are younger.
 
     younger[k], order[k]: by place in an order in which the rows of a partition stand together, oldest first."""
-    inside = np.flatnonzero((younger >= spec.until) & (younger < spec.length))
+    inside = np.flatnonzero((younger >= spec.until) & (younger < spec.count))
     if spec.until:
         assert rows.birth is not None
         entered = rows.birth[order[inside + spec.until]]  # with the row that made it old enough
@@ -76,8 +58,8 @@ def _rows(rows: Part, younger: np.ndarray, order: np.ndarray, spec: WindowSpec) 
     return replace(out, birth=entered[sorted_]) if spec.until else out
 
 
-def _partitioned(spec: WindowSpec, rows: Part) -> Part:
-    codes = Intern(len(spec.partition)).codes([rows.cols[c] for c in spec.partition], rows.n)
+def _partitioned(spec: Partitioned, rows: Part) -> Part:
+    codes = Intern(len(spec.by)).codes([rows.cols[c] for c in spec.by], rows.n)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes))
     return _rows(rows, ends[codes[order]] - 1 - np.arange(rows.n), order, spec)

@@ -14,6 +14,7 @@ from dsms.api import Cancel
 from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
 from dsms.errors import UsageError
+from dsms.plan.windows import by_calendar
 from dsms.running.archived import archived_clock
 from dsms.running.behind import rows_behind
 from dsms.running.contents import stream_of, stream_rows
@@ -109,11 +110,11 @@ def _without_slides(node: lp.Node) -> lp.Node:
         message = f"what has entered and left {node.table.name} before is not kept, and Istream in FROM needs it all"
         raise UsageError("DS416", message, hint="register the query, and read its answer; or leave Istream out")
     if isinstance(node, lp.Window) and node.spec.slide is not None:
-        if node.spec.calendar is not None:
+        if by_calendar(node.spec):
             message = "a window that follows the calendar moves at its boundaries, and a query that runs once has none"
             hint = "register the query, and read its answer; or give the length of the window in hours"
             raise UsageError("DS416", message, hint=hint)
-        node = replace(node, spec=replace(node.spec, slide=None, align=None, zone=None, slide_calendar=None))
+        node = replace(node, spec=replace(node.spec, slide=None))
     return lp.with_children(node, tuple(map(_without_slides, lp.children(node))))
 
 

@@ -10,6 +10,7 @@ from dsms.commands.explain import plan_query
 from dsms.commands.periodic import announce, recall
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.planner import notes
+from dsms.plan.windows import newest
 from dsms.running.behind import rows_behind
 from dsms.running.counted import fits, over_numbers
 from dsms.running.lookup import LookupQuery, Waiting, lookup_span
@@ -22,6 +23,7 @@ from dsms.sql import logical as lp
 from dsms.sql.binder.lookups import bind_lookup
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import NO_SLIDE, Slide
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -51,17 +53,17 @@ def _wanted(engine: Engine, definition: QueryDef, core: lp.Output) -> tuple[Requ
         return None, False
     root = plan_query(engine, core, definition.options).node
     assert isinstance(root, lp.Output)
-    counted = any(isinstance(n, lp.Window) and n.spec.kind == "rows" for n in _nodes(core)) and fits(core)
+    counted = any(isinstance(n, lp.Window) and newest(n.spec) is not None for n in _nodes(core)) and fits(core)
     if counted:
         over = plan_query(engine, over_numbers(core), definition.options).node  # type: ignore[arg-type]
         assert isinstance(over, lp.Output)
         root = over
-    found = request(root.child, lp.WindowSpec("time", slide=1))
+    found = request(root.child, NO_SLIDE)
     if found is None:
         return None, False
     declared = engine.world.inputs[found.stream].definition.subwindow
     span = 1 if counted else (declared or lookup_span(found.length, found.until))
-    return replace(found, beat=lp.WindowSpec("rows" if counted else "time", slide=span)), counted
+    return replace(found, slide=Slide(span, by_rows=counted)), counted
 
 
 def _nodes(node: lp.Node) -> list[lp.Node]:

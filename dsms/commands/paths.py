@@ -57,8 +57,8 @@ def _between_rows(node: lp.Node) -> str | None:
 
 
 def _cheaper(output: lp.Output, inner: Phys, counted: bool) -> Path:
-    slide = 0 if output.slide is None else output.slide.slide or 0
-    period = slide / (_rate(inner) if counted else SECOND)
+    every = 0 if output.slide is None else output.slide.every
+    period = every / (_rate(inner) if counted else SECOND)
     incremental, scan = inner.cost.total * period, OVERHEAD + SCANNED * _read(inner)
     told = f"about {_figure(incremental)} row operations a period, a scan about {_figure(scan)}"
     if scan < incremental / 4:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ from dsms.schedulers.tasks import Task
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Slide, WindowSpec
 from dsms.state.batch import Batch
 from dsms.state.ring import SubWindow
 
@@ -95,7 +96,7 @@ def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Req
     """What synopses are asked for, if they can answer the query."""
     root, slide = inner.node, bound.slide
     assert isinstance(root, lp.Output) and slide is not None
-    if bound.restore or slide.zone is not None or slide.slide_calendar is not None or counted != numbered:
+    if bound.restore or not slide.regular or counted != numbered:
         return None
     found = request(root.child, slide)
     return found if found is not None or counted else join_request(root.child, slide)
@@ -196,8 +197,8 @@ def schedule(engine: Engine, query: PeriodicQuery) -> None:
     if isinstance(query.evaluator, Member):
         member = query.evaluator
         member.group.backlog = world.backlog
-        span, beat = member.group.feed.span, query.beat.slide or 1
-        task = Task(query.name, max(1, beat // span), max(1, member.request.length // span), priority,
+        span = member.group.feed.span
+        task = Task(query.name, max(1, query.slide.every // span), max(1, member.request.length // span), priority,
                     same=str(member.same) if member.same else None)  # fmt: skip
         world.backlog.add(member.group.name, member.group, task)
     else:
@@ -220,16 +221,16 @@ def forget(engine: Engine, query: PeriodicQuery) -> None:
 def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
     """The rings keep what its windows reach from now on, and what they hold already is its past."""
     world, errors = engine.world, ErrorCounter()
-    root, beat = plan.inner.node, bound.slide
-    assert isinstance(root, lp.Output) and beat is not None
+    root, slide = plan.inner.node, bound.slide
+    assert isinstance(root, lp.Output) and slide is not None
     needed = reads(root.child)
     streams = {n.leaf: Catalog.key(n.stream.name) for n in leaves_of(root) if isinstance(n, lp.StreamScan)}
     tables = tuple(Catalog.key(n.table.name) for n in leaves_of(root) if isinstance(n, lp.TableScan))
     fronts = {s: world.handed_on(s) for s in streams.values()}
-    span = 0 if plan.counted else beat.slide or 0
+    span = 0 if plan.counted else slide.every
     past = list(pasts(plan.core.child))
     clock = world.clock_of(sorted(set(streams.values())))
-    governing = _governing(root, beat) if plan.counted else None
+    governing = _governing(root, bound) if plan.counted else None
     counted = () if governing is None else tuple(k for k, s in streams.items() if s == streams[governing])
     scan = Scan(world.adhoc.prepare(root.child, identity=True), needed, Fetcher(engine), errors, world.rings, counted,
                 "" if governing is None else streams[governing])  # fmt: skip
@@ -312,11 +313,25 @@ def _there(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[B
     return ring.last(read.rows, at) if read.rows is not None and since == ALWAYS else ring.rows(since, at)
 
 
-def _governing(node: lp.Node, beat: lp.WindowSpec) -> int:
+def _governing(plan: lp.Node, bound: lp.Output) -> int:
     """The stream leaf whose rows the SLIDE counts: that of the first window that says it."""
-    if isinstance(node, lp.Window) and node.spec.slide == beat.slide and node.spec.kind == beat.kind:
+    first = next(w.spec for w in _as_bound(bound) if w.spec.slide is not None)
+    return _leaf_of(plan, type(first), first.slide)
+
+
+def _as_bound(node: lp.Node) -> Iterator[lp.Window]:
+    """Its windows, in the order in which they were bound."""
+    for child in lp.children(node):
+        yield from _as_bound(child)
+    if isinstance(node, lp.Window):
+        yield node
+
+
+def _leaf_of(node: lp.Node, kind: type[WindowSpec], slide: Slide | None) -> int:
+    """The first leaf below a window of that kind with that SLIDE."""
+    if isinstance(node, lp.Window) and type(node.spec) is kind and node.spec.slide == slide:
         return min(n.leaf for n in leaves_of(node) if isinstance(n, lp.StreamScan))
-    return min((k for c in lp.children(node) if (k := _governing(c, beat)) < NO_LEAF), default=NO_LEAF)
+    return min((k for c in lp.children(node) if (k := _leaf_of(c, kind, slide)) < NO_LEAF), default=NO_LEAF)
 
 
 # ---------------------------------------------------------------- by itself
@@ -326,13 +341,12 @@ def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -
     world = engine.world
     output = plan.phys.node
     assert isinstance(output, lp.Output)
-    beat = bound.slide if not plan.timed and lazily(plan.inner, output) else None
+    slide = bound.slide if not plan.timed and lazily(plan.inner, output) else None
     timeline = Timeline() if plan.timed else None
-    inner = world.assembled(definition, plan.inner, Collected(0), beat, bound.restore, timeline)
+    inner = world.assembled(definition, plan.inner, Collected(0), slide, bound.restore, timeline)
     evaluator = Incremental(inner, bound.restore)
     if timeline is not None:
-        assert bound.slide is not None and isinstance(plan.inner.node, lp.Output)
-        counted = inner.streams[_governing(plan.inner.node, bound.slide)]
+        counted = inner.streams[_governing(plan.inner.node, bound)]
         evaluator = Timed(inner, bound.restore, timeline=timeline, counted=counted)
     query = _query(engine, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables)
     recall(engine, query, bound, plan.counted)
@@ -399,7 +413,7 @@ def _come(engine: Engine, stream: str, clock: int) -> _Come:
 def announce(query: PeriodicQuery) -> tuple[str, ...]:
     """What a user should know of a query just registered."""
     slides = query.numbers is None and query.output.slide is not None and query.partial_until > ALWAYS
-    if slides and query.partial_until < next_boundary(query.beat, query.registered):
+    if slides and query.partial_until < next_boundary(query.slide, query.registered):
         query.partial_until = ALWAYS  # its first answer is whole
     if query.partial_until <= ALWAYS or query.numbers is not None:
         return query.notes

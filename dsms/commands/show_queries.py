@@ -72,11 +72,11 @@ def _timing(engine: Engine, query: Registered) -> dict[str, Any]:
         return {"partial_until": _partial(query.partial_until)} if isinstance(query, RunningQuery) else {}
     late = engine.world.backlog.lateness(query.name)
     member = query.evaluator if isinstance(query.evaluator, Member) else None
-    beat = query.output.slide
+    period = query.output.slide
     partial = query.partial_until if query.numbers is None else ALWAYS
     found: dict[str, Any] = {
         "path": query.evaluator.path,
-        "period": "on look-up" if beat is None else slide(beat),
+        "period": "on look-up" if period is None else slide(period),
         "deadline": query.due if query.numbers is None else None,
         "evaluations": query.evaluations,
         "lateness": 0.0 if late is None else late.average,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from dsms.plan.identity import order, places, timed, width
 from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded
 from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Builder:
     errors: ErrorCounter = field(default_factory=ErrorCounter)
     eager_instants: bool = False
     step_rows: int = 1 << 22  # results of a join at one instant, at most
-    beat: lp.WindowSpec | None = None  # rows are looked at on its boundaries only
+    slide: Slide | None = None  # rows are looked at on its boundaries only
     mixed: bool = False  # inside a block whose windows are partly INTERNAL
     timeline: Timeline | None = None  # instants are points of it; strategy `nt` throughout
 
@@ -107,42 +108,45 @@ class Builder:
         spec, life = node.spec, None
         if self.mixed:
             life = "internal" if spec.internal else "external"
-        if self.timeline is not None and spec.kind in ("time", "now", "landmark"):
-            return self._timed(node, life, self.timeline)
         made: Operator
-        deaths = Deaths(spec) if spec.calendar is not None else None
-        match spec.kind:
-            case "time" if spec.until:
-                made = window.HistoricalWindowOp(spec.length, spec.until, life, deaths)
-            case "time":
+        match spec:
+            case Time() | Now() | Landmark() if self.timeline is not None:
+                return self._timed(node, spec, life, self.timeline)
+            case Time():
+                deaths = Deaths(spec) if spec.calendar is not None else None
                 made = window.TimeWindowOp(spec.length, life, deaths)
-            case "now":
+                if spec.until:
+                    made = window.HistoricalWindowOp(spec.length, spec.until, life, deaths)
+            case Now():
                 made = window.TimeWindowOp(1, life)
-            case "rows":
-                return window_rows.RowsWindowOp(spec.length, spec.until, node.schema, width(node))
-            case "partitioned":
-                shape = (spec.length, spec.until, spec.partition)
-                return window_rows.PartitionedWindowOp(*shape, node.schema, width(node))
-            case "landmark":
+            case Rows():
+                return window_rows.RowsWindowOp(spec.count, spec.until, node.schema, width(node))
+            case Partitioned():
+                return window_rows.PartitionedWindowOp(spec.count, spec.until, spec.by, node.schema, width(node))
+            case Landmark():
                 return window.LandmarkWindowOp(spec.since)
-            case _:
+            case Unbounded():
                 return Through()
-        if self.beat is not None and life is None:
+            case _:
+                assert_never(spec)
+        if self.slide is not None and life is None:
             from dsms.operators.periodic import LazyOp
 
-            made = Piped(made, LazyOp(self.beat))
+            made = Piped(made, LazyOp(self.slide))
         if phys.strategy != "nt":
             return made
         return Piped(made, window.NegativeOp(node.schema, width(node)))
 
-    def _timed(self, node: lp.Window, life: str | None, timeline: Timeline) -> Operator:
+    def _timed(self, node: lp.Window, spec: Time | Now | Landmark, life: str | None, timeline: Timeline) -> Operator:
         from dsms.operators.timeline import TimedSinceOp, TimedWindowOp
 
-        spec = node.spec
-        if spec.kind == "landmark":
-            return TimedSinceOp(spec.since, timeline)
-        length = 1 if spec.kind == "now" else spec.length
-        return TimedWindowOp(length, spec.until, timeline, node.schema, width(node), life)
+        match spec:
+            case Landmark():
+                return TimedSinceOp(spec.since, timeline)
+            case Now():
+                return TimedWindowOp(1, 0, timeline, node.schema, width(node), life)
+            case Time():
+                return TimedWindowOp(spec.length, spec.until, timeline, node.schema, width(node), life)
 
     def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Output) -> Operator:
         from dsms.operators import basic
@@ -163,9 +167,9 @@ class Builder:
 
         match phys.variant:
             case "periodic":
-                beat = inner_beat(node.child)
-                assert beat is not None
-                return periodic.PeriodicAppendOp(phys.children[0], beat, self.timeline, node.entries)
+                slide = inner_slide(node.child)
+                assert slide is not None
+                return periodic.PeriodicAppendOp(phys.children[0], slide, self.timeline, node.entries)
             case "netted":
                 return NettedAppendOp(phys.children[0], self.eager_instants)
             case "append":
@@ -284,13 +288,13 @@ def inside(builder: Builder, node: lp.Node) -> Builder:
     return builder
 
 
-def inner_beat(node: lp.Node) -> lp.WindowSpec | None:
-    """The window whose SLIDE governs a block; None if the block is continuous."""
+def inner_slide(node: lp.Node) -> Slide | None:
+    """The SLIDE that governs a block; None if the block is continuous."""
     if isinstance(node, lp.Append):
         return None
     if isinstance(node, lp.Window) and node.spec.slide is not None:
-        return node.spec
-    return next((found for child in lp.children(node) if (found := inner_beat(child)) is not None), None)
+        return node.spec.slide
+    return next((found for child in lp.children(node) if (found := inner_slide(child)) is not None), None)
 
 
 class Through:

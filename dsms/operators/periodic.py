@@ -20,23 +20,22 @@ from dsms.operators.timeline import Timeline
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.plan.identity import by_value, order, width
 from dsms.plan.physical import Phys
-from dsms.sql.logical import WindowSpec
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
+from dsms.sql.window import Slide
 from dsms.state.batch import Batch, concat, empty_batch
 
 
-def last_instants(spec: WindowSpec, at: np.ndarray) -> np.ndarray:
+def last_instants(slide: Slide, at: np.ndarray) -> np.ndarray:
     """For each instant the last one before the next boundary; FOREVER and ALWAYS stay."""
-    plain = spec.slide_calendar is None and spec.zone is None
-    if plain and spec.slide is not None:
-        align = spec.align or 0
-        out = align + ((np.clip(at, ALWAYS // 4, FOREVER // 4) - align) // spec.slide + 1) * spec.slide - 1
+    if slide.regular:
+        align = slide.align or 0
+        out = align + ((np.clip(at, ALWAYS // 4, FOREVER // 4) - align) // slide.every + 1) * slide.every - 1
         return np.where((at >= FOREVER // 4) | (at <= ALWAYS // 4), at, out)
     out = at.copy()
     real = np.flatnonzero((at < FOREVER // 4) & (at > ALWAYS // 4))
     if len(real):
         low, high = int(at[real].min()), int(at[real].max())
-        found = boundaries(spec, low, next_boundary(spec, high))
+        found = boundaries(slide, low, next_boundary(slide, high))
         out[real] = found[np.searchsorted(found, at[real], side="right")] - 1
     return out
 
@@ -45,13 +44,13 @@ def last_instants(spec: WindowSpec, at: np.ndarray) -> np.ndarray:
 class LazyOp:
     """Rows born and dying at the ends of periods: not at all, if in the same one.  Only over WKS and WK edges."""
 
-    beat: WindowSpec
+    slide: Slide
     waiting: list[Batch] = field(default_factory=list)  # of a period that is not over
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         rows = inputs[0]
         if len(rows):
-            ts, exp = last_instants(self.beat, rows.ts), last_instants(self.beat, rows.exps())
+            ts, exp = last_instants(self.slide, rows.ts), last_instants(self.slide, rows.exps())
             late = Batch(ts, exp, None, rows.ids, rows.cols)
             seen = np.flatnonzero(exp > ts)
             rows = late if len(seen) == len(ts) else late.take(seen)
@@ -83,7 +82,7 @@ class PeriodicAppendOp:
     Steps must come to the last instant before every boundary (`dsms.running.periodic` sees to it)."""
 
     child: Phys
-    beat: WindowSpec
+    slide: Slide
     timeline: Timeline | None = None  # instants are points, and a boundary is behind the last one reached
     entries: bool = False
     sink: Sink = field(init=False)
@@ -116,7 +115,7 @@ class PeriodicAppendOp:
         """Whether a boundary is just behind."""
         if self.timeline is not None:
             return upto == self.timeline.reached
-        return next_boundary(self.beat, upto) == upto + 1
+        return next_boundary(self.slide, upto) == upto + 1
 
     def live(self) -> int:
         return self.sink.live()

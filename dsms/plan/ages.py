@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dsms.plan import windows
 from dsms.plan.identity import order, width
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
@@ -65,7 +66,7 @@ def _in_order(node: lp.Node) -> bool:
         case lp.Select() | lp.Project():
             return _in_order(node.child)
         case lp.Window():
-            return _punctual(node.child) and (not node.spec.until or node.spec.kind != "partitioned")
+            return _punctual(node.child) and windows.in_order(node.spec)
         case _:
             return _punctual(node)
 
@@ -74,7 +75,7 @@ def _punctual(node: lp.Node) -> bool:
     """Whether a row enters at the largest timestamp of its parts."""
     match node:
         case lp.Window():
-            return not node.spec.until and _punctual(node.child)
+            return not windows.until(node.spec) and _punctual(node.child)
         case lp.Join():
             return node.kind == "inner" and _punctual(node.left) and _punctual(node.right)
         case lp.SemiJoin():

@@ -23,8 +23,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from dsms.sql.logical import WindowSpec
 from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.window import Slide, Time
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICRO = timedelta(microseconds=1)
@@ -39,44 +39,43 @@ END = FOREVER // 8  # no calendar goes on behind it, nor before its opposite
 ORIGIN = date(1970, 1, 1).toordinal()
 
 
-def next_boundary(spec: WindowSpec, after: int) -> int:
+def next_boundary(slide: Slide, after: int) -> int:
     """The first boundary later than `after`."""
-    assert spec.slide is not None
-    if spec.slide_calendar is None and spec.zone is None:
-        align = spec.align or 0
-        return align + ((after - align) // spec.slide + 1) * spec.slide
+    if slide.regular:
+        align = slide.align or 0
+        return align + ((after - align) // slide.every + 1) * slide.every
     if after >= END:
         return FOREVER
-    found = (_within_day if spec.slide_calendar is None else _by_calendar)(spec, max(after, -END))
+    found = (_within_day if slide.calendar is None else _by_calendar)(slide, max(after, -END))
     return found if found < END else FOREVER
 
 
-def boundaries(spec: WindowSpec, after: int, upto: int, most: int = 1 << 62) -> np.ndarray:
+def boundaries(slide: Slide, after: int, upto: int, most: int = 1 << 62) -> np.ndarray:
     """int64[k]: the boundaries in (after, upto], the first `most` of them."""
-    first = next_boundary(spec, after)
+    first = next_boundary(slide, after)
     if first > upto:
         return np.empty(0, np.int64)
-    if spec.slide_calendar is None and spec.zone is None:
-        assert spec.slide is not None
-        count = min((upto - first) // spec.slide + 1, most)
-        return first + spec.slide * np.arange(count, dtype=np.int64)
+    if slide.regular:
+        count = min((upto - first) // slide.every + 1, most)
+        return first + slide.every * np.arange(count, dtype=np.int64)
     found = [first]
-    while len(found) < most and (b := next_boundary(spec, found[-1])) <= upto:
+    while len(found) < most and (b := next_boundary(slide, found[-1])) <= upto:
         found.append(b)
     return np.array(found, np.int64)
 
 
-def window_start(spec: WindowSpec, boundary: int) -> int:
+def window_start(window: Time, boundary: int) -> int:
     """The first instant of a time window as of its boundary."""
-    if spec.calendar is None:
-        return boundary - spec.length
-    count, unit = spec.calendar
-    shown = _shown(spec, boundary)
+    if window.calendar is None:
+        return boundary - window.length
+    assert window.slide is not None  # whoever follows the calendar moves at boundaries
+    count, unit = window.calendar
+    shown = _shown(window.slide, boundary)
     if unit in UNIT_DAYS:
         earlier = shown - count * UNIT_DAYS[unit] * DAY
     else:
         earlier = _months_before(shown // DAY, count * UNIT_MONTHS[unit]) * DAY + shown % DAY
-    return _instant(earlier, ZoneInfo(spec.zone or "UTC")) if earlier > -END else ALWAYS
+    return _instant(earlier, ZoneInfo(window.slide.zone or "UTC")) if earlier > -END else ALWAYS
 
 
 @dataclass(slots=True)
@@ -84,7 +83,7 @@ class Deaths:
     """When rows leave a window whose length follows the calendar: just before the first boundary whose window begins
     after them.  (Between two boundaries nobody looks.)"""
 
-    spec: WindowSpec
+    spec: Time
     bounds: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
 
@@ -93,18 +92,19 @@ class Deaths:
         if not len(ts):
             return ts
         if not self.bounds:
-            self._learn(next_boundary(self.spec, int(ts[0])))
+            self._learn(int(ts[0]))
         while self.starts[-1] <= int(ts[-1]):
-            self._learn(next_boundary(self.spec, self.bounds[-1]))
+            self._learn(self.bounds[-1])
         forgotten = bisect_right(self.starts, int(ts[0]))
         self.starts, self.bounds = self.starts[max(0, forgotten - 1) :], self.bounds[max(0, forgotten - 1) :]
         where = np.searchsorted(np.array(self.starts, np.int64), ts, side="right")
         exp: np.ndarray = np.maximum(np.array(self.bounds, np.int64)[where] - 1, ts + 1)
         return exp
 
-    def _learn(self, boundary: int) -> None:
-        self.bounds.append(boundary)
-        self.starts.append(window_start(self.spec, boundary))
+    def _learn(self, after: int) -> None:
+        assert self.spec.slide is not None
+        self.bounds.append(next_boundary(self.spec.slide, after))
+        self.starts.append(window_start(self.spec, self.bounds[-1]))
 
 
 # ---------------------------------------------------------------- local time
@@ -154,37 +154,37 @@ def _day_of(instant: int, name: str) -> int:
     return day + 1 if _midnight(day + 1, name) <= instant else day
 
 
-def _shown(spec: WindowSpec, boundary: int) -> int:
+def _shown(slide: Slide, boundary: int) -> int:
     """The local time that a boundary stands for: where clocks skip it, the wall shows a later one."""
-    zone = spec.zone or "UTC"
+    zone = slide.zone or "UTC"
     local = _local(boundary, ZoneInfo(zone))
-    day, time = local // DAY, _time_of_day(spec, zone)
+    day, time = local // DAY, _time_of_day(slide, zone)
     return day * DAY + time if _start(day, time, zone) == boundary else local
 
 
-def _time_of_day(spec: WindowSpec, zone: str) -> int:
+def _time_of_day(slide: Slide, zone: str) -> int:
     """When on its days a calendar SLIDE has its boundaries."""
-    return 0 if spec.align is None else _local(spec.align, ZoneInfo(zone)) % DAY
+    return 0 if slide.align is None else _local(slide.align, ZoneInfo(zone)) % DAY
 
 
 # ---------------------------------------------------------------- boundaries of local calendars
 
 
-def _within_day(spec: WindowSpec, after: int) -> int:
-    assert spec.slide is not None and spec.zone is not None
-    if spec.align is not None:
-        return spec.align + ((after - spec.align) // spec.slide + 1) * spec.slide
-    day = _day_of(after, spec.zone)
-    begun, ends = _midnight(day, spec.zone), _midnight(day + 1, spec.zone)
-    return min(begun + ((after - begun) // spec.slide + 1) * spec.slide, ends)
+def _within_day(slide: Slide, after: int) -> int:
+    assert slide.zone is not None
+    if slide.align is not None:
+        return slide.align + ((after - slide.align) // slide.every + 1) * slide.every
+    day = _day_of(after, slide.zone)
+    begun, ends = _midnight(day, slide.zone), _midnight(day + 1, slide.zone)
+    return min(begun + ((after - begun) // slide.every + 1) * slide.every, ends)
 
 
-def _by_calendar(spec: WindowSpec, after: int) -> int:
-    assert spec.slide_calendar is not None
-    zone = spec.zone or "UTC"
-    count, unit = spec.slide_calendar
-    origin = 0 if spec.align is None else _local(spec.align, ZoneInfo(zone)) // DAY
-    time = _time_of_day(spec, zone)
+def _by_calendar(slide: Slide, after: int) -> int:
+    assert slide.calendar is not None
+    zone = slide.zone or "UTC"
+    count, unit = slide.calendar
+    origin = 0 if slide.align is None else _local(slide.align, ZoneInfo(zone)) // DAY
+    time = _time_of_day(slide, zone)
     starts = (_start(day, time, zone) for day in _steps(origin, count, unit, _day_of(after, zone)))
     return next(start for start in starts if start > after)
 

@@ -30,6 +30,7 @@ from dsms.plan.physical import Cost, Pattern, Phys, State
 from dsms.plan.statistics import Statistics
 from dsms.plan.variants import Place
 from dsms.sql import logical as lp
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec, counts
 
 MIN_PARTITIONS, MAX_PARTITIONS = 10, 4096
 ROWS_PER_PARTITION = 16
@@ -99,19 +100,23 @@ class Chooser:
             case _:
                 return VARIANTS[type(node)], ()
 
-    def _window(self, spec: lp.WindowSpec) -> str:
+    def _window(self, spec: WindowSpec) -> str:
         negative = "-negative" if self.options.strategy == "nt" else ""
-        match spec.kind:
-            case "time":
+        match spec:
+            case Time():
                 return ("historical" if spec.until else "time") + negative
-            case "now":
+            case Now():
                 return "now" + negative
-            case "rows":
+            case Rows():
                 return "historical-rows" if spec.until else "rows"
-            case "partitioned" | "unbounded" | "landmark":
-                return spec.kind
+            case Partitioned():
+                return "partitioned"
+            case Unbounded():
+                return "unbounded"
+            case Landmark():
+                return "landmark"
             case _:
-                assert_never(spec.kind)
+                assert_never(spec)
 
     def _distinct(self, child: Pattern, asked: Demand) -> tuple[str, tuple[str, ...]]:
         """δ* and input-storing hand a value on to a younger row, which those who ask for its age must not see."""
@@ -136,7 +141,7 @@ class Chooser:
 
         match node:
             case lp.Window():
-                return self._window_state(node.spec, variant)
+                return _window_state(node.spec, variant)
             case lp.Join():
                 lazy = node.kind == "inner" and self.options.strategy != "nt"
                 return kept(0, "left", lazy), kept(1, "right", lazy)
@@ -185,12 +190,6 @@ class Chooser:
         wanted = min(max(MIN_PARTITIONS, rows.size / ROWS_PER_PARTITION), MAX_PARTITIONS)
         return int(max(1.0, min(wanted, rows.span * 1e6)))
 
-    def _window_state(self, spec: lp.WindowSpec, variant: str) -> tuple[State, ...]:
-        if spec.kind == "partitioned":
-            return (State("fifo", of="rows of each partition"),)
-        stores = spec.kind == "rows" or variant.endswith("negative") or variant.startswith("historical")
-        return (State("fifo", of="window"),) if stores else ()
-
     def _result(self, node: lp.Output, child: Phys, rows: Estimate) -> tuple[State, ...]:
         """A view is kept; a stream of what enters needs the answer only to net by value, one of what leaves always."""
         nets = by_value(node.child) and child.pattern > Pattern.MON
@@ -209,6 +208,21 @@ class Chooser:
             rows = size if state.of in OF_RESULT else sizes[int(state.of == "right")]
             work += keep_cost(state, rows, strategy, arrivals)
         return work
+
+
+def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
+    match spec:
+        case Partitioned():
+            return (State("fifo", of="rows of each partition"),)
+        case Rows():
+            return (State("fifo", of="window"),)
+        case Time() | Now():
+            stores = variant.endswith("negative") or variant.startswith("historical")
+            return (State("fifo", of="window"),) if stores else ()
+        case Unbounded() | Landmark():
+            return ()
+        case _:
+            assert_never(spec)
 
 
 STRICT_NRR = "its input can lose rows before their time, so the result of every live row is kept to be taken back"
@@ -235,7 +249,7 @@ def announced(phys: Phys) -> bool:
         case lp.TableScan() | lp.GroupBy():
             return True
         case lp.Window():
-            return phys.node.spec.kind in ("rows", "partitioned")
+            return counts(phys.node.spec)
         case lp.Append():
             return False
         case lp.SemiJoin() | lp.SetOp():
@@ -247,8 +261,8 @@ def announced(phys: Phys) -> bool:
 def growth(node: lp.Node, plans: Plans, sizes: list[Estimate], states: tuple[State, ...]) -> tuple[str, ...]:
     """What of this node's state has no bound, told so that a user can act on it."""
     match node:
-        case lp.Window() if node.spec.kind == "partitioned":
-            return (f"state grows with the number of partitions ({node.spec.length} rows each): they do not expire",)
+        case lp.Window():
+            return _window_growth(node.spec)
         case lp.GroupBy() if plans[0].pattern is Pattern.MON and node.keys:
             return ("state grows with the number of groups: the input has no window",)
         case lp.Distinct() if plans[0].pattern is Pattern.MON:
@@ -260,6 +274,16 @@ def growth(node: lp.Node, plans: Plans, sizes: list[Estimate], states: tuple[Sta
             return ("the answer grows without bound: no result ever leaves",)
         case _:
             return ()
+
+
+def _window_growth(spec: WindowSpec) -> tuple[str, ...]:
+    match spec:
+        case Partitioned():
+            return (f"state grows with the number of partitions ({spec.count} rows each): they do not expire",)
+        case Time() | Now() | Rows() | Unbounded() | Landmark():
+            return ()
+        case _:
+            assert_never(spec)
 
 
 def with_kind(output: lp.Output) -> lp.Output:

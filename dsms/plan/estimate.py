@@ -19,8 +19,10 @@ from dsms.plan.statistics import (
     column_of,
     selectivity,
 )
+from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 
 SECOND = 1_000_000.0
 
@@ -116,17 +118,19 @@ def _selected(predicate: Expr, rows: Estimate) -> Estimate:
 
 def _window(node: lp.Window, child: Estimate) -> Estimate:
     spec = node.spec
-    match spec.kind:
-        case "time":
+    match spec:
+        case Time():
             span = (spec.length - spec.until) / SECOND
             return replace(child, size=child.rate * span, span=span)
-        case "now":
+        case Now():
             return replace(child, size=1.0, span=1 / SECOND)
-        case "rows" | "partitioned":
-            parts = _combinations([child.columns[i] for i in spec.partition], HORIZON * child.rate)
-            return replace(child, size=float(max(1, spec.length - spec.until)) * parts, premature=1.0)
-        case _:
+        case Rows() | Partitioned():
+            parts = _combinations([child.columns[i] for i in partition(spec)], HORIZON * child.rate)
+            return replace(child, size=float(max(1, spec.count - spec.until)) * parts, premature=1.0)
+        case Unbounded() | Landmark():
             return child
+        case _:
+            assert_never(spec)
 
 
 def _combinations(columns: Sequence[Column], size: float) -> float:

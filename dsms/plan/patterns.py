@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from dsms.plan import windows
 from dsms.plan.physical import Pattern
 from dsms.sql import logical as lp
+from dsms.sql.window import WindowSpec, counts, keeps_all
 
 MON, WKS, WK, STR = Pattern.MON, Pattern.WKS, Pattern.WK, Pattern.STR
-
-Lifetime = tuple[object, ...]
 
 
 def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Pattern:
@@ -43,7 +43,7 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
         case lp.TableScan():
             return STR
         case lp.Window():
-            return _window(node.spec, worst)
+            return windows.pattern(node.spec, worst)
         case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Output():
             return worst
         case lp.Sort():
@@ -69,18 +69,6 @@ def pattern_of(node: lp.Node) -> Pattern:
     return pattern(node, [pattern_of(child) for child in lp.children(node)])
 
 
-def _window(spec: lp.WindowSpec, child: Pattern) -> Pattern:
-    match spec.kind:
-        case "time" | "now":
-            return max(WKS, child)
-        case "rows" | "partitioned":
-            return STR
-        case "unbounded" | "landmark":
-            return child
-        case _:
-            assert_never(spec.kind)
-
-
 def _dies_with_a_part(worst: Pattern) -> Pattern:
     return worst if worst in (MON, STR) else WK
 
@@ -89,32 +77,29 @@ def _append(node: lp.Append) -> Pattern:
     """Append-only unless external windows are mixed in: then a row dies with the first of its external parts."""
     if not node.mixed:
         return MON
-    counted = any(w.kind in ("rows", "partitioned") for w in external_windows(node.child))
-    return STR if counted else WK
+    return STR if any(map(counts, external_windows(node.child))) else WK
 
 
-def external_windows(node: lp.Node) -> list[lp.WindowSpec]:
+def external_windows(node: lp.Node) -> list[WindowSpec]:
     """The windows below that make results expire: not INTERNAL, and not those inside a nested append-only block."""
     match node:
         case lp.Append() if not node.mixed:
             return []
         case lp.Window():
-            keeps = node.spec.internal or node.spec.kind in ("unbounded", "landmark")
+            keeps = node.spec.internal or keeps_all(node.spec)
             return external_windows(node.child) + ([] if keeps else [node.spec])
         case _:
             return [w for child in lp.children(node) for w in external_windows(child)]
 
 
-def lifetime(node: lp.Node) -> Lifetime | None:
+def lifetime(node: lp.Node) -> windows.Lifetime | None:
     """What tells how long every row of a WKS edge lives; None if rows of this edge live differently long.
 
     Two edges with equal lifetimes can be merged without losing the order of expiration.
     """
     match node:
         case lp.Window():
-            if node.spec.kind == "now":
-                return ("now",)
-            return (node.spec.length, node.spec.until, node.spec.calendar, node.spec.zone)
+            return windows.lifetime(node.spec)
         case lp.Union():
             found = {lifetime(child) for child in node.inputs}
             return found.pop() if len(found) == 1 else None

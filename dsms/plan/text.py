@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import MAX_INSTANT, Kind, Schema
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
 
 _INFIX = {
     "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "add": "+",
@@ -110,50 +112,49 @@ def aggregate(call: AggCall, schema: Schema) -> str:
     return text if call.filter is None else f"{text} FILTER ({expression(call.filter, schema)})"
 
 
-def window(spec: lp.WindowSpec, schema: Schema) -> str:
+def window(spec: WindowSpec, schema: Schema) -> str:
     """The window as it would be written, without brackets."""
     text = _extent(spec, schema)
-    if spec.slide is not None or spec.slide_calendar is not None:
-        text += f" SLIDE {slide(spec)}"
+    if spec.slide is not None:
+        text += f" SLIDE {slide(spec.slide)}"
     return text + (" INTERNAL" if spec.internal else "") + (" ARCHIVE" if spec.archive else "")
 
 
-def _extent(spec: lp.WindowSpec, schema: Schema) -> str:
-    match spec.kind:
-        case "time":
+def _extent(spec: WindowSpec, schema: Schema) -> str:
+    match spec:
+        case Time():
             length = _calendar(spec.calendar) or duration(spec.length)
             return f"RANGE {length}" + (f" UNTIL {duration(spec.until)} AGO" if spec.until else "")
-        case "rows" | "partitioned":
-            by = ", ".join(schema[i].name for i in spec.partition)
+        case Rows() | Partitioned():
+            by = ", ".join(schema[i].name for i in partition(spec))
             until = f" UNTIL {spec.until} AGO" if spec.until else ""
-            return (f"PARTITION BY {by} " if by else "") + f"ROWS {spec.length}{until}"
-        case "now":
+            return (f"PARTITION BY {by} " if by else "") + f"ROWS {spec.count}{until}"
+        case Now():
             return "NOW"
-        case "unbounded":
+        case Unbounded():
             return "RANGE UNBOUNDED"
-        case "landmark":
+        case Landmark():
             return f"SINCE {instant(spec.since)}"
         case _:
-            assert_never(spec.kind)
+            assert_never(spec)
 
 
 def _calendar(pair: tuple[int, str] | None) -> str | None:
     return None if pair is None else f"{pair[0]} {pair[1]}"
 
 
-def slide(spec: lp.WindowSpec) -> str:
-    """The SLIDE of a window: calendar units, rows or a length of time."""
-    by_rows = spec.kind in ("rows", "partitioned")
-    return _calendar(spec.slide_calendar) or (f"{spec.slide} rows" if by_rows else duration(spec.slide or 0))
+def slide(period: Slide) -> str:
+    """Calendar units, rows or a length of time."""
+    return _calendar(period.calendar) or (f"{period.every} rows" if period.by_rows else duration(period.every))
 
 
-def boundaries(spec: lp.WindowSpec) -> str:
+def boundaries(period: Slide) -> str:
     """When a periodic query answers."""
-    if spec.kind in ("rows", "partitioned"):
-        return f"answers after every {spec.slide} rows"
-    aligned = "the epoch" if spec.align is None else instant(spec.align)
-    zone = f" in {spec.zone}" if spec.zone else ""
-    return f"answers every {slide(spec)}{zone}, aligned to {aligned}"
+    if period.by_rows:
+        return f"answers after every {period.every} rows"
+    aligned = "the epoch" if period.align is None else instant(period.align)
+    zone = f" in {period.zone}" if period.zone else ""
+    return f"answers every {slide(period)}{zone}, aligned to {aligned}"
 
 
 def condition(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from dsms.running.world import World
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import Job, Source, nothing, source
 
@@ -121,12 +122,17 @@ class Archives:
         kept = scan.stream.archive_for
         if not scan.archive.live or kept is None or first > at - kept:
             return False
-        if spec.kind == "landmark" and spec.since <= at - kept:
-            message = (
-                f"the archive of {scan.stream.name} keeps rows for {duration(kept)}, and this window began earlier"
-            )
-            raise UsageError("DS392", message, hint=f"write [RANGE {duration(kept)} ARCHIVE], or FROM ARCHIVE")
-        return spec.kind == "rows"
+        match spec:
+            case Landmark() if spec.since <= at - kept:
+                text = duration(kept)
+                message = f"the archive of {scan.stream.name} keeps rows for {text}, and this window began earlier"
+                raise UsageError("DS392", message, hint=f"write [RANGE {text} ARCHIVE], or FROM ARCHIVE")
+            case Rows():
+                return True
+            case Time() | Now() | Partitioned() | Unbounded() | Landmark():
+                return False
+            case _:
+                assert_never(spec)
 
 
 def archiving_of(world: World, scan: lp.StreamScan) -> Archiving:

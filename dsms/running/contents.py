@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from dsms.adhoc.reads import Read
 from dsms.errors import UsageError
 from dsms.intake.values import duration_text
@@ -9,6 +11,7 @@ from dsms.running.world import World
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
 from dsms.state.ring import SubWindow, between
 
@@ -61,17 +64,19 @@ def _gone(world: World, read: Read) -> UsageError:
         message = f"stream {stream.name} has lost rows that this window reaches back to: {damage.message}"
         return UsageError(damage.code, message, hint=damage.error(stream.name).hint)
     what = "keeps no rows" if stream.retain is None else f"keeps the last {duration_text(stream.retain)} of its rows"
-    match read.spec.kind:
-        case "time" | "now" if stream.retain is not None and read.spec.length + read.spec.until <= stream.retain:
+    match read.spec:
+        case Time(length, until) if stream.retain is not None and length + until <= stream.retain:
             message = (
                 f"stream {stream.name} lacks rows that this window reaches back to: they were lost, and that accepted"
             )
             return UsageError("DS407", message, hint="ask for a shorter window, or wait until the loss has left it")
-        case "time" | "now":
+        case Time() | Now():
             hint = "declare the stream with RETAIN d and ask for a [RANGE t] within it"
-        case "rows":
+        case Rows():
             hint = "ask for fewer rows, or declare the stream with a longer RETAIN"
-        case _:
+        case Partitioned() | Unbounded() | Landmark():
             hint = "this window needs all rows that ever came: put a [RANGE t] within RETAIN on the stream"
+        case _:
+            assert_never(read.spec)
     message = f"stream {stream.name} {what}, so this window can't be answered now"
     return UsageError("DS407", message, hint=f"{hint}, or register the query: CREATE QUERY q AS ...")

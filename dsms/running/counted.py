@@ -10,26 +10,29 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 import numpy as np
 
+from dsms.plan.windows import by_clock
 from dsms.running.sources import StreamSource
 from dsms.sql import logical as lp
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from dsms.state.batch import Batch
 
 
 def is_counted(output: lp.Output) -> bool:
     """Whether the SLIDE counts rows."""
-    return output.slide is not None and output.slide.kind in ("rows", "partitioned")
+    return output.slide is not None and output.slide.by_rows
 
 
 def fits(node: lp.Node) -> bool:
     """Whether arrival numbers can stand for instants everywhere: one stream, no tables, no windows in time."""
     found = list(_nodes(node))
     streams = {n.stream.name.casefold() for n in found if isinstance(n, lp.StreamScan)}
-    kinds = {n.spec.kind for n in found if isinstance(n, lp.Window)}
+    clocks = any(by_clock(n.spec) for n in found if isinstance(n, lp.Window))
     tables = any(isinstance(n, lp.TableScan | lp.JoinNRR) for n in found)
-    return len(streams) == 1 and not tables and kinds <= {"rows", "partitioned", "unbounded"}
+    return len(streams) == 1 and not tables and not clocks
 
 
 def _nodes(node: lp.Node) -> Iterator[lp.Node]:
@@ -41,9 +44,20 @@ def _nodes(node: lp.Node) -> Iterator[lp.Node]:
 def over_numbers(node: lp.Node) -> lp.Node:
     """The plan with arrival numbers for instants."""
     node = lp.with_children(node, tuple(over_numbers(c) for c in lp.children(node)))
-    if isinstance(node, lp.Window) and node.spec.kind == "rows" and isinstance(node.child, lp.StreamScan):
-        return replace(node, spec=replace(node.spec, kind="time"))
+    if isinstance(node, lp.Window) and isinstance(node.child, lp.StreamScan):
+        return replace(node, spec=_over_numbers(node.spec))
     return node
+
+
+def _over_numbers(spec: WindowSpec) -> WindowSpec:
+    match spec:
+        case Rows():
+            slide = None if spec.slide is None else replace(spec.slide, by_rows=False)
+            return Time(spec.count, spec.until, internal=spec.internal, slide=slide, archive=spec.archive)
+        case Time() | Now() | Partitioned() | Unbounded() | Landmark():
+            return spec
+        case _:
+            assert_never(spec)
 
 
 @dataclass(slots=True)

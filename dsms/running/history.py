@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
+from dsms.plan import windows
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from dsms.state.batch import Batch
 from dsms.state.ring import Ring, between
 
@@ -54,7 +57,7 @@ def births(node: lp.Node) -> Iterator[Past]:
         case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
             for child in lp.children(node):
                 yield from births(child)
-        case lp.Window() if node.spec.kind != "landmark" and not node.spec.until:
+        case lp.Window() if _at_once(node.spec):
             yield from births(node.child)
         case lp.Append() if not node.mixed:
             yield from pasts(node.child)
@@ -62,10 +65,21 @@ def births(node: lp.Node) -> Iterator[Past]:
             yield from pasts(node)
 
 
+def _at_once(spec: WindowSpec) -> bool:
+    """Whether what enters a window at an instant is what enters its input then."""
+    match spec:
+        case Time() | Now() | Rows() | Partitioned() | Unbounded():
+            return not windows.until(spec)
+        case Landmark():
+            return False
+        case _:
+            assert_never(spec)
+
+
 def _life(node: lp.Node) -> int | None:
     """How long a result of a block lives at most, which dies with its parts in windows not INTERNAL; None: for good."""
     if isinstance(node, lp.Window) and not node.spec.internal:
-        return {"time": node.spec.length, "now": 1}.get(node.spec.kind)
+        return windows.longest(node.spec)
     lives = [_life(child) for child in lp.children(node)]
     return None if None in lives else max(lives, default=0)  # type: ignore[type-var]
 
@@ -82,17 +96,17 @@ def _windowed(past: Past, node: lp.Window) -> Past:
     spec, everything = node.spec, Past(past.leaf, past.stream, None)
     if past.length is None:
         return everything
-    match spec.kind:
-        case "time":
-            return _longer(past, spec.length)
-        case "now":
-            return _longer(past, 1)
-        case "rows" if _each(node.child):
-            return replace(everything, rows=spec.length)
-        case "landmark" if past.length == 0:
+    match spec:
+        case Time() | Now():
+            return _longer(past, windows.longest(spec))
+        case Rows() if _each(node.child):
+            return replace(everything, rows=spec.count)
+        case Landmark() if past.length == 0:
             return replace(everything, since=spec.since)
-        case _:
+        case Rows() | Partitioned() | Unbounded() | Landmark():
             return everything
+        case _:
+            assert_never(spec)
 
 
 def _each(node: lp.Node) -> bool:

@@ -27,6 +27,7 @@ from dsms.running.silence import SILENCE, Arrivals, gone_at, latest_boundary, qu
 from dsms.running.sources import Source
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
+from dsms.sql.window import NO_SLIDE, Slide
 from dsms.state.columns import taken
 
 ROWS = 1 << 16  # of repeated answers, told in one go
@@ -101,14 +102,14 @@ class PeriodicQuery(Registered):
     early: bool = False
     arrivals: Arrivals = field(init=False)
 
-    beat: lp.WindowSpec = field(init=False)  # the SLIDE that governs it
+    slide: Slide = field(init=False)  # that governs it
     reach: int = field(init=False)  # µs after which a row matters no more
     quiet: int = field(init=False)  # µs that are told when nothing is left
     steady: bool = field(init=False)  # nothing changes then
 
     def __post_init__(self) -> None:
-        self.beat = self.output.slide or lp.WindowSpec("time")
-        self.reach, self.quiet = reach(self.output), quiet(self.beat, self.output)
+        self.slide = self.output.slide or NO_SLIDE
+        self.reach, self.quiet = reach(self.output), quiet(self.slide, self.output)
         self.steady = steady(self.output)
         self.arrivals = Arrivals(self.quiet)
         self.grouped = self.evaluator.together
@@ -140,12 +141,12 @@ class PeriodicQuery(Registered):
         if self.numbers is not None:
             first_row = self.registered
         if self.due is None:
-            self.first = self.due = next_boundary(self.beat, max(self.registered, first_row))
+            self.first = self.due = next_boundary(self.slide, max(self.registered, first_row))
 
     def no_more(self, last_row: int, front: int) -> None:
         """All its streams have ended, with that row, and got to `front`: the boundary behind the row is the last."""
         if self.until == FOREVER and self.numbers is None:
-            self.until = max(int(next_boundary(self.beat, last_row)), front + 1)
+            self.until = max(int(next_boundary(self.slide, last_row)), front + 1)
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all boundaries b with b - 1 <= `upto`."""
@@ -167,13 +168,13 @@ class PeriodicQuery(Registered):
         """The last boundary that is told if nothing comes any more."""
         assert self.due is not None
         newest = max(self.first, arrivals.before(self.due))
-        return min(FOREVER, gone_at(self.beat, self.reach, newest) + self.quiet)
+        return min(FOREVER, gone_at(self.slide, self.reach, newest) + self.quiet)
 
     def _silent(self, upto: int) -> bool:
         """Whether the answer stays as it is up to boundaries that have passed; that is told then, or passed over."""
         assert self.due is not None
         newest = max(self.first, self.arrivals.before(self.due))
-        if self.answered <= gone_at(self.beat, self.reach, newest):
+        if self.answered <= gone_at(self.slide, self.reach, newest):
             return False
         stirs, told = min(self.arrivals.after(self.due - 1), upto + 1), self.told_until(self.arrivals)
         if self.due > stirs or (self.due <= told and not self.steady):
@@ -190,7 +191,7 @@ class PeriodicQuery(Registered):
         assert self.due is not None
         again = self.last if self.output.kind == "rstream" and not self.evaluator.deltas else None
         n = 0 if again is None else again.n
-        at = boundaries(self.beat, self.due - 1, upto, max(1, ROWS // max(1, n)))
+        at = boundaries(self.slide, self.due - 1, upto, max(1, ROWS // max(1, n)))
         self.evaluations += len(at)
         self.answered = int(at[-1])
         if again is not None and n:
@@ -228,7 +229,7 @@ class PeriodicQuery(Registered):
     def _latest(self) -> int:
         """The latest boundary that has passed and is not answered."""
         assert self.due is not None
-        return max(int(next_boundary(self.beat, self.reached - (self.beat.slide or 1))), self.due)
+        return max(int(next_boundary(self.slide, self.reached - self.slide.every)), self.due)
 
     def behind(self, upto: int) -> int:
         """Time has come to `upto`: how many boundaries have passed since the last call."""
@@ -236,17 +237,17 @@ class PeriodicQuery(Registered):
         if self.due is None or upto + 1 <= self.reached:
             return 0
         after, self.reached = max(self.reached, self.due - 1), upto + 1
-        return len(boundaries(self.beat, after, upto + 1, SILENCE))
+        return len(boundaries(self.slide, after, upto + 1, SILENCE))
 
     def _answered(self, boundary: int) -> None:
         self.clock = boundary - 1
-        self.due = next_boundary(self.beat, boundary)
+        self.due = next_boundary(self.slide, boundary)
 
     def pass_over(self, instant: int) -> None:
         """The boundaries up to `instant` answer as the last one did, over no rows."""
         instant = min(instant, self.until)
         if self.due is not None and self.due <= instant:
-            last = latest_boundary(self.beat, self.due - 1, instant)
+            last = latest_boundary(self.slide, self.due - 1, instant)
             self.answered = last
             self.tell(Push(self.name, self.seq, "progress", last))
             self._answered(last)

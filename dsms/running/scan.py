@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from dsms.running.sources import Source
 from dsms.running.transactions import Transactions
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
 from dsms.state.ring import Need, Ring
 
@@ -156,12 +157,14 @@ def need_of(read: Read, span: int, reached: Callable[[], int]) -> Need:
 
     Rows of the instant of the last row that counts are needed beside the last `length` of them."""
     spec = read.spec
-    match spec.kind:
-        case "time":
+    match spec:
+        case Time():
             return Need(spec.length + span, 0, span, reached)
-        case "now":
+        case Now():
             return Need(span + 1, 0, span, reached)
-        case "rows":
-            return Need(0, spec.length, span, reached)
-        case _:
+        case Rows():
+            return Need(0, spec.count, span, reached)
+        case Partitioned() | Unbounded() | Landmark():
             return Need(FOREVER // 4, 0, span)
+        case _:
+            assert_never(spec)

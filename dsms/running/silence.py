@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dsms.plan import windows
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT
+from dsms.sql.window import Slide
 
 SILENCE = 50_000  # boundaries
 LESS = 10_000  # of those that follow a calendar, and of queries in which a block appends at each of them
@@ -22,18 +24,18 @@ LESS = 10_000  # of those that follow a calendar, and of queries in which a bloc
 
 def reach(node: lp.Node) -> int:
     """µs after which a row can't matter any more to a plan, but for its windows that never end or that count rows."""
-    own = node.spec.length if isinstance(node, lp.Window) and node.spec.kind == "time" else 0
+    own = windows.reach(node.spec) if isinstance(node, lp.Window) else 0
     return own + sum(reach(child) for child in lp.children(node))
 
 
-def gone_at(beat: lp.WindowSpec, length: int, newest: int) -> int:
+def gone_at(slide: Slide, length: int, newest: int) -> int:
     """The boundary from which on nothing is left of rows that came up to `newest`, if they matter for `length` µs."""
-    return next_boundary(beat, newest + length)
+    return next_boundary(slide, newest + length)
 
 
-def quiet(beat: lp.WindowSpec, node: lp.Node) -> int:
+def quiet(slide: Slide, node: lp.Node) -> int:
     """µs of silence, about, that are told by a plan."""
-    return (SILENCE if _plain(beat) and steady(node) else LESS) * (beat.slide or 1)
+    return (SILENCE if slide.regular and steady(node) else LESS) * slide.every
 
 
 def steady(node: lp.Node) -> bool:
@@ -41,15 +43,11 @@ def steady(node: lp.Node) -> bool:
     return not isinstance(node, lp.Append) and all(map(steady, lp.children(node)))
 
 
-def _plain(beat: lp.WindowSpec) -> bool:
-    return beat.zone is None and beat.slide_calendar is None
-
-
-def latest_boundary(beat: lp.WindowSpec, after: int, upto: int) -> int:
+def latest_boundary(slide: Slide, after: int, upto: int) -> int:
     """The last boundary in (after, upto], of which there is one at least."""
-    ends = upto if _plain(beat) else min(upto, MAX_INSTANT)
-    found = boundaries(beat, max(after, ends - 3 * (beat.slide or 1)), upto)
-    return int(found[-1]) if len(found) else next_boundary(beat, after)
+    ends = upto if slide.regular else min(upto, MAX_INSTANT)
+    found = boundaries(slide, max(after, ends - 3 * slide.every), upto)
+    return int(found[-1]) if len(found) else next_boundary(slide, after)
 
 
 @dataclass(slots=True)

@@ -34,6 +34,7 @@ from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
+from dsms.sql.window import Slide
 from dsms.state.batch import Batch
 from dsms.state.ring import Need, Ring
 from dsms.tables.versioned import VersionedTable
@@ -154,11 +155,11 @@ class World:
         log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)), self.settings.result_log_bytes)
         return self.assembled(definition, phys, log)
 
-    def assembled(self, definition: QueryDef, phys: Phys, log: ResultLog, beat: lp.WindowSpec | None = None,
+    def assembled(self, definition: QueryDef, phys: Phys, log: ResultLog, slide: Slide | None = None,
                   restore: bool = False, timeline: Timeline | None = None) -> RunningQuery:  # fmt: skip
         """The operators and the sink of a plan.
 
-        beat, timeline  see `dsms.operators.build.Builder`
+        slide, timeline  see `dsms.operators.build.Builder`
         restore         what lives between two boundaries is reported, too"""
         phys = with_ages(phys)
         options: dict[str, Option] = dict(definition.options)
@@ -171,7 +172,7 @@ class World:
         if timeline is not None:
             leaves.table_source = lambda node: TimedTable(TableSource(self.table(node), since), timeline)
             builder.relation = lambda node: TimedRelation(self.table(node), timeline)
-        builder.step_rows, builder.beat = self.settings.step_rows, beat
+        builder.step_rows, builder.slide = self.settings.step_rows, slide
         builder.timeline = timeline
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
         limit = int(options.get("max_state", self.settings.state_bytes))

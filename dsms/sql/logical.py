@@ -13,35 +13,7 @@ from typing import Literal
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Expr
 from dsms.sql.types import Schema
-
-
-@dataclass(frozen=True, slots=True)
-class WindowSpec:
-    """A window.  `kind`:
-
-    time         [RANGE length] (`until` = 0) or [RANGE length UNTIL until AGO]; µs
-    rows         [ROWS length] or [ROWS length UNTIL until AGO]; rows
-    partitioned  [PARTITION BY ... ROWS length]; `partition` are column indices of the input
-    now          [NOW]
-    unbounded    [RANGE UNBOUNDED], and every stream without a window
-    landmark     [SINCE instant]; `since`
-
-    `slide` is in the window's own unit (µs or rows; None: continuous), `align` an instant (None: the epoch), `zone` a
-    time zone name; `calendar` is the (count, unit) as written where a DAY or longer stands under a TIME ZONE.
-    """
-
-    kind: Literal["time", "rows", "partitioned", "now", "unbounded", "landmark"]
-    length: int = 0
-    until: int = 0
-    since: int = 0
-    partition: tuple[int, ...] = ()
-    internal: bool = False
-    slide: int | None = None
-    align: int | None = None
-    zone: str | None = None
-    calendar: tuple[int, str] | None = None
-    slide_calendar: tuple[int, str] | None = None
-    archive: bool = False
+from dsms.sql.window import Slide, WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +197,7 @@ class Output:
     kind: Literal["istream", "dstream", "rstream"]
     explicit: bool
     restore: bool
-    slide: WindowSpec | None
+    slide: Slide | None
     schema: Schema
 
 

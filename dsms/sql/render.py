@@ -32,11 +32,11 @@ from dsms.sql.logical import (
     Union,
     Values,
     Window,
-    WindowSpec,
     children,
 )
 from dsms.sql.types import Schema
 from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
+from dsms.sql.window import UNBOUNDED, WindowSpec
 
 
 def to_sql(plan: Node) -> str:
@@ -220,7 +220,7 @@ class _Renderer:
         alias = self._alias(wanted)
         names = _names(schema)
         items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
-        window = None if spec is None or spec == WindowSpec("unbounded") else window_syntax(spec, items)
+        window = None if spec is None or spec == UNBOUNDED else window_syntax(spec, items)
         shown = None if alias.text == name else alias
         return _Block(ast.TableRef(ast.Ident(name), shown, window, archive), list(items), [len(items)])
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import assert_never
 
 from dsms.sql import ast
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
-from dsms.sql.logical import WindowSpec
 from dsms.sql.types import Kind, Type, decimal
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
 
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _COMPARE = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -153,29 +154,33 @@ def _special(call: Call, args: tuple[ast.Expr, ...]) -> ast.Expr:
 
 def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
     """The window as written; `columns_` are the columns that PARTITION BY may name."""
-    common = {"internal": spec.internal, "archive": spec.archive, "slide": _slide(spec)}
-    match spec.kind:
-        case "time":
+    common = {"internal": spec.internal, "archive": spec.archive, "slide": _slide(spec.slide)}
+    match spec:
+        case Time():
             until = duration(spec.until) if spec.until else None
             return ast.RangeWindow(_length(spec.calendar, spec.length), until, **common)  # type: ignore[arg-type]
-        case "rows" | "partitioned":
-            keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.partition)  # type: ignore[attr-defined]
-            return ast.RowsWindow(spec.length, spec.until or None, keys, **common)  # type: ignore[arg-type]
-        case "now":
+        case Rows():
+            return ast.RowsWindow(spec.count, spec.until or None, (), **common)  # type: ignore[arg-type]
+        case Partitioned():
+            keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.by)  # type: ignore[attr-defined]
+            return ast.RowsWindow(spec.count, spec.until or None, keys, **common)  # type: ignore[arg-type]
+        case Now():
             return ast.NowWindow(**common)  # type: ignore[arg-type]
-        case "unbounded":
+        case Unbounded():
             return ast.UnboundedWindow(**common)  # type: ignore[arg-type]
-        case "landmark":
+        case Landmark():
             return ast.LandmarkWindow(ast.Instant(spec.since), **common)  # type: ignore[arg-type]
+        case _:
+            assert_never(spec)
 
 
-def _slide(spec: WindowSpec) -> ast.Slide | None:
-    if spec.slide is None:
+def _slide(slide: Slide | None) -> ast.Slide | None:
+    if slide is None:
         return None
-    if spec.kind in ("rows", "partitioned"):
-        return ast.Slide(spec.slide)
-    align = None if spec.align is None else ast.Instant(spec.align)
-    return ast.Slide(_length(spec.slide_calendar, spec.slide), align, spec.zone)
+    if slide.by_rows:
+        return ast.Slide(slide.every)
+    align = None if slide.align is None else ast.Instant(slide.align)
+    return ast.Slide(_length(slide.calendar, slide.every), align, slide.zone)
 
 
 def _length(calendar: tuple[int, str] | None, micros: int) -> ast.Duration:

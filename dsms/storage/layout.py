@@ -31,6 +31,11 @@ Form = tuple[Callable[..., Any], tuple[Any, ...]]
 TABLE = Path(__file__).with_name("stored.txt")
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The class of a tag that is read but no longer written: an upgrade makes something else of its objects."""
+
+
 class LayoutError(ValueError):
     """Something in a state is not of this layout."""
 
@@ -69,7 +74,7 @@ def by_tag() -> Mapping[str, Stored]:
 @cache
 def by_place() -> Mapping[tuple[str, str], Stored]:
     """The table, by where classes are now."""
-    return {(s.module, s.name): s for s in by_tag().values()}
+    return {(s.module, s.name): s for s in by_tag().values() if s.name != Gone.__name__}
 
 
 # ---------------------------------------------------------------- what a class is made of

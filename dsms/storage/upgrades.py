@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dsms.sql.window import NO_SLIDE, Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
+
 
 def _words(fields: dict[Any, Any]) -> dict[str, Any]:
     """Layout 4 had them as a pair."""
@@ -21,8 +23,54 @@ def _without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda fields: {name: value for name, value in fields.items() if name not in names}
 
 
+def _window_spec(fields: dict[str, Any]) -> WindowSpec:
+    """One class stood for all kinds of windows."""
+    length, until, kind = fields["length"], fields["until"], fields["kind"]
+    slide = _slide(fields, by_rows=kind in ("rows", "partitioned"))
+    common = {"internal": fields["internal"], "slide": slide, "archive": fields["archive"]}
+    match kind:
+        case "time":
+            return Time(length, until, fields["calendar"], **common)
+        case "now":
+            return Now(**common)
+        case "rows":
+            return Rows(length, until, **common)
+        case "partitioned":
+            return Partitioned(length, until, fields["partition"], **common)
+        case "unbounded":
+            return Unbounded(**common)
+        case "landmark":
+            return Landmark(fields["since"], **common)
+    raise ValueError(f"there is no window of kind {kind}")
+
+
+def _slide(fields: dict[str, Any], by_rows: bool) -> Slide | None:
+    every = fields["slide"]
+    return None if every is None else Slide(every, by_rows, fields["align"], fields["zone"], fields["slide_calendar"])
+
+
+def _output(fields: dict[str, Any]) -> dict[str, Any]:
+    """A window stood for its SLIDE."""
+    window = fields["slide"]
+    return fields | {"slide": None if window is None else window.slide}
+
+
+def _beat(fields: dict[str, Any]) -> dict[str, Any]:
+    """A window stood for its SLIDE, under another name."""
+    kept = {name: value for name, value in fields.items() if name != "beat"}
+    return kept | {"slide": fields["beat"].slide or NO_SLIDE}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("archiving.archiving", 1): _without("landed_files"),
+    ("logical.output", 1): _output,
+    ("logical.window_spec", 1): _window_spec,
+    ("lookup_query", 1): _beat,
+    ("periodic.lazy_op", 1): _beat,
+    ("periodic_append_op", 1): _beat,
+    ("periodic_query", 1): _beat,
+    ("shared.join_request", 1): _beat,
     ("shared.join_feed", 1): _without("last_born"),
+    ("shared.request", 1): _beat,
     ("synopsis.coded.words", 1): _words,
 }

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dsms.sql import logical as lp
+from dsms.sql.window import Time, WindowSpec
 from tests.oracle.boundaries import range_start
 
 
@@ -30,16 +31,16 @@ class Beats:
     def within(self) -> frozenset[int]:
         return frozenset() if self.restore else frozenset(self.all)
 
-    def start(self, spec: lp.WindowSpec, now: int) -> int | None:
+    def start(self, spec: WindowSpec, now: int) -> int | None:
         """Where a window that follows the calendar begins: it moves at boundaries b, from the instant b - 1 on, and
         never back, though clocks be set back.  None: any row is in it."""
-        if spec.calendar is None:
+        if not isinstance(spec, Time) or spec.calendar is None:
             return None
         passed = bisect_right(self.all, now + 1)
         return max(self._known(spec)[:passed], default=None)
 
-    def _known(self, spec: lp.WindowSpec) -> list[int]:
-        key = (spec.calendar, spec.zone)
+    def _known(self, spec: Time) -> list[int]:
+        key = (spec.calendar, spec.slide)
         if key not in self._starts:
             self._starts[key] = [range_start(spec, b) for b in self.all]
         return self._starts[key]
@@ -50,7 +51,7 @@ def changes_at_boundaries(node: lp.Node) -> bool:
     match node:
         case lp.Append() if appends_at_boundaries(node.child):
             return True
-        case lp.Window() if node.spec.calendar is not None:
+        case lp.Window(spec=Time(calendar=(_, _))):
             return True
         case _:
             return any(changes_at_boundaries(child) for child in lp.children(node))

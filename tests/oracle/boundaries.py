@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import count
 from zoneinfo import ZoneInfo
 
-from dsms.sql.logical import WindowSpec
+from dsms.sql.window import Slide, Time
 
 MINUTE = 60_000_000
 DAY = 1440 * MINUTE
@@ -22,17 +22,16 @@ DAYS = {"day": 1, "week": 7}
 MONTHS = {"month": 1, "year": 12}
 
 
-def all_boundaries(beat: WindowSpec, after: int, upto: int) -> list[int]:
+def all_boundaries(slide: Slide, after: int, upto: int) -> list[int]:
     """The boundaries in (after, upto], ascending."""
-    assert beat.slide is not None
     years, far = away(after)
-    if beat.slide_calendar is not None:
-        return [b - far for b in _on_days(beat, after + far, upto + far, years)]
-    if beat.zone is not None and beat.align is None:
-        return [b - far for b in _within_days(beat.zone, beat.slide, after + far, upto + far)]
-    align = beat.align or 0
-    first = align + -(-(after + 1 - align) // beat.slide) * beat.slide
-    return list(range(first, upto + 1, beat.slide))
+    if slide.calendar is not None:
+        return [b - far for b in _on_days(slide, after + far, upto + far, years)]
+    if slide.zone is not None and slide.align is None:
+        return [b - far for b in _within_days(slide.zone, slide.every, after + far, upto + far)]
+    align = slide.align or 0
+    first = align + -(-(after + 1 - align) // slide.every) * slide.every
+    return list(range(first, upto + 1, slide.every))
 
 
 def away(instant: int) -> tuple[int, int]:
@@ -42,33 +41,33 @@ def away(instant: int) -> tuple[int, int]:
     return years, years // 400 * 146_097 * DAY
 
 
-def boundary_after(beat: WindowSpec, after: int) -> int:
+def boundary_after(slide: Slide, after: int) -> int:
     """The first boundary later than `after`."""
-    assert beat.slide is not None
-    far = beat.slide
-    while not (found := all_boundaries(beat, after, after + far)):
+    far = slide.every
+    while not (found := all_boundaries(slide, after, after + far)):
         far *= 2
     return found[0]
 
 
-def range_start(spec: WindowSpec, boundary: int) -> int:
+def range_start(spec: Time, boundary: int) -> int:
     """Where the window of a boundary begins: RANGE before it, by the calendar if RANGE is written in its units."""
     if spec.calendar is None:
         return boundary - spec.length
+    assert spec.slide is not None
     number, unit = spec.calendar
-    zone = spec.zone or "UTC"
+    zone = spec.slide.zone or "UTC"
     _, far = away(boundary)
-    shown = meant(spec, boundary + far, zone)
+    shown = meant(spec.slide, boundary + far, zone)
     if unit in DAYS:
         return moment(shown - timedelta(days=number * DAYS[unit]), zone) - far
     day = months_later(shown.date(), -number * MONTHS[unit])
     return moment(datetime.combine(day, shown.time()), zone) - far
 
 
-def meant(spec: WindowSpec, boundary: int, zone: str) -> datetime:
+def meant(slide: Slide, boundary: int, zone: str) -> datetime:
     """The time of day that the boundary stands for: midnight, or that of ALIGN TO, even if clocks skip it that day."""
     shown = wall(boundary, zone)
-    at = datetime.min if spec.align is None else wall(spec.align, zone)
+    at = datetime.min if slide.align is None else wall(slide.align, zone)
     begins = datetime.combine(shown.date(), at.time())
     return begins if moment(begins, zone) == boundary else shown
 
@@ -117,14 +116,14 @@ def _within_days(zone: str, slide: int, after: int, upto: int) -> list[int]:
     return sorted(b for b in found if after < b <= upto)
 
 
-def _on_days(beat: WindowSpec, after: int, upto: int, years: int) -> list[int]:
+def _on_days(slide: Slide, after: int, upto: int, years: int) -> list[int]:
     """Every so many days or months of the calendar, at midnight; ALIGN TO gives another day and time of day to count
     from."""
-    assert beat.slide_calendar is not None
-    zone = beat.zone or "UTC"
-    start = datetime(1970, 1, 1) if beat.align is None else wall(beat.align, zone)
+    assert slide.calendar is not None
+    zone = slide.zone or "UTC"
+    start = datetime(1970, 1, 1) if slide.align is None else wall(slide.align, zone)
     start = start.replace(year=start.year + years)
-    number, unit = beat.slide_calendar
+    number, unit = slide.calendar
     out: list[int] = []
     for day in _days(start.date(), number, unit, wall(after, zone).date()):
         b = moment(datetime.combine(day, start.time()), zone)

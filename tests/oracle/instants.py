@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from tests.oracle.facts import Change, Row
 
 
@@ -26,14 +28,16 @@ def instants(node: lp.Node, streams: Mapping[str, Sequence[Row]], tables: Mappin
             return {t for child in lp.children(node) for t in instants(child, streams, tables)} | {ALWAYS}
 
 
-def _window(spec: lp.WindowSpec, inner: set[int]) -> set[int]:
+def _window(spec: WindowSpec, inner: set[int]) -> set[int]:
     steps: tuple[int, ...]
-    match spec.kind:
-        case "time":
+    match spec:
+        case Time():
             steps = (0, spec.until, spec.length)
-        case "now":
+        case Now():
             steps = (0, 1)
-        case _:
+        case Rows() | Partitioned() | Unbounded() | Landmark():
             steps = (0,)
+        case _:
+            assert_never(spec)
     found = {t + step for t in inner if t > ALWAYS for step in steps}
     return {t for t in found if t < FOREVER} | {t for t in inner if t == ALWAYS}

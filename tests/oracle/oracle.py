@@ -13,6 +13,7 @@ from tests.oracle.facts import Change, Fact, Row, Values, changed, in_order, net
 from tests.oracle.instants import instants
 from tests.oracle.keys import arrivals, by_value
 from tests.oracle.relational import Evaluator
+from tests.oracle.windows import lasts
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def is_monotonic(node: lp.Node) -> bool:
         case lp.Append():
             return not node.mixed
         case lp.Window():
-            return inputs and node.spec.kind in ("unbounded", "landmark")
+            return inputs and lasts(node.spec)
         case lp.TableScan() | lp.GroupBy() | lp.SetOp():
             return False
         case lp.Join():

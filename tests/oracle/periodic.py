@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Slide
 from tests.oracle.beats import Beats, changes_at_boundaries
 from tests.oracle.boundaries import all_boundaries
 from tests.oracle.facts import Change, Fact, Row, Values, by_columns, changed, in_order, net
@@ -64,8 +65,8 @@ class Periodic:
         read: Streams = {name: rows for name, rows in streams.items() if name in streams_of(self.core)}
         self.told: dict[int, int] = {}  # instants of boundaries, where rows are counted
         given, real = tables or {}, int
-        if output.slide.kind in ("rows", "partitioned"):
-            points = Points.of(self.core, _governing(self.core, output.slide), read, given)
+        if output.slide.by_rows:
+            points = Points.of(self.core, _governing(self.core), read, given)
             bounds = self._counted(output.slide, points, upto, registered)
             read, given, real = points.streams, points.tables, points.instant  # type: ignore[assignment]
             found = set(range(len(points.real)))
@@ -80,10 +81,9 @@ class Periodic:
         beats = Beats(bounds, output.restore)
         self._evaluator = Evaluator(self.instants, read, given, beats=beats, real=real)
 
-    def _counted(self, beat: lp.WindowSpec, points: Points, upto: int, registered: int) -> list[int]:
+    def _counted(self, slide: Slide, points: Points, upto: int, registered: int) -> list[int]:
         """Boundaries just behind the points of every m-th row, of those that complete later than the registration."""
-        assert beat.slide is not None
-        last = [p for p in points.counted[beat.slide - 1 :: beat.slide] if registered < points.real[p] <= upto]
+        last = [p for p in points.counted[slide.every - 1 :: slide.every] if registered < points.real[p] <= upto]
         self.told = {p + 1: points.real[p] for p in last}
         return [p + 1 for p in last]
 
@@ -173,17 +173,19 @@ class Periodic:
         return canons(fact.values[: len(self.output.schema)]) if self.by_value else fact.ident
 
 
-def _windows(node: lp.Node) -> Iterator[lp.Window]:
-    if isinstance(node, lp.Window):
+def _sliding(node: lp.Node) -> Iterator[lp.Window]:
+    """The windows with a SLIDE, outer ones before those inside."""
+    if isinstance(node, lp.Window) and node.spec.slide is not None:
         yield node
     for child in lp.children(node):
-        yield from _windows(child)
+        yield from _sliding(child)
 
 
-def _governing(node: lp.Node, beat: lp.WindowSpec) -> str:
-    """The stream whose rows are counted: that of the first window with the SLIDE."""
-    first = next(w for w in _windows(node) if w.spec.slide == beat.slide and w.spec.kind == beat.kind)
-    return next(iter(streams_of(first)))
+def _governing(node: lp.Node) -> str:
+    """The stream whose rows are counted: that of the first window with the SLIDE, or of a like one around it."""
+    first = next(w for w in _sliding(node) if len(list(_sliding(w))) == 1)
+    around = next(w for w in _sliding(node) if type(w.spec) is type(first.spec))
+    return next(iter(streams_of(around)))
 
 
 def streams_of(node: lp.Node) -> set[str]:

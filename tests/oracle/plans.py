@@ -8,6 +8,7 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, Field, Schema, Type
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded
 
 
 def stream(name: str, **columns: Type) -> lp.StreamScan:
@@ -20,8 +21,20 @@ def table(name: str, retroactive: bool = True, **columns: Type) -> lp.TableScan:
     return lp.TableScan(TableDef(name, schema, (0,), retroactive), schema, name)
 
 
-def window(child: lp.Node, kind: Any, length: int = 0, **more: Any) -> lp.Window:
-    return lp.Window(child, lp.WindowSpec(kind, length, **more), child.schema)
+KINDS = {
+    "time": Time,
+    "now": Now,
+    "rows": Rows,
+    "partitioned": Partitioned,
+    "unbounded": Unbounded,
+    "landmark": Landmark,
+}
+
+
+def window(child: lp.Node, kind: str, *extent: Any, slide: int | None = None, **more: Any) -> lp.Window:
+    by_rows = kind in ("rows", "partitioned")
+    made = KINDS[kind](*extent, slide=None if slide is None else Slide(slide, by_rows), **more)
+    return lp.Window(child, made, child.schema)
 
 
 def col(node: lp.Node, name: str) -> Col:

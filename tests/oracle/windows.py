@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
-from dsms.sql.logical import WindowSpec
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from tests.oracle.facts import Fact
 from tests.oracle.values import canons
 
@@ -20,23 +21,35 @@ def content(
     def when(row: Fact) -> float:
         return float("-inf") if row.birth == ALWAYS else instant(row.birth)
 
-    if spec.kind not in ("rows", "partitioned"):
-        now = instant(now)
-    match spec.kind:
-        case "time" if spec.calendar is not None:
-            return [r for r in rows if (start is None or start <= when(r)) and when(r) <= now - spec.until]
-        case "time":
-            return [r for r in rows if now - spec.length < when(r) <= now - spec.until]
-        case "now":
-            return [r for r in rows if when(r) == now]
-        case "landmark":
+    at = instant(now)
+    match spec:
+        case Time(calendar=None):
+            return [r for r in rows if at - spec.length < when(r) <= at - spec.until]
+        case Time():
+            return [r for r in rows if (start is None or start <= when(r)) and when(r) <= at - spec.until]
+        case Now():
+            return [r for r in rows if when(r) == at]
+        case Landmark():
             return [r for r in rows if instant(r.birth) >= spec.since]
-        case "rows":
-            return newest(rows, spec.length, spec.until)
-        case "partitioned":
-            return [r for part in _partitions(spec, rows) for r in newest(part, spec.length, spec.until)]
-        case "unbounded":
+        case Rows():
+            return newest(rows, spec.count, spec.until)
+        case Partitioned():
+            return [r for part in _partitions(spec, rows) for r in newest(part, spec.count, spec.until)]
+        case Unbounded():
             return list(rows)
+        case _:
+            assert_never(spec)
+
+
+def lasts(spec: WindowSpec) -> bool:
+    """Does a row that is in it never leave?"""
+    match spec:
+        case Unbounded() | Landmark():
+            return True
+        case Time() | Now() | Rows() | Partitioned():
+            return False
+        case _:
+            assert_never(spec)
 
 
 def newest(rows: Sequence[Fact], count: int, skip: int) -> list[Fact]:
@@ -45,8 +58,8 @@ def newest(rows: Sequence[Fact], count: int, skip: int) -> list[Fact]:
     return order[max(0, len(order) - count) : max(0, len(order) - skip)]
 
 
-def _partitions(spec: WindowSpec, rows: Sequence[Fact]) -> list[list[Fact]]:
+def _partitions(spec: Partitioned, rows: Sequence[Fact]) -> list[list[Fact]]:
     parts: dict[tuple, list[Fact]] = {}
     for row in rows:
-        parts.setdefault(canons(tuple(row.values[c] for c in spec.partition)), []).append(row)
+        parts.setdefault(canons(tuple(row.values[c] for c in spec.by)), []).append(row)
     return list(parts.values())

@@ -158,7 +158,7 @@ class _Readers:
         clock = min((self.inlets[name].completed for name in names), default=ALWAYS)
         if query.slide is None:
             return max([clock, *(c.at for c in log if c.at < MIN_INSTANT or not names)])
-        assert query.slide.kind not in ("rows", "partitioned"), "when changes happen under a SLIDE of rows must be said"
+        assert not query.slide.by_rows, "when changes happen under a SLIDE of rows must be said"
         first = min((at for name in names for at, _ in self.inlets[name].rows if at <= clock), default=clock)
         return max([ALWAYS, *(b - 1 for b in all_boundaries(query.slide, first, clock + 1) if first < clock)])
 
@@ -240,7 +240,7 @@ def answered_until(output: lp.Output, given: Input, registered: int = ALWAYS) ->
     slide, upto, names = output.slide, clock(output, given), streams_of(output)
     last = max((row.ts for name in names for row in given.streams[name]), default=ALWAYS)
     ended = all(given.completed[name] == FOREVER - 1 for name in names)
-    if slide is None or slide.kind in ("rows", "partitioned") or not ended or last == ALWAYS or registered >= upto:
+    if slide is None or slide.by_rows or not ended or last == ALWAYS or registered >= upto:
         return upto
     return max(upto, boundary_after(slide, last) - 1)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from dsms.plan import windows
 from dsms.plan.exprs import reads, remap
 from dsms.plan.rules.base import Context, narrow, narrows
 from dsms.sql import logical as lp
@@ -14,12 +15,12 @@ def narrow_window(node: lp.Node, ctx: Context) -> lp.Node:
     """
     match node:
         case lp.Project(lp.Window() as window, exprs):
-            needed = reads(exprs) | set(window.spec.partition)
+            needed = reads(exprs) | set(windows.partition(window.spec))
             if not narrows(window.child, needed):
                 return node
             child, moves = narrow(window.child, needed)
-            spec = replace(window.spec, partition=tuple(moves[i] for i in window.spec.partition))
-            slim = replace(window, child=child, spec=spec, schema=tuple(window.schema[i] for i in sorted(moves)))
+            schema = tuple(window.schema[i] for i in sorted(moves))
+            slim = replace(window, child=child, spec=windows.moved(window.spec, moves), schema=schema)
             return lp.Project(slim, tuple(remap(e, moves) for e in exprs), node.schema)
         case _:
             return node

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from dsms.plan.exprs import split
 from dsms.plan.rules.base import Context, select
+from dsms.plan.windows import commutes
 from dsms.sql import logical as lp
 
 
@@ -14,7 +15,7 @@ def select_below_window(node: lp.Node, ctx: Context) -> lp.Node:
     other row.  The newest n rows of [ROWS n] are other rows if some are left out before: count windows stay below.
     """
     match node:
-        case lp.Select(lp.Window() as window, predicate) if window.spec.kind not in ("rows", "partitioned"):
+        case lp.Select(lp.Window() as window, predicate) if commutes(window.spec):
             early, rest = split(predicate, 0, len(window.schema))
             return select(replace(window, child=select(window.child, early)), rest) if early else node
         case _:

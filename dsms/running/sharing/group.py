@@ -206,10 +206,10 @@ class Group:
             limit = self.limit(query, upto + 1)
             if query.due > limit:
                 continue
-            beat = member.request.beat
-            key = (beat.slide, beat.align, query.due, limit)
+            slide = member.request.slide
+            key = (slide.every, slide.align, query.due, limit)
             if key not in known:
-                known[key] = boundaries(beat, query.due - 1, limit, most)
+                known[key] = boundaries(slide, query.due - 1, limit, most)
             due.append((member, known[key]))
         return due
 
@@ -248,9 +248,9 @@ class Group:
         if member.query.elastic and self.feed.open is not None:
             due = self.feed.phase + self.feed.open * self.feed.span
         if member.kept is not None and due is not None:
-            due -= member.request.beat.slide or 0  # what expires is still to be subtracted
+            due -= member.request.slide.every  # what expires is still to be subtracted
         if due is None:
-            due = next_boundary(member.request.beat, self.clock)
+            due = next_boundary(member.request.slide, self.clock)
         return self.feed.number(due - member.request.length)
 
     # -- answers ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
 from dsms.sql.expr import AggCall, Col, Expr, columns, conjuncts, rewrite, shift
 from dsms.sql.types import Schema
+from dsms.sql.window import Slide
 
 LONGEST = 2048  # sub-windows of the longest window
 FEW = 1 << 16  # cells that are no burden
@@ -51,7 +52,7 @@ class JoinRequest:
     """join      which join, and `streams` its streams
     lengths      of the windows, µs
     keys, aggs   GROUP BY expressions and aggregate calls over the left stream's columns followed by the right one's
-    beat         the SLIDE
+    slide        its SLIDE
     above        selections and projections over keys ++ aggs, bottom up
     """
 
@@ -60,7 +61,7 @@ class JoinRequest:
     lengths: tuple[int, int]
     keys: tuple[Expr, ...]
     aggs: tuple[AggCall, ...]
-    beat: lp.WindowSpec
+    slide: Slide
     above: tuple[lp.Select | lp.Project, ...]
     schema: Schema
     until: int = 0
@@ -73,8 +74,7 @@ class JoinRequest:
     @property
     def span(self) -> int:
         """The longest sub-window of which its windows and its SLIDE are made."""
-        assert self.beat.slide is not None
-        return gcd(*self.lengths, self.beat.slide)
+        return gcd(*self.lengths, self.slide.every)
 
     @property
     def used(self) -> frozenset[int]:
@@ -86,7 +86,7 @@ class JoinRequest:
         return frozenset(i for e in exprs for i in columns(e))
 
 
-def join_request(root: lp.Node, beat: lp.WindowSpec) -> JoinRequest | None:
+def join_request(root: lp.Node, slide: Slide) -> JoinRequest | None:
     """What the plan (without its Output and Sort) asks; None if join synopses can't answer it."""
     above: list[lp.Select | lp.Project] = []
     node = root
@@ -96,11 +96,11 @@ def join_request(root: lp.Node, beat: lp.WindowSpec) -> JoinRequest | None:
     if not isinstance(node, lp.GroupBy) or any(a.fn in ORDERED | PER_SUBWINDOW for a in node.aggs):
         return None
     found = _below(node.child)
-    if found is None or beat.slide is None or beat.zone is not None or beat.slide_calendar is not None:
+    if found is None or not slide.regular:
         return None
     keys = tuple(over(k, found.exprs) for k in node.keys)
     aggs = tuple(normal(a, found.exprs) for a in node.aggs)
-    made = JoinRequest(found.key(), (found.left.scan.stream, found.right.scan.stream), found.lengths, keys, aggs, beat,
+    made = JoinRequest(found.key(), (found.left.scan.stream, found.right.scan.stream), found.lengths, keys, aggs, slide,
                        tuple(above), root.schema)  # fmt: skip
     made = _turned(made)
     return made if made.length // made.span <= LONGEST else None
@@ -176,4 +176,4 @@ def _turned(made: JoinRequest) -> JoinRequest:
     pairs = tuple(sorted(((b, a) for a, b in join.keys), key=repr))
     key = JoinKey(join.right, join.left, pairs, _fixed([turn(c) for c in join.conditions]))
     return JoinRequest(key, made.streams[::-1], made.lengths[::-1], tuple(turn(k) for k in made.keys),
-                       tuple(normal(a, exprs) for a in made.aggs), made.beat, made.above, made.schema)  # fmt: skip
+                       tuple(normal(a, exprs) for a in made.aggs), made.slide, made.above, made.schema)  # fmt: skip

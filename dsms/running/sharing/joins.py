@@ -164,7 +164,7 @@ class JoinGroup(Group):
         if query.due > limit:
             return np.empty(0, np.int64)
         most = max(1, min(MANY, CELLS // self.feed.space.groups))
-        return boundaries(member.request.beat, query.due - 1, limit, most)
+        return boundaries(member.request.slide, query.due - 1, limit, most)
 
     def _trim(self) -> None:
         self._forget()
@@ -272,8 +272,8 @@ class Joins:
         for group in self._alike(wanted, synopsis):
             shape = group.feed.shape
             known = set(needed(wanted.aggs, bool(wanted.keys))) <= set(group.feed.columns)
-            beats = wanted.span % shape.span == 0 and _phase(wanted, shape.span) == shape.phase
-            if known and beats and wanted.used <= group.stem.used and shape.answers(wanted.lengths):
+            meets = wanted.span % shape.span == 0 and _phase(wanted, shape.span) == shape.phase
+            if known and meets and wanted.used <= group.stem.used and shape.answers(wanted.lengths):
                 found.append(group)
         return min(found, key=lambda g: g.feed.shape.cells, default=None)
 
@@ -302,7 +302,7 @@ class Joins:
 
 def _phase(wanted: JoinRequest, span: int) -> int:
     """Where sub-windows begin so that boundaries fall between them."""
-    return (wanted.beat.align or 0) % span
+    return (wanted.slide.align or 0) % span
 
 
 def fitting_shape(requests: Sequence[JoinRequest]) -> Shape | None:

@@ -95,7 +95,7 @@ class Member:
 
     def _choose(self, asked: str) -> None:
         feed, wanted, columns = self.group.feed, self.request, self._columns()
-        width, step = (wanted.length - wanted.until) // feed.span, max(1, (wanted.beat.slide or 0) // feed.span)
+        width, step = (wanted.length - wanted.until) // feed.span, max(1, wanted.slide.every // feed.span)
         alone = self.view is None or self.view.single
         if asked == "ss" or not columns or not alone or not incremental.fits(columns):
             return

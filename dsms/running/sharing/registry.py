@@ -21,14 +21,12 @@ from dsms.running.sharing.relevant import covering, exact
 from dsms.running.sharing.request import Request, phase_of, span_of
 from dsms.running.sharing.rules import SS1, SS4, Asked
 from dsms.running.sharing.view import Part, View
-from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import NO_SLIDE
 from dsms.state.batch import Batch
 from dsms.state.ring import Ring
 from dsms.synopses.cells import Algebra
-
-NO_BEAT = lp.WindowSpec("unbounded")
 
 
 @dataclass(slots=True)
@@ -163,7 +161,7 @@ class Registry:
 
     def _number(self, wanted: Request) -> int:
         """A number for all requests that differ in nothing but their SLIDE (CS8)."""
-        alike = replace(wanted, beat=NO_BEAT)
+        alike = replace(wanted, slide=NO_SLIDE)
         if alike not in self.alike:
             self.numbered += 1
             self.alike[alike] = self.numbered
@@ -270,7 +268,7 @@ class Registry:
     def _forget(self, member: Member) -> None:
         everywhere = (m for g in self.groups.get(member.request.stream, ()) for m in g.members)
         if not any(m.same == member.same for m in everywhere):
-            self.alike.pop(replace(member.request, beat=NO_BEAT), None)
+            self.alike.pop(replace(member.request, slide=NO_SLIDE), None)
 
 
 @dataclass(frozen=True, slots=True)

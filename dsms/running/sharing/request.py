@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import assert_never
 
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col, Expr, conjuncts, rewrite
 from dsms.sql.types import Schema
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Request:
     keys     GROUP BY expressions over the stream's columns
     aggs     aggregate calls over the stream's columns
     length, until   the window is [b - length, b - until) at boundary b; µs, or rows where time is counted
-    beat     the SLIDE
+    slide    its SLIDE
     above    selections and projections over keys ++ aggs, bottom up
     schema   of the answer
     """
@@ -35,12 +37,12 @@ class Request:
     aggs: tuple[AggCall, ...]
     length: int
     until: int
-    beat: lp.WindowSpec
+    slide: Slide
     above: tuple[lp.Select | lp.Project, ...]
     schema: Schema
 
 
-def request(root: lp.Node, beat: lp.WindowSpec) -> Request | None:
+def request(root: lp.Node, slide: Slide) -> Request | None:
     """What the plan (without its Output and Sort) asks; None if synopses can't answer it."""
     above: list[lp.Select | lp.Project] = []
     node = root
@@ -59,7 +61,7 @@ def request(root: lp.Node, beat: lp.WindowSpec) -> Request | None:
         aggs = tuple(normal(a, exprs) for a in node.aggs)
     where = tuple(sorted(dict.fromkeys(below.where), key=repr))
     spec = below.window
-    return Request(below.scan.stream.name.casefold(), where, keys, aggs, spec.length, spec.until, beat, tuple(above),
+    return Request(below.scan.stream.name.casefold(), where, keys, aggs, spec.length, spec.until, slide, tuple(above),
                    root.schema)  # fmt: skip
 
 
@@ -68,7 +70,7 @@ class Base:
     """A window over selections and projections of a stream."""
 
     scan: lp.StreamScan
-    window: lp.WindowSpec
+    window: Time
     where: tuple[Expr, ...]
     exprs: tuple[Expr, ...]  # the columns of the node, over the stream's
 
@@ -77,25 +79,34 @@ def base(node: lp.Node) -> Base | None:
     """What the node is, if it is a time window over a stream; None if it is anything else."""
     match node:
         case lp.Window(child=child, spec=spec):
-            if spec.kind != "time" or spec.calendar is not None or spec.internal or spec.archive:
-                return None
-            inner = _rows(child)
-            return None if inner is None else replace(inner, window=spec)
+            window = _sliced(spec)
+            return None if window is None else _rows(child, window)
         case lp.Select() | lp.Project():
             inner = base(node.child)
             return None if inner is None else _step(inner, node)
     return None
 
 
-def _rows(node: lp.Node) -> Base | None:
+def _sliced(spec: WindowSpec) -> Time | None:
+    """The window, if sub-windows can make it up."""
+    match spec:
+        case Time(calendar=None, internal=False, archive=False):
+            return spec
+        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+            return None
+        case _:
+            assert_never(spec)
+
+
+def _rows(node: lp.Node, window: Time) -> Base | None:
     """Below the window."""
     match node:
         case lp.StreamScan():
             positions = {f.name: i for i, f in enumerate(node.stream.schema)}
             exprs = tuple(Col(positions[f.name], f.type) for f in node.schema)
-            return Base(node, lp.WindowSpec("unbounded"), (), exprs)
+            return Base(node, window, (), exprs)
         case lp.Select() | lp.Project():
-            inner = _rows(node.child)
+            inner = _rows(node.child, window)
             return None if inner is None else _step(inner, node)
     return None
 
@@ -120,10 +131,9 @@ def normal(call: AggCall, exprs: Sequence[Expr]) -> AggCall:
 
 def span_of(wanted: Request) -> int:
     """The longest sub-window of which its window and its SLIDE are made."""
-    assert wanted.beat.slide is not None
-    return gcd(wanted.length, wanted.until, wanted.beat.slide)
+    return gcd(wanted.length, wanted.until, wanted.slide.every)
 
 
 def phase_of(wanted: Request, span: int) -> int:
     """Where sub-windows begin so that boundaries fall between them."""
-    return (wanted.beat.align or 0) % span
+    return (wanted.slide.align or 0) % span

@@ -144,9 +144,9 @@ def _only_slower(pair: Pair) -> bool:
     one, other = pair.one, pair.other
     if not one.same or one.same != other.same:
         return False
-    fast, slow = sorted((one.request.beat.slide or 0, other.request.beat.slide or 0))
-    align = (one.request.beat.align or 0) - (other.request.beat.align or 0)
-    return fast > 0 and slow % fast == 0 and align % fast == 0
+    fast, slow = sorted((one.request.slide.every, other.request.slide.every))
+    align = (one.request.slide.align or 0) - (other.request.slide.align or 0)
+    return slow % fast == 0 and align % fast == 0
 
 
 RANGES, BASIC = {"running", "interval", "landmark"}, {"basic"}

@@ -158,7 +158,7 @@ def twins(group: Group) -> Iterator[Shared]:
         by.setdefault(member.same, []).append(member)
     for number, mine in by.items():
         if number and len(mine) > 1:
-            fast = min(mine, key=lambda m: m.request.beat.slide or 0)
+            fast = min(mine, key=lambda m: m.request.slide.every)
             found = [m for m in mine if m is not fast and _divides(fast, m)]
             if found and fast.view is not None:
                 parts = () if fast.view.single else tuple((p.feed, p.less) for p in fast.view.parts)
@@ -166,8 +166,8 @@ def twins(group: Group) -> Iterator[Shared]:
 
 
 def _divides(fast: Member, slow: Member) -> bool:
-    a, b = fast.request.beat, slow.request.beat
-    return (b.slide or 0) % (a.slide or 1) == 0 and ((a.align or 0) - (b.align or 0)) % (a.slide or 1) == 0
+    a, b = fast.request.slide, slow.request.slide
+    return b.every % a.every == 0 and ((a.align or 0) - (b.align or 0)) % a.every == 0
 
 
 Reader = tuple[int, AggCall]  # place of the member in its group, the aggregate that it asks for

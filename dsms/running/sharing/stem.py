@@ -27,6 +27,7 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
 from dsms.sql.expr import Col, Expr, conjunction, rewrite
 from dsms.sql.types import ALWAYS, INT, Field
+from dsms.sql.window import Time
 from dsms.state.batch import Batch
 
 WHEN = Field("", INT)  # the row's timestamp, µs
@@ -130,4 +131,4 @@ def _side(part: Part, stream: StreamDef, kept: list[int], length: int, leaf: int
     places = [*kept, len(stream.schema)]
     schema = tuple(whole[i] for i in places)
     node = lp.Project(node, tuple(Col(i, whole[i].type) for i in places), schema)
-    return lp.Window(node, lp.WindowSpec("time", length), schema)
+    return lp.Window(node, Time(length), schema)

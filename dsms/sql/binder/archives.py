@@ -6,13 +6,17 @@ window itself, live and archived rows together, so it may not reach back further
 
 from __future__ import annotations
 
+from math import inf
+from typing import assert_never
+
 from dsms.sql import ast
 from dsms.sql.binder.context import Context
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error
 from dsms.sql.literals import duration_text
-from dsms.sql.logical import Archived, Node, StreamScan, WindowSpec, children
+from dsms.sql.logical import Archived, Node, StreamScan, children
 from dsms.sql.unbind import duration
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 
 
 def rows_of(ctx: Context, found: StreamDef | TableDef | QueryDef, ref: ast.TableRef) -> StreamDef:
@@ -48,11 +52,9 @@ def check_window(child: Node, spec: WindowSpec, window: ast.Window) -> None:
     if window.archive and not child.archive.live:
         message = "FROM ARCHIVE reads the archived part alone, and this window asks for the live part, too"
         raise error("DS391", message, window, "leave one of the two out")
-    if spec.kind == "now":
-        message = "NOW holds the rows of this very instant, which are not archived yet"
-        raise error("DS391", message, window, "leave ARCHIVE out, or write a RANGE")
+    reach = _reach(spec, window)
     if child.archive.live:
-        _check_reach(child.stream, spec, window)
+        _check_reach(child.stream, reach, window)
 
 
 def check_appended(node: Node, at: ast.Node) -> None:
@@ -70,10 +72,26 @@ def reads_archive(node: Node) -> bool:
     return (isinstance(node, StreamScan) and node.archive is not None) or any(map(reads_archive, children(node)))
 
 
-def _check_reach(stream: StreamDef, spec: WindowSpec, window: ast.Window) -> None:
-    """A window that can't be whole is an error, never a silent part.  (Of ROWS n and SINCE that shows when asked.)"""
+def _reach(spec: WindowSpec, window: ast.Window) -> float:
+    """How many µs an archive must go back to have all of the window; of ROWS n and SINCE that shows when asked."""
+    match spec:
+        case Time():
+            return spec.length
+        case Rows() | Landmark():
+            return 0
+        case Partitioned() | Unbounded():
+            return inf
+        case Now():
+            message = "NOW holds the rows of this very instant, which are not archived yet"
+            raise error("DS391", message, window, "leave ARCHIVE out, or write a RANGE")
+        case _:
+            assert_never(spec)
+
+
+def _check_reach(stream: StreamDef, reach: float, window: ast.Window) -> None:
+    """A window that can't be whole is an error, never a silent part."""
     keeps = stream.archive_for
-    if keeps is None or spec.kind in ("rows", "landmark") or (spec.kind == "time" and spec.length <= keeps):
+    if keeps is None or reach <= keeps:
         return
     kept = duration_text(duration(keeps))
     message = f"the archive of {stream.name} keeps rows for {kept}, and this window reaches back further"

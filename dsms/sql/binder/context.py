@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Col, Expr
-from dsms.sql.logical import Node, Project, WindowSpec
+from dsms.sql.logical import Node, Project
 from dsms.sql.types import Field, Schema
+from dsms.sql.window import WindowSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Expr, conjuncts
 from dsms.sql.logical import Archived, Node, StreamScan, TableScan, Values, Window
 from dsms.sql.types import Field
+from dsms.sql.window import UNBOUNDED
 
 
 @dataclass(slots=True)
@@ -99,7 +100,7 @@ class _FromBinder:
         scan = StreamScan(stream, schema, alias, self.ctx.next_leaf(), archive)
         self.windowed += 1
         if window is None:
-            node = Window(scan, windows.UNBOUNDED, schema)
+            node = Window(scan, UNBOUNDED, schema)
         else:
             node = windows.put_window(self.ctx, scan, window, scope, schema, self.block.internal)
         self._source(ref, node)

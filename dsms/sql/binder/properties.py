@@ -3,6 +3,8 @@ unpredictably?  (The planner's patterns of Golab 2006, §3.5.1 say more; these t
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from dsms.sql.logical import (
     Append,
     Distinct,
@@ -18,6 +20,7 @@ from dsms.sql.logical import (
     Window,
     children,
 )
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec, keeps_all
 
 
 def append_only(node: Node) -> bool:
@@ -28,7 +31,7 @@ def append_only(node: Node) -> bool:
         case TableScan() | GroupBy() | SetOp():
             return False
         case Window(spec=spec):
-            return spec.kind in ("unbounded", "landmark") and append_only(node.child)
+            return keeps_all(spec) and append_only(node.child)
         case Append():
             return not node.mixed
         case Join(kind=kind):
@@ -45,13 +48,25 @@ def strict(node: Node) -> bool:
         case TableScan() | GroupBy() | SetOp() | SemiJoin():
             return not append_only(node)
         case Window(spec=spec):
-            return spec.kind in ("rows", "partitioned") or (spec.kind != "now" and strict(node.child))
+            return _strict_window(spec, node.child)
         case Append():
             return False
         case Join(kind=kind):
             return kind != "inner" or strict(node.left) or strict(node.right)
         case _:
             return any(strict(c) for c in children(node))
+
+
+def _strict_window(spec: WindowSpec, child: Node) -> bool:
+    match spec:
+        case Rows() | Partitioned():
+            return True
+        case Now():
+            return False
+        case Time() | Unbounded() | Landmark():
+            return strict(child)
+        case _:
+            assert_never(spec)
 
 
 def reads_stream(node: Node) -> bool:

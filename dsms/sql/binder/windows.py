@@ -1,10 +1,11 @@
-"""Windows: from what is written between the brackets to a `WindowSpec`, and the rules that bind windows together."""
+"""Windows: from what is written between the brackets to `dsms.sql.window`, and the rules that bind windows together."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from functools import lru_cache
+from typing import assert_never
 from zoneinfo import ZoneInfo, available_timezones
 
 from dsms.sql import ast
@@ -14,13 +15,13 @@ from dsms.sql.binder.properties import append_only, why_not_append_only
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
-from dsms.sql.logical import Node, StreamScan, Window, WindowSpec
+from dsms.sql.logical import Node, StreamScan, Window
 from dsms.sql.suggest import nearest
 from dsms.sql.types import Schema
+from dsms.sql.window import UNBOUNDED, Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec, counts
 
 MOST_SUBWINDOWS = 1_000_000  # of one window: past this the ring would cost more than the rows in it
 DAY = 86_400_000_000
-UNBOUNDED = WindowSpec("unbounded")
 
 
 def put_window(ctx: Context, child: Node, window: ast.Window, scope: Scope, schema: Schema, internal: bool) -> Window:
@@ -43,24 +44,27 @@ def window_spec(window: ast.Window, scope: Scope) -> WindowSpec:
     zone = slide.time_zone if slide else None
     if slide is not None and zone is not None:
         _check_zone(zone, slide)
-    match window:
-        case ast.RangeWindow():
-            spec = _range(window, zone)
-        case ast.RowsWindow():
-            spec = _rows(window, scope)
-        case ast.NowWindow():
-            spec = WindowSpec("now")
-        case ast.UnboundedWindow():
-            spec = UNBOUNDED
-        case ast.LandmarkWindow():
-            spec = WindowSpec("landmark", since=window.since.micros)
-        case _:
-            raise AssertionError(window)
-    spec = replace(spec, internal=window.internal, archive=window.archive)
+    spec = replace(_extent(window, zone, scope), internal=window.internal, archive=window.archive)
     return spec if slide is None else _with_slide(spec, slide)
 
 
-def _range(window: ast.RangeWindow, zone: str | None) -> WindowSpec:
+def _extent(window: ast.Window, zone: str | None, scope: Scope) -> WindowSpec:
+    match window:
+        case ast.RangeWindow():
+            return _range(window, zone)
+        case ast.RowsWindow():
+            return _rows(window, scope)
+        case ast.NowWindow():
+            return Now()
+        case ast.UnboundedWindow():
+            return UNBOUNDED
+        case ast.LandmarkWindow():
+            return Landmark(window.since.micros)
+        case _:
+            raise AssertionError(window)
+
+
+def _range(window: ast.RangeWindow, zone: str | None) -> Time:
     length = window.length
     if length.micros == 0 and length.months == 0:
         hint = "for the tuples of the current instant write NOW"
@@ -74,19 +78,18 @@ def _range(window: ast.RangeWindow, zone: str | None) -> WindowSpec:
     if until >= micros and window.until is not None:
         hint = f"RANGE reaches back {micros} us and UNTIL ends {until} us ago: make UNTIL the shorter one"
         raise error("DS313", "UNTIL must be shorter than RANGE", window.until, hint)
-    return WindowSpec("time", length=micros, until=until, calendar=calendar)
+    return Time(micros, until, calendar)
 
 
-def _rows(window: ast.RowsWindow, scope: Scope) -> WindowSpec:
+def _rows(window: ast.RowsWindow, scope: Scope) -> Rows | Partitioned:
     if window.rows <= 0:
         raise error("DS307", "ROWS 0 holds nothing", window, "write ROWS n with n at least 1")
     until = window.until or 0
     if until >= window.rows:
         hint = f"write ROWS {until + 1} or more, or a smaller UNTIL"
         raise error("DS313", "UNTIL must be less than ROWS", window, hint)
-    partition = tuple(_partition_column(e, scope) for e in window.partition_by)
-    kind = "partitioned" if window.partition_by else "rows"
-    return WindowSpec(kind, length=window.rows, until=until, partition=partition)  # type: ignore[arg-type]
+    by = tuple(_partition_column(e, scope) for e in window.partition_by)
+    return Partitioned(window.rows, until, by) if by else Rows(window.rows, until)
 
 
 def _partition_column(expr: ast.Expr, scope: Scope) -> int:
@@ -99,35 +102,38 @@ def _partition_column(expr: ast.Expr, scope: Scope) -> int:
 def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
     align = slide.align_to.micros if slide.align_to else None
     if isinstance(slide.every, int):
-        assert spec.kind in ("rows", "partitioned")  # the parser sees to that
+        assert counts(spec)  # the parser sees to that
         if slide.every <= 0:
             raise error("DS308", "SLIDE must be at least one row", slide, "write SLIDE 1, or leave SLIDE out")
         if align is not None or slide.time_zone is not None:
             raise error("DS308", "ALIGN TO and TIME ZONE need a SLIDE in time", slide, "leave them out after ROWS")
-        return replace(spec, slide=slide.every)
-    if spec.kind in ("rows", "partitioned"):
+        return replace(spec, slide=Slide(slide.every, by_rows=True))
+    if counts(spec):
         raise error("DS308", "SLIDE of a ROWS window counts rows", slide, "write SLIDE 10: an answer after 10 rows")
     calendar = durations.calendar(slide.every, slide.time_zone is not None)
     micros = durations.at_most(slide.every)
     if micros <= 0:
         raise error("DS308", "SLIDE must be positive", slide, "write SLIDE 10 SECONDS, or leave SLIDE out")
-    spec = replace(spec, slide=micros, align=align, zone=slide.time_zone, slide_calendar=calendar)
-    _check_measure(spec, slide)
-    return spec
-
-
-def _check_measure(spec: WindowSpec, slide: ast.Slide) -> None:
-    """The sub-window is the greatest common divisor of RANGE, UNTIL and SLIDE: it must not be absurdly short."""
-    assert spec.slide is not None
-    if spec.zone is not None and spec.slide_calendar is None and DAY % spec.slide:
+    found = Slide(micros, align=align, zone=slide.time_zone, calendar=calendar)
+    if found.zone is not None and calendar is None and DAY % micros:
         hint = "write a SLIDE that divides 24 hours, or leave TIME ZONE out"
         raise error("DS310", "under TIME ZONE a SLIDE shorter than a day must divide the day", slide, hint)
-    if spec.kind != "time" or spec.calendar is not None or spec.slide_calendar is not None:
-        return
-    unit = math.gcd(spec.length, spec.until, spec.slide)
-    if max(spec.length, spec.slide) // unit > MOST_SUBWINDOWS:
-        message = f"RANGE and SLIDE have no common measure longer than {unit} us"
-        raise error("DS310", message, slide, "round both to a common unit, such as seconds")
+    _check_measure(spec, found, slide)
+    return replace(spec, slide=found)
+
+
+def _check_measure(spec: WindowSpec, slide: Slide, at: ast.Slide) -> None:
+    """The sub-window is the greatest common divisor of RANGE, UNTIL and SLIDE: it must not be absurdly short."""
+    match spec:
+        case Time(length, until, calendar=None) if slide.calendar is None:
+            unit = math.gcd(length, until, slide.every)
+            if max(length, slide.every) // unit > MOST_SUBWINDOWS:
+                message = f"RANGE and SLIDE have no common measure longer than {unit} us"
+                raise error("DS310", message, at, "round both to a common unit, such as seconds")
+        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+            pass
+        case _:
+            assert_never(spec)
 
 
 @lru_cache(maxsize=1)
@@ -147,14 +153,14 @@ def _check_zone(zone: str, slide: ast.Slide) -> None:
 # ---------------------------------------------------------------- windows of one query together
 
 
-def governing_slide(ctx: Context) -> WindowSpec | None:
-    """The one SLIDE of the query, as its first sliding window says it; DS309 if two differ."""
-    sliding = [(s, at) for s, at in ctx.windows if s.slide is not None]
+def governing_slide(ctx: Context) -> Slide | None:
+    """The one SLIDE of the query; DS309 if two differ."""
+    sliding = [(s.slide, at) for s, at in ctx.windows if s.slide is not None]
     if not sliding:
         return None
     first = sliding[0][0]
-    for spec, at in sliding[1:]:
-        if _beat(spec) != _beat(first):
+    for slide, at in sliding[1:]:
+        if slide != first:
             place = at.slide if isinstance(at, ast.Window) else at
             message = "one SLIDE governs a query, and this one differs from an earlier one"
             raise error("DS309", message, place, "give all windows the same SLIDE, or split the query in two")
@@ -166,20 +172,12 @@ def check_restore(ctx: Context, output: ast.Output) -> None:
 
     Where it counts rows, windows that count none can't say it: they are looked at after the same rows."""
     slide = governing_slide(ctx)
-    by_rows = slide is not None and _counts(slide)
+    by_rows = slide is not None and slide.by_rows
     for spec, at in ctx.windows:
-        if spec.slide is None and (_counts(spec) or not by_rows):
+        if spec.slide is None and (counts(spec) or not by_rows):
             hint = "write [RANGE t SLIDE s] with the same s on every window, or leave -restore out"
             message = f"{output.kind.value}-restore needs the same SLIDE on all windows, and this one has none"
             raise error("DS311", message, at, hint)
     if not ctx.windows:
         message = f"{output.kind.value}-restore needs windows with a SLIDE: without one, no result is missed"
         raise error("DS311", message, output, "write [RANGE t SLIDE s], or leave -restore out")
-
-
-def _beat(spec: WindowSpec) -> tuple[object, ...]:
-    return _counts(spec), spec.slide, spec.align, spec.zone, spec.slide_calendar
-
-
-def _counts(spec: WindowSpec) -> bool:
-    return spec.kind in ("rows", "partitioned")

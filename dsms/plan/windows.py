@@ -1,0 +1,206 @@
+"""What is true of each kind of window: one fact a function, one `match` each.
+
+A kind that is added to `dsms.sql.window` makes mypy list the facts that lack it, and with them the few places that
+make something else of each kind: operators, texts, contents.  What the binder must know, too, stands beside the kinds:
+`counts`, `keeps_all`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from typing import assert_never
+
+from dsms.plan.boundaries import window_start
+from dsms.plan.physical import Pattern
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+
+Lifetime = tuple[object, ...]
+
+
+# ---------------------------------------------------------------- where it begins and ends
+
+
+def since(window: WindowSpec, at: int) -> int | None:
+    """The instant after which everything in the window at `at` was born, if the window says so itself."""
+    match window:
+        case Time():
+            return window_start(window, at + 1) - 1
+        case Now():
+            return at - 1
+        case Landmark():
+            return window.since - 1
+        case Rows() | Partitioned() | Unbounded():
+            return None
+        case _:
+            assert_never(window)
+
+
+def ends(window: WindowSpec, at: int) -> int:
+    """The instant up to which rows were born that may be in the window at `at`."""
+    match window:
+        case Time():
+            return at - window.until
+        case Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+            return at
+        case _:
+            assert_never(window)
+
+
+def until(window: WindowSpec) -> int:
+    """What UNTIL says, in µs or rows; 0: it reaches up to now, so rows enter it when they come."""
+    match window:
+        case Time() | Rows() | Partitioned():
+            return window.until
+        case Now() | Unbounded() | Landmark():
+            return 0
+        case _:
+            assert_never(window)
+
+
+def by_calendar(window: WindowSpec) -> bool:
+    """Whether it follows the calendar, so that it moves at boundaries only."""
+    match window:
+        case Time():
+            return window.calendar is not None
+        case Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+            return False
+        case _:
+            assert_never(window)
+
+
+def by_clock(window: WindowSpec) -> bool:
+    """Whether instants, other than those of rows, decide what it holds."""
+    match window:
+        case Time() | Now() | Landmark():
+            return True
+        case Rows() | Partitioned() | Unbounded():
+            return False
+        case _:
+            assert_never(window)
+
+
+# ---------------------------------------------------------------- which rows it holds
+
+
+def newest(window: WindowSpec) -> int | None:
+    """How many of the newest rows are enough to fill it; None where no number is."""
+    match window:
+        case Rows():
+            return window.count
+        case Time() | Now() | Partitioned() | Unbounded() | Landmark():
+            return None
+        case _:
+            assert_never(window)
+
+
+def everything(window: WindowSpec) -> bool:
+    """Whether it holds all rows that ever came."""
+    match window:
+        case Unbounded():
+            return True
+        case Time() | Now() | Rows() | Partitioned() | Landmark():
+            return False
+        case _:
+            assert_never(window)
+
+
+def in_order(window: WindowSpec) -> bool:
+    """Whether rows enter it in the order in which they came."""
+    match window:
+        case Partitioned():
+            return not window.until
+        case Time() | Now() | Rows() | Unbounded() | Landmark():
+            return True
+        case _:
+            assert_never(window)
+
+
+def partition(window: WindowSpec) -> tuple[int, ...]:
+    """The columns by whose values it is one window each."""
+    match window:
+        case Partitioned():
+            return window.by
+        case Time() | Now() | Rows() | Unbounded() | Landmark():
+            return ()
+        case _:
+            assert_never(window)
+
+
+def moved(window: WindowSpec, places: Mapping[int, int]) -> WindowSpec:
+    """The same window over rows whose columns have gone to other places."""
+    match window:
+        case Partitioned():
+            return replace(window, by=tuple(places[i] for i in window.by))
+        case Time() | Now() | Rows() | Unbounded() | Landmark():
+            return window
+        case _:
+            assert_never(window)
+
+
+def commutes(window: WindowSpec, columns: Set[int] | None = None) -> bool:
+    """Whether the window of the rows that pass a selection is what passes of the window.
+
+    columns   those that the selection reads; None: it may be any"""
+    match window:
+        case Time() | Now() | Unbounded() | Landmark():
+            return True  # it gives each row a lifetime that depends on that row alone
+        case Partitioned():
+            return columns is not None and columns <= set(window.by)
+        case Rows():
+            return False
+        case _:
+            assert_never(window)
+
+
+# ---------------------------------------------------------------- how rows leave
+
+
+def pattern(window: WindowSpec, child: Pattern) -> Pattern:
+    """Its update pattern, over an input of that one."""
+    match window:
+        case Time() | Now():
+            return max(Pattern.WKS, child)
+        case Rows() | Partitioned():
+            return Pattern.STR
+        case Unbounded() | Landmark():
+            return child
+        case _:
+            assert_never(window)
+
+
+def lifetime(window: WindowSpec) -> Lifetime | None:
+    """What tells how long every row is in it; None if rows are differently long in it, or for good."""
+    match window:
+        case Now():
+            return ("now",)
+        case Time():
+            return window.length, window.until, window.calendar, None if window.slide is None else window.slide.zone
+        case Rows() | Partitioned() | Unbounded() | Landmark():
+            return None
+        case _:
+            assert_never(window)
+
+
+def longest(window: WindowSpec) -> int | None:
+    """µs for which a row matters to it at most; None: nobody can say."""
+    match window:
+        case Time():
+            return window.length
+        case Now():
+            return 1
+        case Rows() | Partitioned() | Unbounded() | Landmark():
+            return None
+        case _:
+            assert_never(window)
+
+
+def reach(window: WindowSpec) -> int:
+    """µs after which a row can't matter any more at a boundary; 0 where no length says so."""
+    match window:
+        case Time():
+            return window.length
+        case Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+            return 0
+        case _:
+            assert_never(window)

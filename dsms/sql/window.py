@@ -1,0 +1,125 @@
+"""Windows and SLIDEs, as the binder hands them on: a class for each kind of window.
+
+What is true of each kind stands in `dsms.plan.windows`, and where each comes from and goes back to in text in
+`dsms.sql.binder.windows` and `dsms.sql.unbind`.  All of these are `match`es that close with `assert_never`: a kind that
+is added to `WindowSpec` is missed by the type checker wherever it has to be thought of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+Calendar = tuple[int, str]  # (count, unit) as written: a length in days or longer under a TIME ZONE
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """When a periodic query answers.
+
+    every      µs from one boundary to the next (under `calendar`, at most), or rows
+    by_rows    it counts rows
+    align      an instant that is a boundary (None: the epoch)
+    zone       name of a time zone
+    calendar   days or longer under a TIME ZONE
+    """
+
+    every: int
+    by_rows: bool = False
+    align: int | None = None
+    zone: str | None = None
+    calendar: Calendar | None = None
+
+    @property
+    def regular(self) -> bool:
+        """Whether all boundaries are `every` apart."""
+        return self.zone is None and self.calendar is None
+
+
+NO_SLIDE = Slide(1)  # of a query that has no boundaries of its own, where one is asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """What every window has.
+
+    internal   INTERNAL: results stay when rows leave it
+    slide      its SLIDE; None: it moves with every row
+    archive    ARCHIVE: it reaches into the stream's archive
+    """
+
+    internal: bool = False
+    slide: Slide | None = None
+    archive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Time(_Window):
+    """[RANGE length] (`until` = 0) or [RANGE length UNTIL until AGO]; µs.
+
+    `calendar`: days or longer under a TIME ZONE; `length` is the longest that they can be."""
+
+    length: int
+    until: int = 0
+    calendar: Calendar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Now(_Window):
+    """[NOW]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(_Window):
+    """[ROWS count] or [ROWS count UNTIL until AGO]."""
+
+    count: int
+    until: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioned(_Window):
+    """[PARTITION BY ... ROWS count]; `by` are column indices of the input."""
+
+    count: int
+    until: int = 0
+    by: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unbounded(_Window):
+    """[RANGE UNBOUNDED], and every stream without a window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark(_Window):
+    """[SINCE since]; an instant."""
+
+    since: int
+
+
+WindowSpec = Time | Now | Rows | Partitioned | Unbounded | Landmark
+
+UNBOUNDED = Unbounded()
+
+
+def counts(window: WindowSpec) -> bool:
+    """Whether it counts rows.  (Instants alone decide what all others hold.)"""
+    match window:
+        case Rows() | Partitioned():
+            return True
+        case Time() | Now() | Unbounded() | Landmark():
+            return False
+        case _:
+            assert_never(window)
+
+
+def keeps_all(window: WindowSpec) -> bool:
+    """Whether a row that is in it stays in it for good."""
+    match window:
+        case Unbounded() | Landmark():
+            return True
+        case Time() | Now() | Rows() | Partitioned():
+            return False
+        case _:
+            assert_never(window)
