@@ -9,13 +9,14 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.parts.base import NO_BOOLS, Answers, Arg, Feed
+from dsms.aggregates.parts.cells import Algebra, Rows, State
+from dsms.aggregates.parts.words import NONE, arg_coding, form, validity
+from dsms.aggregates.registry import answer_coding, follow
 from dsms.errors import QueryError
-from dsms.operators.aggregates.base import NO_BOOLS, Answers, Arg, Feed
-from dsms.operators.aggregates.registry import aggregate, answer_coding, arg_coding, form
-from dsms.operators.aggregates.words import NONE, validity
 from dsms.sql.expr import AggCall, Col
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import Algebra, Rows, State, Synopsis
+from dsms.synopses.cells import Synopsis
 from dsms.synopses.interval import Interval
 from dsms.synopses.landmark import Landmark
 from dsms.synopses.running import Running
@@ -119,7 +120,7 @@ def continuous(wanted: AggCall, cells: list[list[Values]]) -> list[str]:
     emit[np.cumsum(sizes) - 1] = np.arange(len(full))
     feed = Feed(code, np.ones(n, np.int8), np.arange(n), emit, len(full), len(full), sizes)
     args = tuple(_argument(wanted, k, col) for k, col in enumerate(arguments(wanted, rows)))
-    serving = aggregate(wanted, "never")
+    serving = follow(wanted, "never")
     codings = tuple(a.coding for a in args)
     result = answer_coding(wanted, codings, serving)
     high = np.zeros(len(full) if getattr(result, "wide", False) else 0, np.int64)

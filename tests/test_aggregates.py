@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.aggregates.parts import limbs
+from dsms.aggregates.parts.limbs import mean
+from dsms.aggregates.parts.ranked import scaled
+from dsms.aggregates.parts.words import Codes, float_words
 from dsms.operators import group, group_fifo, group_rows
-from dsms.operators.aggregates import limbs
-from dsms.operators.aggregates.quantiles import scaled
-from dsms.operators.aggregates.sums import mean
-from dsms.operators.aggregates.words import Codes, float_words
 from dsms.sql.types import STRING, decimal
 from dsms.state import rows
 from dsms.state.intern import Intern

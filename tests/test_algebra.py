@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.fold import Folds, Plain, chained, folds, gathered
+from dsms.aggregates.ranks import RankCells
+from dsms.aggregates.registry import algebra
 from dsms.errors import InternalError, QueryError
 from dsms.sql.expr import AggCall
 from dsms.sql.functions.aggregate import AGGREGATES
 from dsms.sql.types import INT, STRING
-from dsms.synopses.algebra import algebra
-from dsms.synopses.cells import Rows
-from dsms.synopses.fold import Folds, Plain, chained, folds, gathered
-from dsms.synopses.quantile import Ranks
 from tests.effort import examples
 from tests.grouping import COL, SCHEMA, call
 from tests.oracle.values import canon
@@ -188,7 +188,7 @@ def test_selection_in_sorted_lists(data):
     values = sorted(v for part in lists for v in part)
     order = np.zeros(64, np.int64)
     for phi in (0.0, 0.01, 0.25, 1 / 3, 0.5, 0.9, 1.0):
-        how = Ranks(AggCall("quantile", (COL["i"],), INT, params=(phi,)))
+        how = RankCells(AggCall("quantile", (COL["i"],), INT, params=(phi,)))
         state = how.empty(1)
         for part in lists:
             some = order[: len(part)]

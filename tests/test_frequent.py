@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.aggregates.frequent import GUARANTEE, Counters, Frequent
+from dsms.aggregates.frequent import algebra as frequent
+from dsms.aggregates.parts.cells import Rows
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Type, decimal
-from dsms.synopses.cells import Rows
-from dsms.synopses.frequent import GUARANTEE, Counters, Frequent, frequent
 from tests.effort import examples
 
 

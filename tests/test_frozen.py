@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dsms.aggregates.parts.coded import Words
+from dsms.aggregates.parts.picks import Picked
+from dsms.aggregates.parts.words import Coding
 from dsms.errors import InternalError, UsageError
-from dsms.operators.aggregates.words import Coding
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_many, compile_predicate
 from dsms.sql.expr import Call, Col, Lit
 from dsms.sql.types import BOOL, INT
@@ -17,8 +19,6 @@ from dsms.state.vec import Vec
 from dsms.storage import layout
 from dsms.storage.frozen import freeze, thaw
 from dsms.storage.layout import by_tag
-from dsms.synopses.coded import Words
-from dsms.synopses.picks import Picked
 
 
 def again(state, outside=None, refer=lambda o: None, resolve=lambda r: None):

@@ -1,8 +1,10 @@
 """Imports point one way.  Read from the source with `ast`: an import inside a function counts like one at the top.
 
-    clients -> (protocol) ; server -> engine -> schedulers, storage -> synopses, operators, state -> plan -> sql
+    clients -> (protocol)
+    server -> engine -> schedulers, storage -> synopses, operators -> aggregates -> state -> plan -> sql
 
-Synopses use the kernels of `dsms.operators.aggregates`; operators know no synopsis.
+What is true of an aggregate (`dsms.aggregates.cards`) is part of the language; how it is computed, by operators and in
+the cells of synopses, is a room between state and those two.  Operators know no synopsis.
 
 Imports for type checkers alone (``if TYPE_CHECKING:``) may point up inside dsms: a room may name the type of what is
 handed to it from above, it can't call for it.  They may not cross from dsms to server or clients either way.
@@ -23,10 +25,13 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = tuple(ROOT / top for top in ("dsms", "server/dsms_server", "clients/dsms_client", "clients/dsms_spark"))
 
-LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.sql", "dsms.api"}  # api: plain data with SQL's types
+TYPES = {"dsms.sql.types", "dsms.sql.signatures"}  # what the cards of aggregates are written in
+CARDS = {"dsms.aggregates.card", "dsms.aggregates.cards"}  # their meanings, types and traits, which the binder reads
+SQL = {"dsms.sql"} | TYPES | CARDS
+LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.api"} | SQL  # api: plain data with SQL's types
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
 EXPRESSIONS = "dsms.operators.expressions"  # knows of SQL's types and values only, so rooms below operators may use it
-AGGREGATES = "dsms.operators.aggregates"  # kernels over arrays; synopses add up with the same ones
+AGGREGATES = "dsms.aggregates"  # how they are computed; operators and synopses do it with the same kernels
 BELOW_OPERATORS = BELOW_STATE | {"dsms.state", EXPRESSIONS, AGGREGATES}
 BELOW_STORAGE = BELOW_OPERATORS | {"dsms.operators", "dsms.synopses", "dsms.tables"}
 ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsms.settings"}
@@ -41,11 +46,15 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.untrusted": {"dsms.errors"},  # Arrow data from outside, judged before anything else sees it
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
-    "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths"},
-    "dsms.api": {"dsms.errors", "dsms.sql"},
+    "dsms.sql.types": {"dsms.instants"},
+    "dsms.sql.signatures": {"dsms.sql.types"},
+    "dsms.aggregates.card": TYPES,
+    "dsms.aggregates.cards": TYPES | {"dsms.aggregates.card"},
+    "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths"} | TYPES | CARDS,
+    "dsms.api": {"dsms.errors"} | SQL,
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,
-    EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.sql"},
+    EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.lengths"} | SQL,
     AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
@@ -65,7 +74,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms": {"dsms.engine", "dsms.settings", "dsms.kernel_folder"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors", "dsms.settings",
-                    "dsms.intake", "dsms.sql", "dsms.forms", "dsms.untrusted", "dsms_client.protocol",
+                    "dsms.intake", *SQL, "dsms.forms", "dsms.untrusted", "dsms_client.protocol",
                     "dsms_client.values", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
@@ -90,7 +99,7 @@ MEETING = {
     "dsms_client.commands.embedded": {"dsms_server"},
     "dsms_client.commands.warmup": {"dsms.kernel_folder", "dsms.warmup"},
     "dsms_client.commands.doctor": {"dsms.kernel_folder", "dsms_spark"},
-    "dsms_client.commands.archive": {"dsms.api", "dsms.sql", "dsms.storage", "dsms_spark"},
+    "dsms_client.commands.archive": {"dsms.api", "dsms.storage", "dsms_spark"} | SQL,
 }
 HEAVY = ("pyspark", "uvloop", "numba", "duckdb", "aiohttp", "rich")
 NO_CLOCK = {"time", "asyncio", "socket", "selectors", "random"}  # time is an argument, sockets are the server's
@@ -196,7 +205,7 @@ def test_imports_point_one_way():
 def test_every_room_has_a_rule():
     """A new room must say where it stands, and a rule must be about something."""
     here = {".".join(name.split(".")[:2]) if name.startswith("dsms.") else name.split(".")[0] for name, _ in modules()}
-    assert here | PROTOCOL | {EXPRESSIONS, AGGREGATES} == set(ALLOWED)
+    assert here | PROTOCOL | TYPES | CARDS | {EXPRESSIONS} == set(ALLOWED)
     assert set(MEETING) <= {name for name, _ in modules()}
 
 
@@ -222,11 +231,14 @@ def test_the_engine_reads_no_clock_and_opens_no_socket():
         ("dsms.plan.cost", "from ..operators import join", True),
         ("dsms.plan.cost", "from . import text\nfrom dsms.sql import ast", False),
         ("dsms.sql.ast", "from dsms import plan", True),
-        ("dsms.synopses.counters", "from dsms.operators.expressions.show import show", False),
-        ("dsms.synopses.counters", "from dsms.operators.join import kernels", True),
-        ("dsms.synopses.sums", "from dsms.operators.aggregates.limbs import add", False),
-        ("dsms.operators.aggregates.topk", "from dsms.synopses.items import coded", True),
-        ("dsms.operators.join", "from dsms.synopses.cells import Rows", True),
+        ("dsms.synopses.basic", "from dsms.operators.expressions.show import show", False),
+        ("dsms.synopses.basic", "from dsms.operators.join import kernels", True),
+        ("dsms.synopses.basic", "from dsms.aggregates.sums import follow", False),
+        ("dsms.aggregates.topk", "from dsms.synopses.cells import Synopsis", True),
+        ("dsms.aggregates.cards.topk", "from dsms.aggregates.topk import TopK", True),
+        ("dsms.sql.binder.aggregates", "from dsms.aggregates.cards import CARDS", False),
+        ("dsms.sql.binder.aggregates", "from dsms.aggregates.topk import TopK", True),
+        ("dsms.operators.join", "from dsms.synopses.cells import Synopsis", True),
         ("dsms.operators.expressions.show", "from dsms.operators import join", True),
         ("dsms.state.live", "if TYPE_CHECKING:\n    from dsms.engine import Engine", False),
         ("dsms.state.live", "if TYPE_CHECKING:\n    from dsms_client.sync import Client", True),

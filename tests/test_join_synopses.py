@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.aggregates.parts.cells import Rows
 from dsms.synopses.bij import BasicIntervalJoin
-from dsms.synopses.cells import Rows
 from dsms.synopses.ij import IntervalJoin
 from dsms.synopses.joins import JoinSynopsis
 from dsms.synopses.rj import RunningJoin

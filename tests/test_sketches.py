@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.sketches import CountDistinct, Quantile, Sketches, TopK, as_doubles, as_integers
+from dsms.aggregates.sketches import algebra as sketch
 from dsms.errors import InternalError
 from dsms.sql.binder import bind_create_stream, bind_query
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.parser import parse_one
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Type, decimal
-from dsms.synopses.cells import Rows
-from dsms.synopses.sketches import CountDistinct, Quantile, Sketches, TopK, as_doubles, as_integers, sketch
 from tests.adhoc_runs import run, values
 from tests.oracle import Row
 

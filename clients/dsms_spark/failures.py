@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from dsms.adhoc.aggregates import SUM_OVERFLOW
 from dsms.adhoc.limits import too_much
+from dsms.aggregates.sums import overflow
 from dsms.api import Cancel
 from dsms.errors import DsmsError, InternalError, UsageError
-from dsms.operators.aggregates.sums import overflow
 from dsms.sql.types import INT
 from dsms.storage.archive.manifest import Archive
 from dsms_client.protocol import error_from_map

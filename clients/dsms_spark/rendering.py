@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dsms.adhoc.dialect import SPARK, Dialect
-from dsms.adhoc.reads import BY_ARRIVAL
 from dsms.adhoc.relation import Rel
 from dsms.adhoc.render import Renderer
 from dsms.adhoc.steps import Step
-from dsms.adhoc.whole import WHOLE
+from dsms.aggregates.cards import CARDS
 from dsms.operators.expressions import can_fail
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
@@ -36,7 +35,7 @@ class SparkRenderer(Renderer):
     Sketches get their rows in order, too: elsewhere these come so by themselves."""
 
     dialect: Dialect = SPARK
-    arrival: tuple[str, ...] = (*BY_ARRIVAL, *WHOLE)
+    arrival: frozenset[str] = frozenset(name for name, card in CARDS.items() if card.ordered or card.sampled)
     prefix: str = "r"
     shapes: dict[str, Shape] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dsms.adhoc.dialect import Dialect
 from dsms.adhoc.scalars import Names, all_exact, exact
+from dsms.aggregates.cards import CARDS
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Kind
 
@@ -25,16 +26,12 @@ def exact_aggregate(call: AggCall, names: Names, dialect: Dialect) -> str | None
         return None
     tail = f" FILTER (WHERE {only})" if only else ""
     x = f"DISTINCT {args[0]}" if call.distinct and args else args[0] if args else ""
-    match call.fn:
-        case "count_star":
-            return f"count(*){tail}"
-        case "count":
-            return f"count({x}){tail}"
-        case "min" | "max" if call.type.kind is not Kind.FLOAT:
-            return f"{call.fn}({args[0]}){tail}"
-        case "bool_and" | "bool_or":
-            return f"{call.fn}({args[0]}){tail}"
-        case "sum":
+    match CARDS[call.fn].in_sql:
+        case "same" if call.type.kind is not Kind.FLOAT:
+            if not args:
+                return f"count(*){tail}"
+            return f"{call.fn}({args[0] if CARDS[call.fn].blind else x}){tail}"
+        case "wide":
             return _sum(call, x, tail, dialect)
         case _:
             return None

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dsms.aggregates.cards import CARDS
 from dsms.plan import windows
 from dsms.plan.identity import leaves
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import UNBOUNDED, WindowSpec
-
-BY_ARRIVAL = ("first", "last", "argmax", "argmin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def from_past(node: lp.Node) -> str | None:
             return "results over INTERNAL windows stay"
         case lp.JoinNRR() if _reborn(node.child):
             return "a non-retroactive table is read as of the instant at which rows of this input came (back)"
-        case lp.GroupBy() if _reborn(node.child) and any(a.fn in BY_ARRIVAL for a in node.aggs):
+        case lp.GroupBy() if _reborn(node.child) and any(CARDS[a.fn].ordered for a in node.aggs):
             return "FIRST, LAST, ARGMAX and ARGMIN go by when rows of this input came (back)"
         case _:
             return next((why for child in lp.children(node) if (why := from_past(child))), None)

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 
 from dsms.adhoc.aggregates import exact_aggregate
 from dsms.adhoc.dialect import DUCKDB, Dialect
-from dsms.adhoc.reads import BY_ARRIVAL
 from dsms.adhoc.relation import Bound, Op, Pick, Rel, Where, applied, listed, plain, selected, stored
 from dsms.adhoc.scalars import all_exact, literal
 from dsms.adhoc.steps import LeafStep, Map, MapStep, SqlStep, Step, UnionStep, ValuesStep, WindowStep
 from dsms.adhoc.valued import DistinctStep, GroupStep, SetOpStep
+from dsms.aggregates.cards import CARDS
 from dsms.errors import InternalError
 from dsms.plan.identity import order, places, timed, width
 from dsms.sql import logical as lp
@@ -37,7 +37,7 @@ class Renderer:
     arrival  aggregates that get their rows in the order in which these came"""
 
     dialect: Dialect = DUCKDB
-    arrival: tuple[str, ...] = BY_ARRIVAL
+    arrival: frozenset[str] = frozenset(name for name, card in CARDS.items() if card.ordered)
     steps: list[Step] = field(default_factory=list)
 
     # ------------------------------------------------------------ relations

@@ -20,9 +20,9 @@ from dsms.adhoc.limits import Room, too_much
 from dsms.adhoc.question import Question
 from dsms.adhoc.render import Renderer
 from dsms.adhoc.steps import Env, LeafStep, SqlStep, Step, Take, WindowStep
+from dsms.aggregates.sums import overflow
 from dsms.api import Cancel
 from dsms.errors import InternalError, UsageError
-from dsms.operators.aggregates.sums import overflow
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import Look, go_on
 from dsms.plan.identity import width

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from dsms.adhoc.parts import Part, concat, ints
 from dsms.adhoc.steps import Env, by_age
-from dsms.adhoc.whole import WHOLE, whole_aggregate
+from dsms.adhoc.whole import whole_aggregate
+from dsms.aggregates.cards import CARDS
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.group import GroupByOp
 from dsms.plan.identity import timed
@@ -47,7 +48,7 @@ class GroupStep:
         rows = env.whole(self.source, self.node.child.schema, self.width)
         rows = by_age(rows, self.order, "ts") if self.sorted else rows
         env.look()
-        plain = tuple(k for k, call in enumerate(self.node.aggs) if call.fn not in WHOLE)
+        plain = tuple(k for k, call in enumerate(self.node.aggs) if not CARDS[call.fn].sampled)
         operator, made = self._grouped(rows, plain, env.errors)
         keys, aggs = made.cols[: len(self.node.keys)], dict(zip(plain, made.cols[len(self.node.keys) :], strict=True))
         if len(plain) < len(self.node.aggs):

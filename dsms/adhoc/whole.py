@@ -6,14 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.adhoc.parts import Part
+from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.registry import algebra
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.sql.expr import AggCall
 from dsms.state.columns import numpy_true
-from dsms.synopses.cells import Algebra, Rows
-from dsms.synopses.frequent import frequent
-from dsms.synopses.sketches import sketch
-
-WHOLE = ("approx_count_distinct", "approx_quantile", "approx_topk", "frequent")
 
 
 def whole_aggregate(call: AggCall, rows: Part, codes: np.ndarray, shown: np.ndarray, errors: ErrorCounter) -> pa.Array:
@@ -31,5 +28,5 @@ def _sampled(call: AggCall, values: pa.Array, codes: np.ndarray, shown: np.ndarr
     place[shown] = np.arange(len(shown))
     kept, n = np.flatnonzero(place[codes] >= 0), np.arange(len(codes))
     values = values if len(kept) == len(codes) else values.take(pa.array(kept))
-    how: Algebra = frequent(call) if call.fn == "frequent" else sketch(call)
+    how = algebra(call)
     return how.lower(how.lift(Rows(place[codes][kept], n[kept], n[kept], (values,)), len(shown)))

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from dsms.adhoc.reads import BY_ARRIVAL, from_past
+from dsms.adhoc.reads import from_past
+from dsms.aggregates.cards import CARDS
 from dsms.plan.identity import leaves
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
@@ -51,7 +52,7 @@ def path_of(output: lp.Output, inner: Phys, counted: bool, numbered: bool, fits_
 
 def _between_rows(node: lp.Node) -> str | None:
     """Why a scan as of an instant does not know the order of rows that are counted one by one within it."""
-    if isinstance(node, lp.GroupBy) and any(a.fn in BY_ARRIVAL for a in node.aggs) and len(leaves(node)) > 1:
+    if isinstance(node, lp.GroupBy) and any(CARDS[a.fn].ordered for a in node.aggs) and len(leaves(node)) > 1:
         return "FIRST, LAST, ARGMAX and ARGMIN over a join go by which row of an instant completed a result"
     return next((why for child in lp.children(node) if (why := _between_rows(child))), None)
 

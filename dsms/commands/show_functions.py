@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
 from dsms.sql import functions
-from dsms.sql.functions import Aggregate, Function
+from dsms.sql.functions import Card, Function
 from dsms.sql.types import STRING
 
 Line = tuple[str, str, str, str, str, str | None]
@@ -27,13 +27,13 @@ def _lines() -> Iterator[Line]:
         yield from _signatures(functions.aggregate(name), "aggregate")
 
 
-def _signatures(found: Function | Aggregate, kind: str) -> Iterator[Line]:
+def _signatures(found: Function | Card, kind: str) -> Iterator[Line]:
     meaning = " ".join(found.doc.split())
     aliases = ", ".join(found.aliases) or None
     for overload in found.overloads:
         arguments, _, result = overload.text.partition(" -> ")
         inside = arguments.removeprefix("(").removesuffix(")")
-        if isinstance(found, Aggregate):
+        if isinstance(found, Card):
             inside = ", ".join(part for part in (inside, *_constants(found)) if part)
         if found.name == "count_star":
             yield "count", kind, "*", result, meaning, None
@@ -41,7 +41,7 @@ def _signatures(found: Function | Aggregate, kind: str) -> Iterator[Line]:
             yield found.name, kind, inside, result, meaning, aliases
 
 
-def _constants(found: Aggregate) -> list[str]:
+def _constants(found: Card) -> list[str]:
     """Trailing constants, in brackets those that may be left out."""
     needed = len(found.params) - len(found.defaults)
     return [name if i < needed else f"[{name}]" for i, name in enumerate(found.params)]

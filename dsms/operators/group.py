@@ -1,7 +1,7 @@
 """GROUP BY with aggregates, continuous: after every instant the group's new row, if it differs from the reported one.
 
 Input    any pattern; how rows leave (never, in order of arrival, anyhow) decides how they are kept (`group_feed`) and
-         which structure finds MIN and MAX (`aggregates.registry`).
+         which structure finds MIN and MAX (`dsms.aggregates`).
 Output   STR: a deletion (ids, values as reported) and an insertion per changed group and instant (Golab 2006, §3.2.2).
          A global aggregate also answers over no rows: from the first step on, born ALWAYS.
 State    words of the arguments of the live rows, one answer per group (Golab 2006, §3.5.3: "aggregation stores its
@@ -18,14 +18,15 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from dsms.aggregates.extremes import extreme
+from dsms.aggregates.parts.base import Aggregate, Answers, Leaving
+from dsms.aggregates.parts.distinct import Distinct
+from dsms.aggregates.parts.words import NONE, Codes, arg_coding, form
+from dsms.aggregates.registry import answer_coding, follow
+from dsms.aggregates.sums import WholeRows, overflow
+from dsms.aggregates.topk import TopK
 from dsms.errors import QueryError
 from dsms.operators.ages import Age
-from dsms.operators.aggregates.base import Aggregate, Answers
-from dsms.operators.aggregates.distinct import Distinct
-from dsms.operators.aggregates.registry import Leaving, aggregate, answer_coding, arg_coding, extreme, form
-from dsms.operators.aggregates.sums import Whole, overflow
-from dsms.operators.aggregates.topk import TopK
-from dsms.operators.aggregates.words import NONE, Codes
 from dsms.operators.basic import by_parts
 from dsms.operators.group_args import ArgColumn, lives_column, lives_of
 from dsms.operators.group_feed import GrowFeed, Input, LiveFeed
@@ -83,10 +84,10 @@ class GroupByOp(InPieces):
     soonest: Aggregate | None = None  # where INTERNAL and external windows mix: when a group's first member dies
 
     def __post_init__(self) -> None:
-        how = leaving(self.state, self.strict) if self.age is None else "anyhow"
+        how = leaving(self.state, self.strict) if self.age is None else "out of age"
         self.groups = GroupKeys(tuple(k.type for k in self.node.keys))
         self._share_args()
-        self.aggregates = [aggregate(call, how, self.age is not None) for call in self.node.aggs]
+        self.aggregates = [follow(call, how) for call in self.node.aggs]
         codings = [
             answer_coding(call, tuple(self.columns[k].coding for k in used), serving)
             for call, used, serving in zip(self.node.aggs, self.uses, self.aggregates, strict=True)
@@ -169,7 +170,7 @@ class GroupByOp(InPieces):
     def _up_to_overflow(self, out: Batch, touches: Touches) -> Batch:
         """What is answered before the first instant at which a SUM does not fit; that stops the query."""
         sums = [a.inside if isinstance(a, Distinct) else a for a in self.aggregates]
-        over = [(a.over, a) for a in sums if isinstance(a, Whole) and a.over >= 0]
+        over = [(a.over, a) for a in sums if isinstance(a, WholeRows) and a.over >= 0]
         if not over:
             return out
         touch, aggregate_ = min(over, key=lambda o: o[0])
@@ -180,7 +181,7 @@ class GroupByOp(InPieces):
     def _watch_lives(self) -> None:
         """From now on find when the first member of each group dies: its row rests on all of them."""
         self.columns.append(lives_column(self.feed.slots))
-        how = leaving(self.state, self.strict) if self.age is None else "anyhow"
+        how = leaving(self.state, self.strict) if self.age is None else "out of age"
         self.soonest = extreme(down=False, leaving=how)
 
     def _lives(self, touches: Touches) -> np.ndarray | None:

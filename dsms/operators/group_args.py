@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dsms.operators.aggregates.base import NO_BOOLS, Arg
-from dsms.operators.aggregates.words import NONE, Coding, validity
+from dsms.aggregates.parts.base import NO_BOOLS, Arg
+from dsms.aggregates.parts.words import NONE, Coding, validity
 from dsms.sql.types import INT
 from dsms.state.vec import Vec
 

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from dsms.operators.aggregates.registry import arg_coding
-from dsms.operators.aggregates.words import NONE, Coding
+from dsms.aggregates.parts.words import NONE, Coding, arg_coding
 from dsms.operators.basic import by_parts
 from dsms.operators.group import in_order_already
 from dsms.operators.group_args import ArgColumn

@@ -17,11 +17,12 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
+from dsms.aggregates.ends import EndHeap
+from dsms.aggregates.parts.base import NO_AGES, NO_BOOLS, Answers, Arg, Feed, grown
+from dsms.aggregates.parts.heap import NO_WORDS
+from dsms.aggregates.parts.links import NIL, moved_links, renamed
+from dsms.aggregates.parts.words import Coding
 from dsms.operators.ages import Age
-from dsms.operators.aggregates.base import NO_AGES, NO_BOOLS, Answers, Arg, Feed, grown
-from dsms.operators.aggregates.extremes import NO_WORDS, EndHeap
-from dsms.operators.aggregates.links import NIL, moved_links, renamed
-from dsms.operators.aggregates.words import Coding
 from dsms.operators.group_args import ArgColumn
 from dsms.operators.group_touch import Groups, Scratch, Touches
 from dsms.plan.physical import State

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.operators.aggregates.base import Arg, grown
-from dsms.operators.aggregates.links import NIL, moved_links, renamed
+from dsms.aggregates.parts.base import Arg, grown
+from dsms.aggregates.parts.links import NIL, moved_links, renamed
 from dsms.operators.group_args import ArgColumn
 from dsms.operators.group_touch import Groups, Scratch, Touches
 from dsms.sql.types import FOREVER

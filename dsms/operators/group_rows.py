@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from dsms.operators.aggregates.base import Answers, grown
-from dsms.operators.aggregates.words import NONE, Coding
+from dsms.aggregates.parts.base import Answers, grown
+from dsms.aggregates.parts.words import NONE, Coding
 from dsms.operators.group_keys import GroupKeys
 from dsms.operators.group_touch import Scratch, Touches
 from dsms.sql.types import FOREVER

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.operators.aggregates.base import Arg, Feed, grown
-from dsms.operators.aggregates.links import NIL
+from dsms.aggregates.parts.base import Arg, Feed, grown
+from dsms.aggregates.parts.links import NIL
 from dsms.sql.types import ALWAYS
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dsms.aggregates.cards import CARDS
 from dsms.plan import windows
 from dsms.plan.identity import order, width
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
 
-BY_AGE = frozenset({"first", "last", "argmin", "argmax"})
 Leaf = lp.StreamScan | lp.TableScan | lp.Append
 
 
@@ -55,7 +55,7 @@ def numbers(node: lp.Node) -> tuple[int, ...]:
 
 
 def _needs_ages(node: lp.Node) -> bool:
-    if not isinstance(node, lp.GroupBy) or not (node.keys or any(call.fn in BY_AGE for call in node.aggs)):
+    if not isinstance(node, lp.GroupBy) or not (node.keys or any(CARDS[call.fn].ordered for call in node.aggs)):
         return False
     return not _in_order(node.child) and _datable(node.child)
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from dsms.aggregates.cards import CARDS
 from dsms.sql import logical as lp
-
-BY_ARRIVAL = frozenset({"first", "last", "argmax", "argmin"})  # aggregates that ask which row is older
 
 
 class Demand(IntEnum):
@@ -32,7 +31,7 @@ def demand(node: lp.Node, child: int, above: Demand = Demand.PLACE) -> Demand:
         case lp.JoinNRR() | lp.Append():
             return Demand.AGE
         case lp.GroupBy():
-            aged = any(a.fn in BY_ARRIVAL for a in node.aggs) or (bool(node.keys) and above > Demand.NOTHING)
+            aged = any(CARDS[a.fn].ordered for a in node.aggs) or (bool(node.keys) and above > Demand.NOTHING)
             return Demand.AGE if aged else Demand.NOTHING
         case lp.SemiJoin() | lp.SetOp() if child == 1:
             return Demand.NOTHING

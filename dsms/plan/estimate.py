@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from dsms.aggregates.cards import CARDS
 from dsms.plan.physical import Strategy
 from dsms.plan.statistics import (
     HORIZON,
@@ -244,4 +245,4 @@ def _group(node: lp.GroupBy, child: Estimate) -> Estimate:
 
 
 def _aggregate(call: AggCall, groups: float) -> Column:
-    return Column(groups, nulls=0.0 if call.fn in ("count", "count_star") else 0.05)
+    return Column(groups, nulls=0.0 if CARDS[call.fn].total else 0.05)

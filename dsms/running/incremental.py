@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dsms.aggregates.cards import CARDS
 from dsms.api import Cancel, Chunk
 from dsms.operators.answers import Answer, concat, lost_rows, no_rows
 from dsms.plan.identity import by_value, width
@@ -143,7 +144,7 @@ def _lazy(node: lp.Node) -> bool:
             return False
         case lp.JoinNRR():
             return not any(isinstance(n, lp.Window) for n in _below(node.child))
-        case lp.GroupBy() if any(a.fn in ("first", "last", "argmin", "argmax") for a in node.aggs):
+        case lp.GroupBy() if any(CARDS[a.fn].ordered for a in node.aggs):
             if sum(isinstance(n, lp.StreamScan | lp.TableScan) for n in _below(node)) > 1:
                 return False
     return all(_lazy(child) for child in lp.children(node))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dsms.aggregates.parts.cells import Algebra
+from dsms.aggregates.parts.fold import folds
+from dsms.aggregates.ranks import RankCells
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import Algebra, Synopsis
-from dsms.synopses.fold import folds
+from dsms.synopses.cells import Synopsis
 from dsms.synopses.interval import Interval
 from dsms.synopses.landmark import Landmark, clusters
-from dsms.synopses.quantile import Ranks
 from dsms.synopses.running import Running
 
 DENSE = 1 << 22  # cells of groups times sub-windows up to which every group gets one in every sub-window
@@ -31,7 +32,7 @@ def choose(algebra: Algebra, widths: Sequence[int], groups: int, b: int, togethe
         return Basic(algebra, groups), f"basic intervals: of {groups} groups only those that occur take space"
     if algebra.subtractable and constant:
         return Running(algebra, groups), "a running synopsis: the aggregate is subtractable, so a span costs two cells"
-    if isinstance(algebra, Ranks):
+    if isinstance(algebra, RankCells):
         return Interval(algebra, groups), "base intervals of sorted arrays, in which quantiles are selected"
     if b <= FEW:
         return Basic(algebra, groups), f"basic intervals: no window is longer than {b} sub-windows"

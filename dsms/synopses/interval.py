@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dsms.synopses.cells import Algebra, State
-from dsms.synopses.fold import folds
+from dsms.aggregates.parts.cells import Algebra, State
+from dsms.aggregates.parts.fold import folds
 from dsms.synopses.tape import Tape
 
 LEAST = 16  # sub-windows in a ring at first

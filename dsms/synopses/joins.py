@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsms.synopses.cells import Algebra, State
+from dsms.aggregates.parts.cells import Algebra, State
 
 Change = Callable[[State], State]
 OLDER_FIRST, OLDER_SECOND, TIE = 0, 1, 2  # which window the older part is in

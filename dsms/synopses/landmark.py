@@ -15,9 +15,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from dsms.aggregates.parts.cells import Algebra, State
+from dsms.aggregates.parts.fold import EMPTY, folds
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import Algebra, State
-from dsms.synopses.fold import EMPTY, folds
 from dsms.synopses.tape import Queue, Tape
 
 FACTOR = 2

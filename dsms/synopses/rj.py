@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsms.synopses.cells import State
+from dsms.aggregates.parts.cells import State
 from dsms.synopses.joins import Change, JoinSynopsis, shifted, spread, suffixes
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dsms.synopses.cells import Algebra, State
-from dsms.synopses.fold import EMPTY, folds
+from dsms.aggregates.parts.cells import Algebra, State
+from dsms.aggregates.parts.fold import EMPTY, folds
 from dsms.synopses.tape import Queue, Tape
 
 

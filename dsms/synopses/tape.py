@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dsms.synopses.cells import State
-from dsms.synopses.fold import EMPTY, Folds
+from dsms.aggregates.parts.cells import State
+from dsms.aggregates.parts.fold import EMPTY, Folds
 
 LEAST = 64  # cells of room
 

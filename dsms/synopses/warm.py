@@ -8,12 +8,13 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.fold import chained
+from dsms.aggregates.registry import algebra
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import BOOL, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
-from dsms.synopses.algebra import algebra
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import Rows, Synopsis
-from dsms.synopses.fold import chained
+from dsms.synopses.cells import Synopsis
 from dsms.synopses.interval import Interval
 from dsms.synopses.landmark import Landmark
 from dsms.synopses.running import Running

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.frequent import Counters, Frequent
+from dsms.aggregates.parts.cells import Rows
 from dsms.sql.types import INT
-from dsms.synopses.cells import Rows
-from dsms.synopses.frequent import Counters, Frequent
 from tests.benchmarks import trace, trace_file
 from tests.benchmarks.harness import Options, Plot, Section, Table, WrongAnswer, took
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dsms.aggregates.parts.lists import kth
 from dsms.synopses.landmark import clusters
-from dsms.synopses.lists import kth
 
 LONGEST = 999  # values of the longest window
 FILL = 2048

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.parts.cells import Algebra, Rows
+from dsms.aggregates.registry import algebra
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import INT
-from dsms.synopses.algebra import algebra
-from dsms.synopses.cells import Algebra, Rows, Synopsis
+from dsms.synopses.cells import Synopsis
 from dsms.synopses.interval import Interval
 from dsms.synopses.running import Running
 from tests.benchmarks import synopses_kernels as kernels

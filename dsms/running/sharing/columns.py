@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dsms.aggregates.cards import CARDS
 from dsms.sql.expr import AggCall
 from dsms.sql.types import INT
 
 ROWS = AggCall("count_star", (), INT)  # says which groups have rows at all
-
-SUMS = ("sum", "avg")
-SPREADS = ("var", "var_pop", "stddev", "stddev_pop")
-QUANTILES = ("median", "quantile", "quantile_cont")
-BOOLS = ("bool_and", "bool_or")
-FAMILIES = (SUMS, SPREADS, QUANTILES, BOOLS, ("topk",))
-RICH = ("topk", *SUMS, *SPREADS)  # of one query these are placed first, for others to read
 
 
 def needed(aggs: tuple[AggCall, ...], grouped: bool) -> tuple[AggCall, ...]:
@@ -32,21 +26,27 @@ def same_data(call: AggCall, column: AggCall) -> bool:
         return True
     if (call.args, call.filter) != (column.args, column.filter) or not call.args:
         return False
-    if call.distinct and call.fn not in ("min", "max", *BOOLS):
-        ordered = column.fn == "topk" or (column.distinct and column.fn in QUANTILES)
-        return ordered or (call.fn not in QUANTILES and column.distinct and column.fn not in ("min", "max", *BOOLS))
+    mine, theirs = CARDS[call.fn], CARDS[column.fn]
+    if call.distinct and not mine.blind:
+        ordered = theirs.tallied or (column.distinct and theirs.ranked)
+        return ordered or (not mine.ranked and column.distinct and not theirs.blind)
     if column.distinct:
         return False
     if call.fn == "count":
-        return column.fn in SUMS + SPREADS
-    return any(call.fn in family and column.fn in family for family in FAMILIES)
+        return theirs.counting
+    return mine.shared and mine.family == theirs.family
+
+
+def _rich(call: AggCall) -> bool:
+    """Of one query these are placed first, for others to read."""
+    return CARDS[call.fn].counting or CARDS[call.fn].tallied
 
 
 def sources(aggs: tuple[AggCall, ...], grouped: bool, have: Iterable[AggCall]) -> dict[AggCall, AggCall]:
     """For each aggregate the column that answers it: one of those there are, or a new one."""
     there = dict.fromkeys(have)
     out: dict[AggCall, AggCall] = {}
-    for call in sorted(needed(aggs, grouped), key=lambda c: c.fn not in RICH):
+    for call in sorted(needed(aggs, grouped), key=lambda c: not _rich(c)):
         found = call if call in there else next((c for c in there if same_data(call, c)), call)
         there[found] = None
         out[call] = found

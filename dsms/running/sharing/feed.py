@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.frequent import Frequent
+from dsms.aggregates.parts.cells import Algebra, Rows, State
 from dsms.operators.basic import filter_batch
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.group_keys import GroupKeys
@@ -21,8 +23,7 @@ from dsms.sql.expr import AggCall, Expr, conjunction
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch, concat
 from dsms.state.columns import numpy_true
-from dsms.synopses.cells import Algebra, Rows, State, Synopsis
-from dsms.synopses.frequent import Frequent
+from dsms.synopses.cells import Synopsis
 
 ENOUGH = 1 << 14  # rows that are lifted together, at least (or a quarter of the groups)
 CELLS = 1 << 22  # cells that are made at once, at most
@@ -162,7 +163,7 @@ class Column:
 
     def reader(self, call: AggCall) -> Algebra:
         """The algebra of the call, which understands these cells."""
-        from dsms.synopses.algebra import algebra
+        from dsms.aggregates.registry import algebra
 
         if call == self.call:
             return self.algebra

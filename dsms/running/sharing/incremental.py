@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dsms.aggregates.parts.cells import State
 from dsms.running.sharing.feed import Column
 from dsms.sql.expr import AggCall
-from dsms.synopses.cells import State
 
 WORTH = 2.0  # times fewer cells that ISS must combine to be chosen
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dsms.aggregates.parts.cells import Algebra, State
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.sharing.columns import ROWS
 from dsms.running.sharing.feed import Column, Feed, KeySpace
@@ -20,7 +21,6 @@ from dsms.sql.expr import AggCall, Expr
 from dsms.state.batch import Batch, concat
 from dsms.state.columns import numpy_values
 from dsms.synopses.bij import BasicIntervalJoin
-from dsms.synopses.cells import Algebra, State
 from dsms.synopses.ij import IntervalJoin
 from dsms.synopses.joins import JoinSynopsis, regrouped, spread
 from dsms.synopses.rj import RunningJoin

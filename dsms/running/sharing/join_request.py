@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
+from dsms.aggregates.cards import CARDS
 from dsms.running.sharing.request import Base, base, normal, over
 from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
@@ -21,8 +22,6 @@ from dsms.sql.window import Slide
 
 LONGEST = 2048  # sub-windows of the longest window
 FEW = 1 << 16  # cells that are no burden
-ORDERED = frozenset({"first", "last", "argmin", "argmax"})  # which result is meant depends on the order across parts
-PER_SUBWINDOW = frozenset({"frequent"})  # its guarantee is one over sub-windows, not over intervals of expiration
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def join_request(root: lp.Node, slide: Slide) -> JoinRequest | None:
     while isinstance(node, lp.Select | lp.Project):
         above.insert(0, node)
         node = node.child
-    if not isinstance(node, lp.GroupBy) or any(a.fn in ORDERED | PER_SUBWINDOW for a in node.aggs):
+    if not isinstance(node, lp.GroupBy) or any(CARDS[a.fn].ordered or CARDS[a.fn].windowed for a in node.aggs):
         return None
     found = _below(node.child)
     if found is None or not slide.regular:

@@ -326,7 +326,7 @@ def fitting_shape(requests: Sequence[JoinRequest]) -> Shape | None:
 
 def _made(requests: Sequence[JoinRequest], shape: Shape, synopsis: str,
           world: Surroundings) -> tuple[JoinFeed, Stem]:  # fmt: skip
-    from dsms.synopses.algebra import algebra
+    from dsms.aggregates.registry import algebra
 
     first, used = requests[0], frozenset[int]().union(*(r.used for r in requests))
     errors = ErrorCounter()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from dsms.aggregates.parts.cells import Algebra
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.counted import Numbers
 from dsms.running.periodic import PeriodicQuery
@@ -26,7 +27,6 @@ from dsms.sql.types import ALWAYS
 from dsms.sql.window import NO_SLIDE
 from dsms.state.batch import Batch
 from dsms.state.ring import Ring
-from dsms.synopses.cells import Algebra
 
 
 @dataclass(slots=True)
@@ -216,7 +216,7 @@ class Registry:
 
     def _algebra(self, feed: Feed, call: AggCall) -> Algebra:
         """One algebra for all columns of the stream that hold the same aggregate: their cells can be combined."""
-        from dsms.synopses.algebra import algebra
+        from dsms.aggregates.registry import algebra
 
         others = (f.columns[call] for g in self.groups[feed.stream] for f in g.feed.feeds if call in f.columns)
         known = next((c.algebra for c in others if exact(c.algebra)), None)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dsms.aggregates.parts.additive import Additive
+from dsms.aggregates.parts.cells import Algebra
+from dsms.aggregates.parts.counters import Counters
+from dsms.aggregates.parts.picks import Picks
+from dsms.aggregates.ranks import RankCells
 from dsms.running.sharing.columns import sources
 from dsms.running.sharing.covers import Cover, Terms, cover, terms
 from dsms.running.sharing.feed import Feed
 from dsms.running.sharing.request import Request
 from dsms.running.sharing.view import Part, View
 from dsms.sql.expr import AggCall
-from dsms.synopses.additive import Additive
-from dsms.synopses.cells import Algebra
-from dsms.synopses.counters import Counters
-from dsms.synopses.picks import Picks
-from dsms.synopses.quantile import Ranks
 
 
 def exact(algebra: Algebra) -> bool:
     """Whether cells of several feeds make, in whatever order, the answer over all their rows (not FIRST, LAST, ARGMIN,
     ARGMAX, which ask for the order of rows; nor sketches, whose answers depend on how rows were cut)."""
-    return isinstance(algebra, Additive | Counters | Ranks) or (
+    return isinstance(algebra, Additive | Counters | RankCells) or (
         isinstance(algebra, Picks) and algebra.duplicate_insensitive
     )
 

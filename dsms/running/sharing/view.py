@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.parts.cells import State
 from dsms.running.sharing.feed import Column, Feed
 from dsms.sql.expr import AggCall
-from dsms.synopses.cells import State
 
 
 @dataclass(frozen=True, slots=True)

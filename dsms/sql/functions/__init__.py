@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dsms.aggregates.cards import Card
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.functions.aggregate import (
     AGGREGATES,
-    Aggregate,
     ResolvedAgg,
     aggregate,
     aggregate_names,
@@ -20,14 +20,14 @@ from dsms.sql.functions.aggregate import (
     resolve_aggregate,
 )
 from dsms.sql.functions.constants import check_constants
-from dsms.sql.functions.core import Function, FunctionError, Resolved, castable, casts, choose, common_of, common_type
 from dsms.sql.functions.operators import OPERATORS
 from dsms.sql.functions.scalar import NUMBERS, TEXT
 from dsms.sql.functions.times import EXTRACT_FIELDS, TIMES
+from dsms.sql.signatures import Function, FunctionError, Resolved, castable, casts, choose, common_of, common_type
 from dsms.sql.types import Kind, Type
 
 __all__ = [
-    "AGGREGATES", "EXTRACT_FIELDS", "FUNCTIONS", "GROUPS", "Aggregate", "Function", "FunctionError", "Resolved",
+    "AGGREGATES", "EXTRACT_FIELDS", "FUNCTIONS", "GROUPS", "Card", "Function", "FunctionError", "Resolved",
     "ResolvedAgg",
     "aggregate", "aggregate_names", "aggregate_params", "call", "cast", "castable", "check_constants", "common_of",
     "common_type", "function", "is_aggregate", "is_scalar", "resolve", "resolve_aggregate", "scalar_names",

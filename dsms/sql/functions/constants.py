@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from dsms.lengths import LENGTH_UNITS
 from dsms.sql.expr import Expr, Lit
-from dsms.sql.functions.core import FunctionError
 from dsms.sql.functions.times import EPOCH_UNITS, UNITS
+from dsms.sql.signatures import FunctionError
 
 
 def unit_name(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dsms.sql.functions.core import Function
 from dsms.sql.functions.rules import (
     ADD_DECIMALS,
     ANY_TO_BOOL,
@@ -14,8 +13,8 @@ from dsms.sql.functions.rules import (
     MUL_DECIMALS,
     NULLIF,
     SAME_DECIMAL,
-    texts,
 )
+from dsms.sql.signatures import Function, texts
 
 _OVERFLOW = "A result outside the type is an error of that row."
 _ORDER = "Numbers by value (-0.0 = 0.0, NaN = NaN and above all), text by code point, bytes by byte, false < true."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dsms.sql.functions.core import (
+from dsms.sql.signatures import (
     MAX_DIGITS,
     FunctionError,
     Match,
@@ -15,7 +15,6 @@ from dsms.sql.functions.core import (
     common_of,
     common_type,
     digits,
-    overload,
 )
 from dsms.sql.types import BOOL, INT, NULL, STRING, Kind, Type, decimal
 
@@ -155,8 +154,3 @@ def _any(result: Type) -> Callable[[Types], Match | None]:
 
 
 ANY_TO_BOOL = Overload("(any) -> BOOL", _any(BOOL))
-
-
-def texts(*signatures: str | Overload) -> tuple[Overload, ...]:
-    """Overloads from signature texts, others passed through."""
-    return tuple(overload(s) if isinstance(s, str) else s for s in signatures)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dsms.sql.functions.core import Function
 from dsms.sql.functions.rules import (
     CONCAT_WS,
     ROUND_DECIMAL,
     SAME_DECIMAL,
     SIGN_DECIMAL,
     WHOLE_DECIMAL,
-    texts,
 )
+from dsms.sql.signatures import Function, texts
 
 _WHOLE = texts("INT -> INT", WHOLE_DECIMAL, "FLOAT -> FLOAT")
 

@@ -7,8 +7,7 @@ that row.
 
 from __future__ import annotations
 
-from dsms.sql.functions.core import Function, Match, Overload, Types
-from dsms.sql.functions.rules import texts
+from dsms.sql.signatures import Function, Match, Overload, Types, texts
 
 FIELDS = {
     "year": "Year, 1 to 9999.",
