@@ -50,7 +50,7 @@ def _to_int(x: Value, target: Type) -> int:
     if isinstance(x, float):
         if not math.isfinite(x):
             raise Failed("not finite")
-        return int(Fraction(x).__abs__() + Fraction(1, 2)) * (1 if x >= 0 else -1)
+        return round(x)
     return int(to_decimal(x, target)) if isinstance(x, Decimal) else int(x)
 
 

@@ -16,7 +16,6 @@ from dsms.operators.expressions.arrays import blank, floats, from_floats, from_i
 from dsms.operators.expressions.decimals import WIDE, from_integers, from_unscaled, rescale, unscaled
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node
-from dsms.operators.expressions.rounding import half_away
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind, Type
 
@@ -72,9 +71,8 @@ def _int_to_decimal(to: Type) -> Kernel:
 
 
 def float_to_int(errors: ErrorCounter, x: pa.Array) -> pa.Array:
-    """The nearest INT, ties away from zero."""
-    with np.errstate(invalid="ignore"):
-        values = half_away(floats(x))
+    """The nearest INT, ties to even."""
+    values = np.rint(floats(x))
     bad = ~((values >= -(2.0**63)) & (values < 2.0**63))
     if not bad.any():
         return from_ints(values.astype(np.int64), present(x))
