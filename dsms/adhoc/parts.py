@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
-from dsms.state.columns import arrow_values, numpy_values, taken
+from dsms.state.columns import all_joined, all_sliced, all_taken, arrow_values, numpy_values
 
 SMALL = 4096  # rows of a part below which parts are better put together
 
@@ -34,15 +34,12 @@ class Part:
 
     def take(self, index: np.ndarray) -> Part:
         """The rows at `index`, in that order."""
-        return Part(
-            len(index), tuple(taken(c, index) for c in self.cols), *self._hidden(lambda a: a[index])  # type: ignore[arg-type]
-        )  # fmt: skip
+        return Part(len(index), all_taken(self.cols, index), *self._hidden(lambda a: a[index]))  # type: ignore[arg-type]
 
     def slice(self, start: int, stop: int) -> Part:
         """Rows [start, stop), without copying."""
         stop = max(start, stop)
-        cols = tuple(c.slice(start, stop - start) for c in self.cols)
-        return Part(stop - start, cols, *self._hidden(lambda a: a[start:stop]))  # type: ignore[arg-type]
+        return Part(stop - start, all_sliced(self.cols, start, stop), *self._hidden(lambda a: a[start:stop]))  # type: ignore[arg-type]
 
     def _hidden(self, pick):  # type: ignore[no-untyped-def]
         some = [None if a is None else pick(a) for a in (self.ts, self.birth, self.until)]
@@ -78,8 +75,7 @@ def concat(parts: Sequence[Part]) -> Part:
         arrays = [pick(p) for p in parts]
         hidden.append(None if any(a is None for a in arrays) else np.concatenate(arrays))
     ids = tuple(np.concatenate(i) for i in zip(*(p.ids for p in parts), strict=True))
-    cols = tuple(pa.concat_arrays(list(c)) for c in zip(*(p.cols for p in parts), strict=True))
-    return Part(sum(p.n for p in parts), cols, hidden[0], hidden[1], ids, hidden[2])
+    return Part(sum(p.n for p in parts), all_joined(p.cols for p in parts), hidden[0], hidden[1], ids, hidden[2])
 
 
 def gathered(parts: Sequence[Part]) -> list[Part]:

@@ -54,7 +54,7 @@ def leave(engine: Engine, key: str, kind: str) -> str:
 
 
 def _stuck(archiving: Archiving) -> UsageError:
-    rows = archiving.waiting.rows
+    rows = archiving.waiting.queue.rows
     what = "1 row" if rows == 1 else f"{rows} rows"
     message = f"{what} of {archiving.kind} {archiving.name} can't be archived: {archiving.error}"
     lost = f"if it is lost for good, `dsms serve --accept-loss {archiving.name}` begins another one"

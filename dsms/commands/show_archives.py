@@ -47,7 +47,7 @@ def figures(archiving: Archiving) -> dict[str, Any]:
     """What is known of one archive."""
     found = archiving.index()
     return {
-        "waiting_rows": archiving.waiting.rows,
+        "waiting_rows": archiving.waiting.queue.rows,
         "waiting_bytes": archiving.waiting.nbytes,
         "archived_rows": archiving.landed_rows,
         "repeated_rows": archiving.repeated,
@@ -65,7 +65,7 @@ def archive_stats(world: World) -> dict[str, dict[str, Any]]:
     return {
         a.name: {
             "seam": shown_instant(a.seam),
-            "waiting_rows": a.waiting.rows,
+            "waiting_rows": a.waiting.queue.rows,
             "waiting_bytes": a.waiting.nbytes,
             "archived_rows": a.landed_rows,
             "repeated_rows": a.repeated,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dsms.operators.sort import by_columns
 from dsms.sql.types import Schema
-from dsms.state.columns import taken
+from dsms.state.columns import all_joined, all_taken
 from dsms.state.intern import Intern
 
 
@@ -28,7 +28,7 @@ class Answer:
 
     def take(self, index: np.ndarray) -> Answer:
         """The rows at `index`, in that order."""
-        return Answer(len(index), tuple(taken(c, index) for c in self.cols), tuple(i[index] for i in self.ids))
+        return Answer(len(index), all_taken(self.cols, index), tuple(i[index] for i in self.ids))
 
     def in_order(self) -> Answer:
         """The rows in their fixed order."""
@@ -51,7 +51,7 @@ def concat(answers: Sequence[Answer]) -> Answer:
         return answers[0]
     return Answer(
         sum(a.n for a in answers),
-        tuple(pa.concat_arrays(list(c)) for c in zip(*(a.cols for a in answers), strict=True)),
+        all_joined(a.cols for a in answers),
         tuple(np.concatenate(i) for i in zip(*(a.ids for a in answers), strict=True)),
     )
 

@@ -18,6 +18,7 @@ from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch, concat
 from dsms.state.live import LiveInput
+from dsms.state.queue import BatchQueue
 
 
 def later(ts: np.ndarray, by: int) -> np.ndarray:
@@ -61,7 +62,7 @@ class HistoricalWindowOp:
     until: int
     life: str | None = None
     deaths: Deaths | None = None
-    waiting: list[Batch] = field(default_factory=list)
+    waiting: BatchQueue[Batch] = field(default_factory=BatchQueue)
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         rows = dated(inputs[0])
@@ -70,23 +71,19 @@ class HistoricalWindowOp:
         if self.life is not None:
             life = exp if self.life == "external" else np.full(len(rows), FOREVER, np.int64)
         born = Batch(later(rows.ts, self.until), exp, None, rows.ids, rows.cols, life)
-        ready = [b for b in self.waiting if b.ts[-1] <= upto]
-        rest = self.waiting[len(ready) :] + ([born] if len(born) or not self.waiting else [])
-        if rest and len(rest[0]):
-            stop = int(np.searchsorted(rest[0].ts, upto, side="right"))
-            ready.append(rest[0].slice(0, stop))
-            rest[0] = rest[0].slice(stop, len(rest[0]))
-        self.waiting = [b for b in rest if len(b)]
+        self.waiting.push(born)
+        ready = self.waiting.take(upto)
         return concat(ready) if ready else born.slice(0, 0)
 
     def live(self) -> int:
-        return sum(len(b) for b in self.waiting)
+        return self.waiting.rows
 
     def nbytes(self) -> int:
-        return sum(int(b.ts.nbytes) * 3 + sum(c.nbytes for c in b.cols) for b in self.waiting)
+        return self.waiting.nbytes
 
     def next_due(self) -> int:
-        return int(self.waiting[0].ts[0]) if self.waiting else FOREVER
+        first = self.waiting.first
+        return FOREVER if first is None else first
 
 
 @dataclass(slots=True)

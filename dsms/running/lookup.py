@@ -22,7 +22,7 @@ from dsms.running.query import RunningQuery
 from dsms.running.sharing.group import Group
 from dsms.running.sources import Source
 from dsms.sql.types import ALWAYS
-from dsms.state.columns import taken
+from dsms.state.columns import all_taken
 
 WAITING = 1 << 17  # rows that may wait for a look-up
 PARTS = (60, 64, 50, 48, 40, 32, 30, 24, 20, 16, 12, 10, 8, 6, 5, 4, 3, 2)
@@ -112,7 +112,7 @@ class LookupQuery(PeriodicQuery):
         rows = self.evaluator.evaluate(boundary, cancel)
         if self.sort is not None:
             order = sort_order(rows.cols, rows.n, self.sort, self.errors)
-            rows = Answer(len(order), tuple(taken(c, order) for c in rows.cols))
+            rows = Answer(len(order), all_taken(rows.cols, order))
         self.last, self.answered, self.clock = rows, boundary - 1, boundary - 1
         if self.numbers is not None:
             self.answered = clock

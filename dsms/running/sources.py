@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
 from dsms.sql.types import FOREVER, Schema
 from dsms.state.batch import Batch, concat, empty_batch
+from dsms.state.queue import BatchQueue
 
 
 @dataclass(slots=True)
@@ -18,48 +16,38 @@ class StreamSource:
     """Rows of one stream that a query has not taken yet, in (ts, arrival) order; shares arrays with the stream."""
 
     schema: Schema
-    queue: deque[Batch] = field(default_factory=deque)
-    waiting: int = 0
+    queue: BatchQueue[Batch] = field(default_factory=BatchQueue)
     nothing: Batch = field(init=False)
 
     def __post_init__(self) -> None:
         self.nothing = empty_batch(self.schema, 1)
 
+    @property
+    def waiting(self) -> int:
+        """How many rows wait."""
+        return self.queue.rows
+
     def push(self, rows: Batch) -> None:
         """Rows released by the stream; their instants are not before those pushed earlier."""
-        if len(rows):
-            self.queue.append(rows)
-            self.waiting += len(rows)
+        self.queue.push(rows)
 
     def cut(self, upto: int, rows: int) -> int:
         """The instant <= `upto` at which about `rows` waiting rows have been taken."""
-        seen = 0
-        for batch in self.queue:
-            if seen + len(batch) >= rows:
-                return min(upto, int(batch.ts[rows - seen - 1]))
-            seen += len(batch)
-        return upto
+        return self.queue.cut(upto, rows)
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        taken = []
-        while self.queue and self.queue[0].ts[0] <= upto:
-            head = self.queue.popleft()
-            if head.ts[-1] > upto:
-                stop = int(np.searchsorted(head.ts, upto, side="right"))
-                self.queue.appendleft(head.slice(stop, len(head)))
-                head = head.slice(0, stop)
-            taken.append(head)
-        self.waiting -= sum(len(b) for b in taken)
+        taken = self.queue.take(upto)
         return concat(taken) if taken else self.nothing
 
     def live(self) -> int:
-        return self.waiting
+        return self.queue.rows
 
     def nbytes(self) -> int:
-        return sum(int(b.ts.nbytes) * 2 + sum(c.nbytes for c in b.cols) for b in self.queue)
+        return self.queue.nbytes
 
     def next_due(self) -> int:
-        return int(self.queue[0].ts[0]) if self.queue else FOREVER
+        first = self.queue.first
+        return FOREVER if first is None else first
 
 
 class Source(Protocol):

@@ -5,7 +5,6 @@ Rows of all streams wait until a boundary is answered: only then is it known bet
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +20,7 @@ from dsms.running.incremental import Incremental
 from dsms.running.sources import Source, StreamSource
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
+from dsms.state.queue import BatchQueue
 
 
 @dataclass(slots=True)
@@ -68,25 +68,20 @@ class Held:
 
     source: StreamSource
     numbers: Numbers | None
-    queue: deque[Batch] = field(default_factory=deque)
+    queue: BatchQueue[Batch] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.queue = BatchQueue("ts" if self.numbers is None else "number")
 
     def push(self, rows: Batch) -> None:
-        if len(rows):
-            if self.numbers is not None:
-                self.numbers.see(rows)
-            self.queue.append(rows)
+        if len(rows) and self.numbers is not None:
+            self.numbers.see(rows)
+        self.queue.push(rows)
 
     def let(self, instant: int, before: int, timeline: Timeline) -> None:
         """Hand on the rows with timestamps <= `instant`; of counted ones those with numbers less than `before`."""
-        while self.queue:
-            head = self.queue.popleft()
-            key, end = (head.ts, instant) if self.numbers is None else (head.ids[0], before - 1)
-            stop = int(np.searchsorted(key, end, side="right"))
-            if stop:
-                self._hand_on(head.slice(0, stop), timeline)
-            if stop < len(head):
-                self.queue.appendleft(head.slice(stop, len(head)))
-                return
+        for rows in self.queue.take(instant if self.numbers is None else before - 1):
+            self._hand_on(rows, timeline)
 
     def _hand_on(self, rows: Batch, timeline: Timeline) -> None:
         counted = self.numbers is not None
@@ -94,7 +89,7 @@ class Held:
         self.source.push(replace(rows, ts=points))
 
     def nbytes(self) -> int:
-        return sum(int(b.ts.nbytes) * 2 + sum(c.nbytes for c in b.cols) for b in self.queue)
+        return self.queue.nbytes
 
 
 @dataclass(slots=True)

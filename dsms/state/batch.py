@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.sql.types import FOREVER, Schema
-from dsms.state.columns import taken
+from dsms.state.columns import all_joined, all_sliced, all_taken
 
 Ints = np.ndarray  # int64
 Bools = np.ndarray
@@ -54,7 +54,7 @@ class Batch:
             None if self.exp is None else self.exp[index],
             None if self.sign is None else self.sign[index],
             tuple(i[index] for i in self.ids),
-            tuple(taken(c, index) for c in self.cols),
+            all_taken(self.cols, index),
             None if self.life is None else self.life[index],
         )
 
@@ -65,9 +65,20 @@ class Batch:
             None if self.exp is None else self.exp[start:stop],
             None if self.sign is None else self.sign[start:stop],
             tuple(i[start:stop] for i in self.ids),
-            tuple(c.slice(start, stop - start) for c in self.cols),
+            all_sliced(self.cols, start, stop),
             None if self.life is None else self.life[start:stop],
         )
+
+    @property
+    def number(self) -> Ints:
+        """Of rows with one part: its arrival numbers."""
+        return self.ids[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        own = sum(a.nbytes for a in (self.ts, self.exp, self.sign, self.life, *self.ids) if a is not None)
+        return own + sum(c.nbytes for c in self.cols)
 
     def exps(self) -> Ints:
         """`exp`, spelled out."""
@@ -100,7 +111,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
         np.concatenate([b.exps() for b in batches]) if some_exp else None,
         np.concatenate([b.signs() for b in batches]) if some_sign else None,
         tuple(np.concatenate(i) for i in zip(*(b.ids for b in batches), strict=True)),
-        tuple(pa.concat_arrays(list(c)) for c in zip(*(b.cols for b in batches), strict=True)),
+        all_joined(b.cols for b in batches),
         np.concatenate([b.exps() if b.life is None else b.life for b in batches]) if some_life else None,
     )
 

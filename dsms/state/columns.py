@@ -6,6 +6,7 @@ chunks merged like a binary counter, so that there are at most log(n) of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +56,21 @@ def taken(col: pa.Array, index: np.ndarray) -> pa.Array:
     if col.type in _EIGHT_BYTES and not col.null_count:
         return pa.array(numpy_values(col)[index])
     return col.take(pa.array(index))
+
+
+def all_taken(cols: Sequence[pa.Array], index: np.ndarray) -> tuple[pa.Array, ...]:
+    """Of each column the values at those positions."""
+    return tuple([taken(c, index) for c in cols])
+
+
+def all_sliced(cols: Sequence[pa.Array], start: int, stop: int) -> tuple[pa.Array, ...]:
+    """Of each column the values [start, stop), without copying."""
+    return tuple([c.slice(start, stop - start) for c in cols])
+
+
+def all_joined(parts: Iterable[Sequence[pa.Array]]) -> tuple[pa.Array, ...]:
+    """The columns of the parts one after the other."""
+    return tuple([pa.concat_arrays(list(c)) for c in zip(*parts, strict=True)])
 
 
 def arrow_values(values: np.ndarray, valid: np.ndarray | None) -> pa.Array:

@@ -7,7 +7,8 @@ that never changes, it may return another object instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dsms.sql.window import NO_SLIDE, Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
@@ -61,8 +62,33 @@ def _beat(fields: dict[str, Any]) -> dict[str, Any]:
     return kept | {"slide": fields["beat"].slide or NO_SLIDE}
 
 
+def _queue(key: str, batches: Iterable[Any]) -> Any:
+    """A queue of batches, which each class that has one kept in its own way."""
+    from dsms.state.queue import BatchQueue
+
+    batches = deque(batches)
+    return BatchQueue(key, batches, sum(map(len, batches)))  # type: ignore[arg-type]
+
+
+def _stream_source(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**_without("waiting")(fields), "queue": _queue("ts", fields["queue"])}
+
+
+def _held(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**fields, "queue": _queue("ts" if fields["numbers"] is None else "number", fields["queue"])}
+
+
+def _to_archive(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"queue": _queue("mark", fields["batches"]), "nbytes": fields["nbytes"]}
+
+
+def _historical(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**fields, "waiting": _queue("ts", fields["waiting"])}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("archiving.archiving", 1): _without("landed_files"),
+    ("archiving.waiting", 1): _to_archive,
     ("logical.output", 1): _output,
     ("logical.window_spec", 1): _window_spec,
     ("lookup_query", 1): _beat,
@@ -72,5 +98,8 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("shared.join_request", 1): _beat,
     ("shared.join_feed", 1): _without("last_born"),
     ("shared.request", 1): _beat,
+    ("sources.stream_source", 1): _stream_source,
     ("synopsis.coded.words", 1): _words,
+    ("timed.held", 1): _held,
+    ("window.historical_window_op", 1): _historical,
 }

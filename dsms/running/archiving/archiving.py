@@ -245,7 +245,7 @@ class Archiving:
     def _land(self, everything: bool) -> None:
         """Hand files to the writer until nothing is ripe or he is at work."""
         while self.flying is None and (cut := self._ripe(everything)) is not None:
-            rows = self.waiting.upto(cut)
+            rows = self.waiting.queue.upto(cut)
             job = partial(self._there().land, rows, self.schema, cut)
             writer: Writer = self.settings.archive_writer or AtOnce()
             try:
@@ -258,7 +258,7 @@ class Archiving:
 
     def _ripe(self, everything: bool) -> int | None:
         """The mark up to which rows are to land now; None: nothing is."""
-        first, edge = self.waiting.first, self.edge
+        first, edge = self.waiting.queue.first, self.edge
         if edge <= self.seam or edge == ALWAYS:
             return None
         if first is None or first > edge:
@@ -267,8 +267,8 @@ class Archiving:
         end = self._there().layout.start(first + self._there().layout.every) - 1
         w = self.waiting
         much = min(BYTES, self.settings.archive_waiting_bytes // 4)
-        if edge >= end or everything or w.rows >= ROWS or w.nbytes >= much or len(w.batches) >= PIECES:
-            return w.cut(min(edge, end), LARGEST)
+        if edge >= end or everything or w.queue.rows >= ROWS or w.nbytes >= much or len(w.queue.batches) >= PIECES:
+            return w.queue.cut(min(edge, end), LARGEST)
         return None
 
     def _arrived(self) -> None:

@@ -6,7 +6,6 @@ death is known its birth, of other results their death, of a periodic answer its
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.sql.types import FOREVER, MIN_INSTANT, Schema
+from dsms.state.columns import all_sliced
+from dsms.state.queue import BatchQueue
 from dsms.storage.archive.schema import stored_schema, stored_type
 
 
@@ -45,7 +46,7 @@ class Leaving:
     def slice(self, start: int, stop: int) -> Leaving:
         """Rows [start, stop), without copying."""
         dies = None if self.dies is None else self.dies[start:stop]
-        cols = tuple(c.slice(start, stop - start) for c in self.cols)
+        cols = all_sliced(self.cols, start, stop)
         return Leaving(self.mark[start:stop], self.born[start:stop], dies, self.number[start:stop], cols)
 
     def after(self, mark: int) -> Leaving:
@@ -84,55 +85,23 @@ def table_of(rows: Sequence[Leaving], schema: Schema, columns: Schema) -> pa.Tab
     return pa.table(made, schema=stored_schema(columns))
 
 
+def _by_mark() -> BatchQueue[Leaving]:
+    return BatchQueue("mark")
+
+
 @dataclass(slots=True)
 class Waiting:
-    """Batches in the order of their marks, with counts of what is there."""
+    """What waits, by mark, and its bytes, which are asked for with every batch."""
 
-    batches: deque[Leaving] = field(default_factory=deque)
-    rows: int = 0
+    queue: BatchQueue[Leaving] = field(default_factory=_by_mark)
     nbytes: int = 0
 
     def add(self, rows: Leaving) -> None:
         """The next rows."""
-        if len(rows):
-            self.batches.append(rows)
-            self.rows += len(rows)
-            self.nbytes += rows.nbytes
-
-    @property
-    def first(self) -> int | None:
-        """The earliest mark."""
-        return int(self.batches[0].mark[0]) if self.batches else None
-
-    def cut(self, mark: int, most: int) -> int:
-        """`mark`, or if more than `most` rows wait up to there, an earlier one up to which about so many do."""
-        count = 0
-        for batch in self.batches:
-            if batch.mark[0] > mark:
-                break
-            if count + len(batch) >= most:
-                return min(mark, int(batch.mark[most - count - 1]))
-            count += len(batch)
-        return mark
-
-    def upto(self, mark: int) -> list[Leaving]:
-        """Rows with marks <= `mark`, in order."""
-        out: list[Leaving] = []
-        for batch in self.batches:
-            stop = int(np.searchsorted(batch.mark, mark, side="right"))
-            if stop:
-                out.append(batch if stop == len(batch) else batch.slice(0, stop))
-            if stop < len(batch):
-                break
-        return out
+        self.queue.push(rows)
+        self.nbytes += rows.nbytes if len(rows) else 0
 
     def drop(self, mark: int) -> None:
         """Rows with marks <= `mark` wait no more."""
-        while self.batches and self.batches[0].mark[0] <= mark:
-            batch = self.batches.popleft()
-            rest = batch.after(mark)
-            self.rows += len(rest) - len(batch)
-            self.nbytes += (rest.nbytes if len(rest) else 0) - batch.nbytes
-            if len(rest):
-                self.batches.appendleft(rest)
-                return
+        self.queue.take(mark)
+        self.nbytes = self.queue.nbytes

@@ -56,7 +56,7 @@ class Stem:
     def waiting(self) -> Iterator[tuple[str, Batch]]:
         """Rows that no step has taken, of each stream once."""
         for stream, leaf in {name: leaf for leaf, name in self.names.items()}.items():
-            for rows in self.pipeline.sources[leaf].queue:
+            for rows in self.pipeline.sources[leaf].queue.batches:
                 yield stream, rows
 
     def pieces(self, upto: int) -> Iterator[Piece]:

@@ -1,0 +1,85 @@
+"""A queue of batches in the order of a key: added behind, cut off in front."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Generic, Literal, Protocol, TypeVar
+
+import numpy as np
+
+
+class Rows(Protocol):
+    """Some rows, at least one, with a key."""
+
+    def __len__(self) -> int: ...
+
+    def slice(self, start: int, stop: int) -> Rows: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+B = TypeVar("B", bound=Rows)
+
+
+@dataclass(slots=True)
+class BatchQueue(Generic[B]):
+    """Batches that wait.
+
+    key      the attribute of a batch that they wait by: int64[n], which never falls, nor from one batch to the next
+    rows     how many wait
+    """
+
+    key: Literal["ts", "number", "mark"] = "ts"
+    batches: deque[B] = field(default_factory=deque)
+    rows: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.batches)
+
+    def push(self, rows: B) -> None:
+        """The next rows, if there are any."""
+        if len(rows):
+            self.batches.append(rows)
+            self.rows += len(rows)
+
+    def take(self, upto: int) -> list[B]:
+        """The rows with keys <= `upto`, in order; they wait no more."""
+        batches, key, taken = self.batches, self.key, []
+        while batches:
+            head = batches[0]
+            keys = getattr(head, key)
+            if keys[0] > upto:
+                break
+            if keys[-1] > upto:
+                stop = int(np.searchsorted(keys, upto, side="right"))
+                batches[0] = head.slice(stop, len(head))  # type: ignore[assignment]
+                taken.append(head.slice(0, stop))
+                break
+            taken.append(batches.popleft())
+        self.rows -= sum(map(len, taken))
+        return taken  # type: ignore[return-value]
+
+    def upto(self, upto: int) -> list[B]:
+        """The rows with keys <= `upto`, in order, without taking them."""
+        return BatchQueue(self.key, self.batches.copy(), self.rows).take(upto)
+
+    def cut(self, upto: int, most: int) -> int:
+        """`upto`, or if more than `most` rows wait up to there, an earlier key up to which about so many do."""
+        seen = 0
+        for batch in self.batches:
+            if seen + len(batch) >= most:
+                return min(upto, int(getattr(batch, self.key)[most - seen - 1]))
+            seen += len(batch)
+        return upto
+
+    @property
+    def first(self) -> int | None:
+        """The least key."""
+        return int(getattr(self.batches[0], self.key)[0]) if self.batches else None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what waits."""
+        return sum(b.nbytes for b in self.batches)
