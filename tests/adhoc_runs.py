@@ -19,8 +19,15 @@ from tests.oracle import Change, Oracle, Row
 ADHOC = Adhoc(memory_limit=1 << 30)
 
 
-def run(plan: lp.Node, streams: Mapping[str, Sequence[Row]], tables: Mapping[str, Sequence[Change]], at: int,
-        errors: ErrorCounter | None = None, identity: bool = False, cut: int = 3) -> pa.RecordBatch:  # fmt: skip
+def run(
+    plan: lp.Node,
+    streams: Mapping[str, Sequence[Row]],
+    tables: Mapping[str, Sequence[Change]],
+    at: int,
+    errors: ErrorCounter | None = None,
+    identity: bool = False,
+    cut: int = 3,
+) -> pa.RecordBatch:
     """The plan's answer at `at`; leaves come in batches of `cut` rows."""
     given = {leaf: _parted(_leaf(r, streams, tables, at), cut) for leaf, r in reads(plan).items()}
     return ADHOC.run(plan, given, at, errors or ErrorCounter(), identity=identity)

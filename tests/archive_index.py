@@ -42,8 +42,9 @@ def layout(g: int = 2, e: int = 2, span: int | None = SPAN, **more: Any) -> Layo
     return Layout(g, e, EVERY, span, **more)
 
 
-def made(folder: Path, shape: Layout | None = None, key: str | None = "k", schema: Schema = SCHEMA,
-         kind: Any = "stream") -> Archive:  # fmt: skip
+def made(
+    folder: Path, shape: Layout | None = None, key: str | None = "k", schema: Schema = SCHEMA, kind: Any = "stream"
+) -> Archive:
     shape = shape or layout()
     return create(str(folder), "s", kind, schema, key, shape, shape.span)
 

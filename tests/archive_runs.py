@@ -56,14 +56,27 @@ def from_archives(node: Any, only: frozenset[str] | None = None) -> Any:
     return lp.with_children(node, tuple(from_archives(c, only) for c in lp.children(node)))
 
 
-def run(spark: Any, folder: Path, plan: lp.Node, streams: Mapping[str, Sequence[Row]],
-        tables: Mapping[str, Sequence[Change]], at: int, every: int = 10_000_000) -> pa.RecordBatch:  # fmt: skip
+def run(
+    spark: Any,
+    folder: Path,
+    plan: lp.Node,
+    streams: Mapping[str, Sequence[Row]],
+    tables: Mapping[str, Sequence[Change]],
+    at: int,
+    every: int = 10_000_000,
+) -> pa.RecordBatch:
     """The plan's answer at `at`, its streams read from archives that are made for it."""
     return run_job(spark, job_of(folder, from_archives(plan), streams, tables, at, every))
 
 
-def job_of(folder: Path, plan: lp.Node, streams: Mapping[str, Sequence[Row]], tables: Mapping[str, Sequence[Change]],
-           at: int, every: int) -> Job:  # fmt: skip
+def job_of(
+    folder: Path,
+    plan: lp.Node,
+    streams: Mapping[str, Sequence[Row]],
+    tables: Mapping[str, Sequence[Change]],
+    at: int,
+    every: int,
+) -> Job:
     sources: dict[int, Source] = {}
     given = {}
     need = needed(plan, at)

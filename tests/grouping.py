@@ -28,13 +28,21 @@ WIDE = decimal(30, 3)
 SCHEMA = tuple(
     Field(n, t)
     for n, t in (
-        ("k", INT), ("s", STRING), ("i", INT), ("f", FLOAT), ("d", DEC), ("w", WIDE), ("t", TIMESTAMP), ("p", INTERVAL),
-        ("b", BOOL), ("kf", FLOAT),
+        ("k", INT),
+        ("s", STRING),
+        ("i", INT),
+        ("f", FLOAT),
+        ("d", DEC),
+        ("w", WIDE),
+        ("t", TIMESTAMP),
+        ("p", INTERVAL),
+        ("b", BOOL),
+        ("kf", FLOAT),
     )
-)  # fmt: skip
+)
 COL = {f.name: Col(i, f.type, f.name) for i, f in enumerate(SCHEMA)}
 FLOATS = [0.0, -0.0, 1.5, -1.5, 0.1, 0.2, 0.3, 1e16, -1e16, 1.0, 1e308, -1e308, 5e-324, -5e-324, math.inf, -math.inf,
-          math.nan, 3e-310]  # fmt: skip
+          math.nan, 3e-310]  # a long list  # fmt: skip
 VALUES: dict[str, st.SearchStrategy] = {
     "k": st.integers(0, 2),
     "s": st.sampled_from(["", "a", "b", "ab", "é", "z" * 9]),
@@ -139,9 +147,16 @@ def getter(expr: Expr):
 
 def operator(node: GroupBy, state: State, strict: bool, eager: bool = False) -> GroupByOp:
     return GroupByOp(
-        node, 2, state, strict, [getter(k) for k in node.keys], [[getter(a) for a in c.args] for c in node.aggs],
-        [None if c.filter is None else getter(c.filter) for c in node.aggs], (1, 0), eager,
-    )  # fmt: skip
+        node,
+        2,
+        state,
+        strict,
+        [getter(k) for k in node.keys],
+        [[getter(a) for a in c.args] for c in node.aggs],
+        [None if c.filter is None else getter(c.filter) for c in node.aggs],
+        (1, 0),
+        eager,
+    )
 
 
 def steps(told: list[tuple[int, int, Logged]], cuts: list[int], until: int) -> list[tuple[list, int]]:

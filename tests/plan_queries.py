@@ -14,15 +14,21 @@ from tests.generate.world import Source, World
 from tests.stories.model import Story
 
 WINDOWS = ("[RANGE 6 SECONDS]", "[RANGE 3 SECONDS]", "[ROWS 2]", "[NOW]", "", "[PARTITION BY k ROWS 1]",
-           "[RANGE 6 SECONDS UNTIL 2 SECONDS AGO]", "[RANGE 6 SECONDS]")  # fmt: skip
+           "[RANGE 6 SECONDS UNTIL 2 SECONDS AGO]", "[RANGE 6 SECONDS]")  # a long list  # fmt: skip
 TESTS = ("{0}.k = 1", "{0}.x > 0", "{0}.x IS NULL", "{0}.k <> 2", "{0}.x = 1 OR {0}.k = 0", "{0}.k IN (0, 1)",
-         "TRUE AND {0}.x >= 0", "NOT (NOT {0}.k = 1)")  # fmt: skip
+         "TRUE AND {0}.x >= 0", "NOT (NOT {0}.k = 1)")  # a long list  # fmt: skip
 EQUAL = ("{0}.k = {1}.k", "{0}.k = {1}.x", "{0}.x = {1}.x")
 SHAPES = ("flat", "nested outer", "derived", "count distinct", "except", "grouped", "union", "exists twice")
 
-WORLD = World((Source("s", (("k", INT), ("x", INT))), Source("t", (("k", INT), ("x", INT))),
-               Source("u", (("k", INT), ("x", INT))), Source("r", (("k", INT), ("y", INT), ("x", INT)), "table"),
-               Source("n", (("k", INT), ("y", INT), ("x", INT)), "nrr")))  # fmt: skip
+WORLD = World(
+    (
+        Source("s", (("k", INT), ("x", INT))),
+        Source("t", (("k", INT), ("x", INT))),
+        Source("u", (("k", INT), ("x", INT))),
+        Source("r", (("k", INT), ("y", INT), ("x", INT)), "table"),
+        Source("n", (("k", INT), ("y", INT), ("x", INT)), "nrr"),
+    )
+)
 
 
 def query(d: Draws) -> str:

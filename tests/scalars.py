@@ -115,4 +115,4 @@ def cast_all(source: Type, to: Type, values: Sequence[object]) -> tuple[list[obj
 
 __all__ = [
     "DEC", "WIDE", "agree", "apply", "array", "cast_all", "columns", "every_way", "lit", "once", "same",
-]  # fmt: skip
+]  # a long list  # fmt: skip

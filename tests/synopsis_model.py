@@ -46,7 +46,7 @@ CALLS = {
                   call("quantile_cont", "f", params=(0.3,), distinct=True)],
     "topk": [AggCall("topk", (COL[c],), COL["s"].type, params=(k,)) for c in ORDERED for k in (1, 3)]
     + [AggCall("topk", (COL["s"],), COL["s"].type, params=(100,))],
-}  # fmt: skip
+}  # a table  # fmt: skip
 
 
 def value(rng: Random, name: str) -> object:
@@ -171,12 +171,14 @@ class Model:
         names = {c.index for c in self.wanted.args if isinstance(c, Col)}
         new = [
             [
-                [tuple(draw(rng, f.name) if i in names else None for i, f in enumerate(SCHEMA))
-                 for _ in range(rng.randint(0, most) if rng.random() < 0.7 else 0)]
+                [
+                    tuple(draw(rng, f.name) if i in names else None for i, f in enumerate(SCHEMA))
+                    for _ in range(rng.randint(0, most) if rng.random() < 0.7 else 0)
+                ]
                 for _ in range(self.groups)
             ]
             for _ in range(count)
-        ]  # fmt: skip
+        ]
         cells = [cell for sub in new for cell in sub]
         if rng.random() < 0.5:
             state = lifted(self.algebra, self.wanted, cells)

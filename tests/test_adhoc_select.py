@@ -58,9 +58,16 @@ def test_windows_within_what_is_kept(window, sum_):
 
 @pytest.mark.parametrize(
     "window",
-    ["[RANGE 20 SECONDS]", "[RANGE 20 SECONDS UNTIL 19 SECONDS AGO]", "[ROWS 25]", "[PARTITION BY k ROWS 1]", "",
-     "[RANGE UNBOUNDED]", "[SINCE TIMESTAMP '1970-01-01 00:00:03']"],
-)  # fmt: skip
+    [
+        "[RANGE 20 SECONDS]",
+        "[RANGE 20 SECONDS UNTIL 19 SECONDS AGO]",
+        "[ROWS 25]",
+        "[PARTITION BY k ROWS 1]",
+        "",
+        "[RANGE UNBOUNDED]",
+        "[SINCE TIMESTAMP '1970-01-01 00:00:03']",
+    ],
+)
 def test_a_window_that_nobody_keeps_is_an_error_never_a_part(window):
     made = engine(*MANY, upto=29)
     with pytest.raises(UsageError, match=r"DS407.*keeps the last 10 s of its rows, so this window can't"):

@@ -32,7 +32,7 @@ from tests.test_expressions_oracle import values as odd_values
 
 QUICK = settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck))
 CERTAIN = {"and", "or", "not", "is_null", "is_not_null", "eq", "ne", "lt", "le", "gt", "ge", "in", "case", "coalesce",
-           "nullif", "distinct_from", "not_distinct_from"}  # fmt: skip
+           "nullif", "distinct_from", "not_distinct_from"}  # a long list  # fmt: skip
 LEFT, RIGHT = "s", "t"
 ADHOC = Adhoc()
 
@@ -66,8 +66,9 @@ def places(expr: Expr, left: lp.Node, right: lp.Node) -> dict[str, lp.Node]:
         "where above a join": lp.Select(p.join(left, right, "c0"), differ, both),
         "project above a join": lp.Project(p.join(left, right, "c0"), (expr, other), (name, name)),
         "group": lp.GroupBy(left, (expr,), (count,), (name, Field("n", INT))),
-        "aggregate": lp.GroupBy(left, (), (AggCall("count", (expr,), INT, True), count),
-                                (Field("d", INT), Field("n", INT))),
+        "aggregate": lp.GroupBy(
+            left, (), (AggCall("count", (expr,), INT, True), count), (Field("d", INT), Field("n", INT))
+        ),
         "distinct": lp.Distinct(alone, (name,)),
         "except all": lp.SetOp("except", True, alone, alone2, (name,)),
         "intersect": lp.SetOp("intersect", False, alone, alone2, (name,)),
@@ -76,7 +77,7 @@ def places(expr: Expr, left: lp.Node, right: lp.Node) -> dict[str, lp.Node]:
         "joined again": p.join(shown, twin, "e"),
         "not in": lp.SemiJoin(left, right, True, ((expr, expr),), None, True, left.schema),
         "not in with more": lp.SemiJoin(left, right, True, ((expr, expr),), differ, True, left.schema),
-    }  # fmt: skip
+    }
     for kind in ("inner", "left", "right", "full"):
         found[f"{kind} key"] = lp.Join(left, right, kind, ((expr, expr),), None, both)
         found[f"{kind} condition"] = lp.Join(left, right, kind, (), differ, both)
@@ -135,8 +136,9 @@ def test_what_sql_evaluates_is_what_we_would(name: str, data: st.DataObject) -> 
     want = compile_expr(expr)(list(table.combine_chunks().to_batches()[0].columns), len(rows), ErrorCounter("stop"))
     found: list[object] = []
     name_ = "v_" + "_".join(str(t).replace("(", "_").replace(",", "_").replace(")", "") for t in types)
-    ADHOC.sql(f"SELECT {text} AS x FROM {name_}", {name_: table},
-              lambda rows: found.extend(rows.column(0).to_pylist()), None)  # fmt: skip
+    ADHOC.sql(
+        f"SELECT {text} AS x FROM {name_}", {name_: table}, lambda rows: found.extend(rows.column(0).to_pylist()), None
+    )
     assert canons(tuple(found)) == canons(tuple(want.to_pylist())), (text, rows)
 
 

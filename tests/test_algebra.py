@@ -194,8 +194,10 @@ def test_selection_in_sorted_lists(data):
             some = order[: len(part)]
             new = how.lift(Rows(some, some, some, (pa.array(part, pa.int64()),)), 1)
             state = how.combine(state, new)
-        want = expected(AggCall("quantile", (COL["i"],), INT, params=(phi,)),
-                        [[tuple(v if f.name == "i" else None for f in SCHEMA) for v in values]])  # fmt: skip
+        want = expected(
+            AggCall("quantile", (COL["i"],), INT, params=(phi,)),
+            [[tuple(v if f.name == "i" else None for f in SCHEMA) for v in values]],
+        )
         assert how.lower(state).to_pylist() == want
 
 

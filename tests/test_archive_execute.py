@@ -57,7 +57,7 @@ ODD: dict[Type, tuple[Any, ...]] = {
     BYTES: (b"", b"a", b"\x00", b"\xff\x01", b"ab"),
     TIMESTAMP: (0, 1, -1, 1_400_000_000_000_000, -62_135_596_800_000_000, 253_402_300_799_999_999),
     INTERVAL: (0, 1, -S, 86_400 * S),
-}  # fmt: skip
+}
 TYPES = tuple(ODD)
 PARAMS = {"phi": 0.3, "k": 2, "lg_k": 12, "size": 200}
 
@@ -174,10 +174,17 @@ def test_every_aggregate_over_an_archive(grouped: bool, spark, tmp_path: Path) -
     }
     random = Random(5)
     rows = [
-        Row(k // 5 * S, k, (random.choice((1, 2, 2, None)), random.choice((0, 1, 3, None)),
-                            *(random.choice((*tame.get(t, ODD[t]), None)) for t in ARGUMENTS)))
+        Row(
+            k // 5 * S,
+            k,
+            (
+                random.choice((1, 2, 2, None)),
+                random.choice((0, 1, 3, None)),
+                *(random.choice((*tame.get(t, ODD[t]), None)) for t in ARGUMENTS),
+            ),
+        )
         for k in range(48)
-    ]  # fmt: skip
+    ]
     rows.append(Row(10 * S, 48, (3, None, *[None] * len(ARGUMENTS))))  # a group of NULLs
     left = p.window(p.stream("s", **schema), "time", 100 * S)
     calls = [a for a in aggregates(schema) if not (a.fn == "sum" and a.type.kind in (INT.kind, INTERVAL.kind))]

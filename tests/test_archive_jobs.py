@@ -42,10 +42,15 @@ from tests.archive_index import (
 from tests.effort import effort
 
 SHAPES = [
-    layout(2, 2), layout(3, 3, strategy="no rebuild"), layout(2, 3, order="chronological"), layout(4, 4),
-    layout(4, 1, order="chronological", strategy="no rebuild", eager=True), layout(1, 4, order="chronological"),
-    layout(4, 1, None, strategy="no rebuild"), layout(3, 2, strategy="no rebuild", eager=True, origin=-3 * S),
-]  # fmt: skip
+    layout(2, 2),
+    layout(3, 3, strategy="no rebuild"),
+    layout(2, 3, order="chronological"),
+    layout(4, 4),
+    layout(4, 1, order="chronological", strategy="no rebuild", eager=True),
+    layout(1, 4, order="chronological"),
+    layout(4, 1, None, strategy="no rebuild"),
+    layout(3, 2, strategy="no rebuild", eager=True, origin=-3 * S),
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -179,9 +184,13 @@ def test_an_update_goes_no_further_than_it_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("new", "key"),
-    [(layout(3, 3), "v"), (layout(1, 5, order="chronological"), None), (layout(4, 4, strategy="no rebuild"), False),
-     (layout(2, 2, origin=3 * S), "x")],
-)  # fmt: skip
+    [
+        (layout(3, 3), "v"),
+        (layout(1, 5, order="chronological"), None),
+        (layout(4, 4, strategy="no rebuild"), False),
+        (layout(2, 2, origin=3 * S), "x"),
+    ],
+)
 def test_migration_loses_no_row(tmp_path: Path, new, key) -> None:
     archive, number = made(tmp_path / "a", layout(2, 2, strategy="no rebuild")), 0
     for step in range(12):
@@ -467,9 +476,12 @@ def test_a_second_job_is_refused_and_a_dead_one_is_followed(tmp_path: Path, monk
     assert holder_of(archive) is None
     alive, here = os.getppid(), leases.platform.node()
     for pid, began, host, dead in [
-        (4_000_000, "1", here, True), (alive, "1", here, True), (alive, leases._birth(alive), here, False),
-        (os.getpid(), leases._birth(os.getpid()), here, True), (1, "1", "elsewhere", False),
-    ]:  # fmt: skip
+        (4_000_000, "1", here, True),
+        (alive, "1", here, True),
+        (alive, leases._birth(alive), here, False),
+        (os.getpid(), leases._birth(os.getpid()), here, True),
+        (1, "1", "elsewhere", False),
+    ]:
         archive.write(Lease("t", "an update", host, pid, began, 1000).told(), LEASE)
         if not dead:
             with pytest.raises(UsageError, match=f"process {pid} on {host}"), leased(archive, "x", 2000):

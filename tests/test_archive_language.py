@@ -72,9 +72,16 @@ def test_live_and_archived_rows_together(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize(
     "window",
-    ["", " [RANGE 7 DAYS]", " [RANGE 1 h UNTIL 1 min AGO]", " [ROWS 10]", " [PARTITION BY sym ROWS 2]",
-     " [RANGE UNBOUNDED]", " [SINCE TIMESTAMP '2013-01-01 00:00:00']"],
-)  # fmt: skip
+    [
+        "",
+        " [RANGE 7 DAYS]",
+        " [RANGE 1 h UNTIL 1 min AGO]",
+        " [ROWS 10]",
+        " [PARTITION BY sym ROWS 2]",
+        " [RANGE UNBOUNDED]",
+        " [SINCE TIMESTAMP '2013-01-01 00:00:00']",
+    ],
+)
 def test_windows_of_an_archive_print_back(window: str, catalog: Catalog) -> None:
     text = f"SELECT sym, qty FROM ARCHIVE trades{window} WHERE qty > 3"
     assert to_sql(parse_one(to_sql(parse_one(text)))) == to_sql(parse_one(text))
@@ -84,9 +91,13 @@ def test_windows_of_an_archive_print_back(window: str, catalog: Catalog) -> None
 
 @pytest.mark.parametrize(
     "window",
-    ["RANGE 2 h ARCHIVE", "RANGE 1 h UNTIL 5 min AGO ARCHIVE", "ROWS 10 ARCHIVE",
-     "SINCE TIMESTAMP '2013-01-01 00:00:00' ARCHIVE"],
-)  # fmt: skip
+    [
+        "RANGE 2 h ARCHIVE",
+        "RANGE 1 h UNTIL 5 min AGO ARCHIVE",
+        "ROWS 10 ARCHIVE",
+        "SINCE TIMESTAMP '2013-01-01 00:00:00' ARCHIVE",
+    ],
+)
 def test_windows_that_reach_into_an_archive_print_back(window: str, catalog: Catalog) -> None:
     node = bound(f"SELECT sym FROM trades [{window}]", catalog)
     assert bound(plan_to_sql(node), catalog) == node
@@ -98,8 +109,10 @@ def test_windows_that_reach_into_an_archive_print_back(window: str, catalog: Cat
 def test_plans_tell_archives_from_streams(catalog: Catalog) -> None:
     node = bound("SELECT a.n FROM ARCHIVE busy a, trades [RANGE 1 h ARCHIVE], quotes [NOW]", catalog)
     assert [describe(s) for s in scans(plan(node).node)] == [
-        "Archive busy AS a", "Stream and archive trades", "Stream quotes"
-    ]  # fmt: skip
+        "Archive busy AS a",
+        "Stream and archive trades",
+        "Stream quotes",
+    ]
     windows = [describe(n) for n in nodes_of(plan(node).node) if isinstance(n, lp.Window)]
     assert "Window RANGE 1 h ARCHIVE" in windows
 
@@ -204,11 +217,13 @@ def test_windows_and_conditions_on_the_timestamp_are_ranges_of_insertion_time(ca
         "trades [SINCE TIMESTAMP '1970-01-01 02:00:00']": (2 * HOUR - 1, at),
         "trades [ROWS 5]": (ALWAYS, at),
         "trades WHERE ts > TIMESTAMP '1970-01-01 05:00:00' AND ts <= TIMESTAMP '1970-01-01 06:00:00'": (
-            5 * HOUR - 1, 6 * HOUR),
+            5 * HOUR - 1,
+            6 * HOUR,
+        ),
         "trades [RANGE 9 h] WHERE TIMESTAMP '1970-01-01 05:00:00' = ts": (5 * HOUR - 1, 5 * HOUR),
         "ticks WHERE at >= 7200 AND at IN (7205, 7300)": (7205 * S - 1, 7300 * S),
         "ticks [ROWS 5] WHERE at >= 7200": (ALWAYS, at),
-    }  # fmt: skip
+    }
     for text, span in cases.items():
         found = need(f"SELECT sym FROM ARCHIVE {text}", catalog)
         assert (found.since, found.upto) == span, text
@@ -232,8 +247,9 @@ def test_conditions_go_down_only_where_they_would_have_been_tried_first(catalog:
     inner = "(SELECT sym, 10 / qty AS x, qty FROM ARCHIVE trades) t"
     assert needed(bound(f"SELECT * FROM {inner} WHERE qty = 2", catalog), 0)[0].conditions == ()
     assert need("SELECT * FROM ARCHIVE trades WHERE sym > 'a' AND sym >= 'b' AND qty = 3", catalog).bounds() == {
-        "sym": ("b", None, None), "qty": (None, None, (3,))
-    }  # fmt: skip
+        "sym": ("b", None, None),
+        "qty": (None, None, (3,)),
+    }
 
 
 def test_columns_that_nobody_looks_at_are_not_read(catalog: Catalog) -> None:

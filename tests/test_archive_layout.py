@@ -75,9 +75,13 @@ def test_an_update_of_one_step_touches_g_plus_e_minus_1_sub_indices(g, e, order)
 
 
 @given(
-    st.integers(1, 6), st.integers(1, 6), st.sampled_from(["round-robin", "chronological"]),
-    st.integers(-1000, 1000), st.integers(0, 90), st.integers(-50, 50),
-)  # fmt: skip
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.sampled_from(["round-robin", "chronological"]),
+    st.integers(-1000, 1000),
+    st.integers(0, 90),
+    st.integers(-50, 50),
+)
 def test_an_update_touches_what_rows_of_its_time_come_to_or_leave(g, e, order, after, length, origin):
     shape = Layout(g, e, 7, 60, origin, order)
     times = np.arange(after + 1, after + length + 1)

@@ -28,7 +28,7 @@ def manifest(**more) -> Manifest:
 
 
 @pytest.mark.parametrize("key", [("a", "ü"), (-5, 2**63 - 1), (-0.5, 1e300), (b"\0\xff", b""), (False, True),
-                                 (Decimal("-1.50"), Decimal("9" * 38)), None])  # fmt: skip
+                                 (Decimal("-1.50"), Decimal("9" * 38)), None])  # a long list  # fmt: skip
 def test_a_manifest_comes_back_as_it_was(key) -> None:
     files = (IndexFile("p", 1, 2, 3, (ALWAYS + 1, 2), (3, FOREVER), key, 5),)
     schema = (*SCHEMA, Field("d", decimal(38, 10), None, False), Field("t", TIMESTAMP))

@@ -329,8 +329,13 @@ def test_a_process_killed_at_work_leaves_the_archive_whole(spark, tmp_path: Path
         land(archive, step, 200_000, start=step * 200_000, span=10**15)
     before, seen, there = archive.manifest(), held(archive), set(tmp_path.rglob("*"))
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'clients'}"}
-    job = subprocess.Popen([sys.executable, "-c", JOB, archive.url], env=environment, stdout=subprocess.PIPE,
-                           stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+    job = subprocess.Popen(
+        [sys.executable, "-c", JOB, archive.url],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     assert job.stdout is not None and job.stdout.readline() == b"there\n"
     while job.poll() is None and len(set(tmp_path.rglob("*")) - there) < files:
         os.sched_yield()

@@ -40,7 +40,7 @@ QUERIES = (
     "SELECT SUM(v) AS x, COUNT(*) AS n FROM s [RANGE 6 SLIDE 2]",
     "SELECT a.k, COUNT(*) AS n FROM s [RANGE 4 SLIDE 2] a, r [RANGE 4] b WHERE a.k = b.k GROUP BY a.k",
     "SELECT k, MAX(v) AS m FROM s [ROWS 6 SLIDE 3] GROUP BY k",
-)  # fmt: skip
+)
 
 
 def rows_told(engine: dsms.Engine, query: str) -> list[tuple[Any, ...]]:

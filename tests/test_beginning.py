@@ -225,9 +225,9 @@ def test_a_view_begins_with_what_the_same_select_answers(story: Story, seed: int
 def test_what_was_not_kept_is_told(select: str, note: str | None) -> None:
     engine = engine_with("")
     warnings = created(engine, select).warnings
-    assert [w for w in warnings if "partial" in w] == ([] if note is None else [
-        f"its windows reach back to rows that are gone: answers are partial {note}"
-    ])  # fmt: skip
+    assert [w for w in warnings if "partial" in w] == (
+        [] if note is None else [f"its windows reach back to rows that are gone: answers are partial {note}"]
+    )
     assert (partial_until(engine) is not None) == (note is not None and note.endswith("Z"))
 
 

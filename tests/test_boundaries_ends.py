@@ -79,8 +79,10 @@ def told(engine: Engine, ends: bool) -> list[tuple[int | None, list[tuple]]]:
 @pytest.mark.parametrize("path", ["auto", "'is'", "ws", "ss"])
 def test_the_first_days_have_their_own_rows(path: str) -> None:
     engine = Engine()
-    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT COUNT(*) FROM s "
-                   f"[RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'UTC'] WITH (path = {path})")  # fmt: skip
+    engine.execute(
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT COUNT(*) FROM s "
+        f"[RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'UTC'] WITH (path = {path})"
+    )
     engine.ingest("s", [[n, MIN_INSTANT + n * 6 * HOUR] for n in range(12)])
     days = [MIN_INSTANT + k * DAY for k in (1, 2, 3)]
     assert told(engine, ends=True) == [(day, [(4,)]) for day in days]
@@ -90,8 +92,10 @@ def test_the_first_days_have_their_own_rows(path: str) -> None:
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
 def test_the_last_days_are_told_when_the_stream_ends(zone: str, path: str) -> None:
     engine = Engine()
-    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT COUNT(*) FROM s "
-                   f"[RANGE 1 DAY SLIDE 1 DAY TIME ZONE '{zone}'] WITH (path = {path})")  # fmt: skip
+    engine.execute(
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT COUNT(*) FROM s "
+        f"[RANGE 1 DAY SLIDE 1 DAY TIME ZONE '{zone}'] WITH (path = {path})"
+    )
     engine.ingest("s", [[n, MAX_INSTANT - 3 * DAY + n * 6 * HOUR] for n in range(13)])
     answers = told(engine, ends=True)
     assert sum(rows[0][0] for _, rows in answers) == 13

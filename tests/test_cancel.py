@@ -138,11 +138,16 @@ def test_a_cross_join_stops_when_another_thread_says_so():
     assert counted(engine, "SELECT COUNT(*) FROM a [RANGE 1 h]") == [2000]
 
 
-@pytest.mark.parametrize("query", [
-    CROSS, CROSS.replace("SELECT", "SELECT DISTINCT"), f"{CROSS} ORDER BY a.v",
-    f"SELECT a.v, b.v FROM a {WIDE} LEFT JOIN b {WIDE} ON a.v < b.v",
-    f"SELECT a.v FROM a {WIDE} WHERE NOT EXISTS (SELECT * FROM b {WIDE} WHERE b.v < a.v)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        CROSS,
+        CROSS.replace("SELECT", "SELECT DISTINCT"),
+        f"{CROSS} ORDER BY a.v",
+        f"SELECT a.v, b.v FROM a {WIDE} LEFT JOIN b {WIDE} ON a.v < b.v",
+        f"SELECT a.v FROM a {WIDE} WHERE NOT EXISTS (SELECT * FROM b {WIDE} WHERE b.v < a.v)",
+    ],
+)
 def test_few_results_are_made_between_two_looks(query, made, monkeypatch):
     monkeypatch.setattr(join, "PART", 1000)
     engine, at_look = filled(60), [0]
@@ -267,8 +272,12 @@ def test_answers_do_not_depend_on_the_sizes_of_steps_and_pieces(strategy, query)
     expected = told(reader)
     assert len(expected) > 20
     for slice_, part, halves, many in (
-        (1, 1, None, None), (7, 10, None, None), (100, 1, None, None), (100, 7, 5, 30), (100, 50, 1 << 20, None),
-    ):  # fmt: skip
+        (1, 1, None, None),
+        (7, 10, None, None),
+        (100, 1, None, None),
+        (100, 7, 5, 30),
+        (100, 50, 1 << 20, None),
+    ):
         with sizes(slice_, part, halves, many):
             engine, reader = started(query, strategy)
             feed(engine)
@@ -321,13 +330,16 @@ def burst(n: int, at: int) -> dict[str, list[int]]:
     return {"k": [0] * n, "v": list(range(n)), "t": [at] * n}
 
 
-@pytest.mark.parametrize("query", [
-    f"SELECT a.v FROM a {WIDE}, b {WIDE} WHERE a.k = b.k",
-    "SELECT a.v FROM a [ROWS 100], b [ROWS 100]",
-    f"SELECT a.v, b.v FROM a {WIDE} LEFT JOIN b {WIDE} ON a.k = b.k",
-    f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE} WHERE a.v <= b.v + 100",
-    f"SELECT a.v FROM a {WIDE}, b {WIDE} WHERE a.k = b.k EXCEPT SELECT c.v + 7 FROM c {WIDE}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT a.v FROM a {WIDE}, b {WIDE} WHERE a.k = b.k",
+        "SELECT a.v FROM a [ROWS 100], b [ROWS 100]",
+        f"SELECT a.v, b.v FROM a {WIDE} LEFT JOIN b {WIDE} ON a.k = b.k",
+        f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE} WHERE a.v <= b.v + 100",
+        f"SELECT a.v FROM a {WIDE}, b {WIDE} WHERE a.k = b.k EXCEPT SELECT c.v + 7 FROM c {WIDE}",
+    ],
+)
 def test_an_explosive_instant_stops_its_query_and_no_other(query):
     """65² - 25² new results at 100 µs are too many, 400 and 225 before are not, wherever steps and pieces end."""
     stories = []
@@ -450,12 +462,15 @@ def test_rows_that_come_and_go_together_are_handed_on_bit_by_bit():
 # -- what a statement may keep --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("query", [
-    f"SELECT DISTINCT a.v, b.v FROM a {WIDE}, b {WIDE}",
-    f"SELECT a.v, b.v, COUNT(*) FROM a {WIDE}, b {WIDE} GROUP BY a.v, b.v",
-    f"SELECT a.v, b.v FROM a {WIDE}, b {WIDE}",
-    "INSERT INTO r SELECT a.v * 1000 + b.v, 0 FROM a [RANGE 1 h], b [RANGE 1 h]",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT DISTINCT a.v, b.v FROM a {WIDE}, b {WIDE}",
+        f"SELECT a.v, b.v, COUNT(*) FROM a {WIDE}, b {WIDE} GROUP BY a.v, b.v",
+        f"SELECT a.v, b.v FROM a {WIDE}, b {WIDE}",
+        "INSERT INTO r SELECT a.v * 1000 + b.v, 0 FROM a [RANGE 1 h], b [RANGE 1 h]",
+    ],
+)
 def test_a_statement_that_keeps_too_much_is_refused(query):
     engine = filled(200)
     engine.execute("CREATE TABLE r (k INT PRIMARY KEY, w INT)")
@@ -505,11 +520,14 @@ def test_a_table_of_keys_that_grows_can_be_left(monkeypatch):
     assert max(np.diff(looks)) <= 1000
 
 
-@pytest.mark.parametrize("query", [
-    "SELECT k, v, COUNT(*), MAX(v) FROM a [RANGE 1 h] GROUP BY k, v",
-    "SELECT DISTINCT v FROM a [RANGE 1 h]",
-    "SELECT v FROM a [RANGE 1 h] EXCEPT SELECT v + 1 FROM b [RANGE 1 h]",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, v, COUNT(*), MAX(v) FROM a [RANGE 1 h] GROUP BY k, v",
+        "SELECT DISTINCT v FROM a [RANGE 1 h]",
+        "SELECT v FROM a [RANGE 1 h] EXCEPT SELECT v + 1 FROM b [RANGE 1 h]",
+    ],
+)
 def test_state_is_built_in_stretches(query, monkeypatch):
     engine = filled(2000)
     monkeypatch.setattr(pieces, "STRETCH", 100)

@@ -49,7 +49,7 @@ def estimate(node: lp.Node, stats: Statistics) -> Estimate:
     ("inputs", "size"),
     [((1, 2), 200), ((1, 3), 400), ((1, 4), 600), ((2, 3), 400), ((2, 4), 600), ((3, 4), 1500),
      ((1, 2, 3), 800), ((1, 2, 4), 1200)],
-)  # fmt: skip
+)  # a table  # fmt: skip
 def test_sizes_of_joins_are_those_of_table_5_4(inputs: tuple[int, ...], size: int) -> None:
     assert estimate(joined(inputs, TABLE_5_3), stats_of(TABLE_5_3)).size == pytest.approx(size)
 

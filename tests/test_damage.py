@@ -210,9 +210,11 @@ def test_a_damaged_stream_can_be_dropped_and_made_anew(tmp_path):
 def test_the_clock_of_a_damaged_stream_stands_and_hurts_nobody(tmp_path):
     world = World(tmp_path, checkpoint_bytes=0)
     world.open()
-    world.engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t IDLE TIMEOUT 1 s; "
-                         "CREATE STREAM u (v INT, t TIMESTAMP) TIMESTAMP BY t; "
-                         "CREATE QUERY q AS SELECT COUNT(*) FROM s, u WHERE s.v = u.v")  # fmt: skip
+    world.engine.execute(
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t IDLE TIMEOUT 1 s; "
+        "CREATE STREAM u (v INT, t TIMESTAMP) TIMESTAMP BY t; "
+        "CREATE QUERY q AS SELECT COUNT(*) FROM s, u WHERE s.v = u.v"
+    )
     world.engine.ingest("s", [[1, 1]])
     stopped(world)
     del world.files.names[logs(world, "s")[0]]

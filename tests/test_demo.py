@@ -83,11 +83,17 @@ def test_daylight_saving_is_settled():
     assert data.midnight(date(2013, 3, 11)) - data.midnight(date(2013, 3, 10)) == 23 * recompute.HOUR
     flights = pa.table(
         {
-            "dep_time": [5.0, 2359.0], "dep_delay": [70.0, -1.0], "minute": [55, 0], "origin": ["JFK"] * 2,
-            "carrier": ["B6"] * 2, "flight": [1, 2], "tailnum": ["N1", None], "dest": ["BQN"] * 2,
+            "dep_time": [5.0, 2359.0],
+            "dep_delay": [70.0, -1.0],
+            "minute": [55, 0],
+            "origin": ["JFK"] * 2,
+            "carrier": ["B6"] * 2,
+            "flight": [1, 2],
+            "tailnum": ["N1", None],
+            "dest": ["BQN"] * 2,
             "time_hour": pa.array([1362977700 // 3600 * 3600, 1362974400], pa.timestamp("s", "UTC")),
         }
-    )  # fmt: skip
+    )
     clocks = [f"{data.local(us):%d %H:%M}" for us in data.departures(flights)["departed"].cast(pa.int64()).to_pylist()]
     assert clocks == ["10 23:59", "11 02:05"]
 

@@ -26,8 +26,13 @@ NEW_YORK = ZoneInfo("America/New_York")
 DAY = 24 * 3600 * 1_000_000
 FIRST, DAYS = date(2013, 3, 4), 12  # clocks go forward on the 10th
 ROUTES = (("EWR", "BOS"), ("EWR", "MIA"), ("JFK", "BOS"), ("LGA", "ORD"), ("LGA", "DEN"))
-COLUMNS = (Field("origin", STRING), Field("dest", STRING), Field("carrier", STRING), Field("delay", INT),
-           Field("departed", TIMESTAMP))  # fmt: skip
+COLUMNS = (
+    Field("origin", STRING),
+    Field("dest", STRING),
+    Field("carrier", STRING),
+    Field("delay", INT),
+    Field("departed", TIMESTAMP),
+)
 Flight = tuple[str, str, str, int, int]
 
 
@@ -53,8 +58,15 @@ def archive(spark, tmp_path_factory) -> str:
     """Eleven days in the index, the last one still waiting; one flight whose delay nobody knows."""
     from dsms_spark.update import update
 
-    place = create(str(tmp_path_factory.mktemp("archive") / "flights"), "flights", "stream", COLUMNS, "carrier",
-                   Layout(3, 2, DAY, 30 * DAY), 30 * DAY)  # fmt: skip
+    place = create(
+        str(tmp_path_factory.mktemp("archive") / "flights"),
+        "flights",
+        "stream",
+        COLUMNS,
+        "carrier",
+        Layout(3, 2, DAY, 30 * DAY),
+        30 * DAY,
+    )
     landing, schema = Landing(place), stored_schema(COLUMNS)
     first, last = FLIGHTS[0][4] // DAY, FLIGHTS[-1][4] // DAY
     for step in range(first, last + 1):

@@ -230,7 +230,7 @@ ROWS = [
     ("acos", (FLOAT,), (1.5,), FAIL),
     ("is_nan", (FLOAT,), (NAN,), True),
     ("is_nan", (FLOAT,), (None,), None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "types", "args", "want"), ROWS, ids=[f"{r[0]}{r[2]}"[:40] for r in ROWS])

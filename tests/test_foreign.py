@@ -86,9 +86,16 @@ PLACES = {  # where a word of a section stands
     "clause": "SELECT k FROM s {} 5",
 }
 ELSEWHERE = {  # words that this grammar takes there, or that another complaint answers
-    ("operator", "ANY"), ("operator", "SOME"), ("operator", "ALL"), ("operator", "EXCLUDE"), ("operator", "REPLACE"),
-    ("function", "TABLE"), ("function", "IF"), ("bare", "STREAM"), ("bare", "TOP"),
-}  # fmt: skip
+    ("operator", "ANY"),
+    ("operator", "SOME"),
+    ("operator", "ALL"),
+    ("operator", "EXCLUDE"),
+    ("operator", "REPLACE"),
+    ("function", "TABLE"),
+    ("function", "IF"),
+    ("bare", "STREAM"),
+    ("bare", "TOP"),
+}
 
 
 @pytest.mark.parametrize(("section", "word"), [(s, w) for s, words in sections().items() for w in words if s in PLACES])

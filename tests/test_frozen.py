@@ -127,10 +127,14 @@ def kinds(monkeypatch):
     for tag, version, name in (("now", 2, "Now"), ("turned", 2, "Fixed"), ("fixed", 1, "Fixed")):
         lines[tag] = layout.Stored(tag, version, here, name)
     monkeypatch.setattr(layout, "by_tag", lambda: lines)
-    monkeypatch.setattr(layout, "UPGRADES", {
-        ("now", 1): lambda f: {"a": f["a"], "b": f.pop("old")},
-        ("turned", 1): lambda f: ("turned", f["x"]),
-    })  # fmt: skip
+    monkeypatch.setattr(
+        layout,
+        "UPGRADES",
+        {
+            ("now", 1): lambda f: {"a": f["a"], "b": f.pop("old")},
+            ("turned", 1): lambda f: ("turned", f["x"]),
+        },
+    )
     for known in (layout._kind, layout._simple, layout.kind_of):
         known.cache_clear()
     yield

@@ -31,7 +31,7 @@ from tests.grouping import (
     rows_of,
     run,
     steps,
-)  # fmt: skip
+)
 
 BASIC = [call("count_star"), call("count", "i"), call("sum", "d"), call("min", "f"), call("max", "s")]
 KEYS = {"none": (), "int": ("k",), "text": ("s",), "two": ("kf", "s")}
@@ -82,8 +82,10 @@ def test_many_rows_tell_the_same_story_under_every_structure_and_cut(keys):
     node, answers = node_of([COL[k] for k in keys], AGGS), []
     upto = int(announced.ts[-1])
     for rows, state, strict in [
-        (told, State("fifo"), False), (told, State("calendar", 16), False), (announced, State("hash"), True)
-    ]:  # fmt: skip
+        (told, State("fifo"), False),
+        (told, State("calendar", 16), False),
+        (announced, State("hash"), True),
+    ]:
         for step in (len(rows), 777):
             op, out, start = operator(node, state, strict), [], 0
             while start < len(rows):

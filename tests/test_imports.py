@@ -79,7 +79,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
-}  # fmt: skip
+}  # a table  # fmt: skip
 
 # The protocol is the one part of the clients that others use; so it may use nothing of theirs.
 PROTOCOL = {
@@ -89,9 +89,13 @@ PROTOCOL = {
     "dsms_client.frames",
     "dsms_spark.pipe",
 }
-ALLOWED |= {"dsms_client.protocol": {"dsms.errors"}, "dsms_client.values": {"dsms.forms"},
-            "dsms_client.columns": {"dsms.errors"},
-            "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"}, "dsms_spark.pipe": set()}  # fmt: skip
+ALLOWED |= {
+    "dsms_client.protocol": {"dsms.errors"},
+    "dsms_client.values": {"dsms.forms"},
+    "dsms_client.columns": {"dsms.errors"},
+    "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"},
+    "dsms_spark.pipe": set(),
+}
 
 # Commands where client, server and engine meet in one process.
 MEETING = {

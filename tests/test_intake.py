@@ -243,10 +243,16 @@ def test_instants_outside_the_years_are_refused() -> None:
 
 
 values = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=3), st.binary(max_size=3),
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=3),
+    st.binary(max_size=3),
     st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**5), max_value=10**5),
-    st.datetimes(), st.timedeltas(),
-)  # fmt: skip
+    st.datetimes(),
+    st.timedeltas(),
+)
 types = st.sampled_from([BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL, decimal(6, 2)])
 
 

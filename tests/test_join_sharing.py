@@ -40,7 +40,7 @@ SHAPES = (
     " HAVING COUNT(*) > 1 ORDER BY 1 DESC LIMIT 2",
     "SELECT x.k, COUNT(*), SUM(x.v - y.v) FROM a {x} AS x, a {y} AS y WHERE x.k = y.k AND x.v < y.v GROUP BY x.k",
     "SELECT Istream(a.k, COUNT(*)) FROM a {x}, b {y} WHERE a.k = b.k GROUP BY a.k",
-)  # fmt: skip
+)
 
 
 def query(shape: str, x: float, y: float, slide: float, align: str = "") -> str:

@@ -27,8 +27,12 @@ from tests.stories.model import Arrival, Beat, Event, Section, Story
 from tests.stories.play import CUTS, Way, play, rows_of
 
 S = 1_000_000
-CONTINUOUS = ("SELECT a, ts FROM {}", "SELECT Rstream(a) FROM {} [RANGE 3 s]", "SELECT COUNT(*) FROM {} [ROWS 3]",
-              "SELECT a, COUNT(*) FROM {} [RANGE 2 s] GROUP BY a")  # fmt: skip
+CONTINUOUS = (
+    "SELECT a, ts FROM {}",
+    "SELECT Rstream(a) FROM {} [RANGE 3 s]",
+    "SELECT COUNT(*) FROM {} [ROWS 3]",
+    "SELECT a, COUNT(*) FROM {} [RANGE 2 s] GROUP BY a",
+)
 PERIODIC = ("SELECT COUNT(*), MAX(ts) FROM {} [RANGE 4 s SLIDE 2 s]", "SELECT a FROM {} [ROWS 2 SLIDE 2]")
 
 
@@ -47,8 +51,14 @@ def chains(draw: Any) -> Story:
         events.append(Beat(name, at) if d.chance(8) else Arrival(name, at, (number, at)))
     names = ("m", "l", "s")
     queries = [Section("query", f"of_{n}", body=d.pick(CONTINUOUS + PERIODIC).format(n)) for n in names]
-    return Story(sections=[Section("sql", body=sql), *queries, Section("input", events=[*events, Beat(None, 40 * S)]),
-                           *(Section("pushes", f"of_{n}") for n in names)])  # fmt: skip
+    return Story(
+        sections=[
+            Section("sql", body=sql),
+            *queries,
+            Section("input", events=[*events, Beat(None, 40 * S)]),
+            *(Section("pushes", f"of_{n}") for n in names),
+        ]
+    )
 
 
 @settings(max_examples=examples(60))
@@ -86,8 +96,10 @@ def status(engine: Engine) -> dict[str, dict[str, Any]]:
 def test_as_many_rows_arrive_as_were_late() -> None:
     """The reference's own example: the stream of the late rows has a clock, too."""
     engine = Engine()
-    engine.execute("CREATE STREAM l (a INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;"
-                   "CREATE STREAM s (a INT, t TIMESTAMP) TIMESTAMP BY t SLACK 2 s LATE INTO l")  # fmt: skip
+    engine.execute(
+        "CREATE STREAM l (a INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;"
+        "CREATE STREAM s (a INT, t TIMESTAMP) TIMESTAMP BY t SLACK 2 s LATE INTO l"
+    )
     report = engine.ingest("s", [[1, 100 * S], [2, 50 * S], [3, 20 * S], [4, 60 * S]])
     assert (report.accepted, report.late) == (1, 3)
     assert status(engine)["l"]["accepted"] == 3 and status(engine)["l"]["late"] == 0

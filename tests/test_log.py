@@ -45,8 +45,13 @@ def old_log(files: SimFiles, size: int) -> str:
     return "/old"
 
 
-@given(st.lists(PAYLOADS, max_size=8), st.lists(PAYLOADS, max_size=8), st.sampled_from(["kill", "power"]),
-       st.integers(0, 2**32), st.integers(0, 12))  # fmt: skip
+@given(
+    st.lists(PAYLOADS, max_size=8),
+    st.lists(PAYLOADS, max_size=8),
+    st.sampled_from(["kill", "power"]),
+    st.integers(0, 2**32),
+    st.integers(0, 12),
+)
 def test_a_crash_takes_only_what_was_not_synced(before, behind, kind, seed, older):
     files = SimFiles()
     log = filled(files, before, over=old_log(files, older) if older else None)

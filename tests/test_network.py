@@ -71,8 +71,10 @@ def test_a_trace_from_a_file(tmp_path: Path) -> None:
     found = from_file(str(path))
     rows = pa.concat_tables(found.links.values()).sort_by("t").to_pylist()
     assert [(r["src"], r["dst"], r["port"], r["protocol"], r["bytes"]) for r in rows if r["src"]] == [
-        ("a", "/y", 404, "?", 0), ("b", "/x", 200, "?", 7), ("a", "/x", 200, "?", 9),
-    ]  # fmt: skip
+        ("a", "/y", 404, "?", 0),
+        ("b", "/x", 200, "?", 7),
+        ("a", "/x", 200, "?", 9),
+    ]
     assert {r["dst"] for r in found.links["north"].to_pylist()} == {"/y"}
     assert found.end - found.begin == (20 * 60 + 1) * SECOND  # two hours, six times as fast
     assert "6 times" in found.about

@@ -21,15 +21,21 @@ from tests.effort import examples
 
 TYPES = (BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP)
 EDGES = [0, -1, 127, 128, 255, 256, -32, -33, -128, -129, 65535, 65536, -32768, -32769, 2**31, -(2**31) - 1, 2**32,
-         2**53, 2**53 + 1, -(2**53), 2**63 - 1, -(2**63)]  # fmt: skip
+         2**53, 2**53 + 1, -(2**53), 2**63 - 1, -(2**63)]  # a long list  # fmt: skip
 WHOLE = st.sampled_from(EDGES) | st.integers(-200, 200)
 NUMBER = st.sampled_from([0.0, -0.0, math.nan, math.inf, 5e-324]) | st.floats() | st.integers(-9, 9)
 TEXT = st.text(max_size=3) | st.sampled_from(["x" * n for n in (31, 32, 255, 256, 65536)])
 BLOB = st.binary(max_size=3) | st.sampled_from([b"y" * n for n in (255, 256, 65536)])
 RIGHT: dict[Kind, st.SearchStrategy] = {
-    Kind.BOOL: st.booleans(), Kind.BYTES: BLOB, Kind.FLOAT: NUMBER, Kind.INT: WHOLE, Kind.INTERVAL: WHOLE,
-    Kind.STRING: TEXT, Kind.TIMESTAMP: WHOLE, Kind.DECIMAL: st.sampled_from(["1.5", "x"]) | WHOLE,
-}  # fmt: skip
+    Kind.BOOL: st.booleans(),
+    Kind.BYTES: BLOB,
+    Kind.FLOAT: NUMBER,
+    Kind.INT: WHOLE,
+    Kind.INTERVAL: WHOLE,
+    Kind.STRING: TEXT,
+    Kind.TIMESTAMP: WHOLE,
+    Kind.DECIMAL: st.sampled_from(["1.5", "x"]) | WHOLE,
+}
 ANY = st.one_of(
     st.none(), WHOLE, NUMBER, TEXT, BLOB, st.booleans(), st.just([1]), st.just({"a": 1}), st.just(2**64 - 1)
 )

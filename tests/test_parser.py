@@ -326,8 +326,15 @@ def test_stream_clauses() -> None:
     assert stream.slack == seconds(5)
     assert stream.archive == ast.Archive(seconds(30 * 86400, Unit.DAY), Ident("a"), Duration(600 * SECOND, Unit.MINUTE))
     values = {o.name.text: o.value for o in stream.options}
-    assert values == {"durability": "sync", "priority": 5, "ratio": -0.5, "note": "two words", "on_error": "null",
-                      "flush": seconds(10), "x": True}  # fmt: skip
+    assert values == {
+        "durability": "sync",
+        "priority": 5,
+        "ratio": -0.5,
+        "note": "two words",
+        "on_error": "null",
+        "flush": seconds(10),
+        "x": True,
+    }
 
 
 def test_inline_and_separate_primary_key_are_one() -> None:

@@ -86,18 +86,16 @@ LABELS: dict[str, tuple[lp.Node, str]] = {
     "EXISTS of a window in a stream": (p.semi(win(S), T, "a"), "WK"),
     "EXISTS of a count window in a stream": (p.semi(rows(S), T, "a"), "STR"),
     # INTERNAL
-    "a join of INTERNAL windows": (
-        p.append(p.join(win(S, internal=True), win(T, internal=True), "a")), "MON"),
+    "a join of INTERNAL windows": (p.append(p.join(win(S, internal=True), win(T, internal=True), "a")), "MON"),
     "aggregates over an INTERNAL window": (p.append(counted(win(internal=True))), "MON"),
-    "INTERNAL and one external window": (
-        p.append(p.join(win(S), win(T, internal=True), "a"), mixed=True), "WK"),
+    "INTERNAL and one external window": (p.append(p.join(win(S), win(T, internal=True), "a"), mixed=True), "WK"),
     "a window over a result that stays": (win(p.append(p.join(win(S), win(T), "a"))), "WKS"),
     "a count window over a result that stays": (rows(p.append(p.join(win(S), win(T), "a"))), "STR"),
     # the root
     "the root": (p.output(p.join(win(S), win(T), "a"), "rstream"), "WK"),
     "ORDER BY": (lp.Sort(win(), (), None, 0, S.schema), "WKS"),
     "LIMIT": (lp.Sort(win(), (), 3, 0, S.schema), "STR"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LABELS)

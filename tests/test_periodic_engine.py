@@ -27,9 +27,7 @@ def feed(engine: dsms.Engine, seconds: range, v: int = 1) -> None:
 
 
 def answers(reader: Any) -> list[tuple[float, list[tuple]]]:
-    return [
-        (p.at / S, [tuple(r.values()) for r in p.data.to_pylist()]) for p in reader.take() if p.kind == "result"
-    ]  # fmt: skip
+    return [(p.at / S, [tuple(r.values()) for r in p.data.to_pylist()]) for p in reader.take() if p.kind == "result"]
 
 
 def shown(engine: dsms.Engine, query: str) -> dict[str, Any]:
@@ -110,8 +108,11 @@ def test_at_the_end_each_query_answers_the_boundary_behind_the_last_row(path: st
     feed(engine, range(1, 12))
     engine.end("s")
     assert {slide: answers(r)[-1] for slide, r in readers.items()} == {
-        2: (12.0, [(2,)]), 5: (15.0, [(2,)]), 7: (14.0, [(5,)]), 100: (100.0, [(11,)])
-    }  # fmt: skip
+        2: (12.0, [(2,)]),
+        5: (15.0, [(2,)]),
+        7: (14.0, [(5,)]),
+        100: (100.0, [(11,)]),
+    }
     engine.execute("CREATE QUERY late AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 5]")
     assert not engine.subscribe("late", 0).take()
 

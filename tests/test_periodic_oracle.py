@@ -28,8 +28,14 @@ HOUR = 3_600 * SECOND
 S, T = (p.stream(n, a=STRING, x=INT) for n in "st")
 
 
-def told(plan: lp.Node, slide: Slide | None, kind: str, rows: Sequence[tuple[str, int, str, int]], upto: int,
-         restore: bool = False) -> list[tuple[int, list[tuple]]]:  # fmt: skip
+def told(
+    plan: lp.Node,
+    slide: Slide | None,
+    kind: str,
+    rows: Sequence[tuple[str, int, str, int]],
+    upto: int,
+    restore: bool = False,
+) -> list[tuple[int, list[tuple]]]:
     streams: dict[str, list[Row]] = {}
     for number, (name, ts, *values) in enumerate(rows):
         streams.setdefault(name, []).append(Row(ts, number, tuple(values)))
@@ -157,9 +163,11 @@ def test_joins_and_plain_loops(seed: int) -> None:
     plan = p.project(p.join(win(S, w1, slide), win(T, w2, slide), "a"), "a")
     pairs = [
         (max(t, u), min(t + w1, u + w2), i, j, a)
-        for i, (n, t, a, _) in enumerate(rows) if n == "s"
-        for j, (m, u, b, _) in enumerate(rows) if m == "t" and a == b
-    ]  # fmt: skip
+        for i, (n, t, a, _) in enumerate(rows)
+        if n == "s"
+        for j, (m, u, b, _) in enumerate(rows)
+        if m == "t" and a == b
+    ]
     lives = [pair for pair in pairs if pair[0] < pair[1]]
     bounds = [b for b in range(slide, 51, slide) if b > rows[0][1]]
     answers = [[q for q in sorted(lives, key=lambda q: q[2:4]) if q[0] < b <= q[1]] for b in bounds]

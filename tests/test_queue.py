@@ -59,13 +59,16 @@ def test_it_goes_by_the_key_that_it_has() -> None:
 BATCHES = [batch([1, 2], 0), batch([2], 2)]
 
 
-@pytest.mark.parametrize(("tag", "fields", "place", "key"), [
-    ("sources.stream_source", {"queue": deque(BATCHES), "waiting": 3}, "queue", "ts"),
-    ("timed.held", {"queue": deque(BATCHES), "numbers": None}, "queue", "ts"),
-    ("timed.held", {"queue": deque(BATCHES), "numbers": SimpleNamespace()}, "queue", "number"),
-    ("archiving.waiting", {"batches": deque(BATCHES), "rows": 3, "nbytes": 9}, "queue", "mark"),
-    ("window.historical_window_op", {"waiting": list(BATCHES)}, "waiting", "ts"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tag", "fields", "place", "key"),
+    [
+        ("sources.stream_source", {"queue": deque(BATCHES), "waiting": 3}, "queue", "ts"),
+        ("timed.held", {"queue": deque(BATCHES), "numbers": None}, "queue", "ts"),
+        ("timed.held", {"queue": deque(BATCHES), "numbers": SimpleNamespace()}, "queue", "number"),
+        ("archiving.waiting", {"batches": deque(BATCHES), "rows": 3, "nbytes": 9}, "queue", "mark"),
+        ("window.historical_window_op", {"waiting": list(BATCHES)}, "waiting", "ts"),
+    ],
+)
 def test_what_waited_in_an_older_folder_waits_on(tag: str, fields: dict[str, object], place: str, key: str) -> None:
     queue = upgraded(by_tag()[tag], 1, fields)[place]
     assert queue == BatchQueue(key, deque(BATCHES), 3)  # type: ignore[arg-type]

@@ -47,8 +47,11 @@ def test_rows_of_every_type_come_back(data, types):
 
 @given(INT64)
 def test_instants_come_back(at):
-    for kind, made in [(records.HEARTBEAT, records.Heartbeat(at)), (records.MOVED, records.Moved(at)),
-                       (records.ADVANCE, records.Advance(at))]:  # fmt: skip
+    for kind, made in [
+        (records.HEARTBEAT, records.Heartbeat(at)),
+        (records.MOVED, records.Moved(at)),
+        (records.ADVANCE, records.Advance(at)),
+    ]:
         assert again(kind, made) == made
     assert again(records.ENDED, records.Ended()) == records.Ended()
 

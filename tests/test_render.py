@@ -71,9 +71,9 @@ TWISTED = [
     "SELECT position('a', c), -a, -(-b), NOT (a > 1), X'00ff', 1e300, -5, DECIMAL '1.50' + a, INTERVAL '90' s FROM s",
     "SELECT CASE WHEN a IS DISTINCT FROM 1 THEN LEFT(c, 2) ELSE RIGHT(c, 1) END, CONCAT(c, a, 'x') FROM s",
     "SELECT date_trunc('hour', t, 'Europe/Berlin'), EXTRACT(EPOCH FROM t), length(c), FIRST(a) FROM s GROUP BY t, c",
-    "SELECT * FROM s AS \"Odd one\" [NOW], t AS \"select\" [NOW] WHERE \"Odd one\".a = \"select\".a",
+    'SELECT * FROM s AS "Odd one" [NOW], t AS "select" [NOW] WHERE "Odd one".a = "select".a',
     "SELECT a FROM s [RANGE 1 MONTH SLIDE 1 WEEK TIME ZONE 'Asia/Tokyo'] ORDER BY c DESC, a + 1 LIMIT 7",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("sql", TWISTED)

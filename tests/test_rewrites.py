@@ -185,7 +185,7 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                       f"Project s.a (Select s.b = 1 (Project s.a, s.b ({SW})))"),
     "narrow nrr": ("narrow_nrr", p.project(p.join_nrr(WS, N, "a"), "y"),
                    f"Project n.y (JoinNRR n ON s.a = n.a (Project s.a ({SW})))"),
-}  # fmt: skip
+}  # a table  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CHANGES)
@@ -240,7 +240,7 @@ KEPT: dict[str, tuple[str, lp.Node]] = {
     "two inputs": ("reorder_joins", JOIN),
     "columns that are all read": ("narrow_join", p.project(JOIN, "a", "b", "c")),
     "a filter over a scan": ("narrow_select", p.project(where(S, is_(S, 1, 1)), "a")),
-}  # fmt: skip
+}  # a table  # fmt: skip
 
 
 @pytest.mark.parametrize("case", KEPT)

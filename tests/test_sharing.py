@@ -297,7 +297,7 @@ ANSWERS = (
     "SUM(n)", "AVG(n)", "COUNT(n)", "SUM(f), AVG(f)", "COUNT(f)", "COUNT(*)", "MAX(p)", "MIN(n), MAX(n)",
     "COUNT(DISTINCT p)", "TOPK(p, 2)", "MEDIAN(n)", "QUANTILE(n, 0.9)", "STDDEV(f)", "MAX(f)", "LAST(p)",
     "COUNT(DISTINCT u), SUM(n)", "SUM(n) FILTER (WHERE u = 'V')",
-)  # fmt: skip
+)  # a long list  # fmt: skip
 
 
 def query(random: Random, answers: Sequence[str], atoms: Sequence[str], keys: str) -> str:

@@ -126,8 +126,12 @@ def test_a_cover_per_group() -> None:
 
 def test_windows_of_covers_are_as_long_at_least() -> None:
     engine = fresh()
-    short = {"q1": Q["q1"], "q2": Q["q2"], "long": Q["q3"].replace("RANGE 10", "RANGE 12"),
-             "short": Q["q3"].replace("RANGE 10", "RANGE 8")}  # fmt: skip
+    short = {
+        "q1": Q["q1"],
+        "q2": Q["q2"],
+        "long": Q["q3"].replace("RANGE 10", "RANGE 12"),
+        "short": Q["q3"].replace("RANGE 10", "RANGE 8"),
+    }
     both(engine, {n: short[n] for n in ("q1", "q2", "short")})
     assert how(engine, "short") == ("added", 2)
     engine = fresh()
@@ -158,8 +162,14 @@ def test_sub_windows_of_covers_are_aligned() -> None:
 
 def test_ss1_windows_and_aggregates() -> None:
     engine = fresh()
-    both(engine, {"a": "SELECT SUM(n) FROM s [RANGE 10 SLIDE 2]", "b": "SELECT SUM(n) FROM s [RANGE 4 SLIDE 2]",
-                  "c": "SELECT MAX(n) FROM s [RANGE 6 SLIDE 2]"})  # fmt: skip
+    both(
+        engine,
+        {
+            "a": "SELECT SUM(n) FROM s [RANGE 10 SLIDE 2]",
+            "b": "SELECT SUM(n) FROM s [RANGE 4 SLIDE 2]",
+            "c": "SELECT MAX(n) FROM s [RANGE 6 SLIDE 2]",
+        },
+    )
     assert lines(engine, "SS1") == [("s, sub-windows of 2 s", "a, b, c")]
     feed, request = member(engine, "a").group.feed, member(engine, "b").request
     assert SS1.applies(Asked(request, False, (feed,))) and not SS1.applies(Asked(request, True, (feed,)))
@@ -168,8 +178,13 @@ def test_ss1_windows_and_aggregates() -> None:
 
 def test_ss2_and_cs3_average_from_sum_and_count() -> None:
     engine = fresh()
-    both(engine, {"total": "SELECT SUM(f), COUNT(f) FROM s [RANGE 10 SLIDE 1]",
-                  "mean": "SELECT AVG(f) FROM s [RANGE 10 SLIDE 1]"})  # fmt: skip
+    both(
+        engine,
+        {
+            "total": "SELECT SUM(f), COUNT(f) FROM s [RANGE 10 SLIDE 1]",
+            "mean": "SELECT AVG(f) FROM s [RANGE 10 SLIDE 1]",
+        },
+    )
     feed = member(engine, "mean").group.feed
     assert [c.fn for c in feed.columns] == ["sum"]
     assert SS2.applies(Asked(member(engine, "mean").request, False, (feed,)))
@@ -233,14 +248,14 @@ def atom(text: str) -> Atom:
     ("n = 4", "n <> 3", False), ("f < 1.5", "f > 1.5", True), ("f < 1.5", "f > 1.4", False),
     ("p < 'b'", "p = 'c'", True),
     ("p < 'b'", "p = 'a'", False), ("n <> 1", "n <> 2", False), ("3 > n", "n = 3", True),
-])  # fmt: skip
+])  # a table  # fmt: skip
 def test_disjoint_atoms(one: str, other: str, apart: bool) -> None:
     a, b = atom(one), atom(other)
     assert a.disjoint(b) is apart and b.disjoint(a) is apart
 
 
 @pytest.mark.parametrize("where", ["p LIKE 'a%'", "n = 1 AND u = 'x'", "n + 1 = 2", "p IS NULL", "NOT n = 1", "n = f",
-                                   "n = 1 OR p LIKE 'a%'", "n = NULL"])  # fmt: skip
+                                   "n = 1 OR p LIKE 'a%'", "n = NULL"])  # a table  # fmt: skip
 def test_other_predicates_have_no_atoms(where: str) -> None:
     engine = fresh()
     register(engine, "q", f"SELECT SUM(n) FROM s [RANGE 2 SLIDE 1] WHERE {where}")
@@ -292,7 +307,7 @@ def call(fn: str, *, distinct: bool = False, keeps: bool = False, params: tuple[
     (call("sum", distinct=True), call("sum"), False), (call("sum"), call("sum", distinct=True), False),
     (call("median", distinct=True), call("count", distinct=True), False), (call("avg"), call("sum", keeps=True), False),
     (call("max"), call("min"), False), (call("bool_or"), call("bool_and"), True),
-])  # fmt: skip
+])  # a table  # fmt: skip
 def test_same_data(wanted: AggCall, column: AggCall, fits: bool) -> None:
     assert same_data(wanted, column) is fits
 

@@ -69,10 +69,12 @@ def test_as_many_boundaries_are_told_as_are_said(short):
 
 JOINS = (
     ("SELECT COUNT(*) FROM s [RANGE 10 s SLIDE {} s], u [RANGE 10 s] WHERE s.v = u.v", ("is", "ws", "ss")),
-    ("SELECT COUNT(*) FROM (SELECT v FROM s [RANGE 10 s SLIDE {} s] UNION ALL SELECT v FROM u [RANGE 10 s])",
-     ("is", "ws")),
+    (
+        "SELECT COUNT(*) FROM (SELECT v FROM s [RANGE 10 s SLIDE {} s] UNION ALL SELECT v FROM u [RANGE 10 s])",
+        ("is", "ws"),
+    ),
     ("SELECT COUNT(*) FROM s [RANGE UNBOUNDED SLIDE {} s], r WHERE s.v = r.w", ("is", "ws")),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -116,9 +118,14 @@ def test_a_row_far_ahead_keeps_nobody_waiting():
 
 @pytest.mark.parametrize(
     "window",
-    ["RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'America/New_York'", "RANGE 1 DAY SLIDE 6 h TIME ZONE 'Pacific/Kiritimati'",
-     "RANGE 1 MONTH SLIDE 1 MONTH", "RANGE 500 YEARS SLIDE 1 YEAR TIME ZONE 'UTC'", "RANGE 10 s SLIDE 100 YEARS"],
-)  # fmt: skip
+    [
+        "RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'America/New_York'",
+        "RANGE 1 DAY SLIDE 6 h TIME ZONE 'Pacific/Kiritimati'",
+        "RANGE 1 MONTH SLIDE 1 MONTH",
+        "RANGE 500 YEARS SLIDE 1 YEAR TIME ZONE 'UTC'",
+        "RANGE 10 s SLIDE 100 YEARS",
+    ],
+)
 def test_calendars_begin_and_end(window, short):
     """A stream that ends without a row, rows of the first day and of the last one: no error, and the engine goes on."""
     for rows in ([], [YEAR_1, YEAR_1 + 40 * 86_400 * S, 0], [0, YEAR_9999]):

@@ -29,8 +29,15 @@ from tests.readme import README
 
 S = 1_000_000
 EVERY = 10 * S
-COLUMNS = (Field("k", STRING), Field("v", INT), Field("x", FLOAT), Field("d", decimal(8, 2)), Field("i", INTERVAL),
-           Field("b", BYTES), Field("t", TIMESTAMP))  # fmt: skip
+COLUMNS = (
+    Field("k", STRING),
+    Field("v", INT),
+    Field("x", FLOAT),
+    Field("d", decimal(8, 2)),
+    Field("i", INTERVAL),
+    Field("b", BYTES),
+    Field("t", TIMESTAMP),
+)
 
 
 def landed(archive: Archive, step: int, count: int = 20) -> None:
@@ -38,10 +45,17 @@ def landed(archive: Archive, step: int, count: int = 20) -> None:
     numbers = range(step * count, (step + 1) * count)
     ts = [step * EVERY + i for i in range(count)]
     columns = [
-        [None if n % 7 == 3 else "" if n % 7 == 5 else f"k{n % 4}" for n in numbers], list(numbers),
-        [n / 2 for n in numbers], [Decimal(n) / 4 for n in numbers], [n * S for n in numbers],
-        [None if n % 3 else bytes([n]) for n in numbers], ts, ts, [t + 40 * S for t in ts], list(numbers),
-    ]  # fmt: skip
+        [None if n % 7 == 3 else "" if n % 7 == 5 else f"k{n % 4}" for n in numbers],
+        list(numbers),
+        [n / 2 for n in numbers],
+        [Decimal(n) / 4 for n in numbers],
+        [n * S for n in numbers],
+        [None if n % 3 else bytes([n]) for n in numbers],
+        ts,
+        ts,
+        [t + 40 * S for t in ts],
+        list(numbers),
+    ]
     schema = stored_schema(COLUMNS)
     rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
     Landing(archive).write(rows, (step + 1) * EVERY - 1)
@@ -94,8 +108,13 @@ def test_info_for_programs(data, capsys):
     told = json.loads(out)
     assert code == 0 and (told["name"], told["rows"], told["waiting"]["rows"]) == ("s", 0, 60)
     assert told["layout"] | {"order": ""} == {
-        "generations": 2, "expirations": 2, "every": EVERY, "span": 40 * S, "order": "", "strategy": "rebuild",
-    }  # fmt: skip
+        "generations": 2,
+        "expirations": 2,
+        "every": EVERY,
+        "span": 40 * S,
+        "order": "",
+        "strategy": "rebuild",
+    }
     assert [(s["generation"], s["expiration"]) for s in told["subs"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
@@ -183,8 +202,11 @@ def test_each_action_has_help_with_an_example(capsys):
 def test_sizes_and_shares():
     assert [show.size(n) for n in (0, 999, 1000, 98_304, 5 << 30)] == ["0 B", "999 B", "1.0 KB", "98.3 KB", "5.4 GB"]
     assert (show.percent(1, 3), show.percent(1, 0), show.plural(1, "row"), show.plural(2000, "row")) == (
-        "33 %", "0 %", "1 row", "2,000 rows",
-    )  # fmt: skip
+        "33 %",
+        "0 %",
+        "1 row",
+        "2,000 rows",
+    )
 
 
 def test_a_bar_on_a_terminal(capsys, monkeypatch):
@@ -336,8 +358,10 @@ def test_what_was_exported_as_csv_can_be_loaded(run, data, tmp_path):
     run("export", "s", tmp_path / "s.csv", "--data", data)
     server = Running(dsms.Engine())
     try:
-        server.engine.execute("CREATE STREAM s (k STRING, v INT, x FLOAT, d DECIMAL(8, 2), i INTERVAL, b BYTES, "
-                              "t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY")  # fmt: skip
+        server.engine.execute(
+            "CREATE STREAM s (k STRING, v INT, x FLOAT, d DECIMAL(8, 2), i INTERVAL, b BYTES, "
+            "t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY"
+        )
         server.await_(_learn(server))
         assert main(["load", str(tmp_path / "s.csv"), "--stream", "s", "--port", str(server.port), "--quiet"]) == 0
         back = server.engine.execute("SELECT * FROM s [RANGE 1 DAY] ORDER BY v")[0].data

@@ -23,8 +23,14 @@ from tests.server.harness import Running
 pytestmark = pytest.mark.xdist_group("spark")
 S = 1_000_000
 EVERY = 10 * S
-COLUMNS = (Field("k", STRING), Field("v", INT), Field("d", decimal(8, 2)), Field("i", INTERVAL), Field("b", BYTES),
-           Field("t", TIMESTAMP))  # fmt: skip
+COLUMNS = (
+    Field("k", STRING),
+    Field("v", INT),
+    Field("d", decimal(8, 2)),
+    Field("i", INTERVAL),
+    Field("b", BYTES),
+    Field("t", TIMESTAMP),
+)
 STREAM = "CREATE STREAM s (k INT, v DECIMAL(8, 2), i INTERVAL, b BYTES, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY"
 
 
@@ -59,10 +65,16 @@ def landed(archive: Archive, step: int, count: int = 20) -> None:
     numbers = range(step * count, (step + 1) * count)
     ts = [step * EVERY + i for i in range(count)]
     columns = [
-        [f"{chr(97 + step)}{n % 4}" for n in numbers], list(numbers), [Decimal(n) / 4 for n in numbers],
-        [n * S for n in numbers], [None if n % 3 else bytes([n]) for n in numbers], ts, ts, [t + 40 * S for t in ts],
+        [f"{chr(97 + step)}{n % 4}" for n in numbers],
         list(numbers),
-    ]  # fmt: skip
+        [Decimal(n) / 4 for n in numbers],
+        [n * S for n in numbers],
+        [None if n % 3 else bytes([n]) for n in numbers],
+        ts,
+        ts,
+        [t + 40 * S for t in ts],
+        list(numbers),
+    ]
     schema = stored_schema(COLUMNS)
     rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
     Landing(archive).write(rows, (step + 1) * EVERY - 1)
@@ -89,8 +101,13 @@ def read(source, folder: Path, **options: str):
 def test_an_archive_has_the_rows_that_have_not_expired_in_sparks_types(source, folder):
     frame = read(source, folder)
     assert [f.dataType.simpleString() for f in frame.schema] == [
-        "string", "bigint", "decimal(8,2)", "interval day to second", "binary", "timestamp",
-    ]  # fmt: skip
+        "string",
+        "bigint",
+        "decimal(8,2)",
+        "interval day to second",
+        "binary",
+        "timestamp",
+    ]
     rows = sorted(frame.collect(), key=lambda r: r.v)
     assert [r.v for r in rows] == list(range(40, 120))  # two steps are 40 s ago, and one of them not wholly
     row = rows[5]
@@ -160,9 +177,12 @@ def test_a_reading_that_two_updates_have_overtaken_says_so(source, folder):
 def some(source, count: int, first: int = 0):
     """Rows of the stream `s`, one a second."""
     return source.range(first, first + count).selectExpr(
-        "id % 3 AS k", "CAST(id / 4 AS DECIMAL(8, 2)) AS v", "make_dt_interval(0, 0, 0, id) AS i",
-        "IF(id % 2 = 0, NULL, CAST(CAST(id AS STRING) AS BINARY)) AS b", "timestamp_seconds(id) AS t",
-    )  # fmt: skip
+        "id % 3 AS k",
+        "CAST(id / 4 AS DECIMAL(8, 2)) AS v",
+        "make_dt_interval(0, 0, 0, id) AS i",
+        "IF(id % 2 = 0, NULL, CAST(CAST(id AS STRING) AS BINARY)) AS b",
+        "timestamp_seconds(id) AS t",
+    )
 
 
 def write(frame, server: Running, stream: str = "s", **options: str) -> None:

@@ -128,8 +128,14 @@ def test_running_sums_do_not_remember_what_left():
     low = np.array([0, 0, 2, 5, 6, 7, 0])
     high = np.array([1, 2, 4, 8, 7, 8, 8])
     assert exact(how.lower(synopsis.probe(low, high))) == [
-        "0.1", "nan", "inf", "0.5", "5e-324", "0.3", "nan",
-    ]  # fmt: skip
+        "0.1",
+        "nan",
+        "inf",
+        "0.5",
+        "5e-324",
+        "0.3",
+        "nan",
+    ]
     synopsis.trim(5)
     assert exact(how.lower(synopsis.probe(np.array([0]), np.array([9])))) == ["0.5"]
 

@@ -93,8 +93,9 @@ def test_first_rows_come_after_the_answers_that_were_given_without_them() -> Non
     assert join_rows(engine) == [("a", "A")]
 
 
-@pytest.mark.parametrize("change", ["INSERT INTO places VALUES ('z', 'Z')", "UPDATE places SET name = 'Z'",
-                                    "DELETE FROM places"])  # fmt: skip
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO places VALUES ('z', 'Z')", "UPDATE places SET name = 'Z'", "DELETE FROM places"]
+)
 def test_later_changes_follow_the_streams_whose_queries_read_the_table(change: str) -> None:
     engine = declared()
     engine.execute("INSERT INTO places VALUES ('a', 'A')")

@@ -298,9 +298,11 @@ def _agree(table: VersionedTable, ref: Reference, passed: int, now: int) -> None
     keys = pa.array([0, 1, 2, 3, None] * (len(ts) // 5), pa.int64())
     found = table.probe([keys], (0,), ts)
     expected = [
-        (i, r[0]) for i, (t, k) in enumerate(zip(ts.tolist(), keys.to_pylist(), strict=True)) for r in ref.at(t)
+        (i, r[0])
+        for i, (t, k) in enumerate(zip(ts.tolist(), keys.to_pylist(), strict=True))
+        for r in ref.at(t)
         if k is not None and r[1] == k
-    ]  # fmt: skip
+    ]
     assert list(zip(found[0].tolist(), found[1].tolist(), strict=True)) == expected
     assert [c.to_pylist() for c in table.gather(found[1])] == [[ref.rows[v][i] for _, v in expected] for i in (1, 2)]
     for t in range(passed + 1, now + 2):

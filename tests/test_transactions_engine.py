@@ -42,7 +42,7 @@ ASKED = [
     "SELECT COUNT(*) FROM s [NOW]",
     "SELECT v FROM s [RANGE 8 SECONDS] UNION ALL SELECT k FROM r [RANGE 25 SECONDS] WHERE v > 2",
     "SELECT k, COUNT(*) FROM (SELECT k, v FROM s [RANGE 20 SECONDS] WHERE v > 1) WHERE v < 9 GROUP BY k",
-]  # fmt: skip
+]
 
 
 def fresh(kind: str = "ttu", **more: object) -> Engine:
@@ -406,8 +406,11 @@ def test_an_elastic_scan_is_a_transaction_that_rows_may_interrupt(kind: str) -> 
         if n % 4 == 3 and now < 90:
             fill(engine, now + 2, now)
             now += 2
-        told += [(p.at // S, list(zip(*(c.to_pylist() for c in p.data.columns), strict=True)))
-                 for p in reader.take() if p.at is not None and p.data is not None]  # fmt: skip
+        told += [
+            (p.at // S, list(zip(*(c.to_pylist() for c in p.data.columns), strict=True)))
+            for p in reader.take()
+            if p.at is not None and p.data is not None
+        ]
     assert not engine.has_work() and told[-1][0] == 90
     assert [at for at, _ in told] == sorted({at for at, _ in told})
     for at, rows in told:

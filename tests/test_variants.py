@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 from dsms.operators.aggregates.words import Coding, coding
+
 from dsms.operators.build import Builder, Piped
 from dsms.plan.explain import nodes
 from dsms.plan.options import PlanOptions
@@ -130,8 +130,11 @@ def test_every_variant_is_met() -> None:
     assert met == set(OPERATORS)
 
 
-@pytest.mark.parametrize("type_", [*(Type(k) for k in Kind if k is not Kind.DECIMAL), Type(Kind.DECIMAL, 18, 2),
-                                   Type(Kind.DECIMAL, 19, 2)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "type_",
+    [*(Type(k) for k in Kind if k is not Kind.DECIMAL), Type(Kind.DECIMAL, 18, 2), Type(Kind.DECIMAL, 19, 2)],
+    ids=str,
+)
 def test_the_planner_knows_which_values_are_one_word(type_: Type) -> None:
     kept = coding(type_)
     assert one_word(type_) == (type(kept) is Coding and not kept.wide)

@@ -111,8 +111,10 @@ def test_what_is_in_an_answer_and_what_waits_is_all_that_was_accepted(events: li
 
 def test_show_says_why_an_answer_is_short() -> None:
     engine = Engine()
-    engine.execute(DECLARED + "; CREATE QUERY joined AS SELECT a.v FROM a [RANGE 1 h], b [RANGE 1 h];"
-                              "CREATE QUERY tables AS SELECT v FROM r")  # fmt: skip
+    engine.execute(
+        DECLARED + "; CREATE QUERY joined AS SELECT a.v FROM a [RANGE 1 h], b [RANGE 1 h];"
+        "CREATE QUERY tables AS SELECT v FROM r"
+    )
     engine.ingest("a", [[n, n * MIN] for n in range(40)])
 
     def shown(what: str) -> dict[str, dict[str, Any]]:

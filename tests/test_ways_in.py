@@ -95,7 +95,7 @@ def test_every_kind_of_column(column: Any) -> None:
         (BOOL, {"a": pa.array([1, 0], pa.bool8())}, ["True", "False"]),
         (INT, pa.table({"a": pa.array([1, 2, 3])}).slice(1), ["2", "3"]),
     ],
-)  # fmt: skip
+)
 def test_what_columns_become(type_: Type, data: Any, expected: Any) -> None:
     assert taken(data, type_) == expected
 
@@ -209,7 +209,7 @@ def test_what_is_no_instant(given: Any) -> None:
 def test_the_formats_of_a_table_hold_the_same() -> None:
     """A frame of all types, as pandas, polars, Arrow, Parquet read back, NumPy columns and rows."""
     schema = (Field("b", BOOL), Field("i", INT), Field("f", FLOAT), Field("d", decimal(20, 2)), Field("s", STRING),
-              Field("y", BYTES), Field("t", TIMESTAMP), Field("n", INTERVAL))  # fmt: skip
+              Field("y", BYTES), Field("t", TIMESTAMP), Field("n", INTERVAL))  # a table  # fmt: skip
     rows = [[True, 1, 1.5, Decimal("1.25"), "x", b"y", dt.datetime(1970, 1, 2), dt.timedelta(1)], [None] * 8]
     names = [f.name for f in schema]
     table = pa.table([pa.array([row[i] for row in rows]) for i in range(8)], names=names)

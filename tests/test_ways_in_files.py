@@ -104,8 +104,11 @@ def test_numbers_far_away_and_texts_that_are_none(file: Any, unit: str | None) -
 
 
 def test_numbers_without_a_unit_are_refused(file: Any, tmp_path: Any) -> None:
-    paths = [file("a.csv", "t,v\n1379288667.631000,1\n,2\n"), file("a.jsonl", '{"t": 1379288667, "v": 1}\n'),
-             file("b.jsonl", '{"T": "1379288667", "v": 1}\n')]  # fmt: skip
+    paths = [
+        file("a.csv", "t,v\n1379288667.631000,1\n,2\n"),
+        file("a.jsonl", '{"t": 1379288667, "v": 1}\n'),
+        file("b.jsonl", '{"T": "1379288667", "v": 1}\n'),
+    ]
     for column in (pa.array([1379288667]), pa.array([1.5]), pa.array([1]).dictionary_encode()):
         paths.append(str(tmp_path / f"{len(paths)}.parquet"))
         pyarrow.parquet.write_table(pa.table({"t": column}), paths[-1])

@@ -163,7 +163,7 @@ VALUES: list[tuple[Any, dict[Type, Any]]] = [  # the types that take a value, an
     ({1, 2}, {}),
     (np.array([1]), {}),
     (object(), {}),
-]  # fmt: skip
+]
 
 
 # -- whole columns ----------------------------------------------------------------------------------------------------
@@ -230,8 +230,10 @@ def numpy_columns() -> list[Any]:
         np.array([1, -1, np.iinfo(np.int64).min], f"M8[{u}]")
         for u in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "25s")
     ]
-    lengths = [np.array([1, -1, np.iinfo(np.int64).min], f"m8[{u}]") for u in
-               ("M", "W", "D", "h", "m", "s", "ms", "us", "ns", "fs", "10ms")]  # fmt: skip
+    lengths = [
+        np.array([1, -1, np.iinfo(np.int64).min], f"m8[{u}]")
+        for u in ("M", "W", "D", "h", "m", "s", "ms", "us", "ns", "fs", "10ms")
+    ]
     numbers = [
         np.array([1, 2], k) for k in ("i1", ">i8", "<u2", ">f4", "f2", "f8", "g", "c16", "?", "u8", ">M8[s]", ">m8[ns]")
     ]
@@ -240,7 +242,7 @@ def numpy_columns() -> list[Any]:
         np.array([2**40], "m8[W]"), np.array(["a", "bc"]), np.array([b"a"]), np.array(["a"], np.dtypes.StringDType()),
         np.ma.array([1, 2], mask=[True, False]), np.ma.array([1.5, 2], mask=[True, False], dtype=">f8"),
         np.array([1, None, "a"], object), np.array([(1, 2)], "i4,i4"), np.zeros((2, 2)), np.array([1.0, np.nan]),
-    ]  # fmt: skip
+    ]  # a long list  # fmt: skip
 
 
 def pandas_columns() -> list[Any]:
@@ -298,7 +300,7 @@ def polars_columns() -> list[Any]:
         s([dt.datetime(1970, 1, 2)]), s([dt.datetime(1970, 1, 2)], dtype=pl.Datetime("ns", "Asia/Tokyo")),
         s([dt.timedelta(1)]), s([1], dtype=pl.UInt8), s([2**70], dtype=pl.Int128), s([object()], dtype=pl.Object),
         s([[1]]), s([{"a": 1}]), s([], dtype=pl.String), s([1.5], dtype=pl.Float32),
-    ]  # fmt: skip
+    ]  # a long list  # fmt: skip
 
 
 def columns() -> Iterator[Any]:

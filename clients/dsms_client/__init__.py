@@ -24,15 +24,22 @@ if TYPE_CHECKING:
     from dsms_client.sync import Client, Subscription, connect
 
 _HOME = {
-    "AsyncClient": "aio", "AsyncSubscription": "subscription", "Client": "sync", "Subscription": "sync",
-    "connect": "sync", "Done": "results", "RowSet": "results", "Push": "results", "IngestReport": "results",
-}  # fmt: skip
+    "AsyncClient": "aio",
+    "AsyncSubscription": "subscription",
+    "Client": "sync",
+    "Subscription": "sync",
+    "connect": "sync",
+    "Done": "results",
+    "RowSet": "results",
+    "Push": "results",
+    "IngestReport": "results",
+}
 _ERRORS = ("DsmsError", "InternalError", "QueryError", "UsageError")
 
 __all__ = [
     "AsyncClient", "AsyncSubscription", "Client", "Done", "DsmsError", "IngestReport", "InternalError", "Push",
     "QueryError", "RowSet", "Subscription", "UsageError", "connect", "connect_async",
-]  # fmt: skip
+]  # a long list  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ import msgpack
 
 from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
-from dsms_client.link import Link
+from dsms_client.link import Link, no_hello
 from dsms_client.outgoing import frames_of
 from dsms_client.protocol import DEFAULT_PORT, HEADER, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
@@ -127,10 +127,7 @@ class AsyncClient:
 
         def lost(link: Link) -> None:
             if not hello.done():
-                hello.set_exception(
-                    UsageError("DS607", f"{self.host}:{self.port} closed the connection instead of saying hello",
-                               hint="is it a dsms server, and with or without TLS as you asked?")
-                )  # fmt: skip
+                hello.set_exception(no_hello(self.host, self.port))
             elif link is self._link:
                 self._lost()
 

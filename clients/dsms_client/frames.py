@@ -16,11 +16,14 @@ _FOREIGN = {
     b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP", b"PUT ": "HTTP", b"OPTI": "HTTP", b"DELE": "HTTP",
     b"PATC": "HTTP", b"TRAC": "HTTP", b"CONN": "HTTP", b"PRI ": "HTTP/2", b"SSH-": "SSH",
     b"\x16\x03\x01": "TLS", b"\x16\x03\x03": "TLS", b"*": "Redis",
-}  # fmt: skip
+}  # a table  # fmt: skip
 _POSTGRES = {  # what follows the length in the first message of PostgreSQL's protocol
-    b"\x04\xd2\x16\x2f": "asks", b"\x04\xd2\x16\x30": "asks",  # for TLS, for GSSAPI
-    b"\x00\x03\x00\x00": "starts", b"\x00\x03\x00\x02": "starts", b"\x04\xd2\x16\x2e": "cancels",
-}  # fmt: skip
+    b"\x04\xd2\x16\x2f": "asks",
+    b"\x04\xd2\x16\x30": "asks",  # for TLS, for GSSAPI
+    b"\x00\x03\x00\x00": "starts",
+    b"\x00\x03\x00\x02": "starts",
+    b"\x04\xd2\x16\x2e": "cancels",
+}
 _TEXT = frozenset(range(32, 127)) | {9, 10, 13}
 
 

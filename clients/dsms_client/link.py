@@ -53,8 +53,11 @@ class Link(asyncio.BufferedProtocol):
         try:
             _, link = await loop.create_connection(lambda: cls(on_message, on_lost), host, port, ssl=tls)
         except ssl.SSLCertVerificationError as problem:
-            raise UsageError("DS612", f"the certificate of {host}:{port} is not trusted: {problem.verify_message}",
-                             hint="trust it with --tls-ca, or an SSLContext of your own") from None  # fmt: skip
+            raise UsageError(
+                "DS612",
+                f"the certificate of {host}:{port} is not trusted: {problem.verify_message}",
+                hint="trust it with --tls-ca, or an SSLContext of your own",
+            ) from None
         except ssl.SSLError as problem:
             hint = "connect without TLS, or start the server with --tls-cert and --tls-key"
             why = f"{host}:{port} answers, but not in TLS ({problem.reason})"
@@ -131,3 +134,9 @@ class Link(asyncio.BufferedProtocol):
         self._room.set()
         self._ended.set()
         self._on_lost(self)
+
+
+def no_hello(host: str, port: int) -> UsageError:
+    """DS607: the peer went without a word."""
+    message = f"{host}:{port} closed the connection instead of saying hello"
+    return UsageError("DS607", message, hint="is it a dsms server, and with or without TLS as you asked?")

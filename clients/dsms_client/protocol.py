@@ -43,8 +43,13 @@ PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
 
 _TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (str,), (bytes, memoryview), (list, tuple), (dict,), (int,), (bool,)
 _NAMES: dict[tuple[type, ...], str] = {
-    _TEXT: "text", _BLOB: "bytes", _LIST: "a list", _MAP: "a map", _INT: "an integer", _BOOL: "true or false",
-}  # fmt: skip
+    _TEXT: "text",
+    _BLOB: "bytes",
+    _LIST: "a list",
+    _MAP: "a map",
+    _INT: "an integer",
+    _BOOL: "true or false",
+}
 
 
 @dataclass(frozen=True, slots=True)

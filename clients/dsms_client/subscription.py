@@ -170,9 +170,15 @@ class AsyncSubscription:
             is_arrow = isinstance(raw, bytes)
             data = Data(self.columns, self.types, None if is_arrow else raw, raw if is_arrow else None)
         return Push(
-            self.query, message["seq"], message["kind"], message["at"], data,
-            message.get("message"), message.get("code"), message.get("more", False),
-        )  # fmt: skip
+            self.query,
+            message["seq"],
+            message["kind"],
+            message["at"],
+            data,
+            message.get("message"),
+            message.get("code"),
+            message.get("more", False),
+        )
 
     def _ended(self, push: Push) -> None:
         """The server ended it with a reason: a slow reader catches up later, the rest is an error."""

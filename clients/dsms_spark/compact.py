@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def compact(spark: SparkSession, archive: Archive, progress: Progress | None = None,
-            subs: Iterable[int] | None = None) -> UpdateReport:  # fmt: skip
+def compact(
+    spark: SparkSession, archive: Archive, progress: Progress | None = None, subs: Iterable[int] | None = None
+) -> UpdateReport:
     """Write these sub-indices anew (None: all).  What has landed stays where it is.  Raises as `carry_out` does."""
     return carry_out(spark, archive, "a compaction", lambda manifest, _: rewrite_work(manifest, subs=subs), progress)

@@ -48,8 +48,9 @@ def edge_schema(schema: Schema, marks: bool) -> pa.Schema:
     return pa.schema(fields + [pa.field(name, pa.int64()) for name in MARKS] * marks)
 
 
-def export(spark: SparkSession, reading: Reading, target: str, form: str, single: bool, marks: bool,
-           progress: Progress) -> dict[str, Any]:  # fmt: skip
+def export(
+    spark: SparkSession, reading: Reading, target: str, form: str, single: bool, marks: bool, progress: Progress
+) -> dict[str, Any]:
     """Write the rows; answers with rows, files and bytes.  `marks`: insertion, expiry and number of each row, too.
 
     Raises DS531 where the target is there already or can't be written."""
@@ -86,8 +87,11 @@ def _sorted_parts(spark: SparkSession, reading: Reading, parts: Path, marks: boo
         counted.write.option("compression", "zstd").parquet(parts.resolve().as_uri())
     here = sum(pq.read_metadata(file).num_rows for file in parts.glob("*.parquet"))
     if here != seen.get["rows"]:
-        raise UsageError("DS531", f"of {seen.get['rows']} rows that Spark wrote to {parts.parent}, {here} are here",
-                         hint="on a cluster, name a folder that its machines and this one share")  # fmt: skip
+        raise UsageError(
+            "DS531",
+            f"of {seen.get['rows']} rows that Spark wrote to {parts.parent}, {here} are here",
+            hint="on a cluster, name a folder that its machines and this one share",
+        )
 
 
 @contextmanager

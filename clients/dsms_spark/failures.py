@@ -90,5 +90,6 @@ def _gone(file: re.Match[str] | None) -> UsageError:
         archive = Archive(url.removeprefix("file:"))
         if archive.numbers() and any(file[0].endswith(f"/{f.path}") for f in archive.manifest().files):
             return UsageError("DS955", f"{file[0]} is missing", hint=_RESTORE)
-    return UsageError("DS954", "the archive was updated while it was read, and files that were left are gone",
-                      hint="ask again")  # fmt: skip
+    return UsageError(
+        "DS954", "the archive was updated while it was read, and files that were left are gone", hint="ask again"
+    )

@@ -39,9 +39,15 @@ def spark_schema(schema: Schema) -> Any:
     """The Parquet columns of an archive as Spark's types."""
     from pyspark.sql import types as t
 
-    kinds = {Kind.BOOL: t.BooleanType(), Kind.INT: t.LongType(), Kind.FLOAT: t.DoubleType(),
-             Kind.STRING: t.StringType(), Kind.BYTES: t.BinaryType(), Kind.TIMESTAMP: t.TimestampType(),
-             Kind.INTERVAL: t.LongType()}  # fmt: skip
+    kinds = {
+        Kind.BOOL: t.BooleanType(),
+        Kind.INT: t.LongType(),
+        Kind.FLOAT: t.DoubleType(),
+        Kind.STRING: t.StringType(),
+        Kind.BYTES: t.BinaryType(),
+        Kind.TIMESTAMP: t.TimestampType(),
+        Kind.INTERVAL: t.LongType(),
+    }
     fields = [
         t.StructField(
             f.name, t.DecimalType(f.type.precision, f.type.scale) if f.type.kind is Kind.DECIMAL else kinds[f.type.kind]
@@ -173,8 +179,11 @@ def group_bytes(file_bytes: int) -> int:
 
 def _compare(archive: Archive, expected: int, found: int, what: str) -> None:
     if expected != found:
-        raise UsageError("DS955", f"of {expected} rows at {archive.url} Spark has {what} {found}",
-                         hint="the archive is as it was; look for damaged files, and run the job again")  # fmt: skip
+        raise UsageError(
+            "DS955",
+            f"of {expected} rows at {archive.url} Spark has {what} {found}",
+            hint="the archive is as it was; look for damaged files, and run the job again",
+        )
 
 
 def written(archive: Archive, folder: str, key: str | None, halves: dict[int, int | None]) -> tuple[IndexFile, ...]:

@@ -65,7 +65,7 @@ class Info:
             "waiting": {"files": len(self.waiting), "rows": sum(f.rows for f in self.waiting),
                         "bytes": sum(f.bytes for f in self.waiting)},
             "damaged": list(self.damaged),
-        }  # fmt: skip
+        }  # a table  # fmt: skip
 
 
 def info(archive: Archive, verify: bool = False) -> Info:
@@ -76,10 +76,15 @@ def info(archive: Archive, verify: bool = False) -> Info:
     damaged = [f"{archive.path(f.path)}: {f.damaged}" for f in files if f.damaged is not None]
     aside = [f"{archive.path(path)}: set aside by an update" for _, path in landing.damaged()]
     return Info(
-        archive.url, manifest, _subs(manifest, now), _known(manifest.upto), _known(upto),
-        _expired(manifest.files, now), tuple(f for f in files if f.damaged is None),
+        archive.url,
+        manifest,
+        _subs(manifest, now),
+        _known(manifest.upto),
+        _known(upto),
+        _expired(manifest.files, now),
+        tuple(f for f in files if f.damaged is None),
         (*damaged, *aside, *amiss(archive, manifest, verify), *(_unread(archive, files) if verify else ())),
-    )  # fmt: skip
+    )
 
 
 def amiss(archive: Archive, manifest: Manifest, verify: bool = False) -> Iterator[str]:

@@ -71,8 +71,13 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-def carry_out(spark: SparkSession, archive: Archive, job: str, plan: Callable[[Manifest, Landing], Work | None],
-              progress: Progress | None = None) -> UpdateReport:  # fmt: skip
+def carry_out(
+    spark: SparkSession,
+    archive: Archive,
+    job: str,
+    plan: Callable[[Manifest, Landing], Work | None],
+    progress: Progress | None = None,
+) -> UpdateReport:
     """Do what `plan` says.  job: what others are told is going on.
 
     Raises DS951..DS955 (the archive can't be read or written), DS959 (somebody else is at work), DS654 (Spark failed);
@@ -84,8 +89,9 @@ def carry_out(spark: SparkSession, archive: Archive, job: str, plan: Callable[[M
         manifest, landing = archive.manifest(), Landing(archive)
         work = plan(manifest, landing)
         if work is None:
-            return UpdateReport(manifest.number, manifest.upto, rows=manifest.rows, bytes=manifest.bytes,
-                                total=manifest.bytes)  # fmt: skip
+            return UpdateReport(
+                manifest.number, manifest.upto, rows=manifest.rows, bytes=manifest.bytes, total=manifest.bytes
+            )
         aside = tuple(f"{landing.set_aside(f)}: {f.damaged}" for f in work.damaged)
         made: tuple[IndexFile, ...] = ()
         if work.parts:
@@ -126,15 +132,27 @@ def _alive(archive: Archive, lease: Lease) -> Iterator[None]:
         thread.join()  # nothing is written about a lease that was given back
 
 
-def _report(manifest: Manifest, work: Work, made: tuple[IndexFile, ...], done: Manifest, aside: tuple[str, ...],
-            seconds: float) -> UpdateReport:  # fmt: skip
+def _report(
+    manifest: Manifest, work: Work, made: tuple[IndexFile, ...], done: Manifest, aside: tuple[str, ...], seconds: float
+) -> UpdateReport:
     gone = work.rows + sum(f.rows for f in work.drop) - sum(f.rows for f in made)
     return UpdateReport(
-        number=done.number, upto=done.upto, touched=work.touched, rewritten=tuple(sorted({f.sub for f in made})),
-        taken=sum(f.rows for f in work.landed), expired=gone, files_read=len(work.read) + len(work.landed),
-        bytes_read=work.bytes, files_written=len(made), bytes_written=sum(f.bytes for f in made), rows=done.rows,
-        bytes=done.bytes, total=manifest.bytes, damaged=aside, seconds=seconds,
-    )  # fmt: skip
+        number=done.number,
+        upto=done.upto,
+        touched=work.touched,
+        rewritten=tuple(sorted({f.sub for f in made})),
+        taken=sum(f.rows for f in work.landed),
+        expired=gone,
+        files_read=len(work.read) + len(work.landed),
+        bytes_read=work.bytes,
+        files_written=len(made),
+        bytes_written=sum(f.bytes for f in made),
+        rows=done.rows,
+        bytes=done.bytes,
+        total=manifest.bytes,
+        damaged=aside,
+        seconds=seconds,
+    )
 
 
 def _nothing(*_: object) -> None:

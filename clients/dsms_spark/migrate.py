@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def migrate(spark: SparkSession, archive: Archive, layout: Layout | None = None, key: str | bool | None = False,
-            progress: Progress | None = None) -> UpdateReport:  # fmt: skip
+def migrate(
+    spark: SparkSession,
+    archive: Archive,
+    layout: Layout | None = None,
+    key: str | bool | None = False,
+    progress: Progress | None = None,
+) -> UpdateReport:
     """Write the whole index anew, in another layout (None: the same) or clustered by another column (False: by the
     same; None: by insertion time).  Readers use the old index until the new one is there.
 
@@ -25,8 +30,9 @@ def migrate(spark: SparkSession, archive: Archive, layout: Layout | None = None,
         by = manifest.key if isinstance(key, bool) else key
         names = [f.name for f in manifest.schema]
         if by is not None and by not in names:
-            raise UsageError("DS950", f"there is no column {by} to cluster {archive.url} by",
-                             hint=f"its columns: {', '.join(names)}")  # fmt: skip
+            raise UsageError(
+                "DS950", f"there is no column {by} to cluster {archive.url} by", hint=f"its columns: {', '.join(names)}"
+            )
         return rewrite_work(manifest, layout or manifest.layout, by)
 
     return carry_out(spark, archive, "a migration", plan, progress)

@@ -77,8 +77,11 @@ def connected(options: Options, **more: Any) -> Client:
     if not port.isdecimal():
         raise UsageError("DS640", f"server is host:port, not {options['server']!r}")
     tls: Any = options.get("tls", "false")
-    tls = {"true": True, "false": False}.get(tls.lower()) if tls.lower() in ("true", "false") else (
-        ssl.create_default_context(cafile=tls))  # fmt: skip
+    tls = (
+        {"true": True, "false": False}.get(tls.lower())
+        if tls.lower() in ("true", "false")
+        else (ssl.create_default_context(cafile=tls))
+    )
     return connect(host, int(port), token=options.get("token"), tls=tls, data="arrow", **more)
 
 
@@ -87,10 +90,15 @@ def struct(columns: Sequence[tuple[str, Type]]) -> StructType:
     from pyspark.sql import types as t
 
     kinds = {
-        Kind.BOOL: t.BooleanType(), Kind.INT: t.LongType(), Kind.FLOAT: t.DoubleType(), Kind.STRING: t.StringType(),
-        Kind.BYTES: t.BinaryType(), Kind.TIMESTAMP: t.TimestampType(), Kind.INTERVAL: t.DayTimeIntervalType(),
+        Kind.BOOL: t.BooleanType(),
+        Kind.INT: t.LongType(),
+        Kind.FLOAT: t.DoubleType(),
+        Kind.STRING: t.StringType(),
+        Kind.BYTES: t.BinaryType(),
+        Kind.TIMESTAMP: t.TimestampType(),
+        Kind.INTERVAL: t.DayTimeIntervalType(),
         Kind.NULL: t.NullType(),
-    }  # fmt: skip
+    }
     return t.StructType(
         [
             t.StructField(name, t.DecimalType(x.precision, x.scale) if x.kind is Kind.DECIMAL else kinds[x.kind])

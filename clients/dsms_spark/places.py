@@ -39,8 +39,7 @@ def found(target: str | None, data: str | None = None, root: str | None = None) 
     if (name := folder_name(target.casefold())) in known:
         return [known[name]]
     below_ = f" below {' or '.join(roots)}" if roots else ""
-    raise UsageError("DS953", f"there is no archive {target}{below_}",
-                     hint=_hint(target, list(known)))  # fmt: skip
+    raise UsageError("DS953", f"there is no archive {target}{below_}", hint=_hint(target, list(known)))
 
 
 def one(target: str | None, data: str | None = None, root: str | None = None) -> Archive:

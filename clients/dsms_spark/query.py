@@ -70,15 +70,27 @@ def _catalog(urls: str | Iterable[str]) -> tuple[Catalog, dict[str, _Place]]:
         manifest, upto = declared(url)
         key = Catalog.key(manifest.name)
         if key in places:
-            raise UsageError("DS953", f"{url} and {places[key].url} are both archives of {manifest.name}",
-                             hint="name one of them")  # fmt: skip
+            raise UsageError(
+                "DS953", f"{url} and {places[key].url} are both archives of {manifest.name}", hint="name one of them"
+            )
         places[key] = _Place(url, manifest, upto)
         if manifest.kind == "stream":
-            catalog.streams[key] = StreamDef(manifest.name, manifest.schema, archive=True,
-                                             archive_for=manifest.lifetime, archive_cluster=manifest.key)  # fmt: skip
+            catalog.streams[key] = StreamDef(
+                manifest.name,
+                manifest.schema,
+                archive=True,
+                archive_for=manifest.lifetime,
+                archive_cluster=manifest.key,
+            )
         else:
-            catalog.queries[key] = QueryDef(manifest.name, "", manifest.schema, archive=True,
-                                            archive_for=manifest.lifetime, archive_cluster=manifest.key)  # fmt: skip
+            catalog.queries[key] = QueryDef(
+                manifest.name,
+                "",
+                manifest.schema,
+                archive=True,
+                archive_for=manifest.lifetime,
+                archive_cluster=manifest.key,
+            )
     return catalog, places
 
 
@@ -105,14 +117,24 @@ def _only_archives(statement: ast.SelectStatement, places: dict[str, _Place]) ->
             if Catalog.key(node.name.text) in places:
                 raise _nothing_live(node, f"{node.name.text} is read live")
             near = hint(node.name.text, known)
-            raise UsageError("DS953", f"there is no archive of {node.name.text} here", node.pos.line, node.pos.column,
-                             near or "archives here: " + (", ".join(known) or "none"))  # fmt: skip
+            raise UsageError(
+                "DS953",
+                f"there is no archive of {node.name.text} here",
+                node.pos.line,
+                node.pos.column,
+                near or "archives here: " + (", ".join(known) or "none"),
+            )
     return statement
 
 
 def _nothing_live(node: ast.Node, what: str) -> UsageError:
-    return UsageError("DS414", f"without a server nothing is live, and {what}", node.pos.line, node.pos.column,
-                      "write FROM ARCHIVE name [window]")  # fmt: skip
+    return UsageError(
+        "DS414",
+        f"without a server nothing is live, and {what}",
+        node.pos.line,
+        node.pos.column,
+        "write FROM ARCHIVE name [window]",
+    )
 
 
 def _optimized(bound: lp.Output) -> lp.Node:

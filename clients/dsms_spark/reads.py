@@ -40,13 +40,23 @@ class Reading:
     def figures(self) -> dict[str, int]:
         """Files and bytes that are read and skipped."""
         p = self.plan
-        return {"files_read": len(p.files) + len(p.landed), "files_skipped": p.skipped_files,
-                "bytes_read": p.read_bytes, "bytes_skipped": p.skipped_bytes,
-                "subs_read": len(p.subs), "subs": p.all_subs}  # fmt: skip
+        return {
+            "files_read": len(p.files) + len(p.landed),
+            "files_skipped": p.skipped_files,
+            "bytes_read": p.read_bytes,
+            "bytes_skipped": p.skipped_bytes,
+            "subs_read": len(p.subs),
+            "subs": p.all_subs,
+        }
 
 
-def reading(archive: Archive, since: int | None = None, until: int | None = None, key: str | None = None,
-            keys: KeyRange | None = None) -> Reading:  # fmt: skip
+def reading(
+    archive: Archive,
+    since: int | None = None,
+    until: int | None = None,
+    key: str | None = None,
+    keys: KeyRange | None = None,
+) -> Reading:
     """A reading of the rows that came in [since, until), with that key, and have not expired; `keys`: files without
     such a key are left out.
 
@@ -54,8 +64,9 @@ def reading(archive: Archive, since: int | None = None, until: int | None = None
     manifest, landed = snapshot(archive)
     damaged = [f"{archive.path(f.path)}: {f.damaged}" for f in landed if f.damaged is not None]
     if damaged:
-        raise UsageError("DS958", f"landed files can't be read: {'; '.join(damaged)}",
-                         hint="dsms archive update sets them aside")  # fmt: skip
+        raise UsageError(
+            "DS958", f"landed files can't be read: {'; '.join(damaged)}", hint="dsms archive update sets them aside"
+        )
     asked, value = (keys, None) if key is None else _key(manifest, key)
     first = ALWAYS if since is None else since - 1
     last = FOREVER if until is None else until - 1
@@ -67,8 +78,11 @@ def _key(manifest: Manifest, text: str) -> tuple[KeyRange, Any]:
     """The value of the key column that a text stands for, for files and for Spark."""
     field = next((f for f in manifest.schema if f.name == manifest.key), None)
     if field is None:
-        raise UsageError("DS960", f"the archive {manifest.name} is clustered by no column, so there is none to probe",
-                         hint="CLUSTER BY c in its declaration, or: dsms archive compact --cluster-by c")  # fmt: skip
+        raise UsageError(
+            "DS960",
+            f"the archive {manifest.name} is clustered by no column, so there is none to probe",
+            hint="CLUSTER BY c in its declaration, or: dsms archive compact --cluster-by c",
+        )
     value = key_value(field, text)
     return KeyRange(values=(value,)), value
 
@@ -134,8 +148,12 @@ def scan(spark: SparkSession, reading: Reading, progress: Progress) -> dict[str,
     from pyspark.sql import functions as f
 
     names = ["`" + c.name.replace("`", "``") + "`" for c in reading.manifest.schema]
-    told = [f.count(f.lit(1)).alias("rows"), f.min(TS).alias("first"), f.max(TS).alias("last"),
-            f.expr("bit_xor(xxhash64(" + ", ".join([*names, TS]) + "))").alias("checksum")]  # fmt: skip
+    told = [
+        f.count(f.lit(1)).alias("rows"),
+        f.min(TS).alias("first"),
+        f.max(TS).alias("last"),
+        f.expr("bit_xor(xxhash64(" + ", ".join([*names, TS]) + "))").alias("checksum"),
+    ]
     with watched(spark, progress, "scanning"):
         (row,) = rows(spark, reading).agg(*told).collect()
     return {"rows": row["rows"], "first": row["first"], "last": row["last"], "checksum": row["checksum"]}

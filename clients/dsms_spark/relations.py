@@ -108,8 +108,13 @@ def spark_type(shape: Shape) -> Any:
 def _type(type_: Type | None) -> Any:
     from pyspark.sql import types as t
 
-    kinds = {Kind.BOOL: t.BooleanType, Kind.FLOAT: t.DoubleType, Kind.STRING: t.StringType, Kind.BYTES: t.BinaryType,
-             Kind.NULL: t.IntegerType}  # fmt: skip
+    kinds = {
+        Kind.BOOL: t.BooleanType,
+        Kind.FLOAT: t.DoubleType,
+        Kind.STRING: t.StringType,
+        Kind.BYTES: t.BinaryType,
+        Kind.NULL: t.IntegerType,
+    }
     if type_ is None:
         return t.LongType()
     if type_.kind is Kind.DECIMAL:

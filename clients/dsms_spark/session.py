@@ -79,8 +79,11 @@ def get_session(
         raise
     except Exception as error:
         text = [line for line in str(error).strip().splitlines() if line] or [type(error).__name__]
-        raise UsageError("DS652", f"Spark does not start ({master}): {text[0]}",
-                         hint="check --master, the memory of the machine, and JAVA_HOME") from error  # fmt: skip
+        raise UsageError(
+            "DS652",
+            f"Spark does not start ({master}): {text[0]}",
+            hint="check --master, the memory of the machine, and JAVA_HOME",
+        ) from error
 
 
 def _check(master: str, memory: str | None, submitted: bool) -> None:
@@ -90,11 +93,17 @@ def _check(master: str, memory: str | None, submitted: bool) -> None:
     if submitted or master.startswith("sc://"):
         return
     if not re.fullmatch(MASTERS, master):
-        raise UsageError("DS640", f"{master} is no Spark master",
-                         hint="write local[*], spark://host:7077, yarn, k8s://..., or sc://host:15002")  # fmt: skip
+        raise UsageError(
+            "DS640",
+            f"{master} is no Spark master",
+            hint="write local[*], spark://host:7077, yarn, k8s://..., or sc://host:15002",
+        )
     if os.name != "nt" and shutil.which("bash") is None:
-        raise UsageError("DS652", "Spark does not start: its script needs bash, and the PATH has none",
-                         hint="install bash, or add its folder to the PATH")  # fmt: skip
+        raise UsageError(
+            "DS652",
+            "Spark does not start: its script needs bash, and the PATH has none",
+            hint="install bash, or add its folder to the PATH",
+        )
 
 
 def _embedded(builder: Any, master: str, memory: str | None) -> Any:

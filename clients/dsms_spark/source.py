@@ -20,8 +20,7 @@ from dsms.errors import INSTALL_SPARK, UsageError
 try:
     from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter, Filter  # noqa: F401
 except ImportError as problem:
-    raise UsageError("DS651", f"the format `dsms` needs PySpark 4.1 or later: {problem}",
-                     hint=INSTALL_SPARK) from None  # fmt: skip
+    raise UsageError("DS651", f"the format `dsms` needs PySpark 4.1 or later: {problem}", hint=INSTALL_SPARK) from None
 
 from dsms_spark.options import choice, number, options_of, refuse_unknown
 

@@ -113,8 +113,9 @@ def _rows(archive: Archive, manifest: Manifest, part: Part, names: list[str]) ->
         file = ds.dataset([path], stored_schema(manifest.schema), format="parquet", filesystem=archive.fs)
         yield from file.to_batches(columns=names, filter=wanted, batch_size=ROWS)
     except FileNotFoundError:
-        raise UsageError("DS954", f"{path} is gone: the archive has been updated since the reading was planned",
-                         hint="read it again") from None  # fmt: skip
+        raise UsageError(
+            "DS954", f"{path} is gone: the archive has been updated since the reading was planned", hint="read it again"
+        ) from None
 
 
 def _marked(batch: pa.RecordBatch) -> pa.RecordBatch:

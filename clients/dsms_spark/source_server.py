@@ -38,8 +38,11 @@ def statement(options: Options) -> str:
     """The SELECT that the options stand for.  Raises DS640."""
     said = [name for name in ("sql", "query", "stream") if name in options]
     if len(said) != 1:
-        raise UsageError("DS640", "what is to be read is named by one of the options sql, query and stream",
-                         hint="a path reads an archive")  # fmt: skip
+        raise UsageError(
+            "DS640",
+            "what is to be read is named by one of the options sql, query and stream",
+            hint="a path reads an archive",
+        )
     match said[0]:
         case "sql":
             return options["sql"].strip().rstrip(";")
@@ -155,8 +158,11 @@ def check(messages: list[Any]) -> None:
     late, refused = sum(m.late for m in told), sum(m.refused for m in told)
     if late or refused:
         reasons = list(dict.fromkeys(r for m in told for r in m.reasons))
-        raise UsageError("DS512", f"{refused} rows were refused and {late} came too late; the others stand: "
-                         + "; ".join(reasons[:3]), hint='.option("refused", "ignore") lets that pass')  # fmt: skip
+        raise UsageError(
+            "DS512",
+            f"{refused} rows were refused and {late} came too late; the others stand: " + "; ".join(reasons[:3]),
+            hint='.option("refused", "ignore") lets that pass',
+        )
 
 
 def _frames(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -63,9 +63,12 @@ class ResultReader(source.DataSourceStreamReader):  # type: ignore[misc]
         if start is None:
             return {"seq": last}
         if last < start["seq"]:
-            raise UsageError("DS409", f"{self._query} has {last} result rows, and this stream has read "
-                             f"{start['seq']}: they were numbered anew, by a server without --data or CREATE QUERY",
-                             hint="begin again with another checkpoint")  # fmt: skip
+            raise UsageError(
+                "DS409",
+                f"{self._query} has {last} result rows, and this stream has read "
+                f"{start['seq']}: they were numbered anew, by a server without --data or CREATE QUERY",
+                hint="begin again with another checkpoint",
+            )
         most = self._most if getattr(limit, "max_rows", None) is not None or limit is None else None
         return {"seq": last if most is None else min(last, start["seq"] + most)}
 
@@ -97,8 +100,10 @@ def _subscribed(client: Client, query: str, start: int) -> Subscription:
         return client.subscribe(query, start)
     except UsageError as problem:
         if problem.code == "DS409":
-            problem.hint = ('.option("start", "latest") with a new checkpoint begins with what comes from now on; '
-                            "a larger WITH (result_log = n) keeps more")  # fmt: skip
+            problem.hint = (
+                '.option("start", "latest") with a new checkpoint begins with what comes from now on; '
+                "a larger WITH (result_log = n) keeps more"
+            )
         raise
 
 
@@ -108,8 +113,9 @@ def _next(results: Any, query: str, at: int) -> Push:
     except TimeoutError:
         raise UsageError("DS409", f"result row {at} of {query} did not come", hint="is the server at work?") from None
     if push is None or push.kind == "end":
-        raise UsageError("DS409", f"the results of {query} ended before row {at}",
-                         hint="the query was dropped, or the server stops")  # fmt: skip
+        raise UsageError(
+            "DS409", f"the results of {query} ended before row {at}", hint="the query was dropped, or the server stops"
+        )
     return push
 
 

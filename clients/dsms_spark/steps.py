@@ -222,9 +222,11 @@ class Runner:
         by = _partition(schema)
         over = _over(schema, ["side", "t", *(f"i{k}" for k in step.order)])
         counted = left.unionAll(right).selectExpr(
-            "*", f"row_number() {over} AS n", f"count_if(side = 0) OVER ({by}) AS mine",
+            "*",
+            f"row_number() {over} AS n",
+            f"count_if(side = 0) OVER ({by}) AS mine",
             f"count_if(side = 1) OVER ({by}) AS theirs",
-        )  # fmt: skip
+        )
         first = counted.where("n = 1 AND side = 0").selectExpr("*", f"{_copies(step)} AS copies").where("copies > 0")
         numbered = f"explode(sequence(CAST(0 AS BIGINT), copies - 1)) AS i{width}"
         return first.selectExpr(*columns, *ages, numbered)

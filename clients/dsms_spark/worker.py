@@ -143,8 +143,11 @@ def known(problem: BaseException) -> DsmsError:
         return UsageError("DS651", f"PySpark is not installed: {problem}", hint=INSTALL_SPARK)
     if isinstance(problem, OSError):
         return UsageError("DS654", f"a Spark job could not read or write: {problem}")
-    return InternalError("DS900", f"a fault of dsms in its Spark process: {type(problem).__name__}: {problem}",
-                         hint="please report this with the server's log")  # fmt: skip
+    return InternalError(
+        "DS900",
+        f"a fault of dsms in its Spark process: {type(problem).__name__}: {problem}",
+        hint="please report this with the server's log",
+    )
 
 
 def _spark_failed(problem: BaseException) -> UsageError:

@@ -23,8 +23,14 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 FAR = 2**62  # µs: outside the years 0001-9999 in both directions
 _MICRO = dt.timedelta(microseconds=1)
 _TIMES = {  # NumPy's units of one length, in microseconds
-    "us": 1, "ms": 10**3, "s": 10**6, "m": 60 * 10**6, "h": 3600 * 10**6, "D": 86_400 * 10**6, "W": 604_800 * 10**6,
-}  # fmt: skip
+    "us": 1,
+    "ms": 10**3,
+    "s": 10**6,
+    "m": 60 * 10**6,
+    "h": 3600 * 10**6,
+    "D": 86_400 * 10**6,
+    "W": 604_800 * 10**6,
+}
 _PARTS = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}  # of them in a microsecond
 
 

@@ -69,8 +69,9 @@ class Checkpoints:
                 raise UsageError("DS546", f"{path} was written by {age} version of dsms", hint="run that one")
             self.kept = tuple(map(_checkpoint, body))
         except (ValueError, KeyError, TypeError) as error:
-            raise UsageError("DS545", f"{path} is damaged: {error}",
-                             hint="restore the data directory from a backup") from None  # fmt: skip
+            raise UsageError(
+                "DS545", f"{path} is damaged: {error}", hint="restore the data directory from a backup"
+            ) from None
 
     def _read(self, path: str) -> bytes:
         try:

@@ -45,7 +45,7 @@ Names = Mapping[str, Any]
 Refer = Callable[[Any], Any]
 WRONG = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, LookupError, ValueError,
          EOFError, ArithmeticError, MemoryError, RecursionError, AssertionError, RuntimeError,
-         pa.ArrowException, struct.error)  # fmt: skip
+         pa.ArrowException, struct.error)  # a long list  # fmt: skip
 
 
 def freeze(state: Any, outside: Names, refer: Refer = lambda o: None) -> list[Any]:
@@ -76,8 +76,11 @@ def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path |
     except DsmsError:
         raise
     except WRONG as error:
-        raise UsageError("DS546", f"the state in {where} was written by another version of dsms: {error}",
-                         hint="start the version that wrote it, or a newer one") from error  # fmt: skip
+        raise UsageError(
+            "DS546",
+            f"the state in {where} was written by another version of dsms: {error}",
+            hint="start the version that wrote it, or a newer one",
+        ) from error
 
 
 class _Writer(pickle.Pickler):
@@ -226,16 +229,20 @@ def _unpacked(data: memoryview, where: Path | str) -> tuple[int, list[bytearray]
             raise ValueError("its head is not what was written")
         table = json.loads(head)
         if table["version"] not in (LEGACY, VERSION):
-            raise UsageError("DS546", f"the state in {where} was written by another version of dsms "
-                             f"(layout {table['version']}; {LEGACY} and {VERSION} are known)",
-                             hint="start the version that wrote it, or a newer one")  # fmt: skip
+            raise UsageError(
+                "DS546",
+                f"the state in {where} was written by another version of dsms "
+                f"(layout {table['version']}; {LEGACY} and {VERSION} are known)",
+                hint="start the version that wrote it, or a newer one",
+            )
         blobs = _blobs(data[_HEAD.size + length :], table["blobs"])
         if not blobs:
             raise ValueError("it is empty")
         return table["version"], blobs
     except (struct.error, ValueError, LookupError, TypeError, pa.ArrowException, MemoryError) as error:
-        raise UsageError("DS545", f"the state in {where} is damaged: {error}",
-                         hint="restore it from a backup") from None  # fmt: skip
+        raise UsageError(
+            "DS545", f"the state in {where} is damaged: {error}", hint="restore it from a backup"
+        ) from None
 
 
 def _blobs(data: memoryview, sizes: Sequence[tuple[int, int, int]]) -> list[bytearray]:

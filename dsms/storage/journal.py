@@ -135,8 +135,11 @@ class Journal:
         """Raise why the stream refuses rows, if it does."""
         trouble = self.failures.get(stream)
         if trouble is not None:
-            raise UsageError(trouble.code, f"{_takes_none(stream)}: {trouble.message}",
-                             hint=trouble.hint or "mend the file and start again, or drop the stream")  # fmt: skip
+            raise UsageError(
+                trouble.code,
+                f"{_takes_none(stream)}: {trouble.message}",
+                hint=trouble.hint or "mend the file and start again, or drop the stream",
+            )
 
     def forget(self, stream: str) -> None:
         """The stream was dropped."""
@@ -253,8 +256,10 @@ class Journal:
         Of streams that are `damaged` those behind their tail: the missing ones may have come back."""
         known, begun = self.synced.read(), self.synced.read(BEGUN)
         if tails and not self.synced.exist():
-            self.notes.append(f"{self.folder}: the notes of what has reached the disk (synced-*) are missing, so logs "
-                              "that were cut short or removed can't be told from whole ones")  # fmt: skip
+            self.notes.append(
+                f"{self.folder}: the notes of what has reached the disk (synced-*) are missing, so logs "
+                "that were cut short or removed can't be told from whole ones"
+            )
         self.tails, self.damaged = dict(tails), dict(damaged)
         for stream in {*self.streams(), *tails, *damaged, *known, *begun}:
             start = tails.get(stream, 0) if stream in damaged else after

@@ -62,8 +62,9 @@ def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch
         if [c.type for c in batch.columns[:-2]] != [f.type.arrow for f in schema]:
             raise ValueError("its columns are not those of the stream")
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise UsageError("DS554", f"{path} is damaged: {error}",
-                         hint="restore the file from a backup, or drop the stream") from None  # fmt: skip
+        raise UsageError(
+            "DS554", f"{path} is damaged: {error}", hint="restore the file from a backup, or drop the stream"
+        ) from None
     *cols, ts, ids = batch.columns
     return Batch(_numbers(ts), None, None, (_numbers(ids),), tuple(cols))
 

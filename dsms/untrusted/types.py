@@ -19,7 +19,7 @@ _FLAT = (
     kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_timestamp, kinds.is_date,
     kinds.is_duration, kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_binary,
     kinds.is_large_binary, kinds.is_binary_view,
-)  # fmt: skip
+)  # a long list  # fmt: skip
 
 
 def check_schema(schema: pa.Schema) -> None:
@@ -67,8 +67,20 @@ def _flat(type_: pa.DataType) -> str | None:
 def _kind(type_: pa.DataType) -> str:
     """The type's name without what is in it, which may be deep or hold names that can't be
     printed."""
-    for known in ("struct", "list", "large_list", "list_view", "large_list_view", "fixed_size_list", "map", "union",
-                  "time", "interval", "dictionary", "run_end_encoded"):  # fmt: skip
+    for known in (
+        "struct",
+        "list",
+        "large_list",
+        "list_view",
+        "large_list_view",
+        "fixed_size_list",
+        "map",
+        "union",
+        "time",
+        "interval",
+        "dictionary",
+        "run_end_encoded",
+    ):
         if getattr(kinds, f"is_{known}")(type_):
             return known
     return type(type_).__name__

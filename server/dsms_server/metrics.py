@@ -37,13 +37,18 @@ class Metrics:
         self.waiting = Gauge("dsms_waiting_lanes", "writers with work for the engine thread", registry=registry)
         self.busy = Gauge("dsms_engine_busy_seconds", "time the engine thread has worked", registry=registry)
         self.slices = Histogram(
-            "dsms_slice_seconds", "duration of one slice of engine work", ["kind"], registry=registry,
+            "dsms_slice_seconds",
+            "duration of one slice of engine work",
+            ["kind"],
+            registry=registry,
             buckets=LAG_BUCKETS,
-        )  # fmt: skip
+        )
         self.response = Histogram(
-            "dsms_response_seconds", "from a statement that answers with rows to its answer", registry=registry,
+            "dsms_response_seconds",
+            "from a statement that answers with rows to its answer",
+            registry=registry,
             buckets=RESPONSE_BUCKETS,
-        )  # fmt: skip
+        )
         self.lag = Histogram(
             "dsms_loop_lag_seconds", "how late the event loop wakes up", registry=registry, buckets=LAG_BUCKETS
         )
@@ -59,9 +64,12 @@ class Metrics:
             "dsms_archive_update_rows", "landed rows that updates took into the index", ["archive"], registry=registry
         )
         self.update_seconds = Histogram(
-            "dsms_archive_update_seconds", "duration of an update", ["archive"], registry=registry,
+            "dsms_archive_update_seconds",
+            "duration of an update",
+            ["archive"],
+            registry=registry,
             buckets=UPDATE_BUCKETS,
-        )  # fmt: skip
+        )
         self.engine: Mapping[str, Any] = {}
         registry.register(_EngineCollector(self))  # type: ignore[arg-type]
 

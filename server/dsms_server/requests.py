@@ -155,10 +155,14 @@ class Requests:
             self._answer_results(ident, results, None)
 
         self._queue(
-            ident, size, "execute", Urgency.STATEMENT,
-            lambda cancel: core.execute_steps(sql, cancel), answer,
+            ident,
+            size,
+            "execute",
+            Urgency.STATEMENT,
+            lambda cancel: core.execute_steps(sql, cancel),
+            answer,
             lambda problem: self._answer_results(ident, list(getattr(problem, "done", [])), problem),
-        )  # fmt: skip
+        )
 
     def _answer_results(self, ident: Any, results: list[Result], problem: DsmsError | None) -> None:
         if problem is not None and not results:
@@ -205,26 +209,39 @@ class Requests:
                 self.session.refuse(ident, problem)
 
         self._queue(
-            ident, size, "ingest", Urgency.BULK,
-            lambda cancel: core.ingest_steps(stream, payload, client, seq, cancel), answer, failed, at_once,
-        )  # fmt: skip
+            ident,
+            size,
+            "ingest",
+            Urgency.BULK,
+            lambda cancel: core.ingest_steps(stream, payload, client, seq, cancel),
+            answer,
+            failed,
+            at_once,
+        )
         if at_once:
             self.session.reply(ident, queued=True)
 
     def _heartbeat(self, message: Message, ident: Any, size: int) -> None:
         core = self.server.core
         self._queue(
-            ident, size, "heartbeat", Urgency.CONTROL,
+            ident,
+            size,
+            "heartbeat",
+            Urgency.CONTROL,
             lambda cancel: core.heartbeat_steps(message["stream"], message["ts"], cancel),
             lambda result: self.session.reply(ident),
-        )  # fmt: skip
+        )
 
     def _end(self, message: Message, ident: Any, size: int) -> None:
         core = self.server.core
         self._queue(
-            ident, size, "end", Urgency.CONTROL,
-            lambda cancel: core.end_steps(message["stream"], cancel), lambda result: self.session.reply(ident),
-        )  # fmt: skip
+            ident,
+            size,
+            "end",
+            Urgency.CONTROL,
+            lambda cancel: core.end_steps(message["stream"], cancel),
+            lambda result: self.session.reply(ident),
+        )
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
         core, feed = self.server.core, Feed(self.session, message["query"])
@@ -244,16 +261,21 @@ class Requests:
             core.grant(feed)
 
         self._queue(
-            ident, size, "subscribe", Urgency.CONTROL,
-            lambda cancel: core.subscribe_steps(feed, message.get("from")), answer,
-        )  # fmt: skip
+            ident,
+            size,
+            "subscribe",
+            Urgency.CONTROL,
+            lambda cancel: core.subscribe_steps(feed, message.get("from")),
+            answer,
+        )
 
     def _unsubscribe(self, message: Message, ident: Any, size: int) -> None:
         name, core = message["query"], self.server.core
         found = [f for q, f in self.feeds.items() if name in (q, q.lower()) or name.lower() == q.lower()]
         if not found:
-            raise UsageError("DS644", f"this session has no subscription to {name}",
-                             hint=f"it has {', '.join(self.feeds) or 'none'}")  # fmt: skip
+            raise UsageError(
+                "DS644", f"this session has no subscription to {name}", hint=f"it has {', '.join(self.feeds) or 'none'}"
+            )
         feed = found[0]
 
         def answer(result: Any) -> None:
@@ -261,9 +283,7 @@ class Requests:
             self.session.forget(feed)
             self.session.reply(ident)
 
-        self._queue(
-            ident, size, "unsubscribe", Urgency.CONTROL, lambda cancel: core.unsubscribe_steps(feed), answer
-        )  # fmt: skip
+        self._queue(ident, size, "unsubscribe", Urgency.CONTROL, lambda cancel: core.unsubscribe_steps(feed), answer)
 
     # -- the end ------------------------------------------------------------------------------------------------
 

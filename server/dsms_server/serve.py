@@ -65,8 +65,11 @@ def make_folder(data: str | None) -> None:
         if data is not None:
             Path(data).mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise UsageError("DS543", f"cannot make the data directory {data}: {problem.strerror}",
-                         hint="--data names a directory that may be written to") from None  # fmt: skip
+        raise UsageError(
+            "DS543",
+            f"cannot make the data directory {data}: {problem.strerror}",
+            hint="--data names a directory that may be written to",
+        ) from None
 
 
 def make_engine(config: Config, spark: Spark | None = None) -> Any:
@@ -104,8 +107,11 @@ def recovered(engine: Any) -> list[str]:
     told = engine.saver.recovered
     lines = [f"note: {note}" for note in told.notes]
     if told.checkpoint or told.records:
-        lines.insert(0, f"recovered: the checkpoint at record {told.checkpoint}, and {told.records} records "
-                        f"({told.rows} rows) behind it")  # fmt: skip
+        lines.insert(
+            0,
+            f"recovered: the checkpoint at record {told.checkpoint}, and {told.records} records "
+            f"({told.rows} rows) behind it",
+        )
     return lines
 
 

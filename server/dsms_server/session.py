@@ -352,8 +352,17 @@ class Session(asyncio.BufferedProtocol):
 
 def _end(feed: Feed, problem: DsmsError) -> bytes:
     """The last push of a subscription."""
-    return pack({"push": feed.query, "seq": feed.next_seq, "kind": "end", "at": None, "data": None,
-                 "message": problem.message, "code": problem.code})  # fmt: skip
+    return pack(
+        {
+            "push": feed.query,
+            "seq": feed.next_seq,
+            "kind": "end",
+            "at": None,
+            "data": None,
+            "message": problem.message,
+            "code": problem.code,
+        }
+    )
 
 
 def _refusal(ident: Any, problem: DsmsError) -> bytes:

@@ -29,8 +29,11 @@ def worker_command(master: str | None, memory: str | None) -> Callable[[], list[
 
     def command() -> list[str]:
         if importlib.util.find_spec("pyspark") is None:
-            raise UsageError("DS651", "archives are read and updated by Spark, and PySpark is not installed here",
-                             hint=f"{INSTALL_SPARK}, where the server runs; then ask again")  # fmt: skip
+            raise UsageError(
+                "DS651",
+                "archives are read and updated by Spark, and PySpark is not installed here",
+                hint=f"{INSTALL_SPARK}, where the server runs; then ask again",
+            )
         options = [("--master", master), ("--memory", memory)]
         said = [word for name, value in options if value is not None for word in (name, value)]
         return [sys.executable, "-m", "dsms_spark.worker", *said]

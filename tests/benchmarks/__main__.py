@@ -36,8 +36,9 @@ NAMES = (
 
 def main(arguments: list[str] | None = None) -> int:
     """The command; its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="small sizes: less than a minute for all")
     parser.add_argument("--toy", action="store_true", help="tiny sizes, figures without meaning: only checks answers")

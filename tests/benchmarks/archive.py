@@ -82,8 +82,7 @@ def _series(options: Options) -> list[Series]:
     if options.mode != "full":
         few = tuple((t, (16,)) for t in options.pick((), (R, NOR, REINDEX, DEL), (R, REINDEX)))
         return [Series("Steady rate", Data(small, keys), options.pick(0, 2, 1), few)]
-    first = ((R, ALL), (NOR, ALL), (R_CHR, ends), (NOR_CHR, ends), (REINDEX, ALL), (DEL, ALL),
-             (LAZY, (16,)))  # fmt: skip
+    first = ((R, ALL), (NOR, ALL), (R_CHR, ends), (NOR_CHR, ends), (REINDEX, ALL), (DEL, ALL), (LAZY, (16,)))
     large = ((R, ALL), (NOR, ALL), (REINDEX, ends), (DEL, ends))
     swing = tuple((t, ends) for t in (R, NOR, REINDEX, DEL))
     return [
@@ -133,9 +132,9 @@ def _table(series: Series, found: Found, fixed: Fixed) -> Table:
             f"{made.seconds('wall'):.2f}", shown(statistics.fmean(made.written)) + "B", f"{100 * _share(made):.0f} %",
             *_read(made.probes, fixed.probe), *_read(made.scans, fixed.scan),
             f"{max(made.sizes):.2f}",
-        ))  # fmt: skip
+        ))  # a row of a report  # fmt: skip
     header = ("technique", "n", "touched", "update, CPU s", "net", "wall s", "written", "of the index", "probe, CPU s",
-              "net", "read", "scan, CPU s", "net", "read", "largest / mean")  # fmt: skip
+              "net", "read", "scan, CPU s", "net", "read", "largest / mean")  # a row of a report  # fmt: skip
     size = statistics.fmean(r.index[-1] for r in found.values())
     notes = (
         f"{series.data.rows:,} rows a step on average, {shown(size)}B in the index, {series.data.keys:,} keys; "
@@ -162,8 +161,9 @@ def _plots(series: Series, found: Found, fixed: Fixed, number: int) -> list[Plot
         for name in names:
             points = [(float(n), measure(made, fixed)) for (who, n), made in found.items() if who == name]
             lines[name] = ([x for x, _ in points], [y for _, y in points])
-        out.append(Plot(f"archive-{what}-{number}.png", f"{series.title}: {axis}", "sub-indices", axis, lines,
-                        (False, False)))  # fmt: skip
+        out.append(
+            Plot(f"archive-{what}-{number}.png", f"{series.title}: {axis}", "sub-indices", axis, lines, (False, False))
+        )
     return out
 
 
@@ -188,11 +188,20 @@ def _claims(results: list[tuple[Series, Found]], fixed: Fixed) -> Table:
 
 
 def _judged(found: Found, fixed: Fixed) -> list[tuple[str, str, bool]]:
-    doubly = [(made, (2 * root - 1) / (root * root)) for (name, n), made in found.items()
-              if name in (R.name, NOR.name) for root in (round(n**0.5),)]  # fmt: skip
+    doubly = [
+        (made, (2 * root - 1) / (root * root))
+        for (name, n), made in found.items()
+        if name in (R.name, NOR.name)
+        for root in (round(n**0.5),)
+    ]
     worst = max(_share(made) / bound for made, bound in doubly)
-    out = [("updates write at most (G+E-1)/(G*E) of the data", f"{worst:.2f} of that at most",
-            all(_share(made) <= bound + 0.01 for made, bound in doubly))]  # fmt: skip
+    out = [
+        (
+            "updates write at most (G+E-1)/(G*E) of the data",
+            f"{worst:.2f} of that at most",
+            all(_share(made) <= bound + 0.01 for made, bound in doubly),
+        )
+    ]
     for ours, theirs in ((R, REINDEX), (NOR, DEL)):
         if (theirs.name, 16) not in found:
             continue

@@ -45,7 +45,7 @@ def section(options: Options) -> Section:
     parts: list = [
         Table("Ingest rates over TCP", header, tuple(rows)),
         Table("Recovery", RECOVERY, tuple(recovery)),
-    ]  # fmt: skip
+    ]
     return Section("Durability", __doc__ or "", parts)
 
 
@@ -76,8 +76,12 @@ def _rates(
             wire.ask("execute", sql=f"DROP STREAM s{number}_{policy}")
     middle = {p: median(took[p]) for p in POLICIES}
     none = middle["none"]
-    return (name, f"{frames * ROWS / none.wall:,.0f}", *(f"{none.wall / middle[p].wall:.2f}" for p in POLICIES[1:]),
-            *(f"{none.cpu / middle[p].cpu:.2f}" for p in POLICIES[1:]))  # fmt: skip
+    return (
+        name,
+        f"{frames * ROWS / none.wall:,.0f}",
+        *(f"{none.wall / middle[p].wall:.2f}" for p in POLICIES[1:]),
+        *(f"{none.cpu / middle[p].cpu:.2f}" for p in POLICIES[1:]),
+    )
 
 
 def _batches(first: int, count: int) -> list[pa.RecordBatch]:
@@ -85,12 +89,16 @@ def _batches(first: int, count: int) -> list[pa.RecordBatch]:
     keys = pa.array([f"key{i}" for i in range(100)])
     out = []
     for i in range(first, first + count):
-        out.append(pa.record_batch({
-            "k": keys.take(pa.array(rng.integers(0, 100, ROWS))),
-            "v": rng.integers(0, 1000, ROWS),
-            "f": rng.random(ROWS),
-            "t": np.arange(i * ROWS, (i + 1) * ROWS) * 10,
-        }))  # fmt: skip
+        out.append(
+            pa.record_batch(
+                {
+                    "k": keys.take(pa.array(rng.integers(0, 100, ROWS))),
+                    "v": rng.integers(0, 1000, ROWS),
+                    "f": rng.random(ROWS),
+                    "t": np.arange(i * ROWS, (i + 1) * ROWS) * 10,
+                }
+            )
+        )
     return out
 
 

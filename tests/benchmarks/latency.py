@@ -54,8 +54,9 @@ def _row(kind: str, label: str, most: float, waits: np.ndarray) -> tuple[str, ..
     return (kind, label, rate, f"{p50:.2f}", f"{p99:.2f}", f"{waits.max() * 1e3:.2f}", f"{len(waits):,}")
 
 
-def _measure(server: tcp.Server, kind: str, declare: str, seconds: float, burst: int,
-             single: int) -> tuple[dict[str, np.ndarray], float]:  # fmt: skip
+def _measure(
+    server: tcp.Server, kind: str, declare: str, seconds: float, burst: int, single: int
+) -> tuple[dict[str, np.ndarray], float]:
     with server.wire("rows") as wire:
         for drop in ("QUERY q", "STREAM s"):
             wire.socket.sendall(wire.frame("execute", sql=f"DROP {drop}"))

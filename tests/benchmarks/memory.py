@@ -72,7 +72,7 @@ def _row(name: str, keys: str, samples: list[Sample], rate: int) -> tuple[str, .
     most = max(s.state for s in settled)
     growth = last.rss - first.rss
     return (name, keys, f"{last.minute * 60 * rate:,}", shown(first.state), shown(most), shown(last.state),
-            f"{last.state / max(1, first.state):.2f}", f"{growth / 1e6:+.1f} MB")  # fmt: skip
+            f"{last.state / max(1, first.state):.2f}", f"{growth / 1e6:+.1f} MB")  # a row of a report  # fmt: skip
 
 
 def run(name: str, fresh: bool, rate: int, minutes: int) -> Iterator[Sample]:

@@ -127,6 +127,10 @@ def _check_grouped(name: str, data: w.Data, out: Output) -> None:
 
 
 CHECKS: dict[str, Callable[[str, w.Data, Output], None]] = {
-    "W1": _check_filter, "W3": _check_max, "W4": _check_join, "W5": _check_distinct,
-    "grouped": _check_grouped, "grouped, unbounded": _check_grouped,
-}  # fmt: skip
+    "W1": _check_filter,
+    "W3": _check_max,
+    "W4": _check_join,
+    "W5": _check_distinct,
+    "grouped": _check_grouped,
+    "grouped, unbounded": _check_grouped,
+}

@@ -65,8 +65,12 @@ def _dsms(data: workloads.Data, options: Options) -> Rates:
 
 def _bare(data: workloads.Data, options: Options) -> Rates:
     same("bare W1", bare.filter_project(data.s)[0], workloads.filtered(data.s)[0])
-    runs = {"W1": lambda: bare.filter_project(data.s), "W3": bare_max(data), "W4": bare_join(data),
-            "W5": bare_distinct(data)}  # fmt: skip
+    runs = {
+        "W1": lambda: bare.filter_project(data.s),
+        "W3": bare_max(data),
+        "W4": bare_join(data),
+        "W5": bare_distinct(data),
+    }
     return {("bare kernel", name): repeat(data.rows, options, run) for name, run in runs.items()}
 
 
@@ -141,7 +145,7 @@ ASKED = (
     ("W1", "csp", 5.0), ("W3", "csp", 5.0), ("W4", "csp", 5.0), ("W5", "csp", 1.0),
     ("W1", "duckdb", 1.0), ("W3", "duckdb", 1.0), ("W4", "duckdb", 1.0), ("W5", "duckdb", 1.0),
     ("W1", "bare kernel", 0.5), ("W3", "polars", 1.0), ("W4", "bare kernel", 0.5),
-)  # fmt: skip
+)  # a table  # fmt: skip
 BARE = {"W1": "pyarrow.compute", "W4": "a bare Numba symmetric join"}
 
 
@@ -174,8 +178,15 @@ def over_tcp(options: Options) -> Table:
         for query in ("grouped", "grouped, unbounded", "W1"):
             _arrow(server, query, _part(data, 10), size)
             spent = median(_arrow(server, query, data, size) for _ in range(options.repeats))
-            rows.append(_row(f"Arrow frames, {LABELS[query]}", Rate.of(data.rows, spent), "Arrow's grouped aggregation",
-                             arrow, "0.25 ×" if query != "W1" else ""))  # fmt: skip
+            rows.append(
+                _row(
+                    f"Arrow frames, {LABELS[query]}",
+                    Rate.of(data.rows, spent),
+                    "Arrow's grouped aggregation",
+                    arrow,
+                    "0.25 ×" if query != "W1" else "",
+                )
+            )
         few = _part(data, 4)
         decode = decoding(few, options)
         _rows(server, _part(few, 10))

@@ -64,8 +64,10 @@ Found = dict[tuple[str, int, str], Outcome]
 def _rate(rate: str, load: Workload, found: Found, sizes: Sizes, second: float) -> list[Table | Plot]:
     tuples = sizes.tuples * (1 + (rate == "high"))
     counters = max(s.cells for s in load.groups.values())
-    about = (f"a second is {second * 1e3:.2f} ms of CPU time; {sizes.updates} updates; "
-             f"{counters:,} counters in the largest group",)  # fmt: skip
+    about = (
+        f"a second is {second * 1e3:.2f} ms of CPU time; {sizes.updates} updates; "
+        f"{counters:,} counters in the largest group",
+    )
     out: list[Table | Plot] = []
     for what, unit in MEASURES.items():
         values = {s: [getattr(found[rate, n, s], what) for n in sizes.counts] for s in SCHEDULERS}

@@ -182,8 +182,11 @@ class Machine:
             source = int(self.random.integers(running.cells))
             self.now += _spent(partial(running.look_up, source, window, self.updates))
             if self.updates % self.check == 0:
-                same("one-time query", running.look_up(source, window, self.updates),
-                     running.recomputed(source, window, self.updates))  # fmt: skip
+                same(
+                    "one-time query",
+                    running.look_up(source, window, self.updates),
+                    running.recomputed(source, window, self.updates),
+                )
 
     def outcome(self, updates: int) -> Outcome:
         late = []
@@ -194,8 +197,16 @@ class Machine:
         blocks = sum(len(self.groups[key].blocks()) for key in KEYS)
         busy = self.scanning + self.answering
         runs = max(1, self.executions)
-        return Outcome(self.executed / updates, self.asked / updates, statistics.mean(late), max(late),
-                       self.executed / runs, busy / runs, blocks, self.answering / busy)  # fmt: skip
+        return Outcome(
+            self.executed / updates,
+            self.asked / updates,
+            statistics.mean(late),
+            max(late),
+            self.executed / runs,
+            busy / runs,
+            blocks,
+            self.answering / busy,
+        )
 
 
 def _spent(call: Callable[[], object]) -> float:

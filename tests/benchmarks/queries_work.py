@@ -15,7 +15,7 @@ import numpy as np
 RING = 128  # intervals of traffic, repeated: more than any window has
 TOP = 10
 KEYS = ("source", "destination", "source+destination", "protocol", "port", "protocol+port",
-        "source+protocol", "destination+port")  # fmt: skip
+        "source+protocol", "destination+port")  # a long list  # fmt: skip
 
 Answer = tuple[int, ...] | int
 

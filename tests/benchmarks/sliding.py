@@ -105,9 +105,11 @@ def sums(widths: tuple[int, ...]) -> dict[str, str]:
 
 def _ours(data: w.Data, known: Known, options: Options) -> dict[tuple[str, str], Took]:
     cases: dict[str, tuple[dict[str, str], Callable[..., None]]] = {
-        "W2": ({"q": W2}, check_grouped), "W5": ({"q": W5}, check_distinct),
-        "W6": (sums(MANY), check_sums), "W6 (ten)": (sums(FEW), check_sums),
-    }  # fmt: skip
+        "W2": ({"q": W2}, check_grouped),
+        "W5": ({"q": W5}, check_distinct),
+        "W6": (sums(MANY), check_sums),
+        "W6 (ten)": (sums(FEW), check_sums),
+    }
     found = {}
     for name, (queries, check) in cases.items():
         batch = BIG if name.startswith("W6") else BATCH
@@ -161,15 +163,19 @@ def _duckdb(data: w.Data, known: Known, options: Options) -> dict[tuple[str, str
     con = duckdb.connect()
     con.register("s", pa.Table.from_batches([data.s]))
     pane = "WITH p AS (SELECT ts // 100000 AS p, k, count(*) AS c, sum(v) AS t FROM s GROUP BY ALL)"
-    w2 = (f"{pane} SELECT count(*), sum(c), sum(t) FROM (SELECT p - o AS w, k, sum(c) AS c, sum(t) AS t "
-          "FROM p, range(10) r(o) GROUP BY ALL)")  # fmt: skip
+    w2 = (
+        f"{pane} SELECT count(*), sum(c), sum(t) FROM (SELECT p - o AS w, k, sum(c) AS c, sum(t) AS t "
+        "FROM p, range(10) r(o) GROUP BY ALL)"
+    )
     w5 = "SELECT count(*) FROM (SELECT DISTINCT ts // 100000 - o, k FROM s, range(10) r(o))"
 
     def w6(widths: str) -> str:
         sums_ = "SELECT ts // 1000 AS p, sum(v) AS s FROM s GROUP BY 1"
         prefix = f"SELECT p + 1 AS p, sum(s) OVER (ORDER BY p) AS c FROM ({sums_}) UNION ALL SELECT 0, 0"
-        return (f"WITH c AS ({prefix}) SELECT count(*), sum(a.c - b.c) FROM c a, {widths} j(j), c b "
-                "WHERE a.p % 100 = 0 AND a.p > 0 AND b.p = greatest(a.p - j, 0)")  # fmt: skip
+        return (
+            f"WITH c AS ({prefix}) SELECT count(*), sum(a.c - b.c) FROM c a, {widths} j(j), c b "
+            "WHERE a.p % 100 = 0 AND a.p > 0 AND b.p = greatest(a.p - j, 0)"
+        )
 
     texts = {"W2": w2, "W5": w5, "W6": w6("range(1, 1001)"), "W6 (ten)": w6("range(100, 1001, 100)")}
     found = {}
@@ -242,8 +248,12 @@ def _csp(data: w.Data, known: Known, options: Options) -> dict[tuple[str, str], 
 # ---------------------------------------------------------------- tables
 
 ASKED = (
-    ("W2", "duckdb", 1.0), ("W2", "csp", 5.0), ("W5", "duckdb", 1.0), ("W5", "csp", 1.0), ("W6", "duckdb", 0.25),
-)  # fmt: skip
+    ("W2", "duckdb", 1.0),
+    ("W2", "csp", 5.0),
+    ("W5", "duckdb", 1.0),
+    ("W5", "csp", 1.0),
+    ("W6", "duckdb", 0.25),
+)
 
 
 def _asked(spent: dict[tuple[str, str], Took]) -> Table:
@@ -252,7 +262,7 @@ def _asked(spent: dict[tuple[str, str], Took]) -> Table:
         here, there = spent["dsms", name], spent[peer, name]
         wall = there.wall / here.wall
         rows.append((name, peer, f"at least {factor:g} ×", ratio(wall), ratio(there.cpu / here.cpu),
-                     "yes" if wall >= factor else "no"))  # fmt: skip
+                     "yes" if wall >= factor else "no"))  # a row of a report  # fmt: skip
     more = spent["dsms", "W6"].wall / spent["dsms", "W6 (ten)"].wall
     cpu = spent["dsms", "W6"].cpu / spent["dsms", "W6 (ten)"].cpu
     rows.append(("W6, cost", "ten of them", "at most 3 ×", ratio(more), ratio(cpu), "yes" if more <= 3 else "no"))

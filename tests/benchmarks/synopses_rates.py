@@ -83,8 +83,9 @@ class Looped:
         self.before = np.arange(levels * longest + 1) if name == NAMES[2] else None
 
     def update(self, values: np.ndarray) -> None:
-        kernel = dict(zip(NAMES, (kernels.running_updates, kernels.interval_updates, kernels.quantile_updates),
-                          strict=True))[self.name]  # fmt: skip
+        kernel = dict(
+            zip(NAMES, (kernels.running_updates, kernels.interval_updates, kernels.quantile_updates), strict=True)
+        )[self.name]
         kernel(values, self.state)
 
     def lookup(self, low: np.ndarray, high: np.ndarray) -> int:
@@ -160,8 +161,9 @@ def _growth(name: str, found: list[float], sizes: Sequence[int], what: str) -> s
     return f"{name}: {what} grows {grown}-fold, the cost of one {ratio(cost)}"
 
 
-def _parts(figure: str, title: str, x: str, sizes: Sequence[int], found: dict[str, list[float]],
-           notes: tuple[str, ...]) -> list[Table | Plot]:  # fmt: skip
+def _parts(
+    figure: str, title: str, x: str, sizes: Sequence[int], found: dict[str, list[float]], notes: tuple[str, ...]
+) -> list[Table | Plot]:
     rows = tuple((str(size), *(shown(found[name][i]) for name in found)) for i, size in enumerate(sizes))
     table = Table(f"Fig {figure}: {title}", (x, *found), rows, notes)
     lines = {name: ([float(s) for s in sizes], y) for name, y in found.items()}

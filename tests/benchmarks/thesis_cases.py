@@ -139,4 +139,4 @@ CASES = (
         ),
         suffix=dict.fromkeys((UPA10, UPA50, UPA), ", negation = up"),
     ),
-)  # fmt: skip
+)  # a table  # fmt: skip

@@ -35,8 +35,11 @@ def section(options: Options) -> Section:
                 periodic[seconds, n] = _trials(options, Setting(seconds, n, queries, 0, rate, updates), speed)
             mixed[5.0, n] = _trials(options, Setting(5.0, n, 100, 5, rate, updates), speed)
     tables = [_table(periodic, *m) for m in PERIODIC] + [_table(mixed, *m) for m in MIXED]
-    return Section("Transaction schedulers (Golab 2006, §7.5)", __doc__ or "",
-                   [_claims(periodic, mixed), *tables, *_plots(periodic, mixed)])  # fmt: skip
+    return Section(
+        "Transaction schedulers (Golab 2006, §7.5)",
+        __doc__ or "",
+        [_claims(periodic, mixed), *tables, *_plots(periodic, mixed)],
+    )
 
 
 def _trials(options: Options, setting: Setting, speed: float) -> Runs:

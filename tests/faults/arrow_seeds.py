@@ -45,9 +45,15 @@ def _encoded() -> Iterator[pa.Array]:
     indices = pa.array([0, 1, None, 2, 0], pa.int8())
     runs = pa.array([2, 3, 5], pa.int32())
     words = pa.array(["x", "yy", "a text of over twelve bytes"])
-    for values in (words, pa.array([1, 2, 3]), pa.array([1.5, None, 2.0]),
-                   pa.array([b"x", b"y", b"z" * 20], pa.binary_view()), pa.array(["x", "y", None], pa.string_view()),
-                   pa.array([Decimal("1.5")] * 3, pa.decimal256(30, 4)), pa.array([INSTANT] * 3)):  # fmt: skip
+    for values in (
+        words,
+        pa.array([1, 2, 3]),
+        pa.array([1.5, None, 2.0]),
+        pa.array([b"x", b"y", b"z" * 20], pa.binary_view()),
+        pa.array(["x", "y", None], pa.string_view()),
+        pa.array([Decimal("1.5")] * 3, pa.decimal256(30, 4)),
+        pa.array([INSTANT] * 3),
+    ):
         yield pa.DictionaryArray.from_arrays(indices, values)
         yield pa.RunEndEncodedArray.from_arrays(runs, values)
     yield pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 5], pa.int16()), pa.array([1, None, 3]))

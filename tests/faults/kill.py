@@ -175,7 +175,7 @@ class Ordeal:
         """A life of the server, which may be cut short while it recovers."""
         while True:
             command = [sys.executable, "-m", "dsms_client.cli", "serve", "--data", self.data, "--port", str(self.port),
-                       "--no-warmup"]  # fmt: skip
+                       "--no-warmup"]  # a command  # fmt: skip
             process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
             early = self.done and self.done < self.kills and self.random.random() < 0.15
             if await asyncio.to_thread(self._listening, process, early):

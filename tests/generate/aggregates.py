@@ -23,7 +23,7 @@ PLAIN: dict[Type, tuple[str, ...]] = {
     MONEY: ("MIN({t})", "MAX({t})"),
     BOOL: ("BOOL_AND({t})", "BOOL_OR({t})", "MAX({t})"),
     TIMESTAMP: ("MIN({t})", "MAX({t})"),
-}  # fmt: skip
+}  # a table  # fmt: skip
 BY_ARRIVAL = ("FIRST({t})", "LAST({t})", "ARGMAX({t}, {i})", "ARGMIN({t}, {f})")
 
 

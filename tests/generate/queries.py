@@ -228,8 +228,10 @@ class Queries:
         d = self.d
         keys = d.number(0, min(2, len(types)))
         exprs = [scalar(d, found.scope, t) for t in types[:keys]]
-        exprs = [e if _reads(e, found.scope) else d.pick([c.text for c in found.scope if c.type == t] or [""])
-                 for e, t in zip(exprs, types, strict=False)]  # fmt: skip
+        exprs = [
+            e if _reads(e, found.scope) else d.pick([c.text for c in found.scope if c.type == t] or [""])
+            for e, t in zip(exprs, types, strict=False)
+        ]
         if "" in exprs:
             exprs = []
         items = exprs + [aggregate(d, found.scope, t, found.ordered) for t in types[len(exprs) :]]

@@ -24,7 +24,7 @@ UNITS = {
     "h": 36 * 10**8, "hr": 36 * 10**8, "hrs": 36 * 10**8, "hour": 36 * 10**8, "hours": 36 * 10**8,
     "d": 864 * 10**8, "day": 864 * 10**8, "days": 864 * 10**8,
     "w": LENGTHS["week"], "week": LENGTHS["week"], "weeks": LENGTHS["week"],
-}  # fmt: skip
+}  # a table  # fmt: skip
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
 STAMP = re.compile(
     r"(?:(\d{4})-(\d\d?)-(\d\d?)|(\d{4})(\d\d)(\d\d))(?:(?:T| +)([\d:.,]+))? *(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?",
@@ -137,8 +137,11 @@ def _stamp_text(s: str, raw: str, target: Type) -> int:
         raise Failed("no TIMESTAMP")
     dashed, clock, offset = found[1] is not None, found[7], found[8]
     time = (CLOCK if dashed else BASIC_CLOCK).fullmatch(clock or "00")
-    if time is None or (clock or "").endswith(":") or (clock is None and offset is not None and len(offset) == 3
-                                                       and offset[0] in "+-"):  # fmt: skip
+    if (
+        time is None
+        or (clock or "").endswith(":")
+        or (clock is None and offset is not None and len(offset) == 3 and offset[0] in "+-")
+    ):
         raise Failed("no TIMESTAMP")
     year, month, day = (int(g) for g in (found.groups()[:3] if dashed else found.groups()[3:6]))
     hour, minute, second = (int(g or 0) for g in time.groups()[:3])

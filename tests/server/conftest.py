@@ -48,7 +48,7 @@ def certificate(tmp_path_factory):
          "-keyout", key, "-out", cert, "-subj", "/CN=localhost",
          "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
         check=True, capture_output=True,
-    )  # fmt: skip
+    )  # a command  # fmt: skip
     return str(cert), str(key)
 
 

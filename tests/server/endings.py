@@ -29,8 +29,13 @@ TOGETHER = 100  # connections that may be ending at the same time
 RESET = struct.pack("ii", 1, 0)
 CLIENT_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01"
 SCRIPT = "CREATE STREAM s (k INT, v FLOAT); CREATE QUERY q AS SELECT * FROM s"
-BAD = ({"rows": [["x"]]}, {"columns": {"z": [1]}}, {"arrow": b"none"}, {"rows": [["x", 1.0]] * 5000},
-       {"arrow": columns.ipc(pa.table({"z": list(range(20_000))})).tobytes()})  # fmt: skip
+BAD = (
+    {"rows": [["x"]]},
+    {"columns": {"z": [1]}},
+    {"arrow": b"none"},
+    {"rows": [["x", 1.0]] * 5000},
+    {"arrow": columns.ipc(pa.table({"z": list(range(20_000))})).tobytes()},
+)
 
 
 def reset(peer: Peer) -> None:

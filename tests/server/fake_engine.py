@@ -81,14 +81,17 @@ class FakeEngine:
             self.dropped.add(found[1])
             return Done(f"query {found[1]} dropped")
         if found := re.fullmatch(r"(?is)describe \"?(\w+)\"?", sql):
-            rows = [[c.name, c.type, "yes", "event time" if c.type == "TIMESTAMP" else None]
-                    for c in self.streams[found[1]]]  # fmt: skip
+            rows = [
+                [c.name, c.type, "yes", "event time" if c.type == "TIMESTAMP" else None] for c in self.streams[found[1]]
+            ]
             return self._rows(["column", "type", "nullable", "note"], ["STRING"] * 4, rows)
         if found := re.fullmatch(r"(?is)select (\d+)", sql):
             return self._rows([found[1]], ["INT"], [[int(found[1])]])
         if sql.upper() == "SHOW QUERIES":
-            rows = [[q, "SS" if q.startswith("each") else None, "10 s" if q.startswith("each") else None]
-                    for q in self.queries]  # fmt: skip
+            rows = [
+                [q, "SS" if q.startswith("each") else None, "10 s" if q.startswith("each") else None]
+                for q in self.queries
+            ]
             return self._rows(["query", "path", "period"], ["STRING"] * 3, rows)
         if sql.upper() == "GATE":
             self.gate.wait(WAIT)

@@ -52,9 +52,13 @@ class Terminal:
         self.main, child = pty.openpty()
         env = {**os.environ, "DSMS_PORT": str(port), "HOME": str(home), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "dsms_client", "shell"], stdin=child, stdout=child, stderr=child, env=env,
+            [sys.executable, "-m", "dsms_client", "shell"],
+            stdin=child,
+            stdout=child,
+            stderr=child,
+            env=env,
             start_new_session=True,
-        )  # fmt: skip
+        )
         os.close(child)
         self.text = ""
 

@@ -229,8 +229,11 @@ def test_load_reads_whole_numbers_as_statements_do(dsms, tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("k,v\n+5,+.5\n0x1F,1\n1_0,1\n 7 ,1_0\n8,1e2\n")
     _, _, err = dsms("load", str(file), "--stream", "s")
-    assert err.splitlines()[:3] == ["line 3: k: '0x1F' is not INT", "line 4: k: '1_0' is not INT",
-                                    "line 5: v: '1_0' is not FLOAT"]  # fmt: skip
+    assert err.splitlines()[:3] == [
+        "line 3: k: '0x1F' is not INT",
+        "line 4: k: '1_0' is not INT",
+        "line 5: v: '1_0' is not FLOAT",
+    ]
     assert dsms("shell", "--format", "csv", "-c", "SELECT * FROM s")[1] == "k,v\n5,0.5\n8,100.0\n"
 
 

@@ -162,8 +162,10 @@ def start(*options, said=None):
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--port", "0", *options],
-        stderr=subprocess.PIPE, text=True, env=env,
-    )  # fmt: skip
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
     for line in process.stderr:
         if found := re.search(r"listens on 127\.0\.0\.1:(\d+)", line):
             return process, int(found[1])

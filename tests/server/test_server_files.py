@@ -56,9 +56,13 @@ def test_lines_are_numbered_past_empty_ones_and_broken_values(load):
     code, err = load(HEAD + b'\n"1","0.5"\n\nx,1\n3,"a\n\nb"\n1\n,\n4,y\n\n')
     assert (code, err[:4]) == (
         1,
-        ["line 5: k: 'x' is not INT", "line 6: v: 'a\\n\\nb' is not FLOAT", "line 9: 1 values for 2 columns",
-         "line 11: v: 'y' is not FLOAT"],
-    )  # fmt: skip
+        [
+            "line 5: k: 'x' is not INT",
+            "line 6: v: 'a\\n\\nb' is not FLOAT",
+            "line 9: 1 values for 2 columns",
+            "line 11: v: 'y' is not FLOAT",
+        ],
+    )
     assert told(err) == "2 rows accepted by s, 4 lines rejected, 3 empty lines left out"
 
 

@@ -40,8 +40,10 @@ def test_pushes_have_one_instant_each_in_rows_mode(server):
         peer.send("ingest", stream="s", rows=[[1, 0.5], [2, None], [3, 1.5]])
         pushes = [peer.push() for _ in range(3)]
     assert [(p["seq"], p["at"], p["data"]) for p in pushes] == [
-        (0, 0, [[1, 0.5]]), (1, 1, [[2, None]]), (2, 2, [[3, 1.5]]),
-    ]  # fmt: skip
+        (0, 0, [[1, 0.5]]),
+        (1, 1, [[2, None]]),
+        (2, 2, [[3, 1.5]]),
+    ]
     assert {p["kind"] for p in pushes} == {"insert"}
 
 
@@ -391,9 +393,13 @@ def test_metrics_and_health(serve):
         base = f"http://127.0.0.1:{running.server.http_port}"
         assert urllib.request.urlopen(f"{base}/healthz", timeout=WAIT).read() == b"ok\n"
         lines = (
-            'dsms_ingested_rows_total{fate="accepted"} 2.0', 'dsms_errors_total{code="DS602"} 1.0', "dsms_sessions 1.0",
-            'dsms_requests_total{op="ingest"} 1.0', "dsms_engine_rows 2.0", 'dsms_stream_accepted{stream="s"} 2.0',
-        )  # fmt: skip
+            'dsms_ingested_rows_total{fate="accepted"} 2.0',
+            'dsms_errors_total{code="DS602"} 1.0',
+            "dsms_sessions 1.0",
+            'dsms_requests_total{op="ingest"} 1.0',
+            "dsms_engine_rows 2.0",
+            'dsms_stream_accepted{stream="s"} 2.0',
+        )
 
         def told() -> bool:
             """A scrape does not wait long for a busy engine."""

@@ -39,8 +39,16 @@ def test_statements_end_at_semicolons(text, statements):
 
 def test_a_typed_text_is_complete_when_all_its_statements_are():
     assert [complete(t) for t in ("", "a;", "a; b;", "\\d", "a", "a; b", "a ';", "a; /* b", "a; -- b")] == [
-        True, True, True, True, False, False, False, False, True,
-    ]  # fmt: skip
+        True,
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_scripts_mix_statements_and_commands():
@@ -75,8 +83,13 @@ def test_table():
     lines = list(show.render(COLUMNS, TYPES, ROWS, "table"))
     assert lines[0].split("|")[0] == "k   "
     assert [c.strip() for c in lines[2].split(" | ")] == [
-        "1", 'a "b",\\nc', "2013-01-01 05:17:00.500000", "1 d 1 h 1 min 1 s", "\\x00ff", "true",
-    ]  # fmt: skip
+        "1",
+        'a "b",\\nc',
+        "2013-01-01 05:17:00.500000",
+        "1 d 1 h 1 min 1 s",
+        "\\x00ff",
+        "true",
+    ]
     assert len({len(line.split(" | ")[0]) for line in lines[2:4]}) == 1
     assert lines[-1] == "(2 rows)"
 
@@ -92,8 +105,10 @@ def test_csv_json_vertical():
         '{"a": null, "f": 0.1}',
     ]
     assert list(show.render(("a", "long"), ("INT", "INT"), [(1, 2)], "vertical")) == [
-        "--- row 1 ---", "a    : 1", "long : 2",
-    ]  # fmt: skip
+        "--- row 1 ---",
+        "a    : 1",
+        "long : 2",
+    ]
 
 
 def test_data_keeps_columns_of_one_name_and_texts_that_look_like_null():

@@ -52,8 +52,14 @@ def events(monkeypatch) -> list[str]:
 
 def test_kernels_are_loaded_behind_the_listening_socket(events):
     events = [e for e in events if "nothing is kept" not in e]
-    assert events == ["prepare", "dsms listens", "load in its own", "stopping: finishing what was accepted",
-                      "told to stop: True", "stopped"]  # fmt: skip
+    assert events == [
+        "prepare",
+        "dsms listens",
+        "load in its own",
+        "stopping: finishing what was accepted",
+        "told to stop: True",
+        "stopped",
+    ]
 
 
 @pytest.fixture

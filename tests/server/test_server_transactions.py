@@ -122,9 +122,15 @@ def test_statements_of_a_session_keep_their_order(running):
     with server.peer() as peer:
         asked = [
             peer.send("execute", sql=sql)
-            for sql in (COUNT, "CREATE TABLE t (a INT)", "SELECT COUNT(*) FROM t", "INSERT INTO t VALUES (1), (2)",
-                        f"{COUNT}; SELECT COUNT(*) FROM t; DROP TABLE t", "SELECT COUNT(*) FROM t")
-        ]  # fmt: skip
+            for sql in (
+                COUNT,
+                "CREATE TABLE t (a INT)",
+                "SELECT COUNT(*) FROM t",
+                "INSERT INTO t VALUES (1), (2)",
+                f"{COUNT}; SELECT COUNT(*) FROM t; DROP TABLE t",
+                "SELECT COUNT(*) FROM t",
+            )
+        ]
         told: list[int] = []
         while len(told) < len(asked):
             message = peer.read()
@@ -153,8 +159,10 @@ def test_a_hundred_periodic_queries_and_a_replay_leave_room_for_one_time_queries
         aggregates = ("SUM(v)", "COUNT(*)", "MAX(v)", "AVG(v)", "COUNT(DISTINCT v)")
         for i in range(100):
             window = f"[RANGE {50 + 5 * (i % 40)} SECONDS SLIDE {5 * (i % 4 + 1)} SECONDS]"
-            db.execute(f"CREATE QUERY q{i} AS SELECT k, {aggregates[i % 5]} FROM s {window} GROUP BY k "
-                       "WITH (boundaries = elastic)")  # fmt: skip
+            db.execute(
+                f"CREATE QUERY q{i} AS SELECT k, {aggregates[i % 5]} FROM s {window} GROUP BY k "
+                "WITH (boundaries = elastic)"
+            )
         with Writer(server.port, 1000, 100) as writer:
             seen = []
             for _ in range(20):

@@ -51,8 +51,11 @@ def test_rows_of_other_libraries(client):
     rows += [(2.0, 5, "b", AT, np.timedelta64("NaT"))]
     assert client.ingest("s", rows).accepted == 3
     micros = 1379288667_000000
-    assert kept(client) == [(1, str(EXACT), "a", micros, 10**6), (None, "1.00", None, micros, 10**6),
-                            (2, "5.00", "b", micros, None)]  # fmt: skip
+    assert kept(client) == [
+        (1, str(EXACT), "a", micros, 10**6),
+        (None, "1.00", None, micros, 10**6),
+        (2, "5.00", "b", micros, None),
+    ]
 
 
 def test_what_a_row_can_not_hold_is_refused_alone(client):
@@ -74,9 +77,17 @@ def test_frames(client):
     polars = pl.DataFrame({"x": ["a", None], "t": [AT, AT]})
     pandas = pd.DataFrame({"i": [1, None], "t": [AT, AT]})
     assert client.ingest("s", polars).accepted == client.ingest("s", pandas).accepted == 2
-    assert sorted(map(str, kept(client))) == sorted(map(str, [
-        (None, None, "a", 1379288667_000000, None), (None, None, None, 1379288667_000000, None),
-        (1, None, None, 1379288667_000000, None), (None, None, None, 1379288667_000000, None)]))  # fmt: skip
+    assert sorted(map(str, kept(client))) == sorted(
+        map(
+            str,
+            [
+                (None, None, "a", 1379288667_000000, None),
+                (None, None, None, 1379288667_000000, None),
+                (1, None, None, 1379288667_000000, None),
+                (None, None, None, 1379288667_000000, None),
+            ],
+        )
+    )
     twice = pd.DataFrame([[1, AT, 2]], columns=["i", "t", "i"])
     for frame, code in ((twice, "DS506"), (pd.DataFrame({"i": [1j], "t": [AT]}), "DS503"), (5, "DS505")):
         with pytest.raises(UsageError, match=code):
@@ -124,9 +135,10 @@ def test_files_are_read_exactly(client, load, tmp_path):
     )
     assert load(f"replay {parquet} --speed max")[0] == 0
     assert [row[:4] for row in kept(client)] == [
-        (None, str(EXACT), None, 1379288667_631000), (9007199254740993, None, None, 1379288668_000000),
+        (None, str(EXACT), None, 1379288667_631000),
+        (9007199254740993, None, None, 1379288668_000000),
         (None, None, "view", 1379288669_000000),
-    ]  # fmt: skip
+    ]
 
 
 def test_what_spark_sends_is_what_it_has(client, server):

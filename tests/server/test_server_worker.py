@@ -68,9 +68,10 @@ def test_a_lane_keeps_its_order():
 
 
 def test_statements_and_heartbeats_pass_a_big_frame():
-    assert trace(
-        ("a", 4, Urgency.BULK, None), ("s", 1, Urgency.STATEMENT, None), ("h", 1, Urgency.CONTROL, None)
-    ) == "hsaaaa"  # fmt: skip
+    assert (
+        trace(("a", 4, Urgency.BULK, None), ("s", 1, Urgency.STATEMENT, None), ("h", 1, Urgency.CONTROL, None))
+        == "hsaaaa"
+    )
 
 
 def test_bulk_is_not_starved_by_statements():
@@ -168,8 +169,11 @@ def test_chunks_become_runs_of_one_kind_and_instant():
     ]
     arrow = frames(chunk, "arrow")
     assert [(f["seq"], f["kind"], f["at"]) for f in arrow] == [
-        (10, "delete", 1), (11, "insert", 2), (14, "delete", 3), (15, "insert", 3),
-    ]  # fmt: skip
+        (10, "delete", 1),
+        (11, "insert", 2),
+        (14, "delete", 3),
+        (15, "insert", 3),
+    ]
     assert columns.from_ipc(arrow[1]["data"]).to_pydict() == {"k": [1, 2, 3], "$at": [1, 1, 2]}
     assert frames(chunk, "auto") == frames(chunk, "rows")
     many = columns.rows_to_batch([[i] for i in range(3000)], ["k"], ["INT"])

@@ -23,9 +23,14 @@ class Bar:
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
             self._bar = Progress(
-                SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(),
-                TextColumn("{task.fields[steps]}"), TimeElapsedColumn(), console=Console(stderr=True), transient=True,
-            )  # fmt: skip
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.fields[steps]}"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self._task = self._bar.add_task(self._what, total=None, steps="")
             self._bar.start()
         return self
@@ -37,5 +42,6 @@ class Bar:
     def __call__(self, what: str, done: int = 0, known: int = 0) -> None:
         if self._bar is not None:
             steps = f"{done}/{known}" if known else ""
-            self._bar.update(self._task, description=f"{self._what}: {what}", completed=done, total=known or None,
-                             steps=steps)  # fmt: skip
+            self._bar.update(
+                self._task, description=f"{self._what}: {what}", completed=done, total=known or None, steps=steps
+            )

@@ -38,8 +38,10 @@ def picture(told: Fields) -> Iterator[str]:
     lifetime = "for good" if told["lifetime"] is None else f"for {duration(told['lifetime'])}"
     by = f", clustered by {told['cluster_by']}" if told["cluster_by"] else ""
     yield f"{told['kind']} {told['name']}, kept {lifetime}{by}; in {told['folder']}"
-    yield (f"layout {layout['generations']} x {layout['expirations']}, {layout['order']}, {layout['strategy']}, "
-           f"an update every {duration(layout['every'])}")  # fmt: skip
+    yield (
+        f"layout {layout['generations']} x {layout['expirations']}, {layout['order']}, {layout['strategy']}, "
+        f"an update every {duration(layout['every'])}"
+    )
     yield ""
     yield from _grid(told["subs"], layout["generations"], layout["expirations"])
     yield ""
@@ -84,8 +86,10 @@ def updated(name: str, told: Fields, what: str) -> Iterator[str]:
     taken = f"{plural(told['taken'], 'row')} taken over, " if what == "updated" else ""
     share = percent(told["bytes_written"], told["bytes"])
     yield f"{name} {what}: {taken}{plural(told['expired'], 'row')} gone; {told['seconds']:.1f} s"
-    yield (f"  {plural(len(told['rewritten']), 'sub-index').replace('indexs', 'indices')} of "
-           f"{len(told['touched'])} touched written: {size(told['bytes_written'])}, {share} of the index")  # fmt: skip
+    yield (
+        f"  {plural(len(told['rewritten']), 'sub-index').replace('indexs', 'indices')} of "
+        f"{len(told['touched'])} touched written: {size(told['bytes_written'])}, {share} of the index"
+    )
     yield f"  it holds what landed up to {instant(told['upto'])}: {plural(told['rows'], 'row')}, {size(told['bytes'])}"
     for line in told["damaged"]:
         yield f"  damaged, set aside: {line}"
@@ -94,9 +98,11 @@ def updated(name: str, told: Fields, what: str) -> Iterator[str]:
 def figures(told: Fields) -> str:
     """What a reading read and what it skipped."""
     all_bytes = told["bytes_read"] + told["bytes_skipped"]
-    return (f"read {plural(told['files_read'], 'file')}, {size(told['bytes_read'])} "
-            f"({percent(told['bytes_read'], all_bytes)}); skipped {plural(told['files_skipped'], 'file')}, "
-            f"{size(told['bytes_skipped'])}")  # fmt: skip
+    return (
+        f"read {plural(told['files_read'], 'file')}, {size(told['bytes_read'])} "
+        f"({percent(told['bytes_read'], all_bytes)}); skipped {plural(told['files_skipped'], 'file')}, "
+        f"{size(told['bytes_skipped'])}"
+    )
 
 
 def scanned(told: Fields) -> Iterator[str]:

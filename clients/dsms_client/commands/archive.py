@@ -83,10 +83,21 @@ example:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, text in (("info", INFO), ("update", UPDATE), ("compact", COMPACT), ("probe", PROBE), ("scan", SCAN),
-                       ("query", QUERY), ("export", EXPORT)):  # fmt: skip
-        sub = actions.add_parser(name, help=text.partition("\n")[0].rstrip("."), description=text,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    for name, text in (
+        ("info", INFO),
+        ("update", UPDATE),
+        ("compact", COMPACT),
+        ("probe", PROBE),
+        ("scan", SCAN),
+        ("query", QUERY),
+        ("export", EXPORT),
+    ):
+        sub = actions.add_parser(
+            name,
+            help=text.partition("\n")[0].rstrip("."),
+            description=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         _arguments(sub, name)
         _where(sub, name)
 
@@ -133,8 +144,12 @@ def _where(sub: argparse.ArgumentParser, action: str) -> None:
     if action != "query":
         add("--json", action="store_true", help="print one JSON object for programs instead")
     if action != "info":
-        add("--master", metavar="URL", help="where Spark runs: local[*] (the default, or SPARK_MASTER), "
-            "spark://host:7077, or sc://host:15002 for Spark Connect")  # fmt: skip
+        add(
+            "--master",
+            metavar="URL",
+            help="where Spark runs: local[*] (the default, or SPARK_MASTER), "
+            "spark://host:7077, or sc://host:15002 for Spark Connect",
+        )
         add("--memory", metavar="SIZE", help="of Spark's driver, for example 4g")
         add("--quiet", action="store_true", help="no progress bar")
 
@@ -313,6 +328,11 @@ def _asked(args: argparse.Namespace, urls: list[str]) -> int:
 
 
 _ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "info": _info, "update": _update, "compact": _compact, "probe": _probe, "scan": _scan, "query": _query,
+    "info": _info,
+    "update": _update,
+    "compact": _compact,
+    "probe": _probe,
+    "scan": _scan,
+    "query": _query,
     "export": _export,
-}  # fmt: skip
+}

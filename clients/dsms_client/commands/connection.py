@@ -17,11 +17,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     said = "what is not said is taken from DSMS_HOST, DSMS_PORT, DSMS_TOKEN and DSMS_WAIT where these are set"
     group = parser.add_argument_group("connection", said)
     group.add_argument("--host", default=os.environ.get("DSMS_HOST", "127.0.0.1"), help="default %(default)s")
-    group.add_argument("--port", type=_port, default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)),
-                       help="default %(default)s")  # fmt: skip
+    group.add_argument(
+        "--port", type=_port, default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)), help="default %(default)s"
+    )
     group.add_argument("--token", default=os.environ.get("DSMS_TOKEN"), help="what the server was given as --token")
-    group.add_argument("--wait", type=_seconds, metavar="SECONDS", default=os.environ.get("DSMS_WAIT", "5"),
-                       help="for a server that is starting; default %(default)s")  # fmt: skip
+    group.add_argument(
+        "--wait",
+        type=_seconds,
+        metavar="SECONDS",
+        default=os.environ.get("DSMS_WAIT", "5"),
+        help="for a server that is starting; default %(default)s",
+    )
     group.add_argument("--tls", action="store_true", help="encrypt; the server's certificate is checked")
     group.add_argument("--tls-ca", metavar="FILE", help="trust certificates signed by this one (implies --tls)")
 

@@ -17,9 +17,13 @@ from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
 
 REQUIRED = ("numpy", "pyarrow", "numba", "msgpack", "lark", "aiohttp", "prometheus_client", "rich", "prompt_toolkit",
-            "duckdb")  # fmt: skip
-OPTIONAL = {"uvloop": "the server is slower without it", "pandas": "for DataFrames", "polars": "for DataFrames",
-            "pyspark": f"archives are updated and read by it: {INSTALL_SPARK}"}  # fmt: skip
+            "duckdb")  # a long list  # fmt: skip
+OPTIONAL = {
+    "uvloop": "the server is slower without it",
+    "pandas": "for DataFrames",
+    "polars": "for DataFrames",
+    "pyspark": f"archives are updated and read by it: {INSTALL_SPARK}",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

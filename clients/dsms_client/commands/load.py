@@ -45,8 +45,14 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE")
     add("--stream", required=True, metavar="NAME")
-    add("--map", action="append", default=[], type=_pair, metavar="COLUMN=NAME",
-        help="this column of the stream is called NAME in the file (may be repeated)")  # fmt: skip
+    add(
+        "--map",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="COLUMN=NAME",
+        help="this column of the stream is called NAME in the file (may be repeated)",
+    )
     add(
         "--time-unit",
         choices=("s", "ms", "us", "ns"),
@@ -67,8 +73,9 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from dsms_client.files.send import Job, load
 
-    job = Job(args.file, args.stream, dict(args.map), args.null, args.delimiter, args.batch, not args.no_end,
-              args.time_unit)  # fmt: skip
+    job = Job(
+        args.file, args.stream, dict(args.map), args.null, args.delimiter, args.batch, not args.no_end, args.time_unit
+    )
     outcome = asyncio.run(_load(args, job, load))
     return OK if outcome.clean else FAILED
 

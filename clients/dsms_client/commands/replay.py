@@ -30,8 +30,9 @@ def run(args: argparse.Namespace) -> int:
     from dsms_client.files.replay import Pace, replay
     from dsms_client.files.send import Job
 
-    job = Job(args.file, args.stream, dict(args.map), args.null, args.delimiter, end=not args.no_end,
-              unit=args.time_unit)  # fmt: skip
+    job = Job(
+        args.file, args.stream, dict(args.map), args.null, args.delimiter, end=not args.no_end, unit=args.time_unit
+    )
 
     def work(client, job, reporter):  # type: ignore[no-untyped-def]
         return replay(client, job, reporter, Pace(args.speed, args.time_column))

@@ -39,9 +39,13 @@ RECONNECT = 30.0  # seconds for which a script waits for a server that is gone; 
 def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
-        "-c", "--command", dest="sql", action="append", metavar="SQL",
+        "-c",
+        "--command",
+        dest="sql",
+        action="append",
+        metavar="SQL",
         help="run these statements and leave (given several times: one after the other, up to one that fails)",
-    )  # fmt: skip
+    )
     what.add_argument("-f", "--file", metavar="FILE", help="run a file (- for standard input) and leave")
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are shown (default table)")
     parser.add_argument("--timing", action="store_true", help="say how long statements take")

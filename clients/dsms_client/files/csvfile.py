@@ -100,8 +100,11 @@ def _skip_header(source: Source, stream: pa.NativeFile, size: int) -> bool:
 
 def _unreadable(source: Source, problem: pa.ArrowInvalid) -> UsageError:
     if "straddling" in str(problem):
-        return UsageError("DS530", f"{source.path} has a row of more than {BLOCK} bytes",
-                          hint='is a quote opened that is never closed?')  # fmt: skip
+        return UsageError(
+            "DS530",
+            f"{source.path} has a row of more than {BLOCK} bytes",
+            hint="is a quote opened that is never closed?",
+        )
     return UsageError("DS530", f"cannot read {source.path}: {problem}")
 
 

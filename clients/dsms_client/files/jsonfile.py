@@ -39,8 +39,9 @@ def read(
         keys = json.loads(first)
         assert isinstance(keys, dict)
     except (ValueError, AssertionError):
-        raise UsageError("DS530", f"{source.path} does not begin with a JSON object",
-                         hint="JSON lines: one object per line") from None  # fmt: skip
+        raise UsageError(
+            "DS530", f"{source.path} does not begin with a JSON object", hint="JSON lines: one object per line"
+        ) from None
     different = {key.casefold(): key for key in keys}  # a line that says one twice is rejected, not the file
     mapping = map_columns(list(different.values()), columns, renamed)
     asked = {name.casefold(): key for name, key in renamed.items()}

@@ -79,8 +79,11 @@ def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[
         raise UsageError("DS532", f"the stream has no column {', '.join(wanted)}", hint=f"it has {known}")
     if all(name is None for name in source):
         known = ", ".join(n for n, _ in columns)
-        raise UsageError("DS532", f"no column of the file ({', '.join(header)}) is one of the stream's ({known})",
-                         hint="name them in the header, or use --map stream_column=file_column")  # fmt: skip
+        raise UsageError(
+            "DS532",
+            f"no column of the file ({', '.join(header)}) is one of the stream's ({known})",
+            hint="name them in the header, or use --map stream_column=file_column",
+        )
     return Mapping(tuple(columns), tuple(source), tuple(h for h in header if h not in source))
 
 
@@ -94,8 +97,11 @@ def _the_one(wanted: str, header: Sequence[str]) -> str | None:
     folded = wanted.strip().casefold()
     found = [h for h in header if h.strip().casefold() == folded]
     if len(found) > 1:
-        raise UsageError("DS532", f"the file has {len(found)} columns called {wanted}: {', '.join(found)}",
-                         hint="give each a name of its own in the file")  # fmt: skip
+        raise UsageError(
+            "DS532",
+            f"the file has {len(found)} columns called {wanted}: {', '.join(found)}",
+            hint="give each a name of its own in the file",
+        )
     return found[0] if found else None
 
 

@@ -50,9 +50,13 @@ class Reporter:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn(), console=Console(stderr=True),
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[rows]:,} rows"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
         self._task = self._bar.add_task(name, total=size, rows=0)
         self._bar.start()
 
@@ -95,9 +99,11 @@ class Reporter:
         known = sent - report.accepted - report.late - report.refused
         for count, what in (
             (known, "taken before the connection was lost"),
-            (report.late, "late"), (report.refused, "refused"), (self.rejected, "lines rejected"),
+            (report.late, "late"),
+            (report.refused, "refused"),
+            (self.rejected, "lines rejected"),
             (self.empty, f"empty line{'s' * (self.empty > 1)} left out"),
-        ):  # fmt: skip
+        ):
             if count:
                 parts.append(f"{count:,} {what}")
         rate = f" ({report.accepted / seconds:,.0f} rows/s)" if seconds > 0.1 else ""

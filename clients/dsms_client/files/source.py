@@ -41,16 +41,22 @@ class Source:
         base = path[:-3] if self.gzipped else path
         self.kind = os.path.splitext(base)[1].lower().lstrip(".")
         if self.kind not in KINDS:
-            raise UsageError("DS530", f"cannot tell what {path} holds from its name",
-                             hint="names end in .csv, .tsv, .jsonl or .parquet; .gz may follow")  # fmt: skip
+            raise UsageError(
+                "DS530",
+                f"cannot tell what {path} holds from its name",
+                hint="names end in .csv, .tsv, .jsonl or .parquet; .gz may follow",
+            )
         try:
             found = os.stat(path)
         except OSError as problem:
             raise UsageError("DS530", f"cannot read {path}: {problem.strerror}") from None
         if not stat.S_ISREG(found.st_mode):
             what = "a folder" if stat.S_ISDIR(found.st_mode) else "no file on disk"
-            raise UsageError("DS530", f"cannot read {path}: it is {what}",
-                             hint="files are loaded one at a time, and read twice: pipes are not")  # fmt: skip
+            raise UsageError(
+                "DS530",
+                f"cannot read {path}: it is {what}",
+                hint="files are loaded one at a time, and read twice: pipes are not",
+            )
         self.size = found.st_size
         self._raw: Any = None
 
@@ -98,8 +104,11 @@ class Source:
             if start.startswith(mark):
                 raise UsageError("DS530", f"cannot read {self.path}: it is {what}", hint=hint)
         if start[:1] == b"\0" or start[1:2] == b"\0" == start[3:4]:  # every second byte of a wide encoding's ASCII
-            raise UsageError("DS530", f"cannot read {self.path}: it is not UTF-8 text",
-                             hint="text in UTF-16 or UTF-32 has to be converted first (iconv)")  # fmt: skip
+            raise UsageError(
+                "DS530",
+                f"cannot read {self.path}: it is not UTF-8 text",
+                hint="text in UTF-16 or UTF-32 has to be converted first (iconv)",
+            )
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:

@@ -164,4 +164,4 @@ def _subscribe(runner: Runner, rest: list[str]) -> bool:
 COMMANDS: dict[str, Callable[[Runner, list[str]], bool]] = {
     "\\d": _describe, "\\q": _quit, "\\timing": _timing, "\\format": _format, "\\?": _help, "\\h": _help,
     "\\i": _include, "\\watch": _watch, "\\subscribe": _subscribe, "\\s": _subscribe,
-}  # fmt: skip
+}  # a table  # fmt: skip

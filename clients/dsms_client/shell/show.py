@@ -65,8 +65,14 @@ def duration(us: int) -> str:
     if us == 0:
         return "0 s"
     parts, left = [], abs(us)
-    for unit, size in (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000),
-                       ("ms", 1000), ("us", 1)):  # fmt: skip
+    for unit, size in (
+        ("d", 86_400_000_000),
+        ("h", 3_600_000_000),
+        ("min", 60_000_000),
+        ("s", 1_000_000),
+        ("ms", 1000),
+        ("us", 1),
+    ):
         count, left = divmod(left, size)
         if count:
             parts.append(f"{'-' * (us < 0)}{count} {unit}")

@@ -16,8 +16,10 @@ def told(name: str, source: Source, conditions: Sequence[str], live: bool) -> li
     lines = [f"archive {name}: {seam}" + (", later rows live" if live else "")]
     lines.append(f"  sub-indices: {len(read.subs)} of {read.all_subs}" + _layout(source))
     count = len(read.files) + len(read.landed)
-    lines.append(f"  files: {count} of {read.all_files}, {_bytes(read.read_bytes)} of {_bytes(read.all_bytes)}; "
-                 f"skipped {read.skipped_files}, {_bytes(read.skipped_bytes)}")  # fmt: skip
+    lines.append(
+        f"  files: {count} of {read.all_files}, {_bytes(read.read_bytes)} of {_bytes(read.all_bytes)}; "
+        f"skipped {read.skipped_files}, {_bytes(read.skipped_bytes)}"
+    )
     landed = f"{len(read.landed)} that no update has taken over yet"
     lines.append(f"  landing files: {landed}, {_bytes(sum(f.bytes for f in read.landed))}")
     lines.append(f"  pushed down: {', '.join([*_instants(source), *conditions]) or 'nothing'}")

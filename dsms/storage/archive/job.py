@@ -88,5 +88,6 @@ def declared(url: str) -> tuple[Manifest, int]:
 def _check(archive: Archive, landed: Sequence[LandedFile]) -> None:
     damaged = [f"{archive.path(f.path)}: {f.damaged}" for f in landed if f.damaged is not None]
     if damaged:
-        raise UsageError("DS958", f"landed files can't be read: {'; '.join(damaged)}",
-                         hint="dsms archive update sets them aside")  # fmt: skip
+        raise UsageError(
+            "DS958", f"landed files can't be read: {'; '.join(damaged)}", hint="dsms archive update sets them aside"
+        )

@@ -94,8 +94,11 @@ class Landing:
         landed.  None: no rows, only the instant.  Raises DS955, DS956, DS957 with nothing changed."""
         before, last = self.noted()
         if upto <= before:
-            raise UsageError("DS957", f"rows up to {before} have landed at {self.archive.url} already, and now {upto}?",
-                             hint="the clock of the source went back: these rows are archived")  # fmt: skip
+            raise UsageError(
+                "DS957",
+                f"rows up to {before} have landed at {self.archive.url} already, and now {upto}?",
+                hint="the clock of the source went back: these rows are archived",
+            )
         if table is not None and table.num_rows:
             self._check(table, before, upto)
             last += 1  # a file that is there already was never noted: its rows come again
@@ -106,8 +109,11 @@ class Landing:
         manifest = self.archive.manifest()
         wrong = unlike(table.schema, manifest.schema)
         if wrong is not None:
-            raise UsageError("DS956", f"these rows do not fit the archive {self.archive.url}: {wrong}",
-                             hint="open it with the columns that it is to have")  # fmt: skip
+            raise UsageError(
+                "DS956",
+                f"these rows do not fit the archive {self.archive.url}: {wrong}",
+                hint="open it with the columns that it is to have",
+            )
         low, high = _range(table, TS)
         step = manifest.layout.step
         if manifest.kind == "stream" and step(low) != step(high):

@@ -55,8 +55,11 @@ class Layout:
         if self.span is not None and self.span < 0:
             raise UsageError("DS950", f"rows are kept for {self.span} us, which makes no sense")
         if self.span is None and self.expirations != 1:
-            raise UsageError("DS950", "rows that are kept for good have no expiration times to be partitioned by",
-                             hint="one partition of expiration times is right for them")  # fmt: skip
+            raise UsageError(
+                "DS950",
+                "rows that are kept for good have no expiration times to be partitioned by",
+                hint="one partition of expiration times is right for them",
+            )
 
     @property
     def count(self) -> int:

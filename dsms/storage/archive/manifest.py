@@ -108,8 +108,9 @@ def read_manifest(text: str, where: str) -> Manifest:
         plain = {f: body[f] for f in _PLAIN}
         return Manifest(schema=schema_of(body["schema"]), layout=Layout(**body["layout"]), files=files, **plain)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError("DS951", f"{where} is damaged: {error or repr(error)}",
-                         hint="restore it from a backup") from None  # fmt: skip
+        raise UsageError(
+            "DS951", f"{where} is damaged: {error or repr(error)}", hint="restore it from a backup"
+        ) from None
 
 
 def _check_version(version: int, where: str) -> None:
@@ -168,8 +169,11 @@ class Archive(Store):
             return self._manifest(number)
         found = self.numbers()
         if not found:
-            raise UsageError("DS953", f"there is no archive at {self.url}",
-                             hint="name the folder that holds its manifest, or DATA/archive/NAME")  # fmt: skip
+            raise UsageError(
+                "DS953",
+                f"there is no archive at {self.url}",
+                hint="name the folder that holds its manifest, or DATA/archive/NAME",
+            )
         try:
             return self._manifest(found[-1])
         except UsageError as error:
@@ -256,8 +260,9 @@ def _name(number: int) -> str:
     return f"manifest-{number:012d}.json"
 
 
-def create(url: str, name: str, kind: Kind, schema: Schema, key: str | None, layout: Layout,
-           lifetime: int | None) -> Archive:  # fmt: skip
+def create(
+    url: str, name: str, kind: Kind, schema: Schema, key: str | None, layout: Layout, lifetime: int | None
+) -> Archive:
     """The archive at that place: made, or taken over if one of the same columns is there.
 
     Of one that is there the layout stays (`dsms archive` has the command that changes it); a column more is taken over

@@ -66,8 +66,14 @@ class ReadPlan:
         return tuple(sorted({f.sub for f in self.files}))
 
 
-def plan(manifest: Manifest, landed: Iterable[LandedFile] = (), since: int = ALWAYS, upto: int = FOREVER,
-         as_of: int = ALWAYS, key: KeyRange | None = None) -> ReadPlan:  # fmt: skip
+def plan(
+    manifest: Manifest,
+    landed: Iterable[LandedFile] = (),
+    since: int = ALWAYS,
+    upto: int = FOREVER,
+    as_of: int = ALWAYS,
+    key: KeyRange | None = None,
+) -> ReadPlan:
     """The files that may hold rows inserted in (since, upto], not expired at `as_of`, with such a key."""
     fresh = [f for f in landed if f.number > manifest.landed]
     waiting = tuple(f for f in fresh if f.damaged is None)

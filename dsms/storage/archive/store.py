@@ -27,8 +27,9 @@ def operation(where: str) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise UsageError("DS955", f"{where} can't be used: {said}",
-                         hint="check that it exists, has room, and may be written") from error  # fmt: skip
+        raise UsageError(
+            "DS955", f"{where} can't be used: {said}", hint="check that it exists, has room, and may be written"
+        ) from error
 
 
 @dataclass(slots=True)
@@ -193,8 +194,11 @@ def file_system(url: str) -> tuple[pafs.FileSystem, str]:
             return pafs.LocalFileSystem(), os.path.abspath(url).rstrip("/")
         fs, path = _from_uri(url.replace("s3a://", "s3://", 1))
     except (pa.ArrowException, ValueError, OSError, ImportError) as error:
-        raise UsageError("DS955", f"{url} names no file system that can be used: {error}",
-                         hint="a path, or a URL such as s3://bucket/folder") from None  # fmt: skip
+        raise UsageError(
+            "DS955",
+            f"{url} names no file system that can be used: {error}",
+            hint="a path, or a URL such as s3://bucket/folder",
+        ) from None
     return fs, path.rstrip("/")
 
 

@@ -115,8 +115,9 @@ def _rewritten(file: IndexFile, layout: Layout, upto: int, inserted: bool) -> bo
     return (sum(file.exp) // 2 if file.half is None else file.half) <= upto
 
 
-def rewrite_work(manifest: Manifest, layout: Layout | None = None, key: str | None = None,
-                 subs: Iterable[int] | None = None) -> Work:  # fmt: skip
+def rewrite_work(
+    manifest: Manifest, layout: Layout | None = None, key: str | None = None, subs: Iterable[int] | None = None
+) -> Work:
     """All files of those sub-indices (None: of all) anew, one file each, without what has expired.
 
     layout, key  if another layout is wanted, or the same one with another key; then all files are written"""
