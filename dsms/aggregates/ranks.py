@@ -29,7 +29,7 @@ from dsms.aggregates.parts.items import places
 from dsms.aggregates.parts.limbs import SPACE
 from dsms.aggregates.parts.lists import gathered, tallied, union
 from dsms.aggregates.parts.ranked import FLOOR, LINE, STEP, WIDEST, AtShare, between, scaled, share
-from dsms.aggregates.parts.treap import Multisets, kth, put, take
+from dsms.aggregates.parts.treap import SIZE, Multisets, kth, put, take
 from dsms.aggregates.parts.words import Codes, coding, ordered_bits
 from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
@@ -50,7 +50,7 @@ def _ranked(code, sign, slot, emit, words, valid, rank, nodes, root, state, p, q
         t = emit[i]
         if t < 0 or root[g] < 0:
             continue
-        n = nodes[root[g], 2]
+        n = nodes[root[g], SIZE]
         out_valid[t] = True
         if how == STEP:
             place, rest = scaled(n, p, q)

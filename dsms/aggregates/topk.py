@@ -1,6 +1,6 @@
 """TOPK: the most frequent values of a group, the smaller one first among equally frequent ones, as text [a, b, c].
 
-Input    any pattern.     State  a counter per (group, value), hashed, and a treap per group (Seidel, Aragon 1996) that
+Input    any pattern.     State  a counter per (group, value), hashed, and a treap per group (`parts.treap`) that
          holds its values in order of (count downwards, value): 40 bytes and a table row per distinct value of a group;
          the texts that stand reported.
 Cost     O(log d) an event; O(k + log d) a touch, and its text.
@@ -19,75 +19,13 @@ from dsms.aggregates.parts.base import Answers, Arg, ByGroup, Feed, Leaving, gro
 from dsms.aggregates.parts.counters import Counters
 from dsms.aggregates.parts.distinct import EMPTY, find, new_table, refill
 from dsms.aggregates.parts.texts import joined, shown
+from dsms.aggregates.parts.treap import NIL, TIMES, USED, first, fresh, insert, remove, spare
 from dsms.aggregates.parts.words import NONE, Codes
 from dsms.sql.expr import AggCall
 from dsms.sql.types import STRING, Type
 
-NIL = -1
-DEEP = 512  # a path this long does not occur
-WORD, COUNT, LEFT, RIGHT, LUCK = range(5)  # columns of a node
-SPARE, USED, RANDOM, TAKEN = range(4)  # state: first spare node (chained by LEFT), nodes used, luck, table rows taken
+TAKEN = 3  # in the state, behind what a treap has there: rows of the table taken
 ROOM = 1 << 16  # words of answers worked on at a time
-
-
-@njit(cache=True, nogil=True)
-def _before(nodes, a, b, rank):
-    if nodes[a, COUNT] != nodes[b, COUNT]:
-        return nodes[a, COUNT] > nodes[b, COUNT]
-    if len(rank):
-        return rank[nodes[a, WORD]] < rank[nodes[b, WORD]]
-    return nodes[a, WORD] < nodes[b, WORD]
-
-
-@njit(cache=True, nogil=True)
-def _insert(nodes, root, g, new, rank):
-    x, above, side = root[g], np.int64(NIL), LEFT
-    while x >= 0 and nodes[x, LUCK] >= nodes[new, LUCK]:
-        above = x
-        side = LEFT if _before(nodes, new, x, rank) else RIGHT
-        x = nodes[x, side]
-    if above >= 0:
-        nodes[above, side] = new
-    else:
-        root[g] = new
-    low, low_side, high, high_side = new, LEFT, new, RIGHT  # what stood here is split between its two sides
-    while x >= 0:
-        if _before(nodes, x, new, rank):
-            nodes[low, low_side] = x
-            low, low_side = x, RIGHT
-            x = nodes[x, RIGHT]
-        else:
-            nodes[high, high_side] = x
-            high, high_side = x, LEFT
-            x = nodes[x, LEFT]
-    nodes[low, low_side] = NIL
-    nodes[high, high_side] = NIL
-
-
-@njit(cache=True, nogil=True)
-def _remove(nodes, root, g, old, rank):
-    x, above, side = root[g], np.int64(NIL), LEFT
-    while x != old:
-        above = x
-        side = LEFT if _before(nodes, old, x, rank) else RIGHT
-        x = nodes[x, side]
-    a, b = nodes[old, LEFT], nodes[old, RIGHT]
-    while a >= 0 or b >= 0:
-        if b < 0 or (a >= 0 and nodes[a, LUCK] >= nodes[b, LUCK]):
-            x, next_side = a, RIGHT
-            a = nodes[a, RIGHT]
-        else:
-            x, next_side = b, LEFT
-            b = nodes[b, LEFT]
-        if above >= 0:
-            nodes[above, side] = x
-        else:
-            root[g] = x
-        above, side = x, next_side
-    if above >= 0:
-        nodes[above, side] = NIL
-    else:
-        root[g] = NIL
 
 
 @njit(cache=True, nogil=True)
@@ -99,44 +37,16 @@ def _count(nodes, root, table, state, g, w, sign, rank):
         state[TAKEN] += 1
     x = table[at, 3] - 1
     if x >= 0:
-        _remove(nodes, root, g, x, rank)
+        remove(nodes, root, g, x, rank, True)
     else:
-        x = state[SPARE]
-        if x >= 0:
-            state[SPARE] = nodes[x, LEFT]
-        else:
-            x = state[USED]
-            state[USED] += 1
-        state[RANDOM] = (state[RANDOM] * 1103515245 + 12345) & 0x7FFFFFFF
-        nodes[x, WORD], nodes[x, COUNT], nodes[x, LUCK] = w, 0, state[RANDOM]
+        x = fresh(nodes, state, w, 0)
         table[at, 3] = x + 1
-    nodes[x, COUNT] += sign
-    if nodes[x, COUNT] > 0:
-        _insert(nodes, root, g, x, rank)
+    nodes[x, TIMES] += sign
+    if nodes[x, TIMES] > 0:
+        insert(nodes, root, g, x, rank, True)
     else:
         table[at, 3] = 0
-        nodes[x, LEFT] = state[SPARE]
-        state[SPARE] = x
-
-
-@njit(cache=True, nogil=True)
-def _first(nodes, x, k, out, at):
-    """The first k words of tree x into `out` from `at` on; answers where they end."""
-    stack = np.empty(DEEP, np.int64)
-    depth, stop = 0, at + k
-    while at < stop:
-        while x >= 0:
-            stack[depth] = x
-            depth += 1
-            x = nodes[x, LEFT]
-        if depth == 0:
-            break
-        depth -= 1
-        x = stack[depth]
-        out[at] = nodes[x, WORD]
-        at += 1
-        x = nodes[x, RIGHT]
-    return at
+        spare(nodes, state, x)
 
 
 @njit(cache=True, nogil=True)
@@ -152,7 +62,7 @@ def _serve(start, code, sign, slot, emit, words, valid, rank, nodes, root, table
         if sign[i] != 0 and (len(valid) == 0 or valid[s]):
             _count(nodes, root, table, state, g, words[s], sign[i], rank)
         if emit[i] >= 0 and root[g] >= 0:
-            n = _first(nodes, root[g], k, out, n)
+            n = first(nodes, root[g], k, out, n)
             ends[given], touch[given] = n, emit[i]
             given += 1
     return len(code), given

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from dsms.sql.window import NO_SLIDE, Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
 
 
@@ -86,6 +88,11 @@ def _historical(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "waiting": _queue("ts", fields["waiting"])}
 
 
+def _sizes_last(fields: dict[str, Any]) -> dict[str, Any]:
+    """The size of a node's tree stood third among its columns, before the links and the luck."""
+    return {**fields, "nodes": np.ascontiguousarray(fields["nodes"][:, [0, 1, 3, 4, 5, 2]])}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("archiving.archiving", 1): _without("landed_files"),
     ("archiving.waiting", 1): _to_archive,
@@ -99,6 +106,7 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("shared.join_feed", 1): _without("last_born"),
     ("shared.request", 1): _beat,
     ("sources.stream_source", 1): _stream_source,
+    ("aggregate.treap.multisets", 1): _sizes_last,
     ("synopsis.coded.words", 1): _words,
     ("timed.held", 1): _held,
     ("window.historical_window_op", 1): _historical,

@@ -1,7 +1,8 @@
-"""Sorted multisets, one per group, with access by rank: treaps (Seidel, Aragon 1996) in shared arrays.
+"""Sorted sets, one per group: treaps (Seidel, Aragon 1996) in shared arrays.
 
-A node is a distinct value of a group with its multiplicity; sizes count members.  O(log d) expected for d distinct
-values, to add, to take away and to find the k-th smallest.
+A node is a distinct value of a group with its multiplicity.  O(log d) expected for d distinct values, to add, to take
+away, and to find the k-th smallest where nodes know the sizes of their trees.  Values stand in order, or (`by_times`)
+the more frequent ones before them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dsms.aggregates.parts.base import grown
 
 NIL = -1
 DEEP = 512  # a path this long does not occur: the expected depth of a billion nodes is about 80
-WORD, TIMES, SIZE, LEFT, RIGHT, LUCK = range(6)  # columns of a node
+WORD, TIMES, LEFT, RIGHT, LUCK, SIZE = range(6)  # columns of a node; without the last one it does not know its size
+SPARE, USED, RANDOM = range(3)  # state: the first spare node (chained by LEFT), nodes used, random numbers
 
 
 @njit(cache=True, nogil=True)
@@ -24,33 +26,137 @@ def less(a, b, rank):
 
 
 @njit(cache=True, nogil=True)
+def _before(nodes, a, b, rank, by_times):
+    """Whether node a stands before node b."""
+    if by_times and nodes[a, TIMES] != nodes[b, TIMES]:
+        return nodes[a, TIMES] > nodes[b, TIMES]
+    return less(nodes[a, WORD], nodes[b, WORD], rank)
+
+
+@njit(cache=True, nogil=True)
 def _size(nodes, x):
     return nodes[x, SIZE] if x >= 0 else 0
 
 
 @njit(cache=True, nogil=True)
-def _split(nodes, x, w, rank, new):
-    """Hang the values of tree x below and above w (which it does not hold) under the node `new`."""
-    spine = np.empty(DEEP, np.int64)
-    depth = 0
+def fresh(nodes, state, w, times):
+    """A node that stands nowhere yet."""
+    new = state[SPARE]
+    if new >= 0:
+        state[SPARE] = nodes[new, LEFT]
+    else:
+        new = state[USED]
+        state[USED] += 1
+    state[RANDOM] = (state[RANDOM] * 1103515245 + 12345) & 0x7FFFFFFF
+    nodes[new, WORD], nodes[new, TIMES], nodes[new, LUCK] = w, times, state[RANDOM]
+    return new
+
+
+@njit(cache=True, nogil=True)
+def spare(nodes, state, x):
+    """Node x stands nowhere any more."""
+    nodes[x, LEFT] = state[SPARE]
+    state[SPARE] = x
+
+
+@njit(cache=True, nogil=True)
+def _members_before(nodes, x, new, rank, by_times):
+    """Members of tree x that stand before the node `new`."""
+    n = 0
+    while x >= 0:
+        if _before(nodes, x, new, rank, by_times):
+            n += _size(nodes, nodes[x, LEFT]) + nodes[x, TIMES]
+            x = nodes[x, RIGHT]
+        else:
+            x = nodes[x, LEFT]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _split(nodes, x, new, rank, by_times):
+    """Hang the nodes of tree x before and behind the node `new` under it."""
+    sized = nodes.shape[1] > SIZE
+    below = np.int64(0)  # members of what is left of x that stand before the node
+    if sized:
+        below = np.int64(_members_before(nodes, x, new, rank, by_times))
+        nodes[new, SIZE] = _size(nodes, x) + nodes[new, TIMES]
     low, low_side, high, high_side = new, LEFT, new, RIGHT
     while x >= 0:
-        spine[depth] = x
-        depth += 1
-        if less(nodes[x, WORD], w, rank):
+        if _before(nodes, x, new, rank, by_times):
+            if sized:
+                rest = below - _size(nodes, nodes[x, LEFT]) - nodes[x, TIMES]
+                nodes[x, SIZE] = below
+                below = rest
             nodes[low, low_side] = x
             low, low_side = x, RIGHT
             x = nodes[x, RIGHT]
         else:
+            if sized:
+                nodes[x, SIZE] -= below
             nodes[high, high_side] = x
             high, high_side = x, LEFT
             x = nodes[x, LEFT]
     nodes[low, low_side] = NIL
     nodes[high, high_side] = NIL
-    for k in range(depth - 1, -1, -1):
-        x = spine[k]
-        nodes[x, SIZE] = _size(nodes, nodes[x, LEFT]) + _size(nodes, nodes[x, RIGHT]) + nodes[x, TIMES]
-    nodes[new, SIZE] = _size(nodes, nodes[new, LEFT]) + _size(nodes, nodes[new, RIGHT]) + nodes[new, TIMES]
+
+
+@njit(cache=True, nogil=True)
+def insert(nodes, root, g, new, rank, by_times):
+    """Put a node that stands nowhere, and whose like does not either, into the tree of group g."""
+    sized = nodes.shape[1] > SIZE
+    x, above, side = root[g], np.int64(NIL), LEFT
+    while x >= 0 and nodes[x, LUCK] >= nodes[new, LUCK]:
+        if sized:
+            nodes[x, SIZE] += nodes[new, TIMES]
+        above = x
+        side = LEFT if _before(nodes, new, x, rank, by_times) else RIGHT
+        x = nodes[x, side]
+    _split(nodes, x, new, rank, by_times)
+    if above >= 0:
+        nodes[above, side] = new
+    else:
+        root[g] = new
+
+
+@njit(cache=True, nogil=True)
+def _unhook(nodes, root, g, old, above, side):
+    """Put what hangs below node `old` in its place: under node `above`, on that side, or at the root."""
+    sized = nodes.shape[1] > SIZE
+    a, b = nodes[old, LEFT], nodes[old, RIGHT]
+    while a >= 0 or b >= 0:
+        if b < 0 or (a >= 0 and nodes[a, LUCK] >= nodes[b, LUCK]):
+            x, next_side = a, RIGHT
+            if sized:
+                nodes[a, SIZE] += _size(nodes, b)
+            a = nodes[a, RIGHT]
+        else:
+            x, next_side = b, LEFT
+            if sized:
+                nodes[b, SIZE] += _size(nodes, a)
+            b = nodes[b, LEFT]
+        if above >= 0:
+            nodes[above, side] = x
+        else:
+            root[g] = x
+        above, side = x, next_side
+    if above >= 0:
+        nodes[above, side] = NIL
+    else:
+        root[g] = NIL
+
+
+@njit(cache=True, nogil=True)
+def remove(nodes, root, g, old, rank, by_times):
+    """Take a node without a size out of the tree of group g."""
+    x, above, side = root[g], np.int64(NIL), LEFT
+    while x != old:
+        above = x
+        side = LEFT if _before(nodes, old, x, rank, by_times) else RIGHT
+        x = nodes[x, side]
+    _unhook(nodes, root, g, old, above, side)
+
+
+# ---------------------------------------------------------------- multisets: in order, with sizes
 
 
 @njit(cache=True, nogil=True)
@@ -62,58 +168,16 @@ def _seek(nodes, x, w, rank):
 
 @njit(cache=True, nogil=True)
 def put(nodes, root, g, w, rank, state):
-    """One more w in group g.  state: (first spare node, chained by LEFT; nodes used; random numbers)."""
-    known = _seek(nodes, root[g], w, rank) >= 0
-    luck = np.int64(0)
-    if not known:
-        luck = (state[2] * 1103515245 + 12345) & 0x7FFFFFFF
-        state[2] = luck
-    x, above, side = root[g], np.int64(NIL), LEFT
-    while x >= 0 and (nodes[x, LUCK] >= luck or known):
+    """One more w in group g."""
+    if _seek(nodes, root[g], w, rank) < 0:
+        insert(nodes, root, g, fresh(nodes, state, w, 1), rank, False)
+        return
+    x = root[g]
+    while nodes[x, WORD] != w:
         nodes[x, SIZE] += 1
-        if known and nodes[x, WORD] == w:
-            nodes[x, TIMES] += 1
-            return
-        above = x
-        side = LEFT if less(w, nodes[x, WORD], rank) else RIGHT
-        x = nodes[x, side]
-    new = state[0]
-    if new >= 0:
-        state[0] = nodes[new, LEFT]
-    else:
-        new = state[1]
-        state[1] += 1
-    nodes[new, WORD], nodes[new, TIMES], nodes[new, LUCK] = w, 1, luck
-    _split(nodes, x, w, rank, new)
-    if above >= 0:
-        nodes[above, side] = new
-    else:
-        root[g] = new
-
-
-@njit(cache=True, nogil=True)
-def _join(nodes, a, b):
-    """Trees a (all smaller) and b as one."""
-    top, above, side = np.int64(NIL), np.int64(NIL), LEFT
-    while a >= 0 and b >= 0:
-        if nodes[a, LUCK] >= nodes[b, LUCK]:
-            nodes[a, SIZE] += nodes[b, SIZE]
-            here, next_side = a, RIGHT
-            a = nodes[a, RIGHT]
-        else:
-            nodes[b, SIZE] += nodes[a, SIZE]
-            here, next_side = b, LEFT
-            b = nodes[b, LEFT]
-        if above >= 0:
-            nodes[above, side] = here
-        else:
-            top = here
-        above, side = here, next_side
-    rest = a if a >= 0 else b
-    if above < 0:
-        return rest
-    nodes[above, side] = rest
-    return top
+        x = nodes[x, LEFT] if less(w, nodes[x, WORD], rank) else nodes[x, RIGHT]
+    nodes[x, SIZE] += 1
+    nodes[x, TIMES] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -127,15 +191,9 @@ def take(nodes, root, g, w, rank, state):
         x = nodes[x, side]
     nodes[x, SIZE] -= 1
     nodes[x, TIMES] -= 1
-    if nodes[x, TIMES] > 0:
-        return
-    rest = _join(nodes, nodes[x, LEFT], nodes[x, RIGHT])
-    if above >= 0:
-        nodes[above, side] = rest
-    else:
-        root[g] = rest
-    nodes[x, LEFT] = state[0]
-    state[0] = x
+    if nodes[x, TIMES] == 0:
+        _unhook(nodes, root, g, x, above, side)
+        spare(nodes, state, x)
 
 
 @njit(cache=True, nogil=True)
@@ -152,6 +210,26 @@ def kth(nodes, x, k):
             x = nodes[x, RIGHT]
 
 
+@njit(cache=True, nogil=True)
+def first(nodes, x, k, out, at):
+    """The first k words of tree x into `out` from `at` on; answers where they end."""
+    stack = np.empty(DEEP, np.int64)
+    depth, stop = 0, at + k
+    while at < stop:
+        while x >= 0:
+            stack[depth] = x
+            depth += 1
+            x = nodes[x, LEFT]
+        if depth == 0:
+            break
+        depth -= 1
+        x = stack[depth]
+        out[at] = nodes[x, WORD]
+        at += 1
+        x = nodes[x, RIGHT]
+    return at
+
+
 @dataclass(slots=True)
 class Multisets:
     """The arrays.  Spare nodes are kept for later; their number is at most that of nodes in use at the peak."""
@@ -161,12 +239,12 @@ class Multisets:
     state: np.ndarray = field(default_factory=lambda: np.array([NIL, 0, 42], np.int64))
 
     def make_room(self, arrivals: int, groups: int) -> None:
-        self.nodes = grown(self.nodes, int(self.state[1]) + arrivals)
+        self.nodes = grown(self.nodes, int(self.state[USED]) + arrivals)
         self.root = grown(self.root, groups, NIL)
 
     def words(self) -> np.ndarray:
         """All words in use."""
-        used = self.nodes[: self.state[1]]
+        used = self.nodes[: self.state[USED]]
         return used[used[:, TIMES] > 0, WORD]
 
     @property
