@@ -3,6 +3,7 @@
 #   make network forty queries over two links of a network, beside each other
 #   make test    the tests, in six minutes; make test-all: with the slow ones and all random examples
 #   make lint    ruff and mypy      make bench  the benchmarks, into bench-report/
+#   make docs    the documentation as a site, into site/
 
 PYTHONS := python3.13 python3.12 python3.11 python3 python
 PYTHON  ?= $(firstword $(foreach p,$(PYTHONS),$(if $(shell $(p) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo yes),$(p))))
@@ -14,7 +15,7 @@ JOBS    ?= $(if $(findstring .py,$(TESTS)),0,2)
 # Servers, shells and workers of tests are processes of their own: with bytecode each begins half a second earlier.
 PYTEST  := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-.PHONY: help demo network test test-all bench lint venv clean
+.PHONY: help demo network test test-all bench lint docs picture venv clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +36,14 @@ test-all: venv
 bench: venv $(VENV)/.bench
 	$(BIN)/python -m tests.benchmarks
 
+docs: venv $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html is there; $(BIN)/python -m http.server -d site 8000 serves it, with its search"
+
+# Needs Graphviz; what it draws is in the repository.
+picture:
+	dot -Tsvg docs/pictures/architecture.dot -o docs/pictures/architecture.svg
+
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,6 +63,10 @@ $(VENV)/.bench: $(VENV)/.ready
 	$(PIP) -e '.[bench]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.ready
+	$(PIP) -e '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist bench-report .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist bench-report site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

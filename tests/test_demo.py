@@ -1,8 +1,7 @@
-"""The pieces of the demo, and that README's session is what the engine really says."""
+"""The pieces of the demo."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -23,7 +22,6 @@ from examples.flights import archive, asked, data, recompute, show, story
 from examples.flights.replay import CLOCKS, Replay, fill_tables, hours
 from examples.flights.script import blocks
 from examples.flights.view import View
-from tests import readme
 
 STORM = date(2013, 2, 8)
 
@@ -248,13 +246,3 @@ def test_both_plans_of_query_4(room: Local):
 def test_table_layout():
     assert show.table(("city", "n"), [("Ulm", 5), ("Bonn", -12)]) == "city    n\n----  ---\nUlm     5\nBonn  -12"
     assert show.complaint("SELECT\n  x", DsmsError("DS201", "no x", 2, 3)).splitlines()[:3] == ["SELECT", "  x", "  ^"]
-
-
-def test_readme_shows_what_really_comes():
-    """Its sessions, typed again.  `python -m tests.readme` writes down what comes back."""
-    text = readme.README.read_text(encoding="utf-8")
-    with readme.running() as port:
-        assert readme.rewritten(text, port) == text
-    first_screen = text[: text.index("## Installation")]
-    assert "make demo" in first_screen
-    assert re.search(r"^\+ 2013-", first_screen, re.M)

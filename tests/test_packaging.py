@@ -43,7 +43,7 @@ def test_metadata(wheel: Path):
         info = f"dsms-{dsms.__version__}.dist-info"
         metadata, entry = (archive.read(f"{info}/{name}").decode() for name in ("METADATA", "entry_points.txt"))
     assert "License-Expression: Apache-2.0" in metadata
-    assert set(re.findall(r"Provides-Extra: (\w+)", metadata)) == {"spark", "test", "bench", "demo"}
+    assert set(re.findall(r"Provides-Extra: (\w+)", metadata)) == {"spark", "test", "bench", "demo", "docs"}
     assert "dsms = dsms_client.cli:main" in entry
 
 
