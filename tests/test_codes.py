@@ -67,7 +67,12 @@ def test_the_reference_prints_the_table():
 
 def test_codes_named_in_prose_exist():
     """In documentation, docstrings and comments."""
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "grammar" / "reference.md", *(ROOT / "server").glob("*.md")]
+    pages = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+        ROOT / "grammar" / "reference.md",
+        *(ROOT / "server").glob("*.md"),
+    ]
     texts = [*pages, *(path for top in SOURCES for path in top.rglob("*.py"))]
     for path in texts:
         if path.name != "CHANGELOG.md":  # it tells of codes as they were

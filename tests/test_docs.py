@@ -18,7 +18,12 @@ from tests.pages.text import DOCS, README, ROOT, Block
 
 PAGES = {page.stem: page for page in text.PAGES}
 WITH_SPARK = {"archive"}  # tests/test_docs_spark.py types that one
-LINKED = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / path for path in INCLUDED.values()), ROOT / "tests/golden/README.md"]
+LINKED = [
+    *ROOT.glob("*.md"),
+    *DOCS.glob("*.md"),
+    *(ROOT / path for path in INCLUDED.values()),
+    ROOT / "tests/golden/README.md",
+]
 COMMAND = re.compile(r"\bdsms (?P<words>(?:%s)\b[^|;&#\n]*)" % "|".join(COMMANDS))
 
 
@@ -82,12 +87,18 @@ def _words(command: str) -> list[str]:
 
 def test_make_has_the_targets_that_pages_name():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    named = {target for p in [*PAGES.values(), ROOT / "CONTRIBUTING.md"] for target in _made(p.read_text(encoding="utf-8"))}
+    named = {
+        target for p in [*PAGES.values(), ROOT / "CONTRIBUTING.md"] for target in _made(p.read_text(encoding="utf-8"))
+    }
     assert {"demo", "test", "docs"} <= named <= targets
 
 
 def _made(page: str) -> set[str]:
-    return {found for body in [*_code(page), *re.findall(r"^    .*", page, re.M)] for found in re.findall(r"\bmake ([a-z-]+)", body)}
+    return {
+        found
+        for body in [*_code(page), *re.findall(r"^    .*", page, re.M)]
+        for found in re.findall(r"\bmake ([a-z-]+)", body)
+    }
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
@@ -95,7 +106,9 @@ def test_programs_that_are_not_run_are_python(name: str):
     assert all(programs(page(name))) or not programs(page(name))
 
 
-@pytest.mark.parametrize("name", [name for name, path in PAGES.items() if text.script_of(path.read_text(encoding="utf-8"))])
+@pytest.mark.parametrize(
+    "name", [name for name, path in PAGES.items() if text.script_of(path.read_text(encoding="utf-8"))]
+)
 def test_a_script_holds_the_statements_of_its_page(name: str):
     script = text.script_of(page(name))
     assert script is not None
@@ -166,7 +179,10 @@ def test_links_lead_out_of_the_site_nowhere():
     from tests.pages.links import hooks
 
     shown = hooks().rewritten
-    assert shown("[a](../grammar/reference.md#types) [b](cookbook.md)", DOCS / "tutorial.md") == "[a](language.md#types) [b](cookbook.md)"
+    assert (
+        shown("[a](../grammar/reference.md#types) [b](cookbook.md)", DOCS / "tutorial.md")
+        == "[a](language.md#types) [b](cookbook.md)"
+    )
     assert shown("[the planner](../dsms/plan)", DOCS / "internals.md") == "the planner"
     assert shown("`[a](../x.md)` [b](https://x.org)", DOCS / "internals.md") == "`[a](../x.md)` [b](https://x.org)"
     assert shown("```sql error\nSELECT\n```", ROOT / "grammar" / "reference.md").startswith("```sql title=")

@@ -12,8 +12,20 @@ from dsms.sql.window import NO_SLIDE, Landmark, Now, Partitioned, Rows, Slide, T
 from dsms.storage import layout
 from dsms.storage.layout import LayoutError
 
-WINDOW = {"kind": "time", "length": 0, "until": 0, "since": 0, "partition": (), "internal": False, "slide": None,
-          "align": None, "zone": None, "calendar": None, "slide_calendar": None, "archive": False}  # fmt: skip
+WINDOW = {
+    "kind": "time",
+    "length": 0,
+    "until": 0,
+    "since": 0,
+    "partition": (),
+    "internal": False,
+    "slide": None,
+    "align": None,
+    "zone": None,
+    "calendar": None,
+    "slide_calendar": None,
+    "archive": False,
+}
 DAYS = {"slide": 7, "align": 3, "zone": "Asia/Tokyo", "slide_calendar": (1, "day")}
 OVER_DAYS = Slide(7, align=3, zone="Asia/Tokyo", calendar=(1, "day"))
 

@@ -31,7 +31,9 @@ SERVE = (
 )
 PORT, HTTP_PORT = "7654", "8654"  # as pages say; here they are others
 _SERVE = re.compile(r"^dsms serve\b(?P<options>.*?)&$", re.S)
-_HERE = re.compile(r"^(?P<command>dsms (?!serve|warmup)(?:'[^']*'|\"[^\"]*\"|[^'\"|;&<>$])*?)(?:\| head -(?P<lines>\d+))?$", re.S)
+_HERE = re.compile(
+    r"^(?P<command>dsms (?!serve|warmup)(?:'[^']*'|\"[^\"]*\"|[^'\"|;&<>$])*?)(?:\| head -(?P<lines>\d+))?$", re.S
+)
 
 
 class Session:
@@ -139,7 +141,11 @@ class Session:
 
     def _here(self, words: list[str], lines: int) -> str:
         """`dsms ...`, in this process; at most so many lines of it are read, if any number is said."""
-        with _Pipe(lines, self.patience) as out, _Pipe(0, WAIT) as err, _environment(DSMS_PORT=self.port, DSMS_WAIT=str(WAIT)):
+        with (
+            _Pipe(lines, self.patience) as out,
+            _Pipe(0, WAIT) as err,
+            _environment(DSMS_PORT=self.port, DSMS_WAIT=str(WAIT)),
+        ):
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.suppress(SystemExit):
                 dsms(words)
             return out.text + err.text
