@@ -14,7 +14,7 @@ from tests.pages import text
 from tests.pages.__main__ import TITLE
 from tests.pages.links import INCLUDED, dead, headings
 from tests.pages.session import programs, typed_again
-from tests.pages.text import DOCS, README, ROOT, Block
+from tests.pages.text import DOCS, ROOT
 
 PAGES = {page.stem: page for page in text.PAGES}
 WITH_SPARK = {"archive"}  # tests/test_docs_spark.py types that one

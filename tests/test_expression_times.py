@@ -271,9 +271,21 @@ def test_cast(source: Type, to: Type, value: object, want: object) -> None:
 
 
 LENGTHS = (
-    "1 h 30 min", "1h30min", "1:30:00", "26:03:04.5", "-1:00:00", "1 day 2 hours", "5 min 1 h", "- 1 h", ".5 s",
-    "1.5 us", "-1.5 us", "0.0000001 s", "00:00:01.0000005", "9223372036854775807 us",
-)  # fmt: skip
+    "1 h 30 min",
+    "1h30min",
+    "1:30:00",
+    "26:03:04.5",
+    "-1:00:00",
+    "1 day 2 hours",
+    "5 min 1 h",
+    "- 1 h",
+    ".5 s",
+    "1.5 us",
+    "-1.5 us",
+    "0.0000001 s",
+    "00:00:01.0000005",
+    "9223372036854775807 us",
+)
 
 
 @pytest.mark.parametrize("text", LENGTHS)
