@@ -21,7 +21,7 @@ def effort() -> int:
 
 def examples(count: int) -> int:
     """How many examples a property test tries, whose whole number is `count`."""
-    return count * effort() if effort() else min(count, max(3, count // 3))
+    return count * effort() if effort() else min(count, max(3, count // 5))
 
 
 def sampled(cases: Iterable[Any], every: int) -> list[Any]:

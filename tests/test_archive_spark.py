@@ -26,6 +26,7 @@ from dsms_spark.query import Asked
 from dsms_spark.query import ask as asked
 from dsms_spark.update import update
 from tests.archive_local import Local
+from tests.effort import SLOW
 from tests.spark_session import spark  # noqa: F401
 from tests.waiting import wait_until
 
@@ -156,6 +157,7 @@ def test_more_rows_than_the_memory_limit_are_refused(world: World) -> None:
         settings.statement_bytes = before
 
 
+@SLOW
 def test_a_cancelled_query_stops_soon(world: World) -> None:
     """Cancelled when Spark has begun with it."""
     cancel, tracker = Cancel(), world.spark.sparkContext.statusTracker()
@@ -204,6 +206,7 @@ def test_a_query_that_updates_overtake_is_asked_again(spark, tmp_path: Path) -> 
 # ---------------------------------------------------------------- what Parquet's statistics do not know
 
 
+@SLOW
 def test_floats_are_not_skipped_by_statistics(spark, tmp_path: Path) -> None:  # noqa: F811
     """A file's largest FLOAT is written without NaN, which is larger; and -0.0 is not found where 0.0 is sought."""
     schema = (Field("x", FLOAT), Field("n", STRING))

@@ -24,7 +24,7 @@ LINKED = [
     *(ROOT / path for path in INCLUDED.values()),
     ROOT / "tests/golden/README.md",
 ]
-COMMAND = re.compile(r"\bdsms (?P<words>(?:%s)\b[^|;&#\n]*)" % "|".join(COMMANDS))
+COMMAND = re.compile(rf"\bdsms (?P<words>(?:{'|'.join(COMMANDS)})\b[^|;&#\n]*)")
 
 
 def page(name: str) -> str:

@@ -20,6 +20,7 @@ from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import create
 from dsms.storage.archive.schema import stored_schema
 from examples.spark import carriers, flights, worst_routes
+from tests.effort import SLOW
 
 pytestmark = pytest.mark.xdist_group("spark")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -127,6 +128,7 @@ def test_carriers_and_hours_cluster_as_they_behave(spark, archive):
     assert "100%" in text[4]
 
 
+@SLOW
 @pytest.mark.parametrize("example", [worst_routes, carriers], ids=lambda m: m.__name__.rpartition(".")[2])
 def test_each_draws_a_picture(spark, archive, tmp_path, monkeypatch, capsys, example):
     pytest.importorskip("matplotlib")

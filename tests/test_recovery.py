@@ -100,7 +100,7 @@ def _there(engine: Engine, statement: str) -> bool:
 @pytest.mark.parametrize("kind", ["kill", "power"])
 @pytest.mark.parametrize("part", range(8))
 def test_a_crash_at_any_file_operation_loses_nothing(tmp_path, undisturbed, operations, kind, part, request):
-    every = 1 if request.config.getoption("--fuzz") else 23 if effort() else 92
+    every = 1 if request.config.getoption("--fuzz") else 23 if effort() else 184
     for at in range(part * every // 8, operations, every * 8 if every == 1 else every):
         after = bool((at + part) % 2)
         data = tmp_path / str(at)

@@ -313,11 +313,11 @@ LONG = pytest.mark.fuzz  # these make hundreds of thousands of answers
 
 
 @pytest.mark.parametrize(
-    "seeds", [(0, 1, 3), pytest.param((2, 6, 7), marks=SLOW), pytest.param((4, 5, 8, 9), marks=LONG)]
+    "seeds", [(0, 3), pytest.param((1, 2, 6, 7), marks=SLOW), pytest.param((4, 5, 8, 9), marks=LONG)]
 )
 def test_queries_come_and_go(seeds: tuple[int, ...]) -> None:
     checked, covered = zip(*map(come_and_go, seeds), strict=True)
-    assert all(checked) and sum(covered) > 8
+    assert all(checked) and sum(covered) > 2 * len(seeds)
 
 
 def come_and_go(seed: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from tests.readme import README
 
 from dsms.sql.types import BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, decimal
 from dsms.storage.archive.landing import Landing
@@ -25,7 +26,7 @@ from dsms.storage.archive.schema import stored_schema
 from dsms_client.archive import show
 from dsms_client.cli import main
 from dsms_spark.java import use_java
-from tests.readme import README
+from tests.effort import SLOW
 
 S = 1_000_000
 EVERY = 10 * S
@@ -247,6 +248,7 @@ def test_update_compact_probe_scan(run, data):
     assert (told["rows"], told["first"], told["last"]) == (40, 2 * EVERY, 3 * EVERY + 19)
 
 
+@SLOW
 def test_spark_submit_by_the_line_in_the_readme(data):
     found = re.search(r"^ +(spark-submit --master )yarn (.*) s3://\S+$", README.read_text(encoding="utf-8"), re.M)
     assert found is not None
@@ -282,6 +284,7 @@ def test_a_file_of_the_index_that_is_gone_is_named_in_one_message(run, data, tmp
     assert code == 1 and f"{gone.name}" in out + err
 
 
+@SLOW
 @pytest.mark.xdist_group("spark")
 def test_a_file_of_the_index_that_was_changed_is_named_in_one_message(run, data, tmp_path):
     run("update", "s", "--data", data)
@@ -328,6 +331,7 @@ def test_an_update_while_another_is_at_work_is_refused(run, data):
     assert code == 1 and "DS959" in err
 
 
+@SLOW
 @pytest.mark.xdist_group("spark")
 def test_exports_hold_the_rows_in_order_in_every_form(run, data, tmp_path):
     for name in ("one.parquet", "one.csv", "one.arrow"):

@@ -14,6 +14,7 @@ import dsms
 from dsms.errors import UsageError
 from dsms_client import connect
 from dsms_spark.java import find_java
+from tests.effort import SLOW
 from tests.server.harness import Running
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -43,6 +44,7 @@ def server():
     running.stop()
 
 
+@SLOW
 def test_workers_run_the_python_that_registered(server, tmp_path):
     """The environment is not activated, and the first python3 of the PATH has nothing."""
     pytest.importorskip("pyspark")

@@ -18,6 +18,7 @@ from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive, create
 from dsms.storage.archive.schema import stored_schema
 from dsms_client import connect
+from tests.effort import SLOW
 from tests.server.harness import Running
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -137,6 +138,7 @@ def test_conditions_on_the_key_choose_files(source, folder):
     assert sorted(r.v for r in frame.collect()) == [65, 69, 73, 77]
 
 
+@SLOW
 def test_where_no_file_is_left_there_are_no_rows(source, folder, tmp_path):
     frame = read(source, folder, since="2030-01-01")
     assert frame.count() == 0 and [f.name for f in frame.schema] == [f.name for f in COLUMNS]
@@ -155,6 +157,7 @@ def test_options_since_until_and_marks(source, folder):
     assert sorted(r.v for r in late.collect()) == list(range(100, 120))
 
 
+@SLOW
 def test_wrong_options_are_named(source, folder, tmp_path):
     assert "DS640" in (said := told(lambda: read(source, folder, sinc="x").collect())) and "did you mean since?" in said
     assert "DS953" in told(lambda: read(source, tmp_path / "nothing here"))
@@ -211,6 +214,7 @@ def test_rows_go_in_and_answers_come_out_in_the_same_types(source, server):
     assert {r._seq for r in rows} == {57}  # 30 inserts, 27 deletes of what they replace
 
 
+@SLOW
 def test_a_task_that_is_run_again_adds_nothing_twice(server):
     """Two tries of one task, as Spark makes them; the first dies before it is done."""
     from dsms_spark.source_server import FRAME_ROWS, StreamWriter
@@ -235,6 +239,7 @@ def test_a_task_that_is_run_again_adds_nothing_twice(server):
         assert count in streams
 
 
+@SLOW
 def test_rows_that_are_refused_fail_the_job_unless_that_is_said(source, server):
     with connect("127.0.0.1", server.port) as db:
         db.execute("CREATE STREAM n (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY")
@@ -330,6 +335,7 @@ def test_micro_batches_are_written_once_even_when_they_are_run_again(source, ser
         assert run("b") == 30  # a checkpoint that knows nothing: the first micro-batch comes again
 
 
+@SLOW
 def test_an_archive_query_leaves_the_callers_session_the_active_one(source, tmp_path):
     from dsms_spark.session import for_jobs
 

@@ -13,6 +13,7 @@ from dsms.settings import Settings
 from dsms_client import connect
 from dsms_client.results import RowSet
 from dsms_server.spark import Spark, worker_command
+from tests.effort import SLOW
 from tests.server.harness import Running
 from tests.waiting import WAIT, wait_until
 
@@ -37,6 +38,7 @@ def spark(tmp_path):
     held.stop()
 
 
+@SLOW
 def test_archives_are_updated_and_asked_while_the_server_works(spark, tmp_path, monkeypatch):
     monkeypatch.setattr("dsms_server.server.worker_command", lambda master, memory: None)
     monkeypatch.setattr("dsms_server.server.Spark", lambda command: spark)
