@@ -13,6 +13,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from dsms import kernel_cache
+from dsms.aggregates import warm as aggregates
 from dsms.engine import Engine
 from dsms.intake import packed
 from dsms.operators import join_kernels
@@ -37,7 +38,7 @@ STRATEGIES = ("upa", "direct", "nt")
 USUAL = {
     "selection, upa", "count windows, upa", "counts over a time window", "sums over a time window",
     "extremes over a time window", "one extreme over a time window, MAX(f)",
-    "quantiles over a time window", "spreads over a time window",
+    "ranks over a time window", "spreads over a time window",
     "ends over a time window", *(f"{what}, time windows, upa" for what in (
         "joins of 2", "DISTINCT over 1", "negation over 1", "left joins", "EXCEPT ALL",
         "joins with a plain table", "joins with a fixed table")),
@@ -184,16 +185,6 @@ def _not_in(n: int, window: str) -> str:
     return f"AND NOT EXISTS (SELECT * FROM {other} {window} WHERE {other}.k = a.k AND {other}.f = a.f)"
 
 
-AGGREGATES = (
-    ("counts", "COUNT(*), COUNT(k), COUNT(DISTINCT k), BOOL_OR(o)"),
-    ("sums", "SUM(i), SUM(f), SUM(d), AVG(i), AVG(f), AVG(d), SUM(DISTINCT i)"),
-    ("extremes", "MIN(i), MAX(f), MAX(k), MIN(d), ARGMAX(k, f), ARGMIN(i, t)"),
-    ("spreads", "VAR(i), STDDEV(f), VAR_POP(f), STDDEV_POP(i)"),
-    ("quantiles", "MEDIAN(f), MEDIAN(i), QUANTILE(i, 0.9), QUANTILE_CONT(f, 0.25)"),
-    ("ends", "FIRST(k), LAST(i), TOPK(k, 3)"),
-)
-
-
 def _grouped() -> Iterator[tuple[str, str]]:
     sources = {
         "a time window": f"a {WIDTH}",
@@ -202,7 +193,7 @@ def _grouped() -> Iterator[tuple[str, str]]:
         "a join": f"(SELECT a.* FROM a {WIDTH} , b {WIDTH} WHERE a.k = b.k AND a.i = b.i) a",
     }
     for where, source in sources.items():
-        for what, calls in AGGREGATES:
+        for what, calls in aggregates.texts().items():
             yield f"{what} over {where}", f"SELECT k, {calls} FROM {source} GROUP BY k"
             yield f"{what} of everything over {where}", f"SELECT {calls} FROM {source}"
     for expr in ("MAX(f)", "MIN(i) FILTER (WHERE o)"):

@@ -29,7 +29,7 @@ ORDERED = "sifdwtpb"
 CALLS = {
     "counts": [AggCall("count_star", (), call("count", "i").type), call("count", "f"), call("count", "s")],
     "sums": [call("sum", "f"), call("sum", "i"), call("sum", "d"), call("sum", "w"), call("sum", "p")],
-    "means": [call("avg", c) for c in "fidwp"],
+    "means": [*(call("avg", c) for c in "fidwp"), call("geomean", "f")],
     "spread": [call(fn, "f") for fn in ("var", "var_pop", "stddev", "stddev_pop")],
     "bools": [call("bool_and", "b"), call("bool_or", "b"), call("bool_or", "b", distinct=True)],
     "extremes": [call(fn, c) for fn in ("min", "max") for c in ORDERED],

@@ -32,7 +32,7 @@ FAMILIES = {
     "sum int": [call("sum", "i"), call("sum", "p", filter_="b"), call("sum", "i", distinct=True)],
     "sum distinct": [call("sum", "i", distinct=True)],
     "sums": [call("sum", "f"), call("sum", "d"), call("sum", "w"), call("sum", "f", filter_="b")],
-    "means": [call("avg", c) for c in ("i", "f", "d", "w")] + [call("avg", "f", filter_="b")],
+    "means": [call("avg", c) for c in ("i", "f", "d", "w")] + [call("geomean", "f")] + [call("avg", "f", filter_="b")],
     "spread": [call(fn, "f") for fn in ("var", "var_pop", "stddev", "stddev_pop")],
     "bools": [call("bool_and", "b"), call("bool_or", "b"), call("bool_or", "b", filter_="b")],
     "min": [call("min", c) for c in ORDERED] + [call("min", "f", filter_="b")],

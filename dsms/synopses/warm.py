@@ -11,7 +11,8 @@ import pyarrow as pa
 from dsms.aggregates.parts.cells import Rows
 from dsms.aggregates.parts.fold import chained
 from dsms.aggregates.registry import algebra
-from dsms.sql.expr import AggCall, Col
+from dsms.aggregates.warm import calls
+from dsms.sql.expr import AggCall
 from dsms.sql.types import BOOL, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
 from dsms.synopses.basic import Basic
 from dsms.synopses.cells import Synopsis
@@ -33,23 +34,6 @@ COLUMNS: dict[Type, list[object]] = {
 }
 
 
-def _call(fn: str, result: Type, *args: Type, distinct: bool = False, params: tuple[object, ...] = ()) -> AggCall:
-    return AggCall(fn, tuple(Col(k, t) for k, t in enumerate(args)), result, distinct, params=params)
-
-
-CALLS = (
-    _call("count_star", INT), _call("count", INT, FLOAT), _call("sum", FLOAT, FLOAT), _call("sum", INT, INT),
-    _call("sum", WIDE, WIDE), _call("avg", FLOAT, FLOAT), _call("avg", FLOAT, WIDE), _call("avg", FLOAT, INT),
-    _call("avg", INTERVAL, INTERVAL), _call("var", FLOAT, FLOAT), _call("stddev_pop", FLOAT, FLOAT),
-    _call("bool_and", BOOL, BOOL), _call("min", FLOAT, FLOAT), _call("max", STRING, STRING),
-    _call("argmax", STRING, STRING, FLOAT), _call("first", INT, INT), _call("last", STRING, STRING),
-    _call("count", INT, STRING, distinct=True), _call("sum", FLOAT, FLOAT, distinct=True),
-    _call("topk", STRING, STRING, params=(2,)), _call("quantile", STRING, STRING, params=(0.5,)),
-    _call("median", FLOAT, FLOAT), _call("quantile", INT, INT, params=(0.9,)),
-    _call("quantile_cont", TIMESTAMP, TIMESTAMP, params=(0.3,)),
-)  # fmt: skip
-
-
 def _arguments(call: AggCall) -> Iterator[tuple[pa.Array, ...]]:
     """Columns without and with NULLs."""
     yield tuple(pa.array(COLUMNS[a.type], a.type.arrow) for a in call.args)
@@ -60,7 +44,7 @@ def ready() -> None:
     """All algebras in all synopses that they may be kept in."""
     order = np.arange(N)
     low, high = np.array([0, 3, 5, 1]), np.array([N, N, 7, 14])
-    for call in CALLS:
+    for call in calls():
         how = algebra(call)
         kinds: list[Synopsis] = [Basic(how), Interval(how), Landmark(how, [6, 11])]
         if how.subtractable:

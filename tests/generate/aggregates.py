@@ -17,9 +17,9 @@ PLAIN: dict[Type, tuple[str, ...]] = {
     ),
     FLOAT: (
         "SUM({f})", "AVG({i})", "MIN({f})", "MAX({f})", "AVG({f})", "MEDIAN({i})", "VAR({i})", "STDDEV_POP({i})",
-        "QUANTILE_CONT({i}, 0.25)", "QUANTILE({f}, 0.9)", "VAR_POP({f})", "STDDEV({i})",
+        "QUANTILE_CONT({i}, 0.25)", "QUANTILE({f}, 0.9)", "VAR_POP({f})", "STDDEV({i})", "GEOMEAN({f})", "GEOMEAN({i})",
     ),
-    STRING: ("MIN({t})", "MAX({t})", "QUANTILE({t}, 0.3)"),
+    STRING: ("MIN({t})", "MAX({t})", "QUANTILE({t}, 0.3)", "TOPK({i}, 2)"),
     MONEY: ("MIN({t})", "MAX({t})"),
     BOOL: ("BOOL_AND({t})", "BOOL_OR({t})", "MAX({t})"),
     TIMESTAMP: ("MIN({t})", "MAX({t})"),

@@ -95,6 +95,15 @@ def _avg(args: Args, call: AggCall) -> Value:
     return to_type(sum((_fraction(v) for v in values), Fraction(0)) / len(values), call.type)
 
 
+def _geomean(args: Args, call: AggCall) -> Value:
+    """EXP of the mean of the logarithms, which there are of numbers above 0 only."""
+    values = [a[0] for a in args]
+    if not values or not all(v > 0 for v in values):  # nor NaN
+        return None
+    mean = _avg([(math.log(v),) for v in values], call)
+    return math.exp(mean)
+
+
 def _extreme(sign: int) -> Callable[[Args, AggCall], Value]:
     def pick(args: Args, call: AggCall) -> Value:
         best = None
@@ -206,6 +215,7 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "count": _count,
     "sum": _sum,
     "avg": _avg,
+    "geomean": _geomean,
     "min": _extreme(-1),
     "max": _extreme(1),
     "var": _spread(True, False),
