@@ -79,6 +79,11 @@ class Client:
         """Streams, tables and queries with their columns.  Raises TimeoutError after `timeout` seconds."""
         return self._run(_within(timeout, self._client.names()))
 
+    def functions(self, timeout: float | None = None) -> list[str]:
+        """Names of all functions, in capitals.  Raises TimeoutError after `timeout` seconds."""
+        known = self._run(_within(timeout, self._client.query("SHOW FUNCTIONS")))
+        return list(dict.fromkeys(str(row[0]).upper() for row in known))
+
     def ping(self) -> None:
         """A round trip."""
         self._run(self._client.ping())

@@ -211,6 +211,7 @@ def test_the_process_stops_gracefully_and_remembers(tmp_path):
     assert process.wait(WAIT) == 0
     process, port = start("--data", str(tmp_path / "data"), "--token", "secret")
     with connect(port=port, token="secret") as db:
+        assert {"SUM", "GEOMEAN", "UPPER"} <= set(db.functions())
         names = db.names()
         assert (list(names["streams"]), sorted(names["queries"])) == (["s"], ["big", "sums"])
         assert db.query("SELECT name FROM r ORDER BY k").rows == [("one",), ("two",)]

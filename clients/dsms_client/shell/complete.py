@@ -1,4 +1,4 @@
-"""Completion at the prompt: keywords, names of streams, tables and queries, columns, settings, backslash commands."""
+"""Completion at the prompt: keywords, functions, names of streams, tables, queries, columns, settings, commands."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ _NAME = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_]\w*')
 
 
 class ShellCompleter(Completer):
-    """Names come from the server, once, and again after `forget`."""
+    """Names come from the server, once, and again after `forget`; functions come once."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._names: dict[str, dict[str, list[tuple[str, str]]]] | None = None
+        self._functions: list[str] | None = None
 
     def forget(self) -> None:
         """Something was declared or dropped."""
@@ -67,8 +68,8 @@ class ShellCompleter(Completer):
             if name.lower() in mentioned
             for column, sql in cols
         ]
-        keywords = [(k if word.isupper() or not word.islower() else k.lower(), "keyword") for k in KEYWORDS]
-        return [*columns, *objects, *keywords]
+        words = {**dict.fromkeys(self._called(), "function"), **dict.fromkeys(KEYWORDS, "keyword")}
+        return [*columns, *objects, *((w.lower() if word.islower() else w, kind) for w, kind in words.items())]
 
     def _qualified(self, text: str, word: str, names: dict) -> list[tuple[str, str]]:
         """Columns after ``alias.`` or ``stream.``."""
@@ -99,3 +100,10 @@ class ShellCompleter(Completer):
             with contextlib.suppress(DsmsError, TimeoutError):
                 self._names = self._client.names(PATIENCE)
         return self._names or {}
+
+    def _called(self) -> list[str]:
+        """Functions that the server knows."""
+        if self._functions is None and self._client.connected:
+            with contextlib.suppress(DsmsError, TimeoutError):
+                self._functions = self._client.functions(PATIENCE)
+        return self._functions or []
