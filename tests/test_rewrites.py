@@ -356,8 +356,8 @@ def restless(node: lp.Node, ctx: Context) -> lp.Node:
     [(worse, "pattern worse"), (fewer, "changed the columns"), (swapped, "identity"), (restless, "come to an end")],
 )
 def test_a_bad_rule_is_blamed_by_name(bad: object, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "RULES", (Rule("the_bad_one", bad),))  # type: ignore[arg-type]
-    with pytest.raises(InternalError, match=f"the_bad_one .*{what}") as caught:
+    monkeypatch.setattr(driver, "RULES", (Rule(bad),))  # type: ignore[arg-type]
+    with pytest.raises(InternalError, match=f"{bad.__name__} .*{what}") as caught:  # type: ignore[attr-defined]
         plan(p.output(JOIN, "rstream"))
     assert caught.value.code == "DS910"
 

@@ -120,7 +120,7 @@ def _synopses(engine: Engine) -> list[tuple[Any, ...]]:
             users = ", ".join(sorted(m.query.name for m in group.members if m.query is not None and m.reads(feed)))
             for call, column in feed.columns.items():
                 held = column.synopsis
-                lines.append((name, call_text(call, engine, group.sides), type(held).__name__.lower(), span,
+                lines.append((name, call_text(call, engine, group.sides), held.kind, span,
                               held.next - held.first, held.groups, column.nbytes, feed.updates, users))  # fmt: skip
     return lines
 

@@ -9,15 +9,20 @@ Cost     O(1) a sub-window; a probe reads each sub-window once for all spans wit
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.aggregates.parts.fold import EMPTY, folds, ranges
+from dsms.synopses.cells import SynopsisKind
 from dsms.synopses.tape import Queue, Tape
 
 
 class Basic:
     """Sub-window k has the cells from starts[k - first] to starts[k - first + 1]."""
+
+    kind: ClassVar[SynopsisKind] = "basic"
 
     def __init__(self, algebra: Algebra, groups: int = 1) -> None:
         self.algebra = folds(algebra)

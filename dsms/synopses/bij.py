@@ -10,10 +10,12 @@ Probe    from the youngest interval to the oldest; the answers of all windows co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import State
+from dsms.synopses.cells import SynopsisKind
 from dsms.synopses.joins import Change, JoinSynopsis, shifted, suffixes, unions
 
 
@@ -21,6 +23,7 @@ from dsms.synopses.joins import Change, JoinSynopsis, shifted, suffixes, unions
 class BasicIntervalJoin(JoinSynopsis):
     """`state`: an interval each."""
 
+    kind: ClassVar[SynopsisKind] = "basicintervaljoin"
     state: State = field(init=False)
 
     def _begin(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import State
+
+SynopsisKind = Literal["basic", "interval", "landmark", "running", "basicintervaljoin", "intervaljoin", "runningjoin"]
 
 
 class Synopsis(Protocol):
@@ -16,6 +18,7 @@ class Synopsis(Protocol):
     once; they stay until `trim`.  So many boundaries, passed in one go, can be answered in one probe.
     """
 
+    kind: ClassVar[SynopsisKind]  # what SHOW SYNOPSES and the rules of sharing call it
     groups: int
     first: int  # the oldest sub-window held
     next: int  # the number that the next sub-window will get

@@ -10,10 +10,12 @@ Probe    log2 b intervals for each (n s, n s)-join, one more for each (n1 s, n2 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import State
+from dsms.synopses.cells import SynopsisKind
 from dsms.synopses.joins import Change, JoinSynopsis, shifted, spread
 
 
@@ -21,6 +23,7 @@ from dsms.synopses.joins import Change, JoinSynopsis, shifted, spread
 class IntervalJoin(JoinSynopsis):
     """`levels[l]`: intervals (j << l) <= m < (j + 1 << l), from j = first >> l on, `_size(l)` of them."""
 
+    kind: ClassVar[SynopsisKind] = "intervaljoin"
     levels: list[State] = field(init=False)
 
     running = True

@@ -9,13 +9,14 @@ Cost     O(1) amortised a sub-window, O(log W) a span of W sub-windows, for each
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.aggregates.parts.fold import folds
+from dsms.synopses.cells import SynopsisKind
 from dsms.synopses.tape import Tape
 
 LEAST = 16  # sub-windows in a ring at first
@@ -47,6 +48,8 @@ def _runs(low, high, ring, begins, ends, span, begin, end):
 class Interval:
     """Base intervals in rings (`place`), each with the cells from begins to ends; `ring` is a power of two, and never
     less than the sub-windows held."""
+
+    kind: ClassVar[SynopsisKind] = "interval"
 
     def __init__(self, algebra: Algebra, groups: int = 1) -> None:
         self.algebra = folds(algebra)

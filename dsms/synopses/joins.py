@@ -21,10 +21,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra, State
+from dsms.synopses.cells import SynopsisKind
 
 Change = Callable[[State], State]
 OLDER_FIRST, OLDER_SECOND, TIE = 0, 1, 2  # which window the older part is in
@@ -148,6 +150,7 @@ class JoinSynopsis(ABC):
     first the interval at place 0: what is before has expired
     """
 
+    kind: ClassVar[SynopsisKind]
     algebra: Algebra
     b: int
     g: int = 0

@@ -12,12 +12,14 @@ Cost     O(1) amortised a sub-window and gamma group; two cells a span, for each
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.aggregates.parts.fold import EMPTY, folds
 from dsms.synopses.basic import Basic
+from dsms.synopses.cells import SynopsisKind
 from dsms.synopses.tape import Queue, Tape
 
 FACTOR = 2
@@ -153,6 +155,8 @@ class Gamma:
 
 class Landmark:
     """The synopsis; `widths` are those of the windows that will be asked for, in sub-windows."""
+
+    kind: ClassVar[SynopsisKind] = "landmark"
 
     def __init__(self, algebra: Algebra, widths: Iterable[int], groups: int = 1) -> None:
         self.algebra = folds(algebra)

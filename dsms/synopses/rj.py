@@ -12,10 +12,12 @@ Probe    one interval for each (n s, n s)-join, one more for each (n1 s, n2 s)-j
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import State
+from dsms.synopses.cells import SynopsisKind
 from dsms.synopses.joins import Change, JoinSynopsis, shifted, spread, suffixes
 
 
@@ -23,6 +25,7 @@ from dsms.synopses.joins import Change, JoinSynopsis, shifted, spread, suffixes
 class RunningJoin(JoinSynopsis):
     """`state`: for each interval the union of itself and all that expire later."""
 
+    kind: ClassVar[SynopsisKind] = "runningjoin"
     state: State = field(init=False)
 
     running = True

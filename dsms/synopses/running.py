@@ -8,15 +8,20 @@ Error    none: sums are exact, so what was long ago leaves nothing behind.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.aggregates.parts.fold import EMPTY, folds
+from dsms.synopses.cells import SynopsisKind
 from dsms.synopses.tape import Queue, Tape
 
 
 class Running:
     """The prefix before sub-window k is a run of cells, at where[k - first], of the groups that there were then."""
+
+    kind: ClassVar[SynopsisKind] = "running"
 
     def __init__(self, algebra: Algebra, groups: int = 1) -> None:
         self.algebra = folds(algebra)

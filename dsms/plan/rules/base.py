@@ -40,15 +40,19 @@ Apply = Callable[[lp.Node, Context], lp.Node]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite.  `apply` looks at one node and returns it, or a new one of equal schema.
+    """A rewrite, named like its function.  `apply` looks at one node and returns it, or a new one of equal schema.
 
     when  always: applied wherever it fits;  cost: tried, and kept if the whole plan gets cheaper;  last: applied
           wherever it fits once the shape of the plan stands;  both: always and last
     """
 
-    name: str
     apply: Apply
     when: Literal["always", "cost", "last", "both"] = "always"
+
+    @property
+    def name(self) -> str:
+        """What EXPLAIN calls it."""
+        return self.apply.__name__
 
 
 def select(child: lp.Node, parts: Sequence[Expr]) -> lp.Node:

@@ -20,6 +20,7 @@ from dsms.running.sharing.join_feed import JoinFeed
 from dsms.running.sharing.join_request import JoinRequest
 from dsms.running.sharing.request import Request, phase_of, span_of
 from dsms.running.sharing.shared import Shared
+from dsms.synopses.cells import SynopsisKind
 
 if TYPE_CHECKING:
     from dsms.running.sharing.group import Group
@@ -120,9 +121,9 @@ def _same_window(pair: Pair) -> bool:
     return (one.length, one.until) == (other.length, other.until)
 
 
-def _common(pair: Pair) -> set[str]:
+def _common(pair: Pair) -> set[SynopsisKind]:
     """Kinds of the synopses that both read."""
-    mine = {id(c): shared.kind(c) for c in shared.columns(pair.one)}
+    mine = {id(c): c.synopsis.kind for c in shared.columns(pair.one)}
     return {mine[id(c)] for c in shared.columns(pair.other) if id(c) in mine}
 
 
@@ -149,8 +150,10 @@ def _only_slower(pair: Pair) -> bool:
     return slow % fast == 0 and align % fast == 0
 
 
-RANGES, BASIC = {"running", "interval", "landmark"}, {"basic"}
-JOIN_RANGES, JOIN_BASIC = {"intervaljoin", "runningjoin"}, {"basicintervaljoin"}
+RANGES: set[SynopsisKind] = {"running", "interval", "landmark"}
+BASIC: set[SynopsisKind] = {"basic"}
+JOIN_RANGES: set[SynopsisKind] = {"intervaljoin", "runningjoin"}
+JOIN_BASIC: set[SynopsisKind] = {"basicintervaljoin"}
 
 SS1 = StateRule(
     "SS1", "the same data per sub-window answers windows of any length that are made of these sub-windows", _same_feed,

@@ -10,6 +10,7 @@ from dsms.running.sharing.columns import ROWS, needed
 from dsms.running.sharing.feed import Column, Feed
 from dsms.running.sharing.join_feed import JoinFeed
 from dsms.sql.expr import AggCall
+from dsms.synopses.cells import SynopsisKind
 
 if TYPE_CHECKING:
     from dsms.running.sharing.group import Group
@@ -29,14 +30,9 @@ class Shared:
     members: tuple[Member, ...]
     feed: Feed
     calls: tuple[AggCall, ...] = ()
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[SynopsisKind, ...] = ()
     others: tuple[tuple[Feed, bool], ...] = ()
     length: int | None = None
-
-
-def kind(column: Column) -> str:
-    """The kind of its synopsis."""
-    return type(column.synopsis).__name__.lower()
 
 
 def reads(member: Member) -> Iterator[tuple[AggCall, Column]]:
@@ -81,13 +77,13 @@ def data(group: Group) -> Iterator[Shared]:
         if len(calls) > 1 and not isinstance(feed, JoinFeed):
             members = dict.fromkeys(i for i, _ in readers)
             yield Shared(tuple(group.members[i] for i in members), feed, (key, *(c for c in calls if c != key)),
-                         (kind(column),))  # fmt: skip
+                         (column.synopsis.kind,))  # fmt: skip
 
 
 def joins(group: Group) -> Iterator[Shared]:
     """SS3: several queries of a join."""
     if isinstance(group.feed, JoinFeed) and len(group.members) > 1:
-        kinds = tuple(dict.fromkeys(map(kind, group.feed.columns.values())))
+        kinds = tuple(dict.fromkeys(c.synopsis.kind for c in group.feed.columns.values()))
         yield Shared(tuple(group.members), group.feed, (), kinds)
 
 
@@ -98,7 +94,7 @@ def covers(group: Group) -> Iterator[Shared]:
         mine = [m for m in group.members if m.view is view]
         theirs = _covering(group, mine[0])
         parts = tuple((p.feed, p.less) for p in view.parts)
-        kinds = tuple(dict.fromkeys(kind(c) for _, c in view.columns()))
+        kinds = tuple(dict.fromkeys(c.synopsis.kind for _, c in view.columns()))
         yield Shared((*theirs, *mine), view.parts[0].feed, (), kinds, parts)
 
 
@@ -135,7 +131,7 @@ def divisions(group: Group) -> Iterator[Shared]:
             members, calls = dict.fromkeys(i for i, _ in mine), dict.fromkeys(c for _, c in mine)
             if len(members) > 1 and len(calls) > 1:
                 found = tuple(group.members[i] for i in members)
-                yield Shared(found, feed, (key, *(c for c in calls if c != key)), (kind(column),), (),
+                yield Shared(found, feed, (key, *(c for c in calls if c != key)), (column.synopsis.kind,), (),
                              found[0].request.length)  # fmt: skip
 
 
@@ -184,11 +180,11 @@ def _read(group: Group) -> Iterator[tuple[Feed, AggCall, Column, list[Reader]]]:
             yield feed, key, column, readers.get(id(column), [])
 
 
-def _together(group: Group, kinds: tuple[str, ...], alike: Callable[[Member], Key]) -> Iterator[Shared]:
+def _together(group: Group, kinds: tuple[SynopsisKind, ...], alike: Callable[[Member], Key]) -> Iterator[Shared]:
     """Members whose `alike` is the same, by what they read; columns read by the same ones in one."""
-    found: dict[tuple[int, tuple[int, ...]], tuple[Feed, list[AggCall], list[str]]] = {}
+    found: dict[tuple[int, tuple[int, ...]], tuple[Feed, list[AggCall], list[SynopsisKind]]] = {}
     for feed, key, column, readers in _read(group):
-        if kind(column) not in kinds:
+        if column.synopsis.kind not in kinds:
             continue
         by: dict[Key, dict[int, None]] = {}
         for i, _ in readers:
@@ -198,7 +194,7 @@ def _together(group: Group, kinds: tuple[str, ...], alike: Callable[[Member], Ke
             if len(mine) > 1:
                 entry = found.setdefault((id(feed), tuple(mine)), (feed, [], []))
                 entry[1].append(key)
-                entry[2].append(kind(column))
+                entry[2].append(column.synopsis.kind)
     for (_, places), (feed, calls, held) in found.items():
         members = tuple(group.members[i] for i in places)
         same = len({window(m) for m in members}) == 1
@@ -215,7 +211,7 @@ def _covering(group: Group, member: Member) -> list[Member]:
 def _candidates(group: Group, member: Member, basic: bool) -> Iterator[Shared]:
     """The queries that run before a covered one, and it."""
     assert member.view is not None
-    kinds = tuple(dict.fromkeys(kind(c) for _, c in member.view.columns()))
+    kinds = tuple(dict.fromkeys(c.synopsis.kind for _, c in member.view.columns()))
     if ("basic" in kinds) != basic:
         return
     before = _covering(group, member)
