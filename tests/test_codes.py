@@ -67,12 +67,8 @@ def test_the_reference_prints_the_table():
 
 def test_codes_named_in_prose_exist():
     """In documentation, docstrings and comments."""
-    pages = [
-        *ROOT.glob("*.md"),
-        *(ROOT / "docs").glob("*.md"),
-        ROOT / "grammar" / "reference.md",
-        *(ROOT / "server").glob("*.md"),
-    ]
+    folders = (ROOT, ROOT / "docs", ROOT / "grammar", ROOT / "server")
+    pages = [page for folder in folders for page in folder.glob("*.md")]
     texts = [*pages, *(path for top in SOURCES for path in top.rglob("*.py"))]
     for path in texts:
         if path.name != "CHANGELOG.md":  # it tells of codes as they were

@@ -5,25 +5,23 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from dsms_client.cli import COMMANDS, main
+from dsms_server.config import Config
 from tests.pages import text
 from tests.pages.__main__ import TITLE
-from tests.pages.links import INCLUDED, dead, headings
+from tests.pages.links import INCLUDED, dead, headings, hooks
 from tests.pages.session import programs, typed_again
 from tests.pages.text import DOCS, ROOT
 
 PAGES = {page.stem: page for page in text.PAGES}
 WITH_SPARK = {"archive"}  # tests/test_docs_spark.py types that one
-LINKED = [
-    *ROOT.glob("*.md"),
-    *DOCS.glob("*.md"),
-    *(ROOT / path for path in INCLUDED.values()),
-    ROOT / "tests/golden/README.md",
-]
+OTHERS = [ROOT / path for path in INCLUDED.values()]  # pages of the site that lie elsewhere
+LINKED = sorted({*ROOT.glob("*.md"), *DOCS.glob("*.md"), *OTHERS, ROOT / "tests" / "golden" / "README.md"})
 COMMAND = re.compile(rf"\bdsms (?P<words>(?:{'|'.join(COMMANDS)})\b[^|;&#\n]*)")
 
 
@@ -52,7 +50,7 @@ def test_blocks_are_of_a_known_kind_and_say_why_they_are_not_run(name: str):
 
 def commands() -> list[tuple[str, str]]:
     """(page, command) of all dsms commands in blocks."""
-    pages = [*PAGES.values(), *(ROOT / path for path in INCLUDED.values())]
+    pages = [*PAGES.values(), *OTHERS]
     bodies = [(page.name, body) for page in pages for body in _code(page.read_text(encoding="utf-8"))]
     return sorted({(name, found["words"]) for name, body in bodies for found in COMMAND.finditer(body)})
 
@@ -87,33 +85,27 @@ def _words(command: str) -> list[str]:
 
 def test_make_has_the_targets_that_pages_name():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    named = {
-        target for p in [*PAGES.values(), ROOT / "CONTRIBUTING.md"] for target in _made(p.read_text(encoding="utf-8"))
-    }
+    pages = [path.read_text(encoding="utf-8") for path in (*PAGES.values(), ROOT / "CONTRIBUTING.md")]
+    named = {target for one in pages for code in _code(one) for target in re.findall(r"\bmake ([a-z-]+)", code)}
     assert {"demo", "test", "docs"} <= named <= targets
-
-
-def _made(page: str) -> set[str]:
-    return {
-        found
-        for body in [*_code(page), *re.findall(r"^    .*", page, re.M)]
-        for found in re.findall(r"\bmake ([a-z-]+)", body)
-    }
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_programs_that_are_not_run_are_python(name: str):
-    assert all(programs(page(name))) or not programs(page(name))
+    assert "" not in programs(page(name))
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, path in PAGES.items() if text.script_of(path.read_text(encoding="utf-8"))]
-)
+@pytest.mark.parametrize("name", sorted(name for name in PAGES if text.script_of(page(name))))
 def test_a_script_holds_the_statements_of_its_page(name: str):
     script = text.script_of(page(name))
     assert script is not None
     title = TITLE.format(page=PAGES[name].relative_to(ROOT))
     assert script.read_text(encoding="utf-8") == text.script(page(name), title)
+
+
+def test_every_option_of_a_server_is_explained():
+    explained = set(re.findall(r"`(?:--)?([a-z][a-z_-]+)(?: [A-Z]+)?`", page("operations")))
+    assert {field.name for field in fields(Config)} <= {name.replace("-", "_") for name in explained}
 
 
 # -- the README -------------------------------------------------------------------------------------------------------
@@ -175,15 +167,13 @@ def test_the_site_can_be_built(tmp_path: Path):
     assert (tmp_path / "site" / "search" / "search_index.json").exists()
 
 
-def test_links_lead_out_of_the_site_nowhere():
-    from tests.pages.links import hooks
-
-    shown = hooks().rewritten
+def test_links_of_the_repository_become_those_of_the_site():
+    shown, inside = hooks().rewritten, DOCS / "tutorial.md"
     assert (
-        shown("[a](../grammar/reference.md#types) [b](cookbook.md)", DOCS / "tutorial.md")
+        shown("[a](../grammar/reference.md#types) [b](cookbook.md)", inside)
         == "[a](language.md#types) [b](cookbook.md)"
     )
-    assert shown("[the planner](../dsms/plan)", DOCS / "internals.md") == "the planner"
-    assert shown("`[a](../x.md)` [b](https://x.org)", DOCS / "internals.md") == "`[a](../x.md)` [b](https://x.org)"
-    assert shown("```sql error\nSELECT\n```", ROOT / "grammar" / "reference.md").startswith("```sql title=")
-    assert shown("[r](../README.md)", DOCS / "tutorial.md") == "[r](index.md)"
+    assert shown("[the planner](../dsms/plan) [r](../README.md)", inside) == "the planner [r](index.md)"
+    assert shown("`[a](../x.md)` [b](https://x.org) [c](#c)", inside) == "`[a](../x.md)` [b](https://x.org) [c](#c)"
+    assert shown("[a](../docs/tutorial.md)", ROOT / "server" / "protocol.md") == "[a](tutorial.md)"
+    assert shown("```sql error\nSELECT\n```", OTHERS[0]).startswith("```sql title=")

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from tests.readme import README
 
 from dsms.sql.types import BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, decimal
 from dsms.storage.archive.landing import Landing
@@ -27,6 +26,7 @@ from dsms_client.archive import show
 from dsms_client.cli import main
 from dsms_spark.java import use_java
 from tests.effort import SLOW
+from tests.pages.text import DOCS
 
 S = 1_000_000
 EVERY = 10 * S
@@ -249,8 +249,9 @@ def test_update_compact_probe_scan(run, data):
 
 
 @SLOW
-def test_spark_submit_by_the_line_in_the_readme(data):
-    found = re.search(r"^ +(spark-submit --master )yarn (.*) s3://\S+$", README.read_text(encoding="utf-8"), re.M)
+def test_spark_submit_by_the_line_in_the_documentation(data):
+    page = (DOCS / "archive.md").read_text(encoding="utf-8").replace("\\\n", "")
+    found = re.search(r"^(spark-submit --master )yarn (.*) s3://\S+$", page, re.M)
     assert found is not None
     command = f"{found[1]} 'local[1]' {found[2]} {data / 'archive' / 's'}"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -15,12 +15,14 @@ TITLE = "-- The statements of {page}, in its order.  `python -m tests.pages {pag
 
 
 def names_of(page: Path) -> dict[str, Any]:
-    """Pages about Spark find a session, as in `pyspark`."""
+    """What Python on a page has from the beginning: a session of Spark where it speaks of that."""
     if page.stem != "archive":
         return {}
-    from tests.spark_here import here
+    import dsms_spark.session
 
-    return here()
+    spark = dsms_spark.session.get_session("local[2]", "1g", {"spark.sql.shuffle.partitions": "2"})
+    dsms_spark.session.get_session = lambda *_: spark
+    return {"spark": spark}
 
 
 def main() -> None:

@@ -30,10 +30,13 @@ SERVE = (
     "s.worker_command = lambda *_: [sys.executable, '-c', 'raise SystemExit(3)']; sys.exit(main())"
 )
 PORT, HTTP_PORT = "7654", "8654"  # as pages say; here they are others
+FUNCTIONS = """
+dsms() {{ "{python}" -m dsms_client "$@"; }}
+curl() {{ "{python}" -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[-1]).read().decode())' "$@"; }}
+"""
 _SERVE = re.compile(r"^dsms serve\b(?P<options>.*?)&$", re.S)
-_HERE = re.compile(
-    r"^(?P<command>dsms (?!serve|warmup)(?:'[^']*'|\"[^\"]*\"|[^'\"|;&<>$])*?)(?:\| head -(?P<lines>\d+))?$", re.S
-)
+_WORDS = r"(?:'[^']*'|\"[^\"]*\"|[^'\"|;&<>$])*?"
+_HERE = re.compile(rf"^(?P<command>dsms (?!serve|warmup){_WORDS})(?:\| head -(?P<lines>\d+))?$", re.S)
 
 
 class Session:
@@ -133,25 +136,20 @@ class Session:
             return self._serve(found["options"], step)
         if found := re.fullmatch(r"kill( -9)? %1", command):
             return self._kill(signal.SIGKILL if found[1] else signal.SIGTERM)
-        if self._server is None and command.startswith("dsms ") and "--embedded" not in command:
-            pass  # commands that need none, such as `dsms archive info`
         if found := _HERE.match(command):
             return self._here(shlex.split(found["command"])[1:], int(found["lines"] or 0))
         return self._elsewhere(command)
 
     def _here(self, words: list[str], lines: int) -> str:
         """`dsms ...`, in this process; at most so many lines of it are read, if any number is said."""
-        with (
-            _Pipe(lines, self.patience) as out,
-            _Pipe(0, WAIT) as err,
-            _environment(DSMS_PORT=self.port, DSMS_WAIT=str(WAIT)),
-        ):
+        there = _environment(DSMS_PORT=self.port, DSMS_WAIT=str(WAIT))
+        with _Pipe(lines, self.patience) as out, _Pipe(0, WAIT) as err, there:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.suppress(SystemExit):
                 dsms(words)
             return out.text + err.text
 
     def _elsewhere(self, command: str) -> str:
-        command = f'dsms() {{ "{sys.executable}" -m dsms_client "$@"; }}\n{self._local(command)}'
+        command = FUNCTIONS.format(python=sys.executable) + self._local(command)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         with _environment(DSMS_PORT=self.port, NO_COLOR="1", PATH=path):
             run = subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=WAIT)
@@ -194,8 +192,8 @@ class _Pipe(io.StringIO):
     def __init__(self, lines: int, patience: float) -> None:
         super().__init__()
         self._lines = lines
-        self._reader, self._writer = os.pipe()
-        self._patience = threading.Timer(patience, os.close, [self._reader])
+        self._reader, self._writer = (os.fdopen(end, mode) for end, mode in zip(os.pipe(), "rw", strict=True))
+        self._patience = threading.Timer(patience, self._reader.close)
 
     def __enter__(self) -> _Pipe:
         self._patience.start()
@@ -203,9 +201,8 @@ class _Pipe(io.StringIO):
 
     def __exit__(self, *exc: object) -> None:
         self._patience.cancel()
-        for end in (self._reader, self._writer):
-            with contextlib.suppress(OSError):
-                os.close(end)
+        self._reader.close()
+        self._writer.close()
 
     @property
     def text(self) -> str:
@@ -213,7 +210,7 @@ class _Pipe(io.StringIO):
         return "".join(lines[: self._lines or None])
 
     def fileno(self) -> int:
-        return self._writer
+        return self._writer.fileno()
 
     def close(self) -> None:
         """What was written is read later."""
