@@ -23,7 +23,7 @@ INCLUDED = {  # by page of the site: the file that it shows
     "example-data.md": "examples/data/README.md",
 }
 SHOWN = {file: page for page, file in INCLUDED.items()} | {"README.md": "index.md"}
-CODE = re.compile(r"(^```.*?^```$|^    .*$|`[^`\n]+`)", re.M | re.S)
+CODE = re.compile(r"(^```.*?^```$|^    [^\n]*$|`[^`\n]+`)", re.M | re.S)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]+)?\)")
 TITLES = {"error": "fails with the code that is quoted", "parse": "needs more than this page declares"}
 
