@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch
 from dsms.state.queue import BatchQueue
 from dsms.storage.layout import by_tag, upgraded
@@ -45,7 +46,7 @@ def test_it_is_a_list_cut_at_keys(steps: list[list[int]], data: st.DataObject) -
         if data.draw(st.booleans()):
             assert rows(queue.take(upto)) == due
             model = model[len(due) :]
-        assert (queue.rows, bool(queue), queue.first) == (len(model), bool(model), model[0][0] if model else None)
+        assert (queue.rows, bool(queue), queue.first) == (len(model), bool(model), model[0][0] if model else FOREVER)
         assert rows(list(queue.batches)) == model and all(len(b) for b in queue.batches)
         assert queue.nbytes == 24 * len(model)
 

@@ -82,8 +82,7 @@ class HistoricalWindowOp:
         return self.waiting.nbytes
 
     def next_due(self) -> int:
-        first = self.waiting.first
-        return FOREVER if first is None else first
+        return self.waiting.first
 
 
 @dataclass(slots=True)

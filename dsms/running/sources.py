@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dsms.sql.types import FOREVER, Schema
+from dsms.sql.types import Schema
 from dsms.state.batch import Batch, concat, empty_batch
 from dsms.state.queue import BatchQueue
 
@@ -46,8 +46,7 @@ class StreamSource:
         return self.queue.nbytes
 
     def next_due(self) -> int:
-        first = self.queue.first
-        return FOREVER if first is None else first
+        return self.queue.first
 
 
 class Source(Protocol):

@@ -77,8 +77,8 @@ class Batch:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        own = sum(a.nbytes for a in (self.ts, self.exp, self.sign, self.life, *self.ids) if a is not None)
-        return own + sum(c.nbytes for c in self.cols)
+        more = sum([a.nbytes for a in (self.exp, self.sign, self.life) if a is not None])
+        return self.ts.nbytes + more + sum([i.nbytes for i in self.ids]) + sum([c.nbytes for c in self.cols])
 
     def exps(self) -> Ints:
         """`exp`, spelled out."""

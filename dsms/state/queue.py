@@ -8,6 +8,8 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
+from dsms.sql.types import FOREVER
+
 
 class Rows(Protocol):
     """Some rows, at least one, with a key."""
@@ -75,9 +77,9 @@ class BatchQueue(Generic[B]):
         return upto
 
     @property
-    def first(self) -> int | None:
-        """The least key."""
-        return int(getattr(self.batches[0], self.key)[0]) if self.batches else None
+    def first(self) -> int:
+        """The least key; FOREVER if nothing waits."""
+        return int(getattr(self.batches[0], self.key)[0]) if self.batches else FOREVER
 
     @property
     def nbytes(self) -> int:

@@ -261,7 +261,7 @@ class Archiving:
         first, edge = self.waiting.queue.first, self.edge
         if edge <= self.seam or edge == ALWAYS:
             return None
-        if first is None or first > edge:
+        if not self.waiting.queue or first > edge:
             begun = self._there().layout.start(edge + 1)  # of the step that is not over
             return edge if everything else begun - 1 if begun - 1 > self.seam else None
         end = self._there().layout.start(first + self._there().layout.every) - 1
