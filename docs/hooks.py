@@ -14,6 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 INCLUDED = {  # by page of the site: the file that it shows
+    "index.md": "README.md",
     "language.md": "grammar/reference.md",
     "protocol.md": "server/protocol.md",
     "contributing.md": "CONTRIBUTING.md",
@@ -22,7 +23,7 @@ INCLUDED = {  # by page of the site: the file that it shows
     "example-spark.md": "examples/spark/README.md",
     "example-data.md": "examples/data/README.md",
 }
-SHOWN = {file: page for page, file in INCLUDED.items()} | {"README.md": "index.md"}
+SHOWN = {file: page for page, file in INCLUDED.items()}
 CODE = re.compile(r"(^```.*?^```$|^    [^\n]*$|`[^`\n]+`)", re.M | re.S)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]+)?\)")
 TITLES = {"error": "fails with the code that is quoted", "parse": "needs more than this page declares"}

@@ -30,9 +30,10 @@ SERVE = (
     "s.worker_command = lambda *_: [sys.executable, '-c', 'raise SystemExit(3)']; sys.exit(main())"
 )
 PORT, HTTP_PORT = "7654", "8654"  # as pages say; here they are others
+GET = "import sys, urllib.request as u; print(u.urlopen(sys.argv[-1]).read().decode(), end='')"
 FUNCTIONS = """
 dsms() {{ "{python}" -m dsms_client "$@"; }}
-curl() {{ "{python}" -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[-1]).read().decode())' "$@"; }}
+curl() {{ "{python}" -c "{get}" "$@"; }}
 """
 _SERVE = re.compile(r"^dsms serve\b(?P<options>.*?)&$", re.S)
 _WORDS = r"(?:'[^']*'|\"[^\"]*\"|[^'\"|;&<>$])*?"
@@ -149,7 +150,7 @@ class Session:
             return out.text + err.text
 
     def _elsewhere(self, command: str) -> str:
-        command = FUNCTIONS.format(python=sys.executable) + self._local(command)
+        command = FUNCTIONS.format(python=sys.executable, get=GET) + self._local(command)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         with _environment(DSMS_PORT=self.port, NO_COLOR="1", PATH=path):
             run = subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=WAIT)
