@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import sys
 from dataclasses import fields
 from html import unescape
@@ -84,6 +85,21 @@ def _words(command: str) -> list[str]:
         return command.split()
 
 
+def examples() -> list[tuple[str, str]]:
+    """(module, options) of the examples that pages start."""
+    texts = [path.read_text(encoding="utf-8") for path in (*PAGES.values(), *OTHERS)]
+    found = {match.groups() for one in texts for match in re.finditer(r"python -m (examples[\w.]+)([^#\n`]*)", one)}
+    return sorted((module, options) for module, options in found)
+
+
+@pytest.mark.parametrize("module", sorted({module for module, _ in examples()}))
+def test_options_of_examples_exist(module: str):
+    run = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0
+    options = {option for one, rest in examples() if one == module for option in re.findall(r"--[\w-]+", rest)}
+    assert [option for option in options if option not in run.stdout] == []
+
+
 def test_make_has_the_targets_that_pages_name():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     pages = [path.read_text(encoding="utf-8") for path in (*PAGES.values(), ROOT / "CONTRIBUTING.md")]
@@ -160,8 +176,6 @@ def test_every_page_is_in_the_navigation():
 
 def test_the_site_can_be_built(tmp_path: Path):
     pytest.importorskip("mkdocs", reason="MkDocs is not installed (make docs does that)")
-    import subprocess
-
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr

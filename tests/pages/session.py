@@ -36,7 +36,7 @@ dsms() {{ "{python}" -m dsms_client "$@"; }}
 curl() {{ "{python}" -c "{get}" "$@"; }}
 """
 _SERVE = re.compile(r"^dsms serve\b(?P<options>.*?)&$", re.S)
-_WORDS = r"(?:'[^']*'|\"[^\"]*\"|[^'\"|;&<>$])*?"
+_WORDS = r"(?:'[^']*'|\"[^\"$`]*\"|[^'\"|;&<>$])*?"
 _HERE = re.compile(rf"^(?P<command>dsms (?!serve|warmup){_WORDS})(?:\| head -(?P<lines>\d+))?$", re.S)
 
 
