@@ -78,8 +78,9 @@ def test_whole_numbers_and_one_time_answers(engine: Engine) -> None:
     for second, i in ((0, 4), (1, 9), (2, 16)):
         ingest(engine, second, 1.0, i)
     assert current(engine, "i") == mean(9.0, 16.0)
-    (result,) = engine.execute("SELECT GEOMEAN(i) AS g, GEOMEAN(i) FILTER (WHERE i > 4) AS h, "
-                               "EXP(AVG(LN(i))) AS e FROM s [RANGE 1 min]")  # fmt: skip
+    (result,) = engine.execute(
+        "SELECT GEOMEAN(i) AS g, GEOMEAN(i) FILTER (WHERE i > 4) AS h, EXP(AVG(LN(i))) AS e FROM s [RANGE 1 min]"
+    )
     (row,) = result.data.to_pylist()
     assert (row["g"], row["h"]) == (mean(4.0, 9.0, 16.0), mean(9.0, 16.0))
     assert row["g"] == row["e"]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from dsms.synopses.algebra import algebra
 
 import dsms.plan.rules
 import dsms.synopses
+from dsms.aggregates.registry import algebra
 from dsms.plan.rules import RULES
 from dsms.sql.functions import FUNCTIONS
 from dsms.synopses.cells import SynopsisKind
