@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from dsms.operators.aggregates.words import Coding, coding
+from dsms.aggregates.parts.words import Coding, coding
 
 from dsms.operators.build import Builder, Piped
 from dsms.plan.explain import nodes
