@@ -73,9 +73,9 @@ def test_options_of_commands_exist(command: str, capsys: pytest.CaptureFixture[s
     verb = words[:2] if words[0] == "archive" and len(words) > 1 and words[1].isalpha() else words[:1]
     with pytest.raises(SystemExit):
         main([*verb, "--help"])
-    told = capsys.readouterr().out
+    shown = capsys.readouterr().out
     for option in (w.partition("=")[0] for w in words if re.match(r"--\w|-[a-z]$", w)):
-        assert re.search(rf"(?<![\w-]){option}(?![\w-])", told), f"dsms {verb[0]} has no {option}"
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", shown), f"dsms {verb[0]} has no {option}"
 
 
 def _words(command: str) -> list[str]:
@@ -125,6 +125,15 @@ def test_every_option_of_a_server_is_explained():
     assert {field.name for field in fields(Config)} <= {name.replace("-", "_") for name in explained}
 
 
+def test_recipes_have_all_their_parts():
+    """A statement or a question, an answer, and a reason behind it."""
+    recipes = re.split(r"^## (?=\d+\. )", page("cookbook").partition("## Where to go on")[0], flags=re.M)[1:]
+    assert len(recipes) >= 15
+    assert [int(recipe.partition(".")[0]) for recipe in recipes] == list(range(1, len(recipes) + 1))
+    for recipe in recipes:
+        assert "```console" in recipe and "SELECT" in recipe and recipe.rstrip().endswith(".")
+
+
 # -- the README -------------------------------------------------------------------------------------------------------
 
 
@@ -157,6 +166,11 @@ def test_the_picture_names_folders_that_are_there_and_is_drawn_from_its_text():
 @pytest.mark.parametrize("path", LINKED, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_link_is_dead(path: Path):
     assert dead(path) == []
+
+
+def test_dead_links_are_found(tmp_path: Path):
+    (tmp_path / "a.md").write_text("# One\n[a](a.md#one) [b](b.md) [c](#two) `[d](d.md)`\n\n[e]: e.md\n")
+    assert dead(tmp_path / "a.md") == ["b.md", "#two", "e.md"]
 
 
 @pytest.mark.parametrize("path", LINKED, ids=lambda path: str(path.relative_to(ROOT)))

@@ -7,7 +7,7 @@ python    lines after `>>> `, then their output; without prompts a program, whic
 sql       statements, run in an engine of the page; of pages that name a script (`<!-- script: FILE -->`): stand in it
 sql error fails line by line with the code that is quoted
 toml      a configuration of the server
-text      syntax, pictures, and outputs that nobody types
+text      syntax, pictures, and outputs without a command
 sh, ini   can't be run in a test, and so says `<!-- not run: REASON -->` in the line before; commands are checked
           against `--help`.  A console, python or sql block may say the same.
 
