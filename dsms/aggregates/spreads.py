@@ -81,8 +81,7 @@ class SpreadRows(ByGroup):
         if self.base != base or self.sums.shape[1] != width:
             assert self.base is not None
             shift = 0 if base is None else (base - self.base) // 16
-            room = (2 * 32 * (self.sums.shape[1] - 3) + 62 + 54 >> 5) + 3
-            self.squares = limbs.relaid(self.squares, shift, max(room, self.squares.shape[1] + shift))
+            self.squares = limbs.relaid(self.squares, shift, 2 * self.sums.shape[1])
         self.sums, self.squares = grown(self.sums, feed.groups), grown(self.squares, feed.groups)
 
     @property

@@ -3,6 +3,10 @@
 Cost     O(1) a row, O(limbs) an answer (VAR: limbs²).     Space  56 to 64 bytes a cell of FLOATs of a few orders of
          magnitude; 4 bytes more a factor of 65,536 between the smallest and the largest; three times that with squares.
 Error    none before the answer, which is rounded once: both sides answer the same, bit for bit.
+
+Limbs are laid out by the same rule on both sides.  But who follows rows keeps counts and limbs in arrays of their own,
+and the kernels of either side spell out what they share: columns of one matrix, or a call that passes arrays, make an
+event 10 to 60 % dearer.
 """
 
 from __future__ import annotations
@@ -48,16 +52,22 @@ def special(odd, g):
 def laid_out(acc: np.ndarray, base: int | None, feed: Feed, arg: Arg) -> tuple[np.ndarray, int | None]:
     """(acc, base) with room for the exponents of what arrives."""
     low, high = exponents(arg.words, arg.valid, feed.sign, feed.slot)
+    needed = _needed(low, high)
+    if base is None or not needed.limbs:
+        return (np.zeros((len(acc), needed.limbs), np.int64), needed.base) if needed.limbs else (acc, base)
+    have = Layout(acc.shape[1], base)
+    layout = have.joined(needed)
+    if layout == have:
+        return acc, base
+    return limbs.relaid(acc, (base - layout.base) // 32, layout.limbs), layout.base
+
+
+def _needed(low: int, high: int, odd: bool = False, squares: bool = False) -> Layout:
+    """What holds doubles whose last bits count 2^low to 2^high (none if low > high)."""
     if low > high:
-        return acc, base
-    if base is None:
-        base = low >> 5 << 5
-        return np.zeros((len(acc), (high - base >> 5) + 3), np.int64), base
-    below = max(0, base - low + 31 >> 5)
-    above = (high - base >> 5) + 3
-    if below == 0 and above <= acc.shape[1]:
-        return acc, base
-    return limbs.relaid(acc, below, below + max(acc.shape[1], above)), base - 32 * below
+        return Layout(0, 0, odd, squares)
+    base = low >> 5 << 5
+    return Layout((high - base >> 5) + 3, base, odd, squares)
 
 
 @njit(cache=True, nogil=True)
@@ -206,10 +216,7 @@ class DoubleCells(Additive):
             return self.empty(cells)
         bits, valid = fixed(numpy_values(column).view(np.int64)), counting(column)
         low, high, odd = _exponents(bits, valid)
-        needed = Layout(0, 0, bool(odd), self.layout.squares)
-        if low <= high:
-            base = max(low, 1) - 1075 >> 5 << 5
-            needed = Layout((max(high, 1) - 1075 - base >> 5) + 3, base, bool(odd), self.layout.squares)
+        needed = _needed(max(low, 1) - 1075, max(high, 1) - 1075, bool(odd), self.layout.squares)
         self.layout = layout = self.layout.joined(needed)
         out = np.zeros((cells, layout.width), np.int64)
         _add_doubles(rows.cell, bits, valid, layout.first, layout.base, out)
