@@ -17,18 +17,18 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription, shown_instant
+from dsms.archiving import check as check_archives
+from dsms.archiving import tidy
 from dsms.commands import change, define, explain, lookup, select, settings, show
 from dsms.commands.select import Statement
 from dsms.commands.show_archives import archive_stats
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.intake.convert import Converted, to_batch
-from dsms.running.archiving import check as check_archives
-from dsms.running.archiving import tidy
-from dsms.running.periodic import PeriodicQuery
+from dsms.periodic.query import PeriodicQuery
 from dsms.running.progress import progress
 from dsms.running.query import RunningQuery
-from dsms.running.world import World
+from dsms.running.runtime import Runtime
 from dsms.running.writers import Part, Writers
 from dsms.settings import Settings
 from dsms.sql import ast
@@ -52,7 +52,7 @@ class Engine:
     """
 
     def __init__(self, data: str | None = None, settings: Settings | None = None, files: Any = None) -> None:
-        self.world = World(settings or Settings())
+        self.runtime = Runtime(settings or Settings())
         self.now: int | None = None
         self.writers = Writers()
         self.saver: Saver | None = None
@@ -171,7 +171,7 @@ class Engine:
             if known is None:
                 return IngestReport(0, repeated=True)
             done = known
-        stream_def = self.world.inputs[key].definition
+        stream_def = self.runtime.inputs[key].definition
         rows = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, f"stream {stream_def.name}")
         if client is not None and seq is not None:
             part = Part(client, seq, max(done, first + len(rows)), last)
@@ -185,8 +185,8 @@ class Engine:
 
         now   the system time at which they came; None: the engine's
         part  which rows of which frame of which writer they are"""
-        entry, now = self.world.inputs[key], self.now if now is None else now
-        check_archives(self.world, key, now)
+        entry, now = self.runtime.inputs[key], self.now if now is None else now
+        check_archives(self.runtime, key, now)
         if self.saver is not None:
             entry.check_rows(now)
             self.saver.rows(key, rows, now, part)
@@ -195,7 +195,7 @@ class Engine:
         entry.count_refused(rows.refusals)
         taken = entry.accept(rows.columns, now, rows.kept)
         if taken.accepted:
-            self.world.clocks.active(key)
+            self.runtime.clocks.active(key)
         if taken.late_columns is not None and entry.definition.late_into is not None:
             self._take_late(key, entry.definition.late_into, taken.late_columns, cancel)
         self._moved(key, cancel)
@@ -210,8 +210,8 @@ class Engine:
 
     def take_late(self, key: str, columns: Any, now: int | None, cancel: Cancel | None = None) -> None:
         """Late rows of another stream go to this one, as they come."""
-        if self.world.inputs[key].accept_late(columns, now).accepted:
-            self.world.clocks.active(key)
+        if self.runtime.inputs[key].accept_late(columns, now).accepted:
+            self.runtime.clocks.active(key)
         self._moved(key, cancel)
 
     def _settled(self) -> None:
@@ -221,15 +221,15 @@ class Engine:
 
     def _moved(self, key: str, cancel: Cancel | None = None) -> None:
         """A stream may have released rows; idle streams move with it."""
-        if any(s.definition.idle_timeout is not None for s in self.world.inputs.values()):
-            self.world.pump_all(cancel)
+        if any(s.definition.idle_timeout is not None for s in self.runtime.inputs.values()):
+            self.runtime.pump_all(cancel)
         else:
-            self.world.pump(key, cancel)
+            self.runtime.pump(key, cancel)
 
     def _stream(self, name: str) -> str:
         key = Catalog.key(name)
-        if key not in self.world.inputs:
-            names = [s.name for s in self.world.catalog.streams.values()]
+        if key not in self.runtime.inputs:
+            names = [s.name for s in self.runtime.catalog.streams.values()]
             raise UsageError("DS401", f"there is no stream {name}", hint=hint(name, names))
         return key
 
@@ -240,11 +240,11 @@ class Engine:
 
     def heartbeat_of(self, key: str, ts: int, cancel: Cancel | None = None) -> None:
         """`heartbeat`, by the stream's key."""
-        self.world.inputs[key].check_heartbeat(ts)
+        self.runtime.inputs[key].check_heartbeat(ts)
         if self.saver is not None:
             self.saver.heartbeat(key, ts)
-        self.world.inputs[key].heartbeat(ts)
-        self.world.clocks.active(key)
+        self.runtime.inputs[key].heartbeat(ts)
+        self.runtime.clocks.active(key)
         self._moved(key, cancel)
         self._settled()
 
@@ -256,9 +256,9 @@ class Engine:
         """`end`, by the stream's key."""
         if self.saver is not None:
             self.saver.ended(key)
-        self.world.inputs[key].end()
-        self.world.clocks.follow()
-        self.world.pump_all(cancel)
+        self.runtime.inputs[key].end()
+        self.runtime.clocks.follow()
+        self.runtime.pump_all(cancel)
         self._settled()
 
     def advance(self, now: Moment, cancel: Cancel | None = None) -> None:
@@ -267,20 +267,20 @@ class Engine:
         if self.saver is not None and not self.saver.advanced(now if self.now is None else max(self.now, now)):
             return
         self.now = now if self.now is None else max(self.now, now)
-        self.world.clocks.advance(now)
-        self.world.pump_all(cancel)
+        self.runtime.clocks.advance(now)
+        self.runtime.pump_all(cancel)
 
     def work(self) -> bool:
         """Evaluate elastic queries whose deadline is nearest (`Settings.deferred`); False if none is due."""
-        return self.world.work()
+        return self.runtime.work()
 
     def has_work(self) -> bool:
         """Whether `work` would find anything."""
-        return self.world.backlog.pending()
+        return self.runtime.backlog.pending()
 
     def tidy(self) -> None:
         """Take note of what `Settings.archive_writer` has written, and hand it the next rows that are ripe."""
-        tidy(self.world)
+        tidy(self.runtime)
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -288,7 +288,7 @@ class Engine:
                   on_ready: Callable[[], None] | None = None) -> Subscription:  # fmt: skip
         """Read a query's results: a snapshot (Rstream) and what follows, or all rows numbered `start` and above."""
         running = self._query(query)
-        limit = self.world.settings.subscriber_bytes if limit_bytes is None else limit_bytes
+        limit = self.runtime.settings.subscriber_bytes if limit_bytes is None else limit_bytes
         reader = Subscription(running.name, running.columns(), limit)
         running.subscribe(reader, start)
         reader.on_ready = on_ready
@@ -299,14 +299,14 @@ class Engine:
     def unsubscribe(self, subscription: Subscription) -> None:
         """Stop reading."""
         subscription.closed = True
-        running = self.world.queries.get(Catalog.key(subscription.query))
+        running = self.runtime.queries.get(Catalog.key(subscription.query))
         if running is not None:
             running.readers = [r for r in running.readers if r is not subscription]
 
     def _query(self, name: str) -> RunningQuery | PeriodicQuery:
-        running = self.world.queries.get(Catalog.key(name))
+        running = self.runtime.queries.get(Catalog.key(name))
         if running is None:
-            names = [q.name for q in self.world.queries.values()]
+            names = [q.name for q in self.runtime.queries.values()]
             raise UsageError("DS401", f"there is no query {name}", hint=hint(name, names))
         return running
 
@@ -314,7 +314,7 @@ class Engine:
 
     def names(self) -> dict[str, dict[str, list[Column]]]:
         """Declared objects and their columns, for completion."""
-        catalog = self.world.catalog
+        catalog = self.runtime.catalog
         kinds = {"streams": catalog.streams, "tables": catalog.tables, "queries": catalog.queries}
         return {
             kind: {d.name: [Column(f.name, str(f.type)) for f in d.schema] for d in defs.values()}  # type: ignore[attr-defined]
@@ -323,7 +323,7 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Counters for metrics: of transactions, streams, queries (`dsms.running.progress`)."""
-        world = self.world
+        runtime = self.runtime
         streams = {
             s.definition.name: {
                 "accepted": s.counts.accepted,
@@ -332,7 +332,7 @@ class Engine:
                 "waiting": s.waiting,
                 "complete": shown_instant(s.completed),
             }
-            for s in world.inputs.values()
+            for s in runtime.inputs.values()
         }
         queries = {
             q.name: {
@@ -343,26 +343,26 @@ class Engine:
                 "readers": len(q.readers),
                 "failed": int(q.failure is not None),
                 "clock": shown_instant(q.shown_clock),
-                **progress(world, q),
+                **progress(runtime, q),
             }
-            for q in world.queries.values()
+            for q in runtime.queries.values()
         }
-        counts = world.transactions.counters()
+        counts = runtime.transactions.counters()
         return {
             "transactions_begun": counts.begun,
             "transactions_committed": counts.committed,
             "transactions_aborted": counts.aborted,
             "transactions_cancelled": counts.cancelled,
             "transactions_suspended": counts.suspended,
-            "transactions_waiting": world.transactions.waiting(),
+            "transactions_waiting": runtime.transactions.waiting(),
             "window_updates": counts.writes,
             "stream_count": len(streams),
             "query_count": len(queries),
-            "table_count": len(world.tables),
+            "table_count": len(runtime.tables),
             **({} if self.saver is None else self.saver.figures()),
             "streams": streams,
             "queries": queries,
-            "archives": archive_stats(world),
+            "archives": archive_stats(runtime),
         }
 
     def sync(self) -> None:
@@ -374,11 +374,11 @@ class Engine:
 
     def close(self) -> None:
         """End all subscriptions and close the catalog."""
-        for query in self.world.queries.values():
+        for query in self.runtime.queries.values():
             query.close("the engine is stopping")
-        for archiving in self.world.archivings.values():
+        for archiving in self.runtime.archivings.values():
             archiving.flush()
-        self.world.adhocs.close()
+        self.runtime.adhocs.close()
         if self.saver is not None:
             saver, self.saver = self.saver, None
             saver.close()

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dsms.archiving.opening import reopen as reopen_archives
 from dsms.commands import change
 from dsms.errors import DsmsError, UsageError
 from dsms.intake.convert import Converted
-from dsms.running.archiving.opening import reopen as reopen_archives
 from dsms.running.transactions import Transactions
 from dsms.running.writers import Part
 from dsms.sql.catalog import Catalog
@@ -43,7 +43,7 @@ from dsms.storage.synced import CATALOG
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-    from dsms.running.world import World
+    from dsms.running.runtime import Runtime
 
 LOG = logging.getLogger(__name__)
 NEWEST = "newest"  # setting of the catalog: the number of its last change
@@ -114,7 +114,7 @@ class Saver:
     def advanced(self, now: int) -> bool:
         """The system time, where a stream is stamped by it or may go idle: what it brought about stays so.  Where it
         can't be written down it stands still, which `SHOW STREAMS` tells, and rows come all the same."""
-        inputs = self.engine.world.inputs.values()
+        inputs = self.engine.runtime.inputs.values()
         matters = any(s.by_system_time for s in inputs)
         return not matters or self._could_append(ENGINE, records.ADVANCE, records.Advance(now))
 
@@ -122,7 +122,7 @@ class Saver:
         """A declaration or a change of a table, in one transaction with its place among the rows."""
         if self.durable.journal.muted:
             return
-        if kind == "statement" and (reached := _reached(self.engine.world)):
+        if kind == "statement" and (reached := _reached(self.engine.runtime)):
             kind, body = "reached", json.dumps([reached, body.decode()]).encode()
         with self.catalog.transaction():
             write(self.catalog)
@@ -144,7 +144,7 @@ class Saver:
 
     def _commit(self, stream: str) -> None:
         journal = self.durable.journal
-        if journal.policies.get(stream) == "sync" and not self.engine.world.settings.group_commit:
+        if journal.policies.get(stream) == "sync" and not self.engine.runtime.settings.group_commit:
             journal.commit("sync")
             journal.check(stream)
 
@@ -155,12 +155,12 @@ class Saver:
         if self.saving is not None:
             if self.saving.done():
                 self._finished()
-        elif self.engine.world.settings.checkpoint_bytes and self.due():
+        elif self.engine.runtime.settings.checkpoint_bytes and self.due():
             self.checkpoint(wait=False)
 
     def due(self) -> bool:
         """Whether a restart would repeat more than it would read."""
-        journal, least = self.durable.journal, self.engine.world.settings.checkpoint_bytes
+        journal, least = self.durable.journal, self.engine.runtime.settings.checkpoint_bytes
         patience = 1 << min(self.failures, 4)  # after a failure it is tried again when there is more to save
         much = journal.written >= patience * max(least, self.size) or self.statements >= patience * STATEMENTS
         return much and not journal.muted
@@ -206,7 +206,7 @@ class Saver:
             self.size = saving.result()
             self.catalog.set("checkpointed", True)
             self.catalog.trim(self.durable.checkpoints.oldest)
-            self.durable.sweep(_segments(self.engine.world))
+            self.durable.sweep(_segments(self.engine.runtime))
         except DsmsError as error:
             return self._failed(error)
         self.trouble, self.failures = None, 0
@@ -228,18 +228,18 @@ class Saver:
 
     def _state(self) -> list[Any]:
         engine = self.engine
-        settle(engine.world)
+        settle(engine.runtime)
         self.durable.referred.clear()
-        with _alone(engine.world):
-            state = {"world": engine.world, "now": engine.now, "writers": engine.writers}
+        with _alone(engine.runtime):
+            state = {"world": engine.runtime, "now": engine.now, "writers": engine.writers}
             return freeze(state, self._outside(), self.durable.refer)
 
     def _outside(self) -> dict[str, Any]:
-        world = self.engine.world
-        outside = {"settings": world.settings, "adhoc": world.adhoc, "adhocs": world.adhocs, "saver": self,
+        runtime = self.engine.runtime
+        outside = {"settings": runtime.settings, "adhoc": runtime.adhoc, "adhocs": runtime.adhocs, "saver": self,
                    "engine": self.engine,
                    "durable": self.durable}  # fmt: skip
-        return outside if world.settings.timer is None else outside | {"timer": world.settings.timer}
+        return outside if runtime.settings.timer is None else outside | {"timer": runtime.settings.timer}
 
     def close(self) -> None:
         """The engine stops: the next start has nothing to repeat."""
@@ -260,7 +260,7 @@ class Saver:
         checkpoint = self._start()
         self._check_catalog(checkpoint)
         start = checkpoint.lsn
-        self.engine.world.clocks.still = True
+        self.engine.runtime.clocks.still = True
         noted = [Entry(lsn, ENGINE, -1, (kind, body)) for lsn, kind, body in self.catalog.noted(start)]
         journal.lsn, gaps = start, list[str]()
         written = journal.entries(start, checkpoint.tails, checkpoint.damaged)
@@ -283,12 +283,12 @@ class Saver:
             *(f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items()),
         ]
         self.recovered.notes += told or ([] if journal.gone else gaps)
-        self.engine.world.clocks.moved, self.engine.world.clocks.still = self.moved, False
+        self.engine.runtime.clocks.moved, self.engine.runtime.clocks.still = self.moved, False
         self.durable.clean()
-        if accepted or (not self.durable.checkpoints.kept and self.engine.world.catalog.names()):
+        if accepted or (not self.durable.checkpoints.kept and self.engine.runtime.catalog.names()):
             self.checkpoint()
         elif self.durable.checkpoints.kept:
-            self.durable.sweep(_segments(self.engine.world))
+            self.durable.sweep(_segments(self.engine.runtime))
 
     def _check_catalog(self, checkpoint: Checkpoint) -> None:
         """The catalog has all changes that are known of."""
@@ -309,12 +309,12 @@ class Saver:
     def _accept(self) -> bool:
         """Streams that are to go on without what they have lost do; whether any had."""
         journal, durable = self.durable.journal, self.durable
-        asked = [Catalog.key(s) for s in self.engine.world.settings.accept_loss]
+        asked = [Catalog.key(s) for s in self.engine.runtime.settings.accept_loss]
         for stream in asked:
             if stream in journal.damaged:
                 journal.notes.append(f"stream {stream} goes on, as was asked, without what it has lost: "
                                      f"{journal.damaged[stream].message}")  # fmt: skip
-            elif stream not in self.engine.world.inputs and stream not in self.engine.world.archivings:
+            elif stream not in self.engine.runtime.inputs and stream not in self.engine.runtime.archivings:
                 journal.notes.append(f"there is no stream {stream} whose loss could be accepted")
         durable.lost = [(s, e) for s, e in durable.lost if s not in asked]
         done = [s for s in asked if journal.accept(s)]
@@ -344,7 +344,7 @@ class Saver:
                              hint="restore the data directory from a backup, or start with an empty one")  # fmt: skip
         if not self.catalog.noted(0):
             older = bool(self.catalog.objects())
-            restore(self.catalog, self.engine.world, lambda statement, sql: self.engine._run(statement, sql, None))
+            restore(self.catalog, self.engine.runtime, lambda statement, sql: self.engine._run(statement, sql, None))
             if older:
                 self.catalog.set("restored", True)
         return Checkpoint("", 0)
@@ -365,18 +365,18 @@ class Saver:
         durable.lost.clear()
         path = f"{durable.folder}/{checkpoint.path}"
         state = thaw(data, self._outside(), durable.resolve, path)
-        world = state["world"]
-        engine.world, engine.now, engine.writers = world, state["now"], state["writers"]
-        world.transactions = Transactions(world.rings, world.settings)
-        reopen_archives(world)
-        for key, definition in world.catalog.streams.items():
+        runtime = state["world"]
+        engine.runtime, engine.now, engine.writers = runtime, state["now"], state["writers"]
+        runtime.transactions = Transactions(runtime.rings, runtime.settings)
+        reopen_archives(runtime)
+        for key, definition in runtime.catalog.streams.items():
             durable.declare(key, definition.schema, definition.durability)
         self.size = len(data)
-        self._without_lost(world)
+        self._without_lost(runtime)
 
-    def _without_lost(self, world: World) -> None:
+    def _without_lost(self, runtime: Runtime) -> None:
         for stream, _ in self.durable.lost:
-            ring = world.rings[stream]
+            ring = runtime.rings[stream]
             while None in ring.closed:  # and what is older: a window has no holes
                 gone = ring.closed.popleft()
                 ring.count -= 0 if gone is None else len(gone.rows)
@@ -402,8 +402,8 @@ class Saver:
                 case records.Heartbeat(ts):
                     engine.heartbeat_of(entry.stream, ts)
                 case records.Moved(upto):
-                    engine.world.inputs[entry.stream].move(upto)
-                    engine.world.pump_all()
+                    engine.runtime.inputs[entry.stream].move(upto)
+                    engine.runtime.pump_all()
                 case records.Ended():
                     engine.end_of(entry.stream)
                 case records.Advance(now):
@@ -419,7 +419,7 @@ class Saver:
             case "reached":
                 reached, sql = json.loads(body)
                 for key, upto in reached.items():
-                    self.engine.world.rings[key].let_go(upto)
+                    self.engine.runtime.rings[key].let_go(upto)
                 self._declare(sql)
             case _:
                 key, made = unpacked(body)
@@ -441,7 +441,7 @@ def open_data(engine: Engine, data: str, files: Files | None = None) -> Saver:
     catalog = CatalogStore(path)
     try:
         durable = Durable(files, f"{data}/journal")
-        engine.world.durable = durable
+        engine.runtime.durable = durable
         saver = engine.saver = Saver(engine, durable, catalog)
         saver.recover()
     except BaseException:
@@ -456,17 +456,17 @@ def _used(files: Files, folder: str) -> bool:
     return any(files.exists(f"{folder}/{name}") for name in (MANIFEST, STREAMS))
 
 
-def _reached(world: World) -> dict[str, int]:
+def _reached(runtime: Runtime) -> dict[str, int]:
     """What has left the rings.  When rows of archived streams land, or elastic queries have read them, is no function
     of the inputs, and what a ring still has is what a query begins with: so that is written down with the statement."""
-    return {key: ring.reach for key, ring in world.rings.items() if ring.reach > ALWAYS}
+    return {key: ring.reach for key, ring in runtime.rings.items() if ring.reach > ALWAYS}
 
 
-def settle(world: World) -> None:
+def settle(runtime: Runtime) -> None:
     """Finish what is under way, so that state holds no half-done step."""
-    world.run(None)
-    while world.backlog.going is not None:
-        world.backlog.work()
+    runtime.run(None)
+    while runtime.backlog.going is not None:
+        runtime.backlog.work()
 
 
 def _no_state(trouble: DsmsError) -> DsmsError:
@@ -484,21 +484,21 @@ def _gap(last: int, found: int) -> str:
     return f"{what} missing before number {found}: {why}"
 
 
-def _segments(world: World) -> set[str]:
-    return {s.segment for ring in world.rings.values() for s in ring.closed if s.segment is not None}
+def _segments(runtime: Runtime) -> set[str]:
+    return {s.segment for ring in runtime.rings.values() for s in ring.closed if s.segment is not None}
 
 
 @contextmanager
-def _alone(world: World) -> Iterator[None]:
-    """The world without those who look at it: readers of results, one-time queries."""
-    readers = {key: query.readers for key, query in world.queries.items()}
-    transactions = world.transactions
+def _alone(runtime: Runtime) -> Iterator[None]:
+    """The runtime without those who look at it: readers of results, one-time queries."""
+    readers = {key: query.readers for key, query in runtime.queries.items()}
+    transactions = runtime.transactions
     try:
-        world.transactions = None  # type: ignore[assignment]
-        for query in world.queries.values():
+        runtime.transactions = None  # type: ignore[assignment]
+        for query in runtime.queries.values():
             query.readers = []
         yield
     finally:
-        world.transactions = transactions
+        runtime.transactions = transactions
         for key, found in readers.items():
-            world.queries[key].readers = found
+            runtime.queries[key].readers = found

@@ -43,8 +43,8 @@ class Settings:
     archive_waiting_bytes  rows that may wait to be archived, of one stream or query; past it rows are refused (DS570)
     archive_writer    writes landing files one after the other: an executor with one thread; None: the caller does
     archive_due       called with name and URL of an archive when a step of its UPDATE EVERY is over
-    archive_runner    runs one-time queries that read archives (`dsms.running.archived.ArchiveRunner`); None: they are
-                      refused (DS412)
+    archive_runner    runs one-time queries that read archives (`dsms.running.archive_reads.ArchiveRunner`); None: they
+                      are refused (DS412)
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
     """
 

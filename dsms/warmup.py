@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from dsms import kernel_cache
 from dsms.aggregates import warm as aggregates
+from dsms.archiving import lives
 from dsms.engine import Engine
 from dsms.intake import packed
 from dsms.operators import join_kernels
-from dsms.running.archiving import lives
 from dsms.synopses import warm as synopses
 
 Progress = Callable[[str, int, int], None]

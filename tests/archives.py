@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import dsms
-from dsms.running.archiving.place import Place
+from dsms.archiving.place import Place
 from dsms.settings import Settings
 
 S = 1_000_000
@@ -45,19 +45,19 @@ def landed(folder: Path, name: str = "s") -> list[dict[str, Any]]:
 
 def live(engine: dsms.Engine, name: str = "s") -> list[int]:
     """Arrival numbers of the rows on this side of the seam."""
-    seam = engine.world.archivings[name].seam
-    return [int(i) for b in engine.world.rings[name].rows(seam) for i in b.ids[0]]
+    seam = engine.runtime.archivings[name].seam
+    return [int(i) for b in engine.runtime.rings[name].rows(seam) for i in b.ids[0]]
 
 
 def check_once(engine: dsms.Engine, folder: Path, complete: int, keep: int = 3600 * S) -> None:
     """Landed and live rows are all that are complete, each once, on their sides of the seam."""
-    seam = engine.world.archivings["s"].seam
+    seam = engine.runtime.archivings["s"].seam
     rows = [r for r in landed(folder) if r["__ts"] <= seam]  # what is being written counts when that is done
     there = [r["__id"] for r in rows]
     assert all(r["__exp"] == r["__ts"] + keep for r in rows)
     assert all(r["__ts"] == round(r["t"].timestamp() * S) for r in rows)
     assert sorted(there + live(engine)) == list(range(complete))
-    assert engine.world.archivings["s"].repeated == 0
+    assert engine.runtime.archivings["s"].repeated == 0
     for path in files(folder):
         stamps = [r["__ts"] for r in rows_of(path)]
         assert stamps and min(stamps) // (10 * S) == max(stamps) // (10 * S)

@@ -47,7 +47,7 @@ class World:
     def open(self, *accept_loss: str) -> None:
         settings = Settings(checkpoint_bytes=self.checkpoint_bytes, accept_loss=accept_loss)
         self.engine = Engine(str(self.data), settings, self.files)
-        self.engine.world.durable.least = 1
+        self.engine.runtime.durable.least = 1
 
     def declare(self) -> None:
         self.engine.execute(STREAMS.format(durability=self.durability))

@@ -98,7 +98,7 @@ def test_a_stream_without_rows_and_one_that_nobody_keeps():
 
 def test_what_others_keep_of_a_stream_is_there_without_retain():
     made = engine(ddl=STREAM.replace(" RETAIN 10 SECONDS", ""))
-    made.world.keep("s", "somebody", Need(4 * SECOND))
+    made.runtime.keep("s", "somebody", Need(4 * SECOND))
     give(made, *MANY, upto=29)
     assert ask(made, "SELECT SUM(v) FROM s [RANGE 2 SECONDS]")[0] == [(28 + 29,)]
 
@@ -135,7 +135,7 @@ def test_a_non_retroactive_table_is_read_as_of_each_row_however_old():
     for second in range(1, 9):
         made.execute(f"UPDATE n SET w = {second} AT '1970-01-01 00:00:0{second}'")
         give(made, *((0, i, second) for i in range(100)), upto=second)
-        made.world.forget()
+        made.runtime.forget()
     answer, _ = ask(made, "SELECT w, COUNT(*) FROM s [RANGE 9 SECONDS], n WHERE s.k = n.k GROUP BY w")
     assert answer == [(second, 100) for second in range(1, 9)]
 
@@ -274,7 +274,7 @@ def test_a_cancelled_statement_stops_soon_and_the_next_one_runs(query):
 @pytest.mark.parametrize("what", ["a.v, b.v", "DISTINCT a.v + b.v * 10000", "a.v, b.v, COUNT(*)"])
 def test_a_statement_past_its_memory_limit_is_refused_and_leaves_nothing(what):
     made = crowd(3000)
-    made.world.settings.statement_bytes = 32 << 20
+    made.runtime.settings.statement_bytes = 32 << 20
     query = f"SELECT {what} FROM s [RANGE 1 MIN] AS a, s [RANGE 1 MIN] AS b"
     query += " GROUP BY a.v, b.v" if "COUNT" in what else ""
     with pytest.raises(UsageError, match=r"DS633: .* takes more than 32 MiB, which is the limit") as refused:

@@ -9,7 +9,7 @@ from dsms.adhoc.reads import reads
 from dsms.errors import QueryError, UsageError
 from dsms.plan.planner import plan
 from dsms.plan.text import describe
-from dsms.running.world import leaves_of, nodes_of
+from dsms.running.runtime import leaves_of, nodes_of
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table, bind_query

@@ -75,7 +75,7 @@ def test_the_seam_does_not_show(seed: int, scheduler: str, tmp_path: Path) -> No
             assert ask(engine, sql.format(n=n, a=" ARCHIVE")) == ask(plain, sql.format(n=n, a="")), (sql, n)
             seams |= {s.seam for s in runner.jobs[-1].sources.values()}
     assert len(seams) > 3
-    assert not engine.world.archivings["s"].holds
+    assert not engine.runtime.archivings["s"].holds
 
 
 def test_sliced_reads_hold_the_seam(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def test_sliced_reads_hold_the_seam(tmp_path: Path) -> None:
     engine, runner = archiving(tmp_path)
     feed(engine, *range(25))
     statement = engine.begin("SELECT COUNT(*), MIN(v), MAX(v) FROM s [RANGE 1 h ARCHIVE]")
-    before = engine.world.archivings["s"].seam
+    before = engine.runtime.archivings["s"].seam
     assert not statement.step()
     feed(engine, *range(25, 80))
-    assert engine.world.archivings["s"].seam > before and engine.world.archivings["s"].holds
+    assert engine.runtime.archivings["s"].seam > before and engine.runtime.archivings["s"].holds
     while not statement.step():
         if statement.ready:
-            assert not engine.world.archivings["s"].holds
+            assert not engine.runtime.archivings["s"].holds
     assert statement.result.data.to_pylist()[0] == {"COUNT(*)": 79, "MIN(v)": 0, "MAX(v)": 156}
     assert runner.jobs[-1].sources[0].seam == before
 
@@ -100,14 +100,14 @@ def test_a_query_that_is_given_up_holds_nothing(tmp_path: Path) -> None:
     statement = engine.begin("SELECT COUNT(*) FROM s [RANGE 1 h ARCHIVE]")
     statement.step()
     statement.close()
-    assert not engine.world.archivings["s"].holds
+    assert not engine.runtime.archivings["s"].holds
 
 
 def test_the_archived_part_alone_ends_at_the_seam(tmp_path: Path) -> None:
     engine, runner = archiving(tmp_path)
     assert ask(engine, "SELECT COUNT(*) FROM ARCHIVE s") == ([(0,)], None)
     feed(engine, *range(35))
-    assert engine.world.archivings["s"].seam == 30 * S - 1
+    assert engine.runtime.archivings["s"].seam == 30 * S - 1
     assert ask(engine, "SELECT COUNT(*), MAX(v) FROM ARCHIVE s") == ([(30, 58)], 34 * S - 1)
     assert ask(engine, "SELECT COUNT(*) FROM ARCHIVE s [RANGE 10 s]")[0] == [(6,)]  # of (24 s, 34 s)
     assert ask(engine, "SELECT v FROM ARCHIVE s [ROWS 2]")[0] == [(56,), (58,)]
@@ -136,7 +136,7 @@ def test_results_of_a_query_are_read_with_their_lives(tmp_path: Path) -> None:
     engine.execute("CREATE QUERY brief AS SELECT v FROM s [RANGE 5 s] WHERE k = 0 ARCHIVE FOR 0 s UPDATE EVERY 10 s")
     feed(engine, *range(40))
     engine.heartbeat("s", 39 * S)
-    seam = engine.world.archivings["q"].seam
+    seam = engine.runtime.archivings["q"].seam
     threes = [(2 * t,) for t in range(0, 40, 3) if t * S <= seam]
     assert threes and ask(engine, "SELECT v FROM ARCHIVE q") == (threes, 39 * S)
     assert ask(engine, "SELECT v FROM ARCHIVE brief")[0] == [(v,) for (v,) in threes if v / 2 + 5 > 39]
@@ -205,7 +205,7 @@ def test_a_query_that_updates_overtake_begins_anew(live: str, tmp_path: Path) ->
         pass
     (rows,) = engine.execute(f"SELECT COUNT(*) {live}")
     assert (statement.result.data, statement.result.as_of) == (rows.data, 89 * S - 1)
-    assert not engine.world.archivings["s"].holds
+    assert not engine.runtime.archivings["s"].holds
 
 
 def test_a_query_that_is_always_overtaken_says_so(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_query_that_is_always_overtaken_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="DS954"):
         engine.execute("SELECT COUNT(*) FROM ARCHIVE s")
     assert len(tries) == 5
-    assert not engine.world.archivings["s"].holds
+    assert not engine.runtime.archivings["s"].holds
     assert ask(engine, "SELECT COUNT(*) FROM s [ROWS 1]") == ([(1,)], 39 * S - 1)
 
 

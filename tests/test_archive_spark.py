@@ -71,7 +71,7 @@ class World:
 
     def both(self, sql: str) -> list[tuple]:
         """Answered by Spark, and by the twin."""
-        settings, told = self.engine.world.settings, []
+        settings, told = self.engine.runtime.settings, []
         for runner in (settings.archive_runner, Local()):
             before, settings.archive_runner = settings.archive_runner, runner
             try:
@@ -147,7 +147,7 @@ def test_what_no_row_asks_for_does_not_fail(world: World) -> None:
 
 
 def test_more_rows_than_the_memory_limit_are_refused(world: World) -> None:
-    settings = world.engine.world.settings
+    settings = world.engine.runtime.settings
     before, settings.statement_bytes = settings.statement_bytes, 1 << 20
     try:
         for what in ("a.v, b.v, a.n || b.n", "MEDIAN(a.v + b.v), MEDIAN(a.v - b.v)"):
@@ -245,7 +245,7 @@ def test_columns_that_came_later_are_null_before(spark, tmp_path: Path) -> None:
 def test_archives_are_asked_without_a_server(spark, world: World) -> None:  # noqa: F811
     sql = "SELECT k, COUNT(*) AS n, MAX(t) AS last FROM ARCHIVE s [RANGE 1 min] GROUP BY k ORDER BY k LIMIT 2"
     table = query(str(world.folder), sql, spark)
-    seam = world.engine.world.archivings["s"].seam
+    seam = world.engine.runtime.archivings["s"].seam
     after = seam - 60 * S
     rows = [t for t in range(420) if after < t * S <= seam]
     want = [(k, sum(t % 5 == k for t in rows), max(t for t in rows if t % 5 == k)) for k in (0, 1)]

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dsms
+from dsms.archiving import archiving as core
 from dsms.errors import DsmsError
-from dsms.running.archiving import archiving as core
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.manifest import Archive
 from tests.archives import STREAM, Later, S, check_once, feed, files, fresh, full_disk, landed, live, shown
@@ -25,18 +25,18 @@ def test_rows_go_as_their_sub_windows_end_and_files_as_steps_do(tmp_path: Path) 
     feed(engine, range(1, 9))
     assert landed(tmp_path) == [] and len(live(engine)) == 7
     feed(engine, range(9, 35))
-    assert [r["v"] for r in landed(tmp_path)] == [1] * 29 and engine.world.archivings["s"].seam == 30 * S - 1
+    assert [r["v"] for r in landed(tmp_path)] == [1] * 29 and engine.runtime.archivings["s"].seam == 30 * S - 1
     check_once(engine, tmp_path, 33)
     engine.heartbeat("s", 99 * S)
-    assert len(landed(tmp_path)) == 34 and live(engine) == [] and engine.world.rings["s"].count == 0
-    assert engine.world.archivings["s"].seam >= 90 * S - 1
+    assert len(landed(tmp_path)) == 34 and live(engine) == [] and engine.runtime.rings["s"].count == 0
+    assert engine.runtime.archivings["s"].seam >= 90 * S - 1
 
 
 def test_rows_that_a_window_or_retain_needs_are_live(tmp_path: Path) -> None:
     engine = fresh(tmp_path)
     engine.execute("CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 30 SLIDE 10] WITH (path = 'ws')")
     feed(engine, range(1, 60))
-    first = min(b.ts[0] for b in engine.world.rings["s"].rows(engine.world.archivings["s"].seam))
+    first = min(b.ts[0] for b in engine.runtime.rings["s"].rows(engine.runtime.archivings["s"].seam))
     assert first <= 29 * S and 9 <= len(landed(tmp_path)) <= 19
     check_once(engine, tmp_path, 58)
     engine.execute("DROP QUERY q")
@@ -49,7 +49,7 @@ def test_when_a_stream_has_ended_all_that_nobody_needs_lands(tmp_path: Path) -> 
     engine = fresh(tmp_path)
     feed(engine, range(1, 34))
     engine.end("s")
-    assert len(landed(tmp_path)) == 33 and live(engine) == [] and engine.world.archivings["s"].seam == 33 * S
+    assert len(landed(tmp_path)) == 33 and live(engine) == [] and engine.runtime.archivings["s"].seam == 33 * S
     kept = fresh(tmp_path / "kept", STREAM.replace("ARCHIVE", "RETAIN 10 s ARCHIVE"))
     feed(kept, range(1, 34))
     kept.end("s")
@@ -63,7 +63,7 @@ def test_late_rows_of_one_stream_in_the_archive_of_another(tmp_path: Path) -> No
     for second in range(1, 60):
         feed(engine, range(second, second + 2))  # the second row of each makes the first of the next one late
         feed(engine, range(max(1, second - 5), second))
-    count = engine.world.inputs["late"].counts.accepted
+    count = engine.runtime.inputs["late"].counts.accepted
     engine.execute("DROP STREAM s; DROP STREAM late")
     assert len(landed(tmp_path, "late")) == count > 50
 
@@ -107,21 +107,21 @@ def test_at_every_moment_each_row_is_on_one_side(tmp_path: Path, seed: int, monk
             case "beat":
                 now += pick.choice([1, 5, 40])
                 engine.heartbeat("s", int(now * S))
-            case "query" if free := [n for n in names if n not in engine.world.queries]:
+            case "query" if free := [n for n in names if n not in engine.runtime.queries]:
                 engine.execute(f"CREATE QUERY {free[0]} AS {pick.choice(WINDOWS)}")
-            case "drop" if engine.world.queries:
-                engine.execute(f"DROP QUERY {pick.choice(sorted(engine.world.queries))}")
+            case "drop" if engine.runtime.queries:
+                engine.execute(f"DROP QUERY {pick.choice(sorted(engine.runtime.queries))}")
             case "read":
-                holds.append((engine.world.archivings["s"].hold(), live(engine)))
+                holds.append((engine.runtime.archivings["s"].hold(), live(engine)))
                 if len(holds) > 3:
                     holds.pop(0)[0].release()
             case "write" if writer is not None:
                 writer.work()
-        entry = engine.world.inputs["s"]
+        entry = engine.runtime.inputs["s"]
         waiting = sum(len(b) for b in entry._held)
         check_once(engine, tmp_path, entry.next_arrival - waiting)
         for hold, before in holds:
-            there = {int(i) for b in engine.world.rings["s"].rows(hold.seam) for i in b.ids[0]}
+            there = {int(i) for b in engine.runtime.rings["s"].rows(hold.seam) for i in b.ids[0]}
             assert there >= set(before)
     assert len(landed(tmp_path)) > 20 or writer is not None
     if writer is not None:
@@ -177,7 +177,7 @@ def test_a_drop_that_would_lose_rows_is_refused(tmp_path: Path) -> None:
     (done,) = engine.execute("DROP STREAM s")
     assert "its archive stays in" in done.message and "complete up to 1970-01-01T00:01:39" in done.message
     assert [r["__id"] for r in landed(tmp_path)] == list(range(99))
-    assert engine.world.archivings == {}
+    assert engine.runtime.archivings == {}
 
 
 def test_the_search_key_is_described(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_writer_that_has_stopped_loses_nothing(tmp_path: Path) -> None:
     writer = ThreadPoolExecutor(1)
     engine = fresh(tmp_path, archive_writer=writer)
     feed(engine, range(1, 25))
-    engine.world.archivings["s"].flush()
+    engine.runtime.archivings["s"].flush()
     writer.shutdown()
     feed(engine, range(25, 45))
     assert "shutdown" in shown(engine)["last_error"]
@@ -202,7 +202,7 @@ def test_there_must_be_a_place(tmp_path: Path) -> None:
     engine = dsms.Engine()
     with pytest.raises(DsmsError, match="neither a data folder nor") as caught:
         engine.execute(STREAM)
-    assert caught.value.code == "DS572" and engine.world.catalog.streams == {}
+    assert caught.value.code == "DS572" and engine.runtime.catalog.streams == {}
 
 
 def test_time_that_was_set_back_stamps_nothing_twice(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_file_that_was_not_noted_is_written_again(tmp_path: Path, monkeypatch:
     (tmp_path / "s/landing/upto.json").write_bytes(noted)
     (tmp_path / "s/landing/.000000000009.parquet.part").write_bytes(b"half")
     again = fresh(tmp_path)
-    assert again.world.archivings["s"].seam == 20 * S - 1
+    assert again.runtime.archivings["s"].seam == 20 * S - 1
     again.ingest("s", {"k": [0] * 30, "v": [7] * 30, "t": [t * S for t in range(20, 50)]})
     again.execute("DROP STREAM s")
     assert [r["v"] for r in landed(tmp_path)] == [1] * 19 + [7] * 30

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import dsms
+from dsms.archiving.lives import Lives
 from dsms.errors import DsmsError
-from dsms.running.archiving.lives import Lives
 from dsms.settings import Settings
 from dsms.sql.types import FOREVER
 from tests.archives import STREAM, Later, S, check_once, feed, fresh, full_disk, killed, landed
@@ -116,7 +116,7 @@ def test_what_a_query_has_reported_is_archived_with_its_lifetimes(
     tmp_path: Path, query: str, options: str, seed: int
 ) -> None:
     engine, reader = random_world(tmp_path, query, seed, options)
-    clock = min(engine.world.queries[q].clock for q in ("q", "twin"))
+    clock = min(engine.runtime.queries[q].clock for q in ("q", "twin"))
     told = {k: n for k, n in reported(reader.take()).items() if k[0] <= clock}
     assert (clock // S) > 20 and len(told) > 15
     before = len(landed(tmp_path, "q"))
@@ -137,7 +137,7 @@ def test_what_a_query_has_reported_is_archived_with_its_lifetimes(
 def test_what_a_query_begins_with_is_born_then(tmp_path: Path, query: str, options: str, seed: int) -> None:
     """Nothing is archived of how its first answer came about."""
     engine, reader = random_world(tmp_path, query, seed, options, kept=True)
-    clock = min(engine.world.queries[q].clock for q in ("q", "twin"))
+    clock = min(engine.runtime.queries[q].clock for q in ("q", "twin"))
     told = {k: n for k, n in reported(reader.take()).items() if k[0] <= clock}
     begun = min(at for at, _ in told)
     assert begun > 5 * S and sum(n for (at, _), n in told.items() if at == begun) > 0
@@ -154,13 +154,13 @@ def test_answers_at_boundaries_are_archived(tmp_path: Path, writer: str | None) 
     told = Counter((p.at, tuple(r.values())) for p in reader.take() if p.kind == "result" for r in p.data.to_pylist())
     if slow is not None:
         assert landed(tmp_path, "q") == []
-        archiving = engine.world.archivings["q"]
+        archiving = engine.runtime.archivings["q"]
         while archiving.flying is not None or archiving.edge > archiving.seam + 10 * S:
             slow.work()
-            engine.world._tidy()
+            engine.runtime._tidy()
     engine.execute("DROP QUERY q") if slow is None else None
     rows = landed(tmp_path, "q")
-    seam = engine.world.archivings["q"].seam if slow else FOREVER
+    seam = engine.runtime.archivings["q"].seam if slow else FOREVER
     assert Counter((r["__ts"], (r["k"], r["n"])) for r in rows) == {k: n for k, n in told.items() if k[0] <= seam}
     assert all(r["__exp"] == r["__ts"] + KEEP for r in rows)
     assert [r["__id"] for r in rows] == list(range(len(rows)))
@@ -209,7 +209,7 @@ def test_results_that_pile_up_hold_up_the_streams_they_come_from(tmp_path: Path)
         for second in range(1, 2000):
             feed(engine, range(second, second + 1))
     feed(engine, range(3000, 3001))
-    assert engine.world.archivings["q"].error is None
+    assert engine.runtime.archivings["q"].error is None
     assert {r["__exp"] for r in landed(tmp_path, "q")} == {FOREVER}
 
 
@@ -233,13 +233,13 @@ def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: 
             step = pick.randint(1, 4)
             feed(engine, range(second, second + step))
             second += step
-            if (writer := engine.world.settings.archive_writer) is not None and pick.random() < 0.4:
+            if (writer := engine.runtime.settings.archive_writer) is not None and pick.random() < 0.4:
                 writer.work()  # at the end perhaps, so that the engine never comes to know
         if pick.random() < 0.3:
             engine.saver.checkpoint()  # type: ignore[union-attr]
         killed(engine)
         engine = opened(Later() if life < 11 and pick.random() < 0.7 else None)
-        check_once(engine, folder, engine.world.inputs["s"].next_complete)
+        check_once(engine, folder, engine.runtime.inputs["s"].next_complete)
     engine.execute("DROP QUERY born; DROP QUERY gone; DROP QUERY told; DROP STREAM s")
     assert [r["__id"] for r in landed(folder)] == list(range(second - 1))
     twin = dsms.Engine(settings=Settings(archive=str(tmp_path / "twin")))
@@ -322,7 +322,7 @@ def test_what_can_not_be_archived_is_refused(tmp_path: Path, sql: str, code: str
     with pytest.raises(DsmsError) as caught:
         engine.execute(f"CREATE QUERY q AS {sql}")
     assert caught.value.code == code
-    assert engine.world.queries == {} and list(engine.world.archivings) == ["s"]
+    assert engine.runtime.queries == {} and list(engine.runtime.archivings) == ["s"]
 
 
 def test_the_folder_of_another_kind_is_refused(tmp_path: Path) -> None:

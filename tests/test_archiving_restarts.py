@@ -132,13 +132,13 @@ class Restarted:
 
     def written(self) -> None:
         """A writer who works later works now: the engine would wait for him."""
-        writer = self.engine.world.settings.archive_writer
+        writer = self.engine.runtime.settings.archive_writer
         if isinstance(writer, Later):
-            object.__setattr__(self.engine.world.settings, "archive_writer", None)
+            object.__setattr__(self.engine.runtime.settings, "archive_writer", None)
             writer.work()
 
     def maybe(self) -> None:
-        writer = self.engine.world.settings.archive_writer
+        writer = self.engine.runtime.settings.archive_writer
         if isinstance(writer, Later) and self.pick.random() < 0.5:
             writer.work()
         if self.pick.random() < 0.3:
@@ -168,7 +168,7 @@ class Restarted:
         """Landed and live rows of the streams are those of the twin."""
         for name in ("s", "r"):
             ours, theirs = (
-                [r["__id"] for r in landed(folder, name) if r["__ts"] <= engine.world.archivings[name].seam]
+                [r["__id"] for r in landed(folder, name) if r["__ts"] <= engine.runtime.archivings[name].seam]
                 + live(engine, name)
                 for engine, folder in ((self.engine, self.folder / "ours"), (self.twin, self.folder / "twin"))
             )
@@ -210,7 +210,7 @@ def test_a_query_begins_again_with_what_was_held_then(tmp_path):
     engine.execute("CREATE QUERY q AS SELECT SUM(v) AS x FROM s [RANGE 8 SLIDE 2]")
     feed(engine, range(16, 40))
     told = rows_told(engine, "q")
-    assert told[0][2:] == (16 * S, 6) and engine.world.archivings["s"].seam > 20 * S  # of the rows from 10 to 15
+    assert told[0][2:] == (16 * S, 6) and engine.runtime.archivings["s"].seam > 20 * S  # of the rows from 10 to 15
     killed(engine)
     assert rows_told(dsms.Engine(data, asked), "q") == told
 
@@ -237,7 +237,7 @@ def test_an_archive_that_is_away_at_a_restart_keeps_nothing_from_coming_back(tmp
         (tmp_path / "archive").write_text("not a folder")
     engine = dsms.Engine(data, asked)
     assert engine.saver.recovered.notes == [] and rows_told(engine, "q") == told
-    assert all("there is no archive" in engine.world.archivings[name].error for name in "sq")
+    assert all("there is no archive" in engine.runtime.archivings[name].error for name in "sq")
     feed(engine, range(30, 50))
     assert landed(tmp_path / "archive") == [] and live(engine)[-1] == 47
     with pytest.raises(DsmsError, match="can't be archived"):
@@ -264,7 +264,7 @@ def test_an_archive_that_is_lost_is_begun_anew_if_that_was_accepted(tmp_path, sa
     (tmp_path / "archive").write_text("not a folder")
     engine = dsms.Engine(data, replace(asked, accept_loss=("s", "q")))
     assert engine.saver.recovered.notes == []
-    assert all(archiving.error is not None for archiving in engine.world.archivings.values())
+    assert all(archiving.error is not None for archiving in engine.runtime.archivings.values())
     killed(engine)
     (tmp_path / "archive").unlink()
     engine = dsms.Engine(data, replace(asked, accept_loss=("S", "q")))

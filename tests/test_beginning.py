@@ -264,11 +264,11 @@ def test_after_a_restart_it_has_begun_with_what_an_elastic_query_had_left(tmp_pa
     if checkpoint:
         engine.saver.checkpoint()  # type: ignore[union-attr]
     engine.heartbeat("s", 14 * S)
-    before, whole = told(engine), engine.world.queries["q"].partial_until
+    before, whole = told(engine), engine.runtime.queries["q"].partial_until
     assert before[0][2] < 9 and "partial until" in warning
     killed(engine)
     again = Engine(str(tmp_path), deferred)
-    assert told(again) == before and again.world.queries["q"].partial_until == whole > ALWAYS
+    assert told(again) == before and again.runtime.queries["q"].partial_until == whole > ALWAYS
 
 
 @settings(max_examples=examples(60))
@@ -286,7 +286,7 @@ def test_from_partial_until_on_the_view_is_whole(story: Story, kept: int, seed: 
     engine.execute(text.expand(ddl.body.replace("RETAIN 1 HOUR", f"RETAIN {kept} s")))
     feed(engine, declared, before.events, way)
     engine.execute(f"CREATE QUERY q AS {with_options(query.body, way)}")
-    whole = engine.world.queries["q"].partial_until
+    whole = engine.runtime.queries["q"].partial_until
     reader = engine.subscribe("q", 0)
     feed(engine, declared, after.events, way)
     last = clock(output, came)

@@ -92,7 +92,7 @@ def counted(engine: Engine, sql: str) -> list[int]:
 
 
 def standing(engine: Engine, query: str) -> list[int]:
-    answer = engine.world.queries[query].answer()
+    answer = engine.runtime.queries[query].answer()
     assert answer is not None
     return answer.column(0).to_pylist()
 
@@ -101,16 +101,16 @@ def through_operators(engine: Engine, sql: str, cancel: Cancel) -> None:
     """A SELECT once through the operators that persistent queries run."""
     statement = parse_one(sql)
     assert isinstance(statement, SelectStatement)
-    bound = bind_query(statement, engine.world.catalog, persistent=False)
+    bound = bind_query(statement, engine.runtime.catalog, persistent=False)
     core = bound.child.child if isinstance(bound.child, lp.Sort) else bound.child
     plan = plan_query(engine, lp.Output(core, "rstream", True, False, None, core.schema), ())
-    running = engine.world.prepare(QueryDef("", ""), plan)
+    running = engine.runtime.prepare(QueryDef("", ""), plan)
     for leaf, stream in running.streams.items():
-        for batch in engine.world.rings[stream].rows(ALWAYS):
+        for batch in engine.runtime.rings[stream].rows(ALWAYS):
             running.pipeline.sources[leaf].push(batch)
-    with watching(running, engine.world.settings.statement_bytes, cancel) as look:
+    with watching(running, engine.runtime.settings.statement_bytes, cancel) as look:
         running.start()
-        running.advance(engine.world.clock_of(sorted(set(running.streams.values()))))
+        running.advance(engine.runtime.clock_of(sorted(set(running.streams.values()))))
         running.check()
         look()
 
@@ -310,7 +310,7 @@ def test_what_is_left_of_a_step_keeps_its_tables():
         engine.ingest("a", rows(50))
         with pytest.raises(UsageError, match="DS610"):
             engine.ingest("b", rows(50), cancel=Tripped(3))
-        query = engine.world.queries["q"]
+        query = engine.runtime.queries["q"]
         assert query.clock < query.begun == 489
         with pytest.raises(UsageError, match="DS523"):
             engine.execute(f"UPDATE r SET w = 0 AT TIMESTAMP '1970-01-01 00:00:00.{query.begun:06}'")
@@ -357,7 +357,7 @@ def test_an_explosive_instant_stops_its_query_and_no_other(query):
                 engine.heartbeat(s, 200)
         stories.append(told(reader))
         assert standing(engine, "other") == [65]
-        failure = engine.world.queries["q"].failure
+        failure = engine.runtime.queries["q"].failure
         assert failure and failure.code == "DS631"
         engine.execute("DROP QUERY q")
         engine.ingest("a", burst(1, 300))
@@ -375,7 +375,7 @@ def test_results_with_a_table_at_one_instant_are_bounded(window, monkeypatch):
         engine.execute(STREAMS + "CREATE TABLE n (k INT PRIMARY KEY, w INT) NON RETROACTIVE")
         engine.execute("INSERT INTO n VALUES " + ",".join(f"({i}, 0)" for i in range(30)) + " AT '1970-01-01'")
         engine.execute(f"CREATE QUERY q AS SELECT a.v, n.w FROM a{window}, n WHERE n.w <= a.v")
-        for stage in engine.world.queries["q"].pipeline.stages:
+        for stage in engine.runtime.queries["q"].pipeline.stages:
             if hasattr(stage.operator, "room"):
                 stage.operator.room = room
         reader = engine.subscribe("q")
@@ -393,14 +393,14 @@ def test_one_row_with_too_many_partners_is_refused():
         engine.ingest("b", burst(1, 10 * n))
         for s in "ab":
             engine.heartbeat(s, 100_000)
-        failure = engine.world.queries["q"].failure
+        failure = engine.runtime.queries["q"].failure
         assert (failure and failure.code) == code
 
 
 def test_steps_get_smaller_where_rows_make_many_and_larger_again():
     with sizes(64, 1 << 18, many=400):
         engine, _ = started("SELECT a.v FROM a [RANGE 200 us], b [RANGE 1 s] WHERE a.k = b.k")
-        steps = engine.world.queries["q"].pipeline
+        steps = engine.runtime.queries["q"].pipeline
         engine.ingest("b", rows(64, 1))
         engine.ingest("a", rows(64, 1))
         engine.heartbeat("b", 90)
@@ -425,10 +425,10 @@ def test_a_cancelled_heartbeat_stands_and_the_next_call_goes_on():
         engine.ingest("b", {"k": [0], "v": [0], "t": [0]})
         with pytest.raises(UsageError, match="DS610"):
             engine.heartbeat("b", 10_000, Tripped(2))
-        assert engine.world.inputs["b"].completed == 10_000
-        assert engine.world.queries["q"].clock < 590
+        assert engine.runtime.inputs["b"].completed == 10_000
+        assert engine.runtime.queries["q"].clock < 590
         engine.heartbeat("a", 600)
-        assert engine.world.queries["q"].clock == 600
+        assert engine.runtime.queries["q"].clock == 600
     assert [line[3] for line in told(reader) if line[1] == "insert"] == list(range(0, 60, 3))
 
 
@@ -439,7 +439,7 @@ def test_a_table_that_every_row_matches_is_no_way_around():
             engine.ingest("a", burst(10, 50))
             engine.ingest("a", burst(100, 60))
             engine.ingest("a", burst(1, 70))
-        failure = engine.world.queries["q"].failure
+        failure = engine.runtime.queries["q"].failure
         assert (failure and failure.code) == code
         assert sum(line[1] == "insert" for line in told(reader)) == 30 + (300 if code is None else 0)
 
@@ -474,18 +474,18 @@ def test_rows_that_come_and_go_together_are_handed_on_bit_by_bit():
 def test_a_statement_that_keeps_too_much_is_refused(query):
     engine = filled(200)
     engine.execute("CREATE TABLE r (k INT PRIMARY KEY, w INT)")
-    engine.world.settings.statement_bytes = 1 << 20
+    engine.runtime.settings.statement_bytes = 1 << 20
     with pytest.raises(UsageError, match=r"DS633: running the query .* takes more than 1 MiB") as refused:
         engine.execute(query)
     assert "--statement-bytes" in (refused.value.hint or "")
     assert counted(engine, "SELECT COUNT(*) FROM r") == [0]
-    engine.world.settings.statement_bytes = 1 << 30
+    engine.runtime.settings.statement_bytes = 1 << 30
     assert counted(engine, f"SELECT COUNT(*) FROM a {WIDE}, b {WIDE}") == [40_000]
 
 
 def test_what_a_block_has_appended_is_bounded_too():
     engine = filled(20_000)
-    engine.world.settings.statement_bytes = 1 << 20
+    engine.runtime.settings.statement_bytes = 1 << 20
     query = "SELECT COUNT(*) FROM (SELECT a.v FROM a [RANGE 1 h INTERNAL], b [RANGE 1 h INTERNAL] WHERE a.v = b.v) AS q"
     with pytest.raises(UsageError, match="DS632: the statement keeps more than 1 MiB while it runs") as refused:
         engine.execute(query)
@@ -502,8 +502,8 @@ def test_a_query_cancelled_on_the_way_to_its_first_answer_is_not_there():
         for after in (1, 2, whole.looks // 2, whole.looks - 1):
             with pytest.raises(UsageError, match="DS610"):
                 engine.execute(sql, Tripped(after))
-            assert not engine.world.queries
-            assert not engine.world.catalog.queries
+            assert not engine.runtime.queries
+            assert not engine.runtime.catalog.queries
         engine.execute(sql)
     engine.execute("INSERT INTO r VALUES (90) AT '2020-01-01'")
     assert len(standing(engine, "q")) == 91 * 90 / 2

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dsms.engine import Engine
-from dsms.running.periodic import PeriodicQuery
+from dsms.periodic.query import PeriodicQuery
 from dsms.running.query import RunningQuery
-from dsms.running.sharing.group import Group
-from dsms.running.sharing.joins import JoinGroup
 from dsms.running.sources import StreamSource
 from dsms.settings import Settings
+from dsms.sharing.group import Group
+from dsms.sharing.joins import JoinGroup
 
 S = 10**6
 DECLARED = """
@@ -41,7 +41,7 @@ def fed(engine: Engine, first: int, last: int) -> None:
 
 def break_(engine: Engine, monkeypatch: pytest.MonkeyPatch, owner: type, method: str) -> None:
     """From now on the query `bad`, or its group, fails there."""
-    bad = engine.world.queries["bad"]
+    bad = engine.runtime.queries["bad"]
     whole = getattr(owner, method)
 
     def broken(self, *args, **options):
@@ -89,12 +89,12 @@ def test_a_fault_stops_one_query(monkeypatch, sql, owner, method, early):
     if method != "begin" or early:
         assert shown["bad"].startswith("DS900") or "ZeroDivisionError('as planned')" in shown["bad"], shown["bad"]
     assert shown["fine"] == shown["rows"] == "running"
-    assert engine.world.queries["fine"].answer().column(0)[0].as_py() == 10
-    assert engine.world.queries["rows"].answer().num_rows == 1
+    assert engine.runtime.queries["fine"].answer().column(0)[0].as_py() == 10
+    assert engine.runtime.queries["rows"].answer().num_rows == 1
     monkeypatch.undo()
     engine.execute(f"CREATE QUERY again AS {sql}")
     fed(engine, 30, 60)
-    assert engine.world.queries["again"].failure is None and engine.world.queries["again"].seq > 0
+    assert engine.runtime.queries["again"].failure is None and engine.runtime.queries["again"].seq > 0
     engine.execute("DROP QUERY bad; DROP QUERY again; SHOW WINDOWS; SHOW SHARING")
 
 
@@ -106,8 +106,8 @@ def test_a_fault_of_an_elastic_query_stops_it(monkeypatch, sql):
     owner = {PERIODIC: Group, ALONE: PeriodicQuery, JOINED: JoinGroup}[sql]
     break_(engine, monkeypatch, owner, "refresh")
     fed(engine, 9, 30)
-    assert "as planned" in engine.world.queries["bad"].failure.message
-    assert engine.world.queries["fine"].answer().column(0)[0].as_py() == 10
+    assert "as planned" in engine.runtime.queries["bad"].failure.message
+    assert engine.runtime.queries["fine"].answer().column(0)[0].as_py() == 10
     while engine.work():
         pass
     engine.execute("DROP QUERY bad")
@@ -122,7 +122,7 @@ def test_a_fault_in_what_two_queries_share_stops_both_and_no_other_group(monkeyp
     fed(engine, 0, 9)
     break_(engine, monkeypatch, Group, "take")
     fed(engine, 9, 12)
-    failed = {name for name, query in engine.world.queries.items() if query.failure is not None}
+    failed = {name for name, query in engine.runtime.queries.items() if query.failure is not None}
     assert failed == {"bad", "too"}
 
 
@@ -139,5 +139,5 @@ def test_a_record_that_meets_a_fault_does_not_keep_the_engine_from_starting(tmp_
     monkeypatch.setattr(Engine, "take", broken)
     engine = Engine(str(tmp_path))
     assert len([n for n in engine.saver.recovered.notes if "failed again: ZeroDivisionError" in n]) == 5
-    assert engine.world.queries["fine"].answer().column(0)[0].as_py() == 4
+    assert engine.runtime.queries["fine"].answer().column(0)[0].as_py() == 4
     engine.close()

@@ -157,7 +157,7 @@ def test_a_catalog_that_lacks_changes_is_refused_and_nothing_is_touched(tmp_path
         file.write_bytes(data)
     (copy / "catalog.sqlite-shm").unlink(missing_ok=True)
     engine = Engine(str(copy))
-    assert engine.saver.recovered.notes == [] and len(engine.world.tables["k"]) == (2 if checkpoint else 1)
+    assert engine.saver.recovered.notes == [] and len(engine.runtime.tables["k"]) == (2 if checkpoint else 1)
     engine.close()
 
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 import dsms
 from dsms.api import Cancel
 from dsms.errors import DsmsError
-from dsms.running.periodic import PeriodicQuery
-from dsms.running.sharing.joins import JoinGroup, JoinMember
-from dsms.running.silence import SILENCE
+from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.silence import SILENCE
 from dsms.settings import Settings
+from dsms.sharing.joins import JoinGroup, JoinMember
 from tests.effort import examples
 
 S = 1_000_000
@@ -92,7 +92,7 @@ class Twins:
 
 
 def asked(engine: dsms.Engine, name: str) -> PeriodicQuery:
-    found = engine.world.queries[name]
+    found = engine.runtime.queries[name]
     assert isinstance(found, PeriodicQuery)
     found.check()
     return found
@@ -108,7 +108,7 @@ def told(engine: dsms.Engine, name: str, since: int = 0) -> list[tuple[Any, ...]
 
 
 def groups(engine: dsms.Engine) -> list[JoinGroup]:
-    return list(engine.world.shared.joins.of(None))
+    return list(engine.runtime.shared.joins.of(None))
 
 
 def rows(random: Random, stream: str, start: int, n: int) -> dict[str, list[Any]]:
@@ -127,7 +127,7 @@ def rows(random: Random, stream: str, start: int, n: int) -> dict[str, list[Any]
 
 def feed(twins: Twins, random: Random, steps: int) -> None:
     """Rows of both streams in turns, from where they are."""
-    at = dict.fromkeys("ab", max(0, *(e.newest for e in twins.ours.world.inputs.values())))
+    at = dict.fromkeys("ab", max(0, *(e.newest for e in twins.ours.runtime.inputs.values())))
     for _ in range(steps):
         stream = min(at, key=lambda k: at[k]) if random.random() < 0.7 else random.choice("ab")
         some = rows(random, stream, at[stream], random.randint(1, 8))
@@ -219,7 +219,7 @@ def test_queries_come_as_periods_end(seed):
     names = [f"q{i}" for i in range(5)]
     for i, name in enumerate(names):
         feed(twins, random, random.randint(1, 4))
-        last = max(e.newest for e in twins.ours.world.inputs.values())
+        last = max(e.newest for e in twins.ours.runtime.inputs.values())
         for stream in "ab":
             twins.both("heartbeat", stream, last // S * S + S - 1)
             if i == len(names) - 1:
@@ -350,7 +350,7 @@ def test_one_scan_serves_all_aggregates_of_a_column(monkeypatch):
     feed(twins, Random(7), 3)
     probes.clear()
     before_evaluations = asked(twins.ours, "q0").evaluations
-    latest = max(e.newest for e in twins.ours.world.inputs.values())
+    latest = max(e.newest for e in twins.ours.runtime.inputs.values())
     for stream in "ab":
         twins.both("heartbeat", stream, latest // S * S + 2 * S - 1)
     passed = asked(twins.ours, "q0").evaluations - before_evaluations
@@ -434,7 +434,7 @@ def test_an_overflow_stops_one_query_and_no_other():
         twins.both("ingest", stream, some)
         twins.both("heartbeat", stream, 5 * S)
     for engine in (twins.ours, twins.theirs):
-        failure = engine.world.queries["sum"].failure
+        failure = engine.runtime.queries["sum"].failure
         assert failure is not None and failure.code == "DS706"
     assert twins.agree(["count"])
 
@@ -462,7 +462,7 @@ def test_too_many_results_at_one_instant_stop_all_who_share_the_join():
     engine.ingest("b", {"k": [1] * n, "s": ["x"] * n, "w": [1] * n, "g": [1.0] * n, "t": [0] * n})
     engine.end("a")
     engine.end("b")
-    assert [engine.world.queries[q].failure.code for q in "pq"] == ["DS631"] * 2
+    assert [engine.runtime.queries[q].failure.code for q in "pq"] == ["DS631"] * 2
     engine.execute(f"CREATE QUERY r AS {query(COUNT, 2, 2, 1)}")
     assert asked(engine, "r").failure is None and len(groups(engine)) == 2
 
@@ -472,7 +472,7 @@ def test_state_beyond_its_limit_stops_the_query_that_has_the_limit():
     twins.ours.execute(f"CREATE QUERY small AS {query(COUNT, 4, 4, 1)} WITH (max_state = 10)")
     twins.register("p", query(COUNT, 4, 4, 1))
     feed(twins, Random(9), 4)
-    assert twins.ours.world.queries["small"].failure.code == "DS630"
+    assert twins.ours.runtime.queries["small"].failure.code == "DS630"
     assert twins.agree(["p"])
 
 
@@ -487,7 +487,7 @@ def test_a_cancelled_step_is_gone_on_with():
     twins, random = Twins.fresh(), Random(10)
     twins.register("p", query(COUNT, 3, 2, 1))
     feed(twins, random, 6)
-    latest = max(e.newest for e in twins.ours.world.inputs.values())
+    latest = max(e.newest for e in twins.ours.runtime.inputs.values())
     for stream in "ab":
         twins.theirs.heartbeat(stream, latest + 5 * S)
         try:

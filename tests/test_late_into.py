@@ -126,7 +126,7 @@ def test_what_the_other_stream_can_not_take_is_counted_there_and_harms_no_writer
     before(engine)
     report = engine.ingest("s", [[1, 9 * S], [None, 5 * S], [2, 10 * S]])
     assert (report.accepted, report.late) == (2, 1)
-    assert engine.world.inputs["l"].counts.refused == {reason: 1}
+    assert engine.runtime.inputs["l"].counts.refused == {reason: 1}
     assert [rows_of(p.data) for p in reader.take()] == [[(1,), (2,)]]
     assert status(engine)["l"]["refused"] == 1
 
@@ -142,7 +142,7 @@ def test_late_rows_of_a_stream_that_is_not_durable_come_back_with_the_other_one(
     engine = Engine(str(tmp_path))
     (rows,) = engine.execute("SELECT a FROM l [RANGE 1 h]")
     assert rows_of(rows.data) == [(2,), (3,)]  # type: ignore[union-attr]
-    assert engine.world.inputs["l"].moved_up
+    assert engine.runtime.inputs["l"].moved_up
     engine.close()
 
 

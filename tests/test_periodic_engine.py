@@ -9,7 +9,7 @@ import pytest
 
 import dsms
 from dsms.errors import DsmsError
-from dsms.running.silence import SILENCE
+from dsms.periodic.silence import SILENCE
 from dsms.settings import Settings
 
 S = 1_000_000

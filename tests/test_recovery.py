@@ -78,7 +78,7 @@ def crashed_at(tmp_path: Path, at: int, after: bool, kind: str, checkpoint_bytes
         pass
     world.crash(kind, at)
     world.open()
-    if not world.engine.world.catalog.names():
+    if not world.engine.runtime.catalog.names():
         world.declare()
     else:  # the statement under way, and those behind it
         for statement in [
@@ -93,8 +93,8 @@ def crashed_at(tmp_path: Path, at: int, after: bool, kind: str, checkpoint_bytes
 def _there(engine: Engine, statement: str) -> bool:
     words = statement.split()
     if words[0] == "INSERT":
-        return len(engine.world.tables["r"]) > 0
-    return words[2].casefold() in {n.casefold() for n in engine.world.catalog.names()}
+        return len(engine.runtime.tables["r"]) > 0
+    return words[2].casefold() in {n.casefold() for n in engine.runtime.catalog.names()}
 
 
 @pytest.mark.parametrize("kind", ["kill", "power"])
@@ -206,7 +206,7 @@ def test_dropped_and_made_anew_between_checkpoints(tmp_path):
     world.open()
     (found,) = world.engine.execute("SELECT v FROM s [RANGE 1 min]")
     assert found.data.column(0).to_pylist() == ["x", "y"]
-    assert world.engine.world.queries["q"].definition.sql.strip() == "CREATE QUERY q AS SELECT COUNT(*) FROM s"
+    assert world.engine.runtime.queries["q"].definition.sql.strip() == "CREATE QUERY q AS SELECT COUNT(*) FROM s"
 
 
 def test_two_engines_cannot_share_a_folder(tmp_path):
@@ -233,9 +233,9 @@ def test_a_catalog_of_an_older_layout_is_taken_over(tmp_path):
         db.execute("PRAGMA user_version = 1")
     db.close()
     engine = Engine(str(tmp_path))
-    assert engine.world.catalog.names() == ["s", "r", "q"] and len(engine.world.tables["r"]) == 2
+    assert engine.runtime.catalog.names() == ["s", "r", "q"] and len(engine.runtime.tables["r"]) == 2
     engine.saver.catalog.close()
-    assert len(Engine(str(tmp_path)).world.tables["r"]) == 2
+    assert len(Engine(str(tmp_path)).runtime.tables["r"]) == 2
 
 
 def test_a_query_that_was_stopped_stays_stopped(tmp_path):
@@ -245,11 +245,11 @@ def test_a_query_that_was_stopped_stays_stopped(tmp_path):
     world.engine.execute("CREATE QUERY q AS SELECT 1 / v FROM s WITH (on_error = stop)")
     world.engine.ingest("s", [[1, 1], [0, 2], [1, 3]])
     world.engine.heartbeat("s", 10)
-    assert world.engine.world.queries["q"].failure is not None
+    assert world.engine.runtime.queries["q"].failure is not None
     world.engine.saver.checkpoint()
     world.crash()
     world.open()
-    failure = world.engine.world.queries["q"].failure
+    failure = world.engine.runtime.queries["q"].failure
     assert isinstance(failure, DsmsError) and failure.code.startswith("DS7")
 
 
@@ -282,7 +282,7 @@ def test_what_is_sealed_and_saved_late_is_there_when_it_is_needed(tmp_path, undi
     random, world = Random(seed), World(tmp_path, checkpoint_bytes=3000)
     later = Later()
     world.open()
-    world.engine.world.durable.background = later
+    world.engine.runtime.durable.background = later
     world.declare()
     while world.sent < 30:
         run(world, world.sent + 1)
@@ -292,10 +292,10 @@ def test_what_is_sealed_and_saved_late_is_there_when_it_is_needed(tmp_path, undi
             world.crash("kill", seed)
             world.open()
             assert world.engine.saver.recovered.notes == []
-            later = world.engine.world.durable.background = Later()
+            later = world.engine.runtime.durable.background = Later()
     later.work()
     assert finish(world) == undisturbed
-    world.engine.world.durable.background = None
+    world.engine.runtime.durable.background = None
     world.engine.close()
     world.files = world.files.crash("kill", Random(seed))
     world.open()
@@ -349,6 +349,6 @@ def test_queries_come_back_that_a_lower_limit_would_refuse(tmp_path):
     engine.saver.durable.close()  # killed
     engine.saver.catalog.close()
     again = Engine(str(tmp_path), Settings(queries=1))
-    assert again.saver.recovered.notes == [] and list(again.world.queries) == ["p", "q"]
+    assert again.saver.recovered.notes == [] and list(again.runtime.queries) == ["p", "q"]
     with pytest.raises(UsageError, match="2 queries are registered, which is the limit"):
         again.execute("CREATE QUERY r AS SELECT k FROM s")

@@ -97,7 +97,7 @@ def engine() -> Engine:
 
 def test_examples_run(engine: Engine) -> None:
     registered = {statement.name.text for text in RUN if isinstance(statement := parse_one(text), ast.CreateQuery)}
-    assert len(engine.world.queries) == len(registered) - 1  # one is dropped again
+    assert len(engine.runtime.queries) == len(registered) - 1  # one is dropped again
 
 
 @pytest.mark.parametrize("what", ["STREAMS", "QUERIES", "WINDOWS", "SHARING", "ARCHIVES"])

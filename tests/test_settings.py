@@ -36,7 +36,7 @@ def test_every_value_can_be_set(name: str, choices: tuple[str, ...]) -> None:
             (done,) = engine.execute(f"SET {name} = {written}")
             assert done.message == f"{name} is {value}"
             assert shown(engine)[name] == value
-            assert getattr(engine.world.settings, name) == value
+            assert getattr(engine.runtime.settings, name) == value
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_is_refused(text: str, code: str, message: str, hint: str | None) -
     assert caught.value.line == 1
     assert message in caught.value.message
     assert hint is None or hint in str(caught.value.hint)
-    assert engine.world.settings == before
+    assert engine.runtime.settings == before
 
 
 @pytest.mark.parametrize(

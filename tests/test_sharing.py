@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import dsms
-from dsms.running.periodic import PeriodicQuery
-from dsms.running.sharing.member import Member
+from dsms.periodic.query import PeriodicQuery
 from dsms.settings import Settings
+from dsms.sharing.member import Member
 from tests.effort import SLOW
 
 S = 1_000_000
@@ -38,7 +38,7 @@ def rows(random: Random, seconds: Sequence[float]) -> dict[str, list[Any]]:
 
 
 def member(engine: dsms.Engine, name: str) -> Member:
-    query = engine.world.queries[name]
+    query = engine.runtime.queries[name]
     assert isinstance(query, PeriodicQuery) and isinstance(query.evaluator, Member)
     return query.evaluator
 
@@ -68,7 +68,7 @@ class Watched:
 
     @property
     def whole(self) -> int:
-        query = self.engine.world.queries[self.name]
+        query = self.engine.runtime.queries[self.name]
         assert isinstance(query, PeriodicQuery)
         return query.partial_until
 
@@ -101,7 +101,7 @@ class Pair:
     def check(self) -> int:
         """Both have answered the same since both are whole; how many boundaries that is."""
         for watched in (self.one, self.twin):
-            assert self.engine.world.queries[watched.name].failure is None
+            assert self.engine.runtime.queries[watched.name].failure is None
         mine, theirs = self.one.answers(), self.twin.answers()
         ats = sorted({*mine, *theirs})
         last: list[list[str] | None] = [None, None]
@@ -136,12 +136,13 @@ def test_a_cover_keeps_its_feeds_when_their_queries_are_dropped() -> None:
     engine.ingest("s", rows(random, range(60, 90)))
     assert both.check() > 80
     again = Pair(engine, "q1", sql + "p = 'TCP'")  # the feed is there still
-    assert how(engine, "q1") == ("", 1) and engine.world.shared.made == 2
+    assert how(engine, "q1") == ("", 1) and engine.runtime.shared.made == 2
     engine.ingest("s", rows(random, range(90, 120)))
     assert again.check() and both.check()
     both.drop()
     again.drop()
-    assert not engine.world.shared.groups["s"] and not engine.world.shared.spaces and not engine.world.shared.alike
+    shared = engine.runtime.shared
+    assert not shared.groups["s"] and not shared.spaces and not shared.alike
 
 
 def test_a_cover_outlives_a_restart(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_an_elastic_twin_takes_the_period_of_the_faster_one_until_it_is_dropped(
         engine.execute(f"CREATE QUERY {name} AS {sql.format(slide)} WITH (boundaries = 'elastic')")
 
     def period(name: str) -> int:
-        late = engine.world.backlog.lateness(name)
+        late = engine.runtime.backlog.lateness(name)
         assert late is not None
         return late.period
 
@@ -238,7 +239,7 @@ def test_an_elastic_twin_takes_the_period_of_the_faster_one_until_it_is_dropped(
         engine.ingest("s", rows(random, [second, second + 1]))
         while engine.work():
             pass
-    fast, slow = (engine.world.queries[name].answer().to_pylist() for name in ("fast", "slow"))
+    fast, slow = (engine.runtime.queries[name].answer().to_pylist() for name in ("fast", "slow"))
     assert fast == slow and fast
     engine.execute("DROP QUERY fast")
     assert period("slow") == 3
@@ -253,15 +254,15 @@ def test_covered_elastic_queries_are_scheduled_with_those_that_cover_them() -> N
         engine.execute(f"CREATE QUERY {name} AS {sql.format(where, 'elastic')}")
     own = sql.format(parts["c"], "every").replace("WITH (", "WITH (synopsis = 'own', ")
     engine.execute(f"CREATE QUERY d AS {own}")
-    assert how(engine, "c") == ("added", 2) and list(engine.world.backlog.units) == ["s#1"]
+    assert how(engine, "c") == ("added", 2) and list(engine.runtime.backlog.units) == ["s#1"]
     for second in range(0, 40, 2):
         engine.ingest("s", rows(random, [second, second + 1]))
         while engine.work():
             pass
-        answers = {n: engine.world.queries[n].answer() for n in "abcd"}
+        answers = {n: engine.runtime.queries[n].answer() for n in "abcd"}
         if all(answers.values()):
             assert answers["c"].equals(answers["d"])
-    assert all(q.answered == 38 * S for q in engine.world.queries.values())
+    assert all(q.answered == 38 * S for q in engine.runtime.queries.values())
 
 
 def test_the_synopsis_follows_the_number_of_queries_together() -> None:
@@ -345,5 +346,5 @@ def come_and_go(seed: int) -> tuple[int, int]:
             clock += 100_000
         sharing(engine)
     checked += sum(pair.drop() for pair in alive.values())
-    assert not any(engine.world.shared.groups.values()) and not engine.world.shared.spaces
+    assert not any(engine.runtime.shared.groups.values()) and not engine.runtime.shared.spaces
     return checked, covered

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import dsms
-from dsms.running.sharing.columns import same_data, sources
-from dsms.running.sharing.covers import Atom, Terms, cover, terms
-from dsms.running.sharing.rules import CS8, RULES, SS1, SS2, SS4, Asked, Pair, StateRule, WorkRule
-from dsms.running.sharing.shared import Shared
+from dsms.sharing.columns import same_data, sources
+from dsms.sharing.covers import Atom, Terms, cover, terms
+from dsms.sharing.report import Shared
+from dsms.sharing.rules import CS8, RULES, SS1, SS2, SS4, Asked, Pair, StateRule, WorkRule
 from dsms.sql.expr import AggCall, Col, Lit
 from dsms.sql.types import FLOAT, INT
 from tests.test_sharing import fresh, how, member, rows, sharing
@@ -33,7 +33,7 @@ def lines(engine: dsms.Engine, rule: str) -> list[tuple[str, str]]:
 def fed(engine: dsms.Engine, seconds: int = 40) -> dict[str, list[dict[str, Any]]]:
     """The last answers after some rows."""
     engine.ingest("s", rows(Random(1), [k / 4 for k in range(4 * seconds)]))
-    return {name: q.answer().to_pylist() for name, q in engine.world.queries.items()}
+    return {name: q.answer().to_pylist() for name, q in engine.runtime.queries.items()}
 
 
 def both(engine: dsms.Engine, queries: dict[str, str]) -> None:
@@ -82,7 +82,7 @@ def test_q1_to_q6() -> None:
     both(engine, Q)
     assert how(engine, "q3") == ("added", 2), "Q1 and Q2 are a disjoint cover of Q3"
     assert how(engine, "q6") == ("united", 2), "Q4 and Q5 are a cover of Q6"
-    assert engine.world.shared.made == 3  # TCP, UDP, user = U: Q4 shares rows with Q1
+    assert engine.runtime.shared.made == 3  # TCP, UDP, user = U: Q4 shares rows with Q1
     found = dict(lines(engine, "SS4"))
     assert set(found.values()) == {"q1, q2, q3", "q4, q5, q6"}
     assert {q for _, q in lines(engine, "CS6")} == {"q1, q2, q3", "q4, q5, q6"}
@@ -144,7 +144,7 @@ def test_covers_can_be_declined() -> None:
     for name in ("q1", "q2"):
         register(engine, name, Q[name])
     register(engine, "q3", Q["q3"], synopsis="own")
-    assert how(engine, "q3") == ("", 1) and engine.world.shared.made == 3
+    assert how(engine, "q3") == ("", 1) and engine.runtime.shared.made == 3
 
 
 def test_sub_windows_of_covers_are_aligned() -> None:
@@ -154,7 +154,7 @@ def test_sub_windows_of_covers_are_aligned() -> None:
     register(engine, "q3", Q["q3"])
     assert how(engine, "q3") == ("", 1)
     register(engine, "four", Q["q3"].replace("RANGE 10 SLIDE 1", "RANGE 8 SLIDE 4"))
-    assert engine.world.shared.made == 3 and how(engine, "four") == ("", 1)  # from the feed of q3: SS1
+    assert engine.runtime.shared.made == 3 and how(engine, "four") == ("", 1)  # from the feed of q3: SS1
 
 
 # ---------------------------------------------------------------- the other rules

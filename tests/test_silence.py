@@ -7,8 +7,8 @@ import pytest
 
 import dsms
 from dsms.errors import QueryError
-from dsms.running import silence
-from dsms.running.silence import Arrivals
+from dsms.periodic import silence
+from dsms.periodic.silence import Arrivals
 
 S = 1_000_000
 YEAR_1, YEAR_9999 = -62_135_596_800 * S, 253_402_300_799 * S
@@ -30,7 +30,7 @@ def short(monkeypatch):
     """A hundred boundaries of silence are told."""
     monkeypatch.setattr(silence, "SILENCE", 100)
     monkeypatch.setattr(silence, "LESS", 100)
-    monkeypatch.setattr("dsms.running.sharing.group.LESS", 100)
+    monkeypatch.setattr("dsms.sharing.group.LESS", 100)
 
 
 def told(query: str, path: str, beats: list[int]) -> list[tuple]:

@@ -47,7 +47,7 @@ def test_archives_are_updated_and_asked_while_the_server_works(spark, tmp_path, 
         with connect("127.0.0.1", server.port) as db, connect("127.0.0.1", server.port) as other:
             db.execute(STREAM)
             db.ingest("s", [[i % 4, i * S] for i in range(95)])
-            wait_until(lambda: server.engine.world.archivings["s"].landed_rows == 90, "nine landing files")
+            wait_until(lambda: server.engine.runtime.archivings["s"].landed_rows == 90, "nine landing files")
             answers: list[RowSet | DsmsError] = []
             asking = threading.Thread(target=lambda: answers.append(_asked(db, "SELECT COUNT(*) FROM ARCHIVE s")))
             asking.start()

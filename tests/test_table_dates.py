@@ -215,7 +215,7 @@ def test_the_date_of_a_change_is_not_decided_anew_after_a_restart(tmp_path: Path
     engine.execute("INSERT INTO places VALUES ('b', 'B')")
     engine.execute(f"CREATE QUERY q AS {JOIN}")
     engine = _again(engine, tmp_path, checkpoint=False)
-    table = engine.world.tables["places"]
+    table = engine.runtime.tables["places"]
     assert table.versions().ts.tolist()[1] == NEW and table.last_change == NEW
     assert table.versions(OLD).ts.tolist() == [table.versions().ts.tolist()[0]]
     engine.close()

@@ -59,7 +59,7 @@ def rows_of(rows: object) -> list[tuple]:
 def bound(engine: Engine, sql: str):
     statement = parse_piece(next(iter(pieces(sql))))
     assert isinstance(statement, SelectStatement)
-    return bind_query(statement, engine.world.catalog, persistent=False)
+    return bind_query(statement, engine.runtime.catalog, persistent=False)
 
 
 def fill(engine: Engine, upto: int, since: int = 0, stream: str = "s") -> None:
@@ -97,7 +97,7 @@ class Play:
 
     def clock(self, sql: str) -> int | None:
         both = " r " in sql and " s " in sql
-        return self.engine.world.clock_of(["r", "s"] if both else ["r"] if " r " in sql else ["s"])
+        return self.engine.runtime.clock_of(["r", "s"] if both else ["r"] if " r " in sql else ["s"])
 
     def rows(self) -> None:
         stream = self.chance.choice("ssr")
@@ -157,9 +157,9 @@ def test_whatever_comes_between_each_answer_is_that_of_its_instant(kind: str, se
         assert Counter(map(canons, got)) == Counter(want), (sql, as_of)
         if "GROUP" not in sql and "DISTINCT" not in sql:
             assert list(map(canons, got)) == want
-    counts = play.engine.world.transactions.counters()
+    counts = play.engine.runtime.transactions.counters()
     assert counts.begun == counts.committed + counts.cancelled
-    assert play.engine.world.transactions.waiting() == 0
+    assert play.engine.runtime.transactions.waiting() == 0
     if kind in ("serial", "ws"):
         assert counts.aborted == 0
 
@@ -277,7 +277,7 @@ def test_cancelling_leaves_nothing(kind: str) -> None:
     cancel.set()
     with pytest.raises(UsageError, match="DS610"):
         statement.step()
-    assert engine.world.transactions.waiting() == 0
+    assert engine.runtime.transactions.waiting() == 0
     assert engine.stats()["transactions_cancelled"] == 1
     fill(engine, 60, 40)
     assert rows_of(engine.execute(COUNT)[0]) == [(20, 40 * S, 59 * S)]
@@ -296,7 +296,7 @@ def test_what_is_dropped_meanwhile_is_an_error(kind: str, again: bool) -> None:
         engine.execute(DDL.split(";")[0].replace("k INT, v INT", "k STRING, v FLOAT"))
     with pytest.raises(DsmsError, match="DS411: s was dropped"):
         finish(statement)
-    assert engine.world.transactions.waiting() == 0
+    assert engine.runtime.transactions.waiting() == 0
 
 
 def test_a_table_is_read_as_of_the_same_instant_as_the_windows() -> None:
@@ -340,7 +340,7 @@ def test_a_window_that_nobody_keeps_is_refused_at_the_beginning() -> None:
     fill(engine, 60)
     with pytest.raises(UsageError, match="DS407"):
         engine.begin("SELECT COUNT(*) FROM s [RANGE 1 HOUR]")
-    assert engine.world.transactions.waiting() == 0
+    assert engine.runtime.transactions.waiting() == 0
 
 
 def test_what_reads_would_copy_is_limited() -> None:
@@ -350,7 +350,7 @@ def test_what_reads_would_copy_is_limited() -> None:
     engine.heartbeat("s", 60 * S)
     with pytest.raises(UsageError, match="DS633"):
         finish(engine.begin("SELECT k * 2, v + 1 FROM s [RANGE 30 SECONDS]"))
-    assert engine.world.transactions.waiting() == 0
+    assert engine.runtime.transactions.waiting() == 0
 
 
 def test_a_script_in_slices() -> None:
@@ -365,7 +365,7 @@ def test_a_script_in_slices() -> None:
     open_ = engine.slices(COUNT)
     next(open_)
     open_.close()
-    assert engine.world.transactions.waiting() == 0
+    assert engine.runtime.transactions.waiting() == 0
 
 
 def _drained(slices) -> Iterator[Statement]:

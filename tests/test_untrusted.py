@@ -38,7 +38,7 @@ def code_of(data: bytes) -> str | None:
 def shape(columns: str) -> Shape:
     engine = Engine()
     engine.execute(f"CREATE STREAM f ({columns})")
-    definition = engine.world.catalog.streams["f"]
+    definition = engine.runtime.catalog.streams["f"]
     return Shape("f", definition.schema)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dsms.operators.periodic import LazyOp
-from dsms.running.sharing.request import Request
+from dsms.sharing.request import Request
 from dsms.sql.window import NO_SLIDE, Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
 from dsms.storage import layout
 from dsms.storage.layout import LayoutError

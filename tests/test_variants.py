@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from dsms.aggregates.parts.words import Coding, coding
 
+from dsms.aggregates.parts.words import Coding, coding
 from dsms.operators.build import Builder, Piped
 from dsms.plan.explain import nodes
 from dsms.plan.options import PlanOptions

@@ -105,7 +105,7 @@ def test_what_is_in_an_answer_and_what_waits_is_all_that_was_accepted(events: li
     for streams in (["a"], ["b"], ["a", "b"]):
         union = " UNION ALL ".join(f"SELECT v FROM {s} [RANGE 1 h]" for s in streams)
         rows = answer(engine, union)
-        accepted = sum(engine.world.inputs[s].counts.accepted for s in streams)
+        accepted = sum(engine.runtime.inputs[s].counts.accepted for s in streams)
         assert rows.data.num_rows + (rows.waiting or 0) == accepted
 
 

@@ -189,7 +189,7 @@ def test_instants_as_arguments(given: Any) -> None:
     engine.execute("CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t; CREATE STREAM r (k INT)")
     engine.heartbeat("s", given)
     engine.advance(given)
-    assert engine.now == 5 * SECOND and engine.world.inputs["s"].promised == 5 * SECOND
+    assert engine.now == 5 * SECOND and engine.runtime.inputs["s"].promised == 5 * SECOND
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dsms.archiving.archiving import Archiving
+from dsms.archiving.queries import ended
+from dsms.archiving.streams import everything
 from dsms.errors import UsageError
 from dsms.intake.values import instant_text
-from dsms.running.archiving.archiving import Archiving
-from dsms.running.archiving.queries import ended
-from dsms.running.archiving.streams import everything
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
 
@@ -28,8 +28,8 @@ def created(archiving: Archiving | None) -> str:
 
 def go_on(engine: Engine, archiving: Archiving) -> None:
     """A new stream with an archive that was there: rows up to its end would not be archived, so they are late."""
-    world, key = engine.world, Catalog.key(archiving.name)
-    if archiving.seam > ALWAYS and not world.replaying and world.inputs[key].event_time:
+    runtime, key = engine.runtime, Catalog.key(archiving.name)
+    if archiving.seam > ALWAYS and not runtime.replaying and runtime.inputs[key].event_time:
         engine.heartbeat(archiving.name, archiving.seam)
 
 
@@ -37,17 +37,17 @@ def leave(engine: Engine, key: str, kind: str) -> str:
     """The object is about to be dropped: all its rows go to the archive, which stays; what DROP says of it.
 
     Raises DS573 where that can't be done: nothing is dropped."""
-    world = engine.world
-    archiving = world.archivings.get(key)
+    runtime = engine.runtime
+    archiving = runtime.archivings.get(key)
     if archiving is None:
         return ""
-    if not archiving.flush() and not world.replaying:
+    if not archiving.flush() and not runtime.replaying:
         raise _stuck(archiving)
     if kind == "stream":
-        everything(archiving, world.rings[key], world.inputs[key])
+        everything(archiving, runtime.rings[key], runtime.inputs[key])
     else:
-        ended(world, world.queries[key])
-    if archiving.error is not None and not world.replaying:
+        ended(runtime, runtime.queries[key])
+    if archiving.error is not None and not runtime.replaying:
         raise _stuck(archiving)
     upto = f", complete up to {instant_text(archiving.seam)}" if archiving.seam > ALWAYS else ""
     return f"; its archive stays in {archiving.url}{upto}"

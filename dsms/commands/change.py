@@ -13,8 +13,8 @@ from dsms.commands.dating import instant_of_change, unseen
 from dsms.commands.select import answer_of
 from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.periodic.query import PeriodicQuery
 from dsms.running.containing import stop
-from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import Delete, Insert, Update, bind_table_statement
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete, cancel: Cancel | None) -> Done:
     """Check the whole statement, store it, apply it, and let queries that read the table react."""
-    change = bind_table_statement(statement, engine.world.catalog)
+    change = bind_table_statement(statement, engine.runtime.catalog)
     key = Catalog.key(change.table.name)
-    table = engine.world.tables[key]
-    at = instant_of_change(engine.world, key, change.at)
+    table = engine.runtime.tables[key]
+    at = instant_of_change(engine.runtime, key, change.at)
     match change:
         case Insert():
             prepared, verb = table.inserting(_rows(engine, change, cancel), at), "inserted"
@@ -48,15 +48,15 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
     engine.store(lambda s: s.add_change(table.definition.name, prepared), "change", packed(key, prepared))
     apply(engine, key, prepared, cancel)
     when = "" if at < MIN_INSTANT else f" as of {instant_text(at)}"
-    notes = unseen(engine.world, key, at, change.at is not None) if rows else ()
+    notes = unseen(engine.runtime, key, at, change.at is not None) if rows else ()
     return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}", notes)
 
 
 def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None) -> None:
     """A change that has been checked and stored; queries that read the table react."""
-    table = engine.world.tables[key]
+    table = engine.runtime.tables[key]
     table.apply(change)
-    for query in engine.world.queries.values():
+    for query in engine.runtime.queries.values():
         if key not in query.tables:
             continue
         try:
@@ -66,10 +66,10 @@ def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None
             elif not query.streams:
                 query.advance(table.last_change, cancel)
             elif change.at < MIN_INSTANT:  # no row can come before it
-                query.advance(engine.world.due(query), cancel)
+                query.advance(engine.runtime.due(query), cancel)
         except Exception as fault:
             stop([query], fault)
-    engine.world.forget()
+    engine.runtime.forget()
 
 
 def _strict() -> ErrorCounter:

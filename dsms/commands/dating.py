@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsms.intake.values import instant_text
-from dsms.running.periodic import PeriodicQuery
+from dsms.periodic.query import PeriodicQuery
 from dsms.running.query import RunningQuery
-from dsms.running.world import ENDED, World
+from dsms.running.runtime import ENDED, Runtime
 from dsms.sql.suggest import listed
 from dsms.sql.types import ALWAYS, MIN_INSTANT
 
@@ -21,63 +21,63 @@ FAR = 86_400_000_000  # µs that a change may lie ahead of a stream before that 
 Query = RunningQuery | PeriodicQuery
 
 
-def instant_of_change(world: World, key: str, at: int | None) -> int:
+def instant_of_change(runtime: Runtime, key: str, at: int | None) -> int:
     """When a change of the table happens.  `at`: what the statement says.  Raises DS523 for an AT that can't be."""
-    readers = [q for q in _readers(world, key) if not _ended(world, q)]
-    streams = {s for q in readers or _readers(world, key) for s in q.reads}
+    readers = [q for q in _readers(runtime, key) if not _ended(runtime, q)]
+    streams = {s for q in readers or _readers(runtime, key) for s in q.reads}
     given = [q.begun for q in readers if q.begun > ALWAYS or isinstance(q, RunningQuery)]
-    return world.tables[key].instant(at, world.clocks.newest(streams or world.inputs), max(given, default=None))
+    return runtime.tables[key].instant(at, runtime.clocks.newest(streams or runtime.inputs), max(given, default=None))
 
 
-def unseen(world: World, key: str, at: int, said: bool) -> tuple[str, ...]:
+def unseen(runtime: Runtime, key: str, at: int, said: bool) -> tuple[str, ...]:
     """What a user should know of a change at `at`: of queries that do not see it, or see it late.
 
     said  the statement has an AT, so only what can never be is worth a word"""
-    return tuple(_unseen(world, key, at, said))
+    return tuple(_unseen(runtime, key, at, said))
 
 
-def _unseen(world: World, key: str, at: int, said: bool) -> Iterator[str]:
-    readers = [q for q in _readers(world, key) if q.reads and q.failure is None]
-    over = [q for q in readers if _ended(world, q)]
+def _unseen(runtime: Runtime, key: str, at: int, said: bool) -> Iterator[str]:
+    readers = [q for q in _readers(runtime, key) if q.reads and q.failure is None]
+    over = [q for q in readers if _ended(runtime, q)]
     if over:
         names, whose = listed(sorted(q.name for q in over)), "its" if len(over) == 1 else "their"
         yield f"{'query' if len(over) == 1 else 'queries'} {names} will not see this: {whose} streams have ended"
     if said:
         return
     for query in readers:
-        if query not in over and (ahead := _ahead(world, query, at)):
+        if query not in over and (ahead := _ahead(runtime, query, at)):
             yield f"query {query.name} will not see this before then: {ahead}"
 
 
-def unseen_tables(world: World, query: Query) -> tuple[str, ...]:
+def unseen_tables(runtime: Runtime, query: Query) -> tuple[str, ...]:
     """What a user should know of a query just registered: tables that changed later than its streams have got to."""
     notes = []
     for key in dict.fromkeys(query.tables if query.reads else ()):
-        table = world.tables[key]
-        if ahead := _ahead(world, query, table.last_change):
+        table = runtime.tables[key]
+        if ahead := _ahead(runtime, query, table.last_change):
             what = f"table {table.definition.name} last changed at {instant_text(table.last_change)}"
             notes.append(f"{what}, and earlier rows do not see that: {ahead}")
     return tuple(notes)
 
 
-def _readers(world: World, key: str) -> list[Query]:
-    return [q for q in world.queries.values() if key in q.tables]
+def _readers(runtime: Runtime, key: str) -> list[Query]:
+    return [q for q in runtime.queries.values() if key in q.tables]
 
 
-def _ended(world: World, query: Query) -> bool:
+def _ended(runtime: Runtime, query: Query) -> bool:
     """Nothing can come any more."""
-    return bool(query.reads) and world.clocks.query_clock(query.reads) >= ENDED
+    return bool(query.reads) and runtime.clocks.query_clock(query.reads) >= ENDED
 
 
-def _ahead(world: World, query: Query, at: int) -> str | None:
+def _ahead(runtime: Runtime, query: Query, at: int) -> str | None:
     """How far its streams have got, if `at` lies far ahead of that; None if it does not."""
-    fronts = {s: world.clocks.front(s) for s in query.reads if not world.inputs[s].ended}
+    fronts = {s: runtime.clocks.front(s) for s in query.reads if not runtime.inputs[s].ended}
     slowest = min(fronts, key=lambda s: fronts[s], default=None)
     if slowest is None:
         return None
     if at < MIN_INSTANT or at - fronts[slowest] <= FAR:
         return None
-    name = world.inputs[slowest].definition.name
+    name = runtime.inputs[slowest].definition.name
     if fronts[slowest] == ALWAYS:
         return f"stream {name} has had no rows yet"
     return f"stream {name} has come to {instant_text(fronts[slowest])}"

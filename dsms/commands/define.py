@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dsms.api import Cancel, Done
+from dsms.archiving.archiving import Archiving
+from dsms.archiving.opening import archive_of, connect_query, connect_stream
 from dsms.commands.archives import created, leave
 from dsms.commands.archives import go_on as go_on_behind
 from dsms.commands.dating import unseen_tables
@@ -14,11 +16,9 @@ from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
 from dsms.errors import DsmsError, UsageError
 from dsms.operators.pieces import go_on
+from dsms.periodic.query import PeriodicQuery
 from dsms.plan.planner import notes
-from dsms.running.archiving.archiving import Archiving
-from dsms.running.archiving.opening import archive_of, connect_query, connect_stream
 from dsms.running.beginning import begin
-from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table
@@ -34,52 +34,52 @@ if TYPE_CHECKING:
 
 def create_stream(engine: Engine, statement: ast.CreateStream, sql: str) -> Done:
     """Declare a stream."""
-    world = engine.world
-    definition = bind_create_stream(statement, world.catalog, sql)
+    runtime = engine.runtime
+    definition = bind_create_stream(statement, runtime.catalog, sql)
     key = Catalog.key(definition.name)
-    if key in world.catalog.streams:
+    if key in runtime.catalog.streams:
         return Done(f"stream {definition.name} is there already")
     _check_name(definition.name)
-    archiving = archive_of(world, definition)
+    archiving = archive_of(runtime, definition)
     engine.store(lambda s: s.add_stream(definition), "statement", sql.encode())
-    world.declare(definition)
+    runtime.declare(definition)
     if archiving is not None:
-        connect_stream(world, archiving)
+        connect_stream(runtime, archiving)
         go_on_behind(engine, archiving)
     return Done(f"stream {definition.name} created{created(archiving)}")
 
 
 def create_table(engine: Engine, statement: ast.CreateTable, sql: str) -> Done:
     """Declare a table."""
-    world = engine.world
-    definition = bind_create_table(statement, world.catalog, sql)
+    runtime = engine.runtime
+    definition = bind_create_table(statement, runtime.catalog, sql)
     key = Catalog.key(definition.name)
-    if key in world.catalog.tables:
+    if key in runtime.catalog.tables:
         return Done(f"table {definition.name} is there already")
     engine.store(lambda s: s.add_table(definition), "statement", sql.encode())
-    world.catalog.tables[key] = definition
-    world.tables[key] = VersionedTable(definition)
+    runtime.catalog.tables[key] = definition
+    runtime.tables[key] = VersionedTable(definition)
     return Done(f"table {definition.name} created")
 
 
 def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: Cancel | None = None) -> Done:
     """Register a persistent query and start it.  Cancelled on the way to its first answer it is not there."""
-    world = engine.world
-    definition, bound = bind_create_query(statement, world.catalog, sql)
+    runtime = engine.runtime
+    definition, bound = bind_create_query(statement, runtime.catalog, sql)
     if bound is None:
         return Done(f"query {definition.name} is there already")
-    if len(world.queries) >= world.settings.queries and not world.replaying:
-        message = f"{len(world.queries)} queries are registered, which is the limit"
+    if len(runtime.queries) >= runtime.settings.queries and not runtime.replaying:
+        message = f"{len(runtime.queries)} queries are registered, which is the limit"
         raise UsageError("DS634", message, hint="drop a query, or raise the limit of the server (--max-queries)")
     _check_name(definition.name)
-    archiving = archive_of(world, definition)
+    archiving = archive_of(runtime, definition)
     warnings = start_query(engine, definition, bound, cancel, archiving)
     try:
         engine.store(lambda s: s.add_query(definition), "statement", sql.encode())
     except DsmsError:
         _forget(engine, Catalog.key(definition.name), "it could not be stored")
         raise
-    unseen = unseen_tables(world, world.queries[Catalog.key(definition.name)])
+    unseen = unseen_tables(runtime, runtime.queries[Catalog.key(definition.name)])
     return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
 
 
@@ -97,33 +97,33 @@ def start_query(
     archiving: Archiving | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it is cancelled."""
-    world = engine.world
+    runtime = engine.runtime
     if definition.on_lookup:
         return start_lookup(engine, definition, bound)
     if bound.slide is not None:
         return _start_periodic(engine, definition, bound, archiving)
     phys = plan_query(engine, bound, definition.options)
-    running = world.prepare(definition, phys)
+    running = runtime.prepare(definition, phys)
     running.notes = notes(phys)
     key = Catalog.key(definition.name)
-    world.catalog.queries[key] = definition
-    world.queries[key] = running
-    connect_query(world, archiving, running)
+    runtime.catalog.queries[key] = definition
+    runtime.queries[key] = running
+    connect_query(runtime, archiving, running)
     streams = sorted(set(running.streams.values()))
-    world.clocks.reads(key, streams)
+    runtime.clocks.reads(key, streams)
     if cancel is not None:
         running.pipeline.look = cancel.check
     past: tuple[str, ...] = ()
     if streams:
-        past = begin(world, running)
+        past = begin(runtime, running)
     else:
         running.start()
-        running.advance(max((world.tables[t].last_change for t in running.tables), default=running.clock))
+        running.advance(max((runtime.tables[t].last_change for t in running.tables), default=running.clock))
     running.pipeline.look = go_on
     if running.failure is not None and running.failure.code == "DS610":
-        del world.catalog.queries[key], world.queries[key]
-        world.archivings.pop(key, None)
-        world.clocks.forget(key)
+        del runtime.catalog.queries[key], runtime.queries[key]
+        runtime.archivings.pop(key, None)
+        runtime.clocks.forget(key)
         running.check()
     return (*running.notes, *past)
 
@@ -131,25 +131,25 @@ def start_query(
 def _start_periodic(
     engine: Engine, definition: QueryDef, bound: lp.Output, archiving: Archiving | None
 ) -> tuple[str, ...]:
-    world, key = engine.world, Catalog.key(definition.name)
+    runtime, key = engine.runtime, Catalog.key(definition.name)
     query = periodic_query(engine, definition, bound)
-    world.catalog.queries[key] = definition
-    world.queries[key] = query
-    connect_query(world, archiving, query)
-    world.clocks.reads(key, query.reads)
+    runtime.catalog.queries[key] = definition
+    runtime.queries[key] = query
+    connect_query(runtime, archiving, query)
+    runtime.clocks.reads(key, query.reads)
     schedule(engine, query)
-    world.came_late(query)
-    query.advance(world.due(query))
-    for group in list(world.shared.of(query.reads[0])) if query.evaluator.together else ():
-        group.advance(world.due_of(group))
+    runtime.came_late(query)
+    query.advance(runtime.due(query))
+    for group in list(runtime.shared.of(query.reads[0])) if query.evaluator.together else ():
+        group.advance(runtime.due_of(group))
     return announce(query)
 
 
 def drop(engine: Engine, statement: ast.Drop, sql: str) -> Done:
     """DROP, in whatever state the object is.  Raises DS405 while queries read it."""
-    world, name, kind = engine.world, statement.name.text, statement.kind.value.lower()
+    runtime, name, kind = engine.runtime, statement.name.text, statement.kind.value.lower()
     key = Catalog.key(name)
-    found = world.catalog.find(name, statement.name.quoted)
+    found = runtime.catalog.find(name, statement.name.quoted)
     if found is None or _kind(found) != kind:
         if statement.if_exists and found is None:
             return Done(f"there is no {kind} {name}")
@@ -166,23 +166,23 @@ def drop(engine: Engine, statement: ast.Drop, sql: str) -> Done:
 
 
 def _forget(engine: Engine, key: str, why: str) -> None:
-    world = engine.world
-    gone = world.queries.pop(key)
-    world.archivings.pop(key, None)
+    runtime = engine.runtime
+    gone = runtime.queries.pop(key)
+    runtime.archivings.pop(key, None)
     gone.close(why)
     if isinstance(gone, PeriodicQuery):
         forget(engine, gone)
-    del world.catalog.queries[key]
-    world.clocks.forget(key)
+    del runtime.catalog.queries[key]
+    runtime.clocks.forget(key)
 
 
 def _remove(engine: Engine, key: str, kind: str) -> None:
-    world = engine.world
+    runtime = engine.runtime
     if kind == "stream":
-        world.remove(key)
+        runtime.remove(key)
         engine.writers.forget(key)
     else:
-        del world.catalog.tables[key], world.tables[key]
+        del runtime.catalog.tables[key], runtime.tables[key]
 
 
 def _kind(found: StreamDef | TableDef | QueryDef) -> str:
@@ -191,7 +191,7 @@ def _kind(found: StreamDef | TableDef | QueryDef) -> str:
 
 def _unknown(engine: Engine, statement: ast.Drop, found: object, kind: str) -> UsageError:
     name = statement.name
-    catalog = engine.world.catalog
+    catalog = engine.runtime.catalog
     known = {"stream": catalog.streams, "table": catalog.tables, "query": catalog.queries}[kind]
     message = f"there is no {kind} {name.text}"
     if found is not None:
@@ -201,11 +201,11 @@ def _unknown(engine: Engine, statement: ast.Drop, found: object, kind: str) -> U
 
 
 def _refuse_used(engine: Engine, key: str, kind: str, name: str) -> None:
-    world = engine.world
-    users = [q.name for q in world.queries.values() if key in q.tables or key in q.streams.values()]
+    runtime = engine.runtime
+    users = [q.name for q in runtime.queries.values() if key in q.tables or key in q.streams.values()]
     if users:
         message = f"{kind} {name} is read by {listed(sorted(users))}"
         raise UsageError("DS405", message, hint=f"drop {'that query' if len(users) == 1 else 'those queries'} first")
-    into = [s.name for s in world.catalog.streams.values() if s.late_into and Catalog.key(s.late_into) == key]
+    into = [s.name for s in runtime.catalog.streams.values() if s.late_into and Catalog.key(s.late_into) == key]
     if kind == "stream" and into:
         raise UsageError("DS405", f"late rows of {', '.join(into)} go into stream {name}", hint="drop that one first")

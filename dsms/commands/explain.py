@@ -11,11 +11,11 @@ import pyarrow as pa
 from dsms.api import Rows
 from dsms.commands.explain_archives import archive_plan, reads_archive
 from dsms.errors import UsageError
+from dsms.periodic.query import PeriodicQuery
 from dsms.plan.explain import explain
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.plan.planner import plan
-from dsms.running.periodic import PeriodicQuery
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_query, check_options
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def plan_query(engine: Engine, bound: lp.Output, options: Iterable[tuple[str, Option]]) -> Phys:
     """The physical plan under the engine's measured statistics."""
     chosen = PlanOptions.of(options)
-    if not engine.world.settings.optimize:
+    if not engine.runtime.settings.optimize:
         chosen = replace(chosen, optimize=False)
-    return plan(bound, engine.world.statistics(), chosen)
+    return plan(bound, engine.runtime.statistics(), chosen)
 
 
 def explain_statement(engine: Engine, statement: ast.Explain) -> Rows:
@@ -45,12 +45,12 @@ def explain_statement(engine: Engine, statement: ast.Explain) -> Rows:
             phys, live = running.phys, running.live() if statement.analyze else None
             more = _more(engine, running)
         case ast.CreateQuery() as create:
-            definition, bound = bind_create_query(create, engine.world.catalog)
+            definition, bound = bind_create_query(create, engine.runtime.catalog)
             phys, more = _planned(engine, bound, dict(definition.options)) if bound else _known(engine, create.name)
         case ast.SelectStatement() as select:
             options = dict(check_options(select.options, "query"))
             once = reads_archive(select)
-            bound = bind_query(select, engine.world.catalog, persistent=not once)
+            bound = bind_query(select, engine.runtime.catalog, persistent=not once)
             phys, more = archive_plan(engine, bound) if once else _planned(engine, bound, options)
     if statement.analyze and live is None:
         raise UsageError("DS406", "EXPLAIN ANALYZE shows live counts, which only a registered query has",
@@ -83,9 +83,9 @@ def _more(engine: Engine, running: RunningQuery | PeriodicQuery) -> list[str]:
 
 def registered(engine: Engine, name: ast.Ident) -> RunningQuery | PeriodicQuery:
     """The running query of that name; raises DS401."""
-    running = engine.world.queries.get(Catalog.key(name.text))
+    running = engine.runtime.queries.get(Catalog.key(name.text))
     if running is None:
-        known = [q.name for q in engine.world.queries.values()]
+        known = [q.name for q in engine.runtime.queries.values()]
         message = f"there is no query {name.text}"
         raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, known))
     return running

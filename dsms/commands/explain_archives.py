@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dsms.adhoc.archived import Needed, needed
 from dsms.adhoc.reads import reads
 from dsms.plan.physical import Phys
-from dsms.running.archived import archived_clock, archiving_of, moved_up, source_of
+from dsms.running.archive_reads import archived_clock, archiving_of, moved_up, source_of
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.types import FOREVER
@@ -33,17 +33,17 @@ def archive_plan(engine: Engine, bound: lp.Output) -> tuple[Phys, list[str]]:
     from dsms.commands.select import optimized
 
     phys, plan = plan_query(engine, bound, ()), optimized(engine, bound)
-    at = instant(engine.world, reads(plan).values())
+    at = instant(engine.runtime, reads(plan).values())
     lines = ["runs on Spark, once"]
-    for need in needed(plan, at, moved_up(engine.world)).values():
+    for need in needed(plan, at, moved_up(engine.runtime)).values():
         lines += _leaf(engine, need, at)
     return phys, lines
 
 
 def _leaf(engine: Engine, need: Needed, at: int) -> list[str]:
-    scan, world = need.scan, engine.world
+    scan, runtime = need.scan, engine.runtime
     assert scan.archive is not None
-    archiving = archiving_of(world, scan)
-    source = source_of(archiving, archiving.seam, need, at if at < FOREVER else archived_clock(world, scan))
+    archiving = archiving_of(runtime, scan)
+    source = source_of(archiving, archiving.seam, need, at if at < FOREVER else archived_clock(runtime, scan))
     name = scan.stream.name if scan.alias == scan.stream.name else f"{scan.stream.name} AS {scan.alias}"
     return told(name, source, need.told(), scan.archive.live)

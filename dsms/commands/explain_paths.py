@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from dsms.commands.periodic import Plan, periodic_plan
 from dsms.intake.values import duration_text
+from dsms.periodic.query import PeriodicQuery
 from dsms.plan.text import aggregate, expression
-from dsms.running.periodic import PeriodicQuery
-from dsms.running.sharing.columns import needed
-from dsms.running.sharing.group import Group
-from dsms.running.sharing.member import Member
-from dsms.running.sharing.request import Request, span_of
-from dsms.running.sharing.view import View
+from dsms.sharing.answer_source import AnswerSource
+from dsms.sharing.columns import needed
+from dsms.sharing.group import Group
+from dsms.sharing.member import Member
+from dsms.sharing.request import Request, span_of
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 from dsms.sql.expr import conjunction
@@ -42,7 +42,7 @@ def of_statement(engine: Engine, bound: lp.Output, options: dict[str, Option]) -
     plan = periodic_plan(engine, bound, options)
     lines = [f"access path: {plan.path.name} ({MEANINGS[plan.path.name]}): {plan.path.why}"]
     if plan.path.name in ("SS", "ISS") and isinstance(plan.wanted, Request):
-        registry, covers = engine.world.shared, options.get("synopsis") != "own"
+        registry, covers = engine.runtime.shared, options.get("synopsis") != "own"
         found = registry.place(plan.wanted, plan.counted)
         if found is None and covers:
             found = registry.covered(plan.wanted, plan.counted)
@@ -56,7 +56,7 @@ def of_statement(engine: Engine, bound: lp.Output, options: dict[str, Option]) -
     return plan, lines
 
 
-def _meets(member: Member, view: View) -> bool:
+def _meets(member: Member, view: AnswerSource) -> bool:
     """Whether both are answered from some feed."""
     return member.view is not None and any(member.view.reads(p.feed) for p in view.parts)
 
@@ -67,10 +67,10 @@ def _sharing(member: Member) -> list[Member]:
     return [m for m in others if member.view is None or _meets(m, member.view)]
 
 
-def _synopses(engine: Engine, wanted: Request, group: Group, view: View | None) -> Iterator[str]:
+def _synopses(engine: Engine, wanted: Request, group: Group, view: AnswerSource | None) -> Iterator[str]:
     """A line for each aggregate, and column that answers it."""
     parts = [(group.feed, None, False)] if view is None else [(p.feed, p.sources, p.less) for p in view.parts]
-    schema = tuple(f for s in group.sides for f in engine.world.inputs[s].definition.schema)
+    schema = tuple(f for s in group.sides for f in engine.runtime.inputs[s].definition.schema)
     for call in needed(wanted.aggs, bool(wanted.keys)):
         for feed, sources, less in parts:
             source = call if sources is None else sources[call]

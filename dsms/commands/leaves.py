@@ -14,13 +14,13 @@ from dsms.api import Cancel
 from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
 from dsms.errors import UsageError
+from dsms.periodic.query import PeriodicQuery
 from dsms.plan.windows import by_calendar
-from dsms.running.archived import archived_clock
+from dsms.running.archive_reads import archived_clock
 from dsms.running.behind import rows_behind
 from dsms.running.contents import stream_of, stream_rows
-from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
-from dsms.running.world import World, leaves_of
+from dsms.running.runtime import Runtime, leaves_of
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
@@ -32,53 +32,53 @@ if TYPE_CHECKING:
 Query = RunningQuery | PeriodicQuery
 
 
-def instant(world: World, needed: Iterable[Read]) -> int:
+def instant(runtime: Runtime, needed: Iterable[Read]) -> int:
     """The instant as of which the plan answers: the clock of the streams that it reads, or, if that is earlier, that of
     the answer of a query it reads; FOREVER where nothing has a clock."""
     streams, found = set(), []
     for read in needed:
         scans = [n for n in leaves_of(read.node) if isinstance(n, lp.StreamScan)]
         streams |= {stream_of(n) for n in scans if n.archive is None}
-        found += [archived_clock(world, n) for n in scans if n.archive is not None]
-        query = _query(world, read)
+        found += [archived_clock(runtime, n) for n in scans if n.archive is not None]
+        query = _query(runtime, read)
         if query is not None:
             found.append(_answered(query))
     if streams:
-        found.append(world.clock_of(sorted(streams)))
+        found.append(runtime.clock_of(sorted(streams)))
     return min(found, default=FOREVER)
 
 
-def waiting(world: World, needed: Iterable[Read], at: int) -> int | None:
+def waiting(runtime: Runtime, needed: Iterable[Read], at: int) -> int | None:
     """Accepted rows of the streams that the plan reads, or a query that it reads, which wait behind the clock; None if
     it reads no stream.  `at`: as of which it answers."""
     own, of_queries = set[str](), set[str]()
     for read in needed:
-        own |= {stream_of(n) for n in leaves_of(read.node) if isinstance(n, lp.StreamScan) and _is_stream(world, n)}
-        query = _query(world, read)
+        own |= {stream_of(n) for n in leaves_of(read.node) if isinstance(n, lp.StreamScan) and _is_stream(runtime, n)}
+        query = _query(runtime, read)
         of_queries |= set() if query is None else set(query.reads)
     if not own and not of_queries:
         return None
-    clock = world.clock_of(sorted(own | of_queries))
-    return rows_behind(world, sorted(own | of_queries), clock if of_queries else at)
+    clock = runtime.clock_of(sorted(own | of_queries))
+    return rows_behind(runtime, sorted(own | of_queries), clock if of_queries else at)
 
 
-def _is_stream(world: World, scan: lp.StreamScan) -> bool:
+def _is_stream(runtime: Runtime, scan: lp.StreamScan) -> bool:
     """Whether a leaf reads a stream of this engine: not the archive of a query, or of a stream that was dropped."""
-    return stream_of(scan) in world.inputs
+    return stream_of(scan) in runtime.inputs
 
 
 def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
     """The rows of one leaf as of `at`.  Raises DS407 where some are not kept any more."""
-    world = engine.world
+    runtime = engine.runtime
     match read.kind:
         case "stream":
-            return stream_rows(world, read, at)
+            return stream_rows(runtime, read, at)
         case "appended":
             return list(_appended(engine, read, at, cancel))
-        case _ if (query := _query(world, read)) is not None:
+        case _ if (query := _query(runtime, read)) is not None:
             return [_answer(query)]
         case kind:
-            return [world.table(read.node).versions(max(at, MIN_INSTANT - 1) if kind == "table" else None)]  # type: ignore[arg-type]
+            return [runtime.table(read.node).versions(max(at, MIN_INSTANT - 1) if kind == "table" else None)]  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- appended results
@@ -87,16 +87,16 @@ def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[
 def _appended(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> Iterator[Batch]:
     """Everything that a block over INTERNAL windows, or Istream, has appended, by the operators that persistent queries
     run.  SLIDE has no meaning here: what enters between boundaries has entered."""
-    world = engine.world
+    runtime = engine.runtime
     node = _without_slides(read.node)
     output = lp.Output(node, "rstream", True, False, None, node.schema)
-    running = world.prepare(QueryDef("", ""), plan_query(engine, output, ()))
+    running = runtime.prepare(QueryDef("", ""), plan_query(engine, output, ()))
     for leaf in leaves_of(node):
         if isinstance(leaf, lp.StreamScan):
-            for rows in stream_rows(world, Read("stream", leaf), at):
+            for rows in stream_rows(runtime, Read("stream", leaf), at):
                 running.pipeline.sources[leaf.leaf].push(rows)
     pipeline = running.pipeline
-    with watching(running, world.settings.statement_bytes, cancel):
+    with watching(running, runtime.settings.statement_bytes, cancel):
         reached = ALWAYS
         yield from _living(pipeline.pieces(ALWAYS), at)
         while reached < at:
@@ -127,12 +127,12 @@ def _living(pieces: Iterator[tuple[Batch, int]], at: int) -> Iterator[Batch]:
 # ---------------------------------------------------------------- answers of queries
 
 
-def _query(world: World, read: Read) -> Query | None:
+def _query(runtime: Runtime, read: Read) -> Query | None:
     """The query whose answer a leaf reads; None if it is a table's."""
     if not isinstance(read.node, lp.TableScan):
         return None
     key = Catalog.key(read.node.table.name)
-    return None if key in world.tables else world.queries.get(key)
+    return None if key in runtime.tables else runtime.queries.get(key)
 
 
 def _answered(query: Query) -> int:

@@ -9,15 +9,15 @@ from dsms.api import Cancel, Rows, shown_instant
 from dsms.commands.explain import plan_query
 from dsms.commands.periodic import announce, recall
 from dsms.operators.expressions import ErrorCounter
+from dsms.periodic.counted import fits, over_numbers
+from dsms.periodic.lookup import LookupQuery, Waiting, lookup_span
 from dsms.plan.planner import notes
 from dsms.plan.windows import newest
 from dsms.running.behind import rows_behind
-from dsms.running.counted import fits, over_numbers
-from dsms.running.lookup import LookupQuery, Waiting, lookup_span
 from dsms.running.results import ResultLog
-from dsms.running.sharing.member import Member
-from dsms.running.sharing.request import Request, request
-from dsms.running.world import ENDED
+from dsms.running.runtime import ENDED
+from dsms.sharing.member import Member
+from dsms.sharing.request import Request, request
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder.lookups import bind_lookup
@@ -39,7 +39,7 @@ def lookup_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> Look
     found = None if dict(definition.options).get("path") in ("is", "ws") else wanted
     if found is not None:
         return _from_synopses(engine, definition, phys, sort, found, counted)
-    inner = engine.world.assembled(definition, plan_query(engine, core, definition.options), ResultLog(0))
+    inner = engine.runtime.assembled(definition, plan_query(engine, core, definition.options), ResultLog(0))
     query = LookupQuery(definition, phys, ResultLog(0), inner.errors, inner.streams, inner.tables, inner.state_limit,
                         evaluator=Waiting(inner), sort=sort, width=0)  # fmt: skip
     query.notes = notes(phys)
@@ -61,7 +61,7 @@ def _wanted(engine: Engine, definition: QueryDef, core: lp.Output) -> tuple[Requ
     found = request(root.child, NO_SLIDE)
     if found is None:
         return None, False
-    declared = engine.world.inputs[found.stream].definition.subwindow
+    declared = engine.runtime.inputs[found.stream].definition.subwindow
     span = 1 if counted else (declared or lookup_span(found.length, found.until))
     return replace(found, slide=Slide(span, by_rows=counted)), counted
 
@@ -72,40 +72,43 @@ def _nodes(node: lp.Node) -> list[lp.Node]:
 
 def _from_synopses(engine: Engine, definition: QueryDef, phys: object, sort: lp.Sort | None, wanted: Request,
                    counted: bool) -> LookupQuery:  # fmt: skip
-    world, errors, stream = engine.world, ErrorCounter(), wanted.stream
-    entry = world.inputs[stream]
-    member = world.shared.join(wanted, errors, counted, entry.definition.subwindow)
-    query = LookupQuery(definition, phys, ResultLog(0), errors, {0: stream}, (), world.settings.state_bytes,  # type: ignore[arg-type]
+    runtime, errors, stream = engine.runtime, ErrorCounter(), wanted.stream
+    entry = runtime.inputs[stream]
+    member = runtime.shared.join(wanted, errors, counted, entry.definition.subwindow)
+    query = LookupQuery(definition, phys, ResultLog(0), errors, {0: stream}, (), runtime.settings.state_bytes,  # type: ignore[arg-type]
                         evaluator=member, sort=sort, width=0)  # fmt: skip
     query.elastic = True
     query.notes = notes(phys)  # type: ignore[arg-type]
     first = entry.next_complete
-    query.registered = first if counted else world.clock_of((stream,))
-    query.partial_until = world.shared.settle(member, query, world.rings.get(stream), world.handed_on(stream), first)
+    query.registered = first if counted else runtime.clock_of((stream,))
+    query.partial_until = runtime.shared.settle(
+        member, query, runtime.rings.get(stream), runtime.handed_on(stream), first
+    )
     query.numbers = member.numbers
     return query
 
 
 def start_lookup(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
     """Register it; what the user should know."""
-    world, key = engine.world, Catalog.key(definition.name)
+    runtime, key = engine.runtime, Catalog.key(definition.name)
     query = lookup_query(engine, definition, bound)
-    world.catalog.queries[key] = definition
-    world.queries[key] = query
-    world.clocks.reads(key, query.reads)
+    runtime.catalog.queries[key] = definition
+    runtime.queries[key] = query
+    runtime.clocks.reads(key, query.reads)
     return announce(query)
 
 
 def lookup(engine: Engine, statement: ast.Lookup, cancel: Cancel | None) -> Rows:
     """LOOKUP q: the answer as of the latest complete sub-window, or of now."""
-    definition = bind_lookup(statement, engine.world.catalog)
-    query = engine.world.queries[Catalog.key(definition.name)]
+    definition = bind_lookup(statement, engine.runtime.catalog)
+    query = engine.runtime.queries[Catalog.key(definition.name)]
     assert isinstance(query, LookupQuery)
-    clock = engine.world.clock_of(query.reads)
+    clock = engine.runtime.clock_of(query.reads)
     group = query.evaluator.group if isinstance(query.evaluator, Member) else None
-    if group is not None and engine.world.clocks.query_clock(query.reads) >= ENDED:
+    if group is not None and engine.runtime.clocks.query_clock(query.reads) >= ENDED:
         clock = max(clock, group.over(clock))
-    rows, at = query.ask(clock, group, cancel)
+    query.check()
+    rows, at = query.ask(clock, clock + 1 if group is None else group.latest(clock), cancel)
     types = tuple(str(f.type) for f in query.output.schema)
-    behind = rows_behind(engine.world, query.reads, clock)
+    behind = rows_behind(engine.runtime, query.reads, clock)
     return Rows(query.batch(rows), types, None if clock == ALWAYS else shown_instant(at), behind)

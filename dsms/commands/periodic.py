@@ -16,26 +16,26 @@ from dsms.commands.leaves import batches
 from dsms.commands.paths import Path, path_of
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.timeline import Timeline
+from dsms.periodic.counted import Numbers, fits, is_counted, over_numbers
+from dsms.periodic.incremental import Collected, Incremental, inner_output, lazily, monotonic
+from dsms.periodic.query import Evaluator, PeriodicQuery
+from dsms.periodic.scan import Scan, Sliced, need_of
+from dsms.periodic.timed import Timed
 from dsms.plan.boundaries import next_boundary
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.running.beginning import partial_note
 from dsms.running.contents import last_of, stream_of
-from dsms.running.counted import Numbers, fits, is_counted, over_numbers
 from dsms.running.history import pasts, rows_of, whole_from
-from dsms.running.incremental import Collected, Incremental, inner_output, lazily, monotonic
-from dsms.running.periodic import Evaluator, PeriodicQuery
 from dsms.running.reading import Access, Reading
 from dsms.running.results import ResultLog
-from dsms.running.scan import Scan, Sliced, need_of
-from dsms.running.sharing.join_request import JoinRequest, join_request, pays
-from dsms.running.sharing.member import Member
-from dsms.running.sharing.request import Request, request
-from dsms.running.timed import Timed
+from dsms.running.runtime import leaves_of
 from dsms.running.transactions import Transactions
-from dsms.running.world import leaves_of
 from dsms.schedulers.tasks import Task
+from dsms.sharing.join_request import JoinRequest, join_request, pays
+from dsms.sharing.member import Member
+from dsms.sharing.request import Request, request
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef
 from dsms.sql.types import ALWAYS
@@ -108,7 +108,7 @@ def _pays(engine: Engine, wanted: JoinRequest, inner: Phys) -> bool:
     while not isinstance(grouped.node, lp.GroupBy):
         (grouped,) = grouped.children
     groups = max(1.0, grouped.cost.size) if wanted.keys else 1.0
-    return engine.world.shared.joins.fits(wanted) or pays(wanted, groups, grouped.children[0].cost.rate)
+    return engine.runtime.shared.joins.fits(wanted) or pays(wanted, groups, grouped.children[0].cost.rate)
 
 
 def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:
@@ -122,12 +122,12 @@ def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> Pe
 
 def _hear(engine: Engine, query: PeriodicQuery) -> None:
     """What is there already and later than the query's clock ends a silence, as what comes does."""
-    world = engine.world
-    for stream, ring in ((s, r) for s in query.reads if (r := world.rings.get(s)) is not None):
+    runtime = engine.runtime
+    for stream, ring in ((s, r) for s in query.reads if (r := runtime.rings.get(s)) is not None):
         for rows in ring.rows(query.clock):
             query.heard(stream, rows.ts)
     for table in dict.fromkeys(query.tables):
-        query.heard(f"table {table}", world.tables[table].changed(query.clock))
+        query.heard(f"table {table}", runtime.tables[table].changed(query.clock))
 
 
 def _evaluated(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
@@ -141,7 +141,7 @@ def _evaluated(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Pla
 
 def _query(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, evaluator: Evaluator,
            errors: ErrorCounter, streams: dict[int, str], tables: tuple[str, ...]) -> PeriodicQuery:  # fmt: skip
-    settings, options = engine.world.settings, dict(definition.options)
+    settings, options = engine.runtime.settings, dict(definition.options)
     log = ResultLog(int(options.get("result_log", settings.result_log_rows)), settings.result_log_bytes)
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     ids = 0 if by_value(bound.child) else width(plan.core.child)
@@ -156,63 +156,65 @@ def _query(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, e
 
 
 def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
-    world, errors = engine.world, ErrorCounter()
+    runtime, errors = engine.runtime, ErrorCounter()
     wanted = plan.wanted
     if isinstance(wanted, JoinRequest):
         return _joined(engine, definition, bound, plan, wanted)
     assert wanted is not None
-    stream, entry = wanted.stream, world.inputs[wanted.stream]
+    stream, entry = wanted.stream, runtime.inputs[wanted.stream]
     own = dict(definition.options).get("synopsis") == "own"
-    member = world.shared.join(wanted, errors, plan.counted, entry.definition.subwindow, not own)
+    member = runtime.shared.join(wanted, errors, plan.counted, entry.definition.subwindow, not own)
     query = _query(engine, definition, bound, plan, member, errors, {0: stream}, ())
     first = entry.next_complete
-    query.registered = first if plan.counted else world.clock_of((stream,))
+    query.registered = first if plan.counted else runtime.clock_of((stream,))
     query.clock = query.registered
-    query.partial_until = world.shared.settle(member, query, world.rings.get(stream), world.handed_on(stream), first)
+    query.partial_until = runtime.shared.settle(
+        member, query, runtime.rings.get(stream), runtime.handed_on(stream), first
+    )
     query.numbers = member.numbers
     member.settle_path(str(dict(definition.options).get("path", "auto")))
-    if stream in world.first_rows:
-        query.begin(world.first_rows[stream])
+    if stream in runtime.first_rows:
+        query.begin(runtime.first_rows[stream])
     return query
 
 
 def _joined(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, wanted: JoinRequest) -> PeriodicQuery:
-    world, errors = engine.world, ErrorCounter()
-    member = world.shared.joins.join(wanted, errors, world, str(dict(definition.options).get("synopsis", "auto")))
+    runtime, errors = engine.runtime, ErrorCounter()
+    member = runtime.shared.joins.join(wanted, errors, runtime, str(dict(definition.options).get("synopsis", "auto")))
     streams = {p.leaf: p.stream for p in pasts(plan.core.child)}
     query = _query(engine, definition, bound, plan, member, errors, streams, ())
-    query.registered = query.clock = world.clock_of(query.reads)
-    query.partial_until = world.shared.joins.settle(member, query, world)
+    query.registered = query.clock = runtime.clock_of(query.reads)
+    query.partial_until = runtime.shared.joins.settle(member, query, runtime)
     return query
 
 
 def schedule(engine: Engine, query: PeriodicQuery) -> None:
     """An elastic query waits its turn, if there is somebody to call `Engine.work`."""
-    world, options = engine.world, dict(query.definition.options)
-    stamped = any(world.inputs[s].definition.timestamp is None for s in query.reads)
+    runtime, options = engine.runtime, dict(query.definition.options)
+    stamped = any(runtime.inputs[s].definition.timestamp is None for s in query.reads)
     wanted = options.get("boundaries", "elastic" if stamped else "every")
-    if not world.settings.deferred or wanted != "elastic":
+    if not runtime.settings.deferred or wanted != "elastic":
         return
     query.elastic, priority = True, int(options.get("priority", 0))
     if isinstance(query.evaluator, Member):
         member = query.evaluator
-        member.group.backlog = world.backlog
+        member.group.backlog = runtime.backlog
         span = member.group.feed.span
         task = Task(query.name, max(1, query.slide.every // span), max(1, member.request.length // span), priority,
                     same=str(member.same) if member.same else None)  # fmt: skip
-        world.backlog.add(member.group.name, member.group, task)
+        runtime.backlog.add(member.group.name, member.group, task)
     else:
-        world.backlog.add(query.name, query, Task(query.name, 1, 1, priority))
+        runtime.backlog.add(query.name, query, Task(query.name, 1, 1, priority))
 
 
 def forget(engine: Engine, query: PeriodicQuery) -> None:
     """The query is dropped: what it alone used goes with it."""
     unit = query.evaluator.group.name if isinstance(query.evaluator, Member) else query.name
-    engine.world.backlog.remove(unit, query.name)
+    engine.runtime.backlog.remove(unit, query.name)
     if isinstance(query.evaluator, Member):
-        engine.world.shared.leave(query.evaluator)
+        engine.runtime.shared.leave(query.evaluator)
     for leaf, stream in query.streams.items():
-        engine.world.release(stream, f"query {query.name} ({leaf})")
+        engine.runtime.release(stream, f"query {query.name} ({leaf})")
 
 
 # ---------------------------------------------------------------- by scanning
@@ -220,19 +222,20 @@ def forget(engine: Engine, query: PeriodicQuery) -> None:
 
 def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
     """The rings keep what its windows reach from now on, and what they hold already is its past."""
-    world, errors = engine.world, ErrorCounter()
+    runtime, errors = engine.runtime, ErrorCounter()
     root, slide = plan.inner.node, bound.slide
     assert isinstance(root, lp.Output) and slide is not None
     needed = reads(root.child)
     streams = {n.leaf: Catalog.key(n.stream.name) for n in leaves_of(root) if isinstance(n, lp.StreamScan)}
     tables = tuple(Catalog.key(n.table.name) for n in leaves_of(root) if isinstance(n, lp.TableScan))
-    fronts = {s: world.handed_on(s) for s in streams.values()}
+    fronts = {s: runtime.handed_on(s) for s in streams.values()}
     span = 0 if plan.counted else slide.every
     past = list(pasts(plan.core.child))
-    clock = world.clock_of(sorted(set(streams.values())))
+    clock = runtime.clock_of(sorted(set(streams.values())))
     governing = _governing(root, bound) if plan.counted else None
     counted = () if governing is None else tuple(k for k, s in streams.items() if s == streams[governing])
-    scan = Scan(world.adhoc.prepare(root.child, identity=True), needed, Fetcher(engine), errors, world.rings, counted,
+    prepared = runtime.adhoc.prepare(root.child, identity=True)
+    scan = Scan(prepared, needed, Fetcher(engine), errors, runtime.rings, counted,
                 "" if governing is None else streams[governing])  # fmt: skip
     query = _query(engine, definition, bound, plan, scan, errors, streams, tables)
     query.registered = query.clock = clock
@@ -247,18 +250,18 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     for leaf, read in needed.items():
         if leaf in streams:
             need = need_of(read, span, query.looked)
-            world.keep(streams[leaf], f"query {definition.name} ({leaf})", need)
-    query.partial_until = whole_from(past, world.rings, fronts, clock)
+            runtime.keep(streams[leaf], f"query {definition.name} ({leaf})", need)
+    query.partial_until = whole_from(past, runtime.rings, fronts, clock)
     return query
 
 
 def _sliced(engine: Engine, plan: lp.Node, needed: dict[int, Read]) -> Sliced:
     """The scan as a transaction of less priority than one-time queries have."""
-    world, parts = engine.world, cut(plan)
+    runtime, parts = engine.runtime, cut(plan)
     streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
 
     reader = ScanReader(engine, parts, needed, streams)
-    return Sliced(world.adhoc.prepare(parts.rest, identity=True), reader)
+    return Sliced(runtime.adhoc.prepare(parts.rest, identity=True), reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +276,7 @@ class Fetcher:
 
 @dataclass(frozen=True, slots=True)
 class ScanReader:
-    """See `dsms.running.scan.Reader`."""
+    """See `dsms.periodic.scan.Reader`."""
 
     engine: Engine
     parts: Cut
@@ -282,7 +285,7 @@ class ScanReader:
 
     @property
     def transactions(self) -> Transactions:
-        return self.engine.world.transactions
+        return self.engine.runtime.transactions
 
     def begin(self, instant: Callable[[], int], errors: ErrorCounter) -> Reading:
         engine = self.engine
@@ -290,7 +293,7 @@ class ScanReader:
             instant, lambda read, at: _subwindows(engine, read, at), lambda read, at: _there(engine, read, at, None),
             lambda: None,
         )  # fmt: skip
-        limit = engine.world.settings.statement_bytes
+        limit = engine.runtime.settings.statement_bytes
         reading = Reading(self.parts, self.needed, self.streams, access, limit, -1, errors)
         self.transactions.begin(reading)
         return reading
@@ -299,7 +302,7 @@ class ScanReader:
 def _subwindows(engine: Engine, read: Read, at: int) -> list[SubWindow]:
     """Those that there are of a leaf."""
     assert isinstance(read.node, lp.StreamScan)
-    ring = engine.world.rings[stream_of(read.node)]
+    ring = engine.runtime.rings[stream_of(read.node)]
     if read.rows is not None:
         return last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
     return list(ring.subwindows(read.since(at), at))
@@ -309,7 +312,7 @@ def _there(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[B
     """What there is of a leaf: of a stream the part that its ring holds (`partial_until` tells until when)."""
     if not isinstance(read.node, lp.StreamScan):
         return batches(engine, read, at, cancel)
-    ring, since = engine.world.rings[Catalog.key(read.node.stream.name)], read.since(at)
+    ring, since = engine.runtime.rings[Catalog.key(read.node.stream.name)], read.since(at)
     return ring.last(read.rows, at) if read.rows is not None and since == ALWAYS else ring.rows(since, at)
 
 
@@ -338,12 +341,12 @@ def _leaf_of(node: lp.Node, kind: type[WindowSpec], slide: Slide | None) -> int:
 
 
 def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
-    world = engine.world
+    runtime = engine.runtime
     output = plan.phys.node
     assert isinstance(output, lp.Output)
     slide = bound.slide if not plan.timed and lazily(plan.inner, output) else None
     timeline = Timeline() if plan.timed else None
-    inner = world.assembled(definition, plan.inner, Collected(0), slide, bound.restore, timeline)
+    inner = runtime.assembled(definition, plan.inner, Collected(0), slide, bound.restore, timeline)
     evaluator = Incremental(inner, bound.restore)
     if timeline is not None:
         counted = inner.streams[_governing(plan.inner.node, bound)]
@@ -355,27 +358,27 @@ def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -
 
 def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool) -> None:
     """What the rings hold of its past goes in; what they don't is told."""
-    world = engine.world
-    clock = world.clock_of(query.reads) if query.reads else ALWAYS
+    runtime = engine.runtime
+    clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     past = list(pasts(core.child))
-    fronts = {s: world.handed_on(s) for s in query.reads}
+    fronts = {s: runtime.handed_on(s) for s in query.reads}
     query.registered = clock
     if isinstance(query.evaluator, Timed):
         _count(engine, query, query.evaluator, clock)
     elif counted:
         (stream,) = query.reads
-        entry = world.inputs[stream]
+        entry = runtime.inputs[stream]
         query.numbers = Numbers(entry.next_complete)
         query.evaluator.numbers = query.numbers
         query.registered = query.numbers.first
     for p in past:
-        rows = rows_of(p, world.rings.get(p.stream), clock)
+        rows = rows_of(p, runtime.rings.get(p.stream), clock)
         for source in query.evaluator.leaf_sources(p.leaf):
             for batch in rows:
                 source.push(batch)
     query.evaluator.seed(ALWAYS if counted else query.registered)
     query.clock = query.registered
-    query.partial_until = whole_from(past, world.rings, fronts, clock)
+    query.partial_until = whole_from(past, runtime.rings, fronts, clock)
 
 
 def _count(engine: Engine, query: PeriodicQuery, evaluator: Timed, clock: int) -> None:
@@ -398,7 +401,7 @@ class _Come:
 
 
 def _come(engine: Engine, stream: str, clock: int) -> _Come:
-    ring = engine.world.rings.get(stream)
+    ring = engine.runtime.rings.get(stream)
     earlier: list[np.ndarray] = [np.empty(0, np.int64)]
     later: list[Batch] = []
     for rows in () if ring is None else ring.rows(ALWAYS):
@@ -406,7 +409,7 @@ def _come(engine: Engine, stream: str, clock: int) -> _Come:
         earlier.append(rows.ts[:stop])
         if stop < len(rows):
             later.append(rows.slice(stop, len(rows)))
-    first = int(later[0].ids[0][0]) if later else engine.world.inputs[stream].next_complete
+    first = int(later[0].ids[0][0]) if later else engine.runtime.inputs[stream].next_complete
     return _Come(first, np.concatenate(earlier), later)
 
 

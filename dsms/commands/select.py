@@ -15,10 +15,10 @@ from dsms.commands.explain import plan_query
 from dsms.commands.leaves import batches, instant, waiting
 from dsms.errors import UsageError
 from dsms.operators.expressions import ErrorCounter
-from dsms.running.archived import Archives, reads_archives
+from dsms.running.archive_reads import Archives, reads_archives
 from dsms.running.contents import stream_of, subwindows
 from dsms.running.reading import Access, Reading
-from dsms.running.world import World, leaves_of, nodes_of
+from dsms.running.runtime import Runtime, leaves_of, nodes_of
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_query
@@ -92,7 +92,7 @@ class Selection:
         """Raises QueryError, and DS407 where a window reaches back further than what is kept."""
         self.result: Result | None = None
         self._engine, self._statement, self._priority, self._cancel = engine, statement, priority, cancel
-        self._world = engine.world
+        self._world = engine.runtime
         self._tries = 0
         self._begin()
 
@@ -197,11 +197,11 @@ class Selection:
             self._archives.release()
 
 
-def _check_versions(world: World, plan: lp.Node) -> None:
+def _check_versions(runtime: Runtime, plan: lp.Node) -> None:
     """A non-retroactive table beside archived rows must still know how it was when these came.  Raises DS407."""
     for node in nodes_of(plan):
         if isinstance(node, lp.JoinNRR) and any(r.kind == "archive" for r in reads(node.child).values()):
-            table = world.tables[Catalog.key(node.table.table.name)]
+            table = runtime.tables[Catalog.key(node.table.table.name)]
             if table.forgotten != ALWAYS:
                 message = f"table {node.table.table.name} has forgotten how it was when the archived rows came"
                 raise UsageError(
@@ -211,7 +211,7 @@ def _check_versions(world: World, plan: lp.Node) -> None:
 
 def access(engine: Engine, needed: dict[int, Read], cancel: Cancel | None) -> Access:
     """How a one-time query gets at what it reads."""
-    world = engine.world
+    runtime = engine.runtime
     names = {_relation(n) for read in needed.values() for n in leaves_of(read.node)}
     known = {name: _object(engine, name) for name in names}
 
@@ -221,11 +221,11 @@ def access(engine: Engine, needed: dict[int, Read], cancel: Cancel | None) -> Ac
                 raise UsageError("DS411", f"{name} was dropped while a query was reading it", hint="ask again")
 
     return Access(
-        lambda: instant(world, needed.values()),
-        lambda read, at: subwindows(world, read, at),
+        lambda: instant(runtime, needed.values()),
+        lambda read, at: subwindows(runtime, read, at),
         lambda read, at: batches(engine, read, at, cancel),
         check,
-        lambda at: waiting(world, needed.values(), at),
+        lambda at: waiting(runtime, needed.values(), at),
     )
 
 
@@ -235,8 +235,8 @@ def _relation(node: lp.Node) -> str:
 
 
 def _object(engine: Engine, name: str) -> object:
-    world, key = engine.world, Catalog.key(name)
-    kinds: tuple[Mapping[str, object], ...] = (world.inputs, world.tables, world.queries)
+    runtime, key = engine.runtime, Catalog.key(name)
+    kinds: tuple[Mapping[str, object], ...] = (runtime.inputs, runtime.tables, runtime.queries)
     return next((k[key] for k in kinds if key in k), None)
 
 
@@ -245,16 +245,16 @@ def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None = None) ->
 
     A window that reaches back further than what is kept is an error, never a silent part: DS407.  A row that fails ends
     the query (DS7xx), as does what takes too much memory (DS633)."""
-    world = engine.world
+    runtime = engine.runtime
     plan = optimized(engine, bound)
     needed = reads(plan)
     if reads_archives(needed):
         raise UsageError("DS413", "INSERT can't read archives: the engine would stand still while Spark works",
                          hint="run the SELECT by itself, and insert what it answers")  # fmt: skip
-    at = instant(world, needed.values())
+    at = instant(runtime, needed.values())
     given = {leaf: batches(engine, read, at, cancel) for leaf, read in needed.items()}
-    world.adhoc.limit(world.settings.statement_bytes)
-    rows = world.adhoc.run(plan, given, at, ErrorCounter("stop"), cancel)
+    runtime.adhoc.limit(runtime.settings.statement_bytes)
+    rows = runtime.adhoc.run(plan, given, at, ErrorCounter("stop"), cancel)
     clock = ALWAYS if at == FOREVER else at
     return pa.RecordBatch.from_arrays(rows.columns, schema=arrow_schema(bound.schema)), clock
 

@@ -18,7 +18,7 @@ def set_setting(engine: Engine, statement: ast.Set) -> Done:
     option = statement.option
     name = option.name.text.casefold()
     if name not in CHANGEABLE:
-        if hasattr(engine.world.settings, name):
+        if hasattr(engine.runtime.settings, name):
             message = f"the setting {name} is fixed when the engine starts"
             raise error("DS214", message, option.name, f"SET changes {', '.join(CHANGEABLE)}")
         hint = suggest(option.name.text, list(CHANGEABLE), "settings")
@@ -28,5 +28,5 @@ def set_setting(engine: Engine, statement: ast.Set) -> Done:
     if value not in choices:
         hint = None if value is None else suggest(value, choices, "values")
         raise error("DS215", f"setting {name} takes {' or '.join(choices)}", option, hint)
-    setattr(engine.world.settings, name, value)
+    setattr(engine.runtime.settings, name, value)
     return Done(f"{name} is {value}")

@@ -62,8 +62,8 @@ def _all(engine: Engine, what: ast.ShowKind) -> Rows:
 
 
 def _streams(engine: Engine) -> Rows:
-    world = engine.world
-    lines = [world.clocks.status(key) for key in world.catalog.streams]
+    runtime = engine.runtime
+    lines = [runtime.clocks.status(key) for key in runtime.catalog.streams]
     return as_rows(
         [
             ("stream", STRING, [s.name for s in lines]),
@@ -75,27 +75,27 @@ def _streams(engine: Engine) -> Rows:
             ("late", INT, [s.late for s in lines]),
             ("refused", INT, [sum(s.refused.values()) for s in lines]),
             ("waiting", INT, [s.waiting for s in lines]),
-            ("durability", STRING, [_durability(engine, key) for key in world.catalog.streams]),
+            ("durability", STRING, [_durability(engine, key) for key in runtime.catalog.streams]),
         ]
     )
 
 
 def _durability(engine: Engine, stream: str) -> str | None:
     """When a row counts as kept; why none can be; None without a data folder."""
-    durable = engine.world.durable
+    durable = engine.runtime.durable
     if durable is None:
         return None
     trouble = durable.journal.trouble(stream)
-    if trouble is None and engine.world.inputs[stream].by_system_time:
+    if trouble is None and engine.runtime.inputs[stream].by_system_time:
         clock = durable.journal.trouble(ENGINE)
         trouble = None if clock is None else f"the system time stands still: it {clock}"
     return trouble or durable.journal.policies[stream]
 
 
 def _tables(engine: Engine) -> Rows:
-    world = engine.world
-    defs = list(world.catalog.tables.values())
-    tables = [world.tables[k] for k in world.catalog.tables]
+    runtime = engine.runtime
+    defs = list(runtime.catalog.tables.values())
+    tables = [runtime.tables[k] for k in runtime.catalog.tables]
     return as_rows(
         [
             ("table", STRING, [d.name for d in defs]),
@@ -108,7 +108,7 @@ def _tables(engine: Engine) -> Rows:
 
 
 def _settings(engine: Engine) -> Rows:
-    s = engine.world.settings
+    s = engine.runtime.settings
     shown = (
         "queries",
         "state_bytes",
@@ -124,13 +124,13 @@ def _settings(engine: Engine) -> Rows:
 
 def describe(engine: Engine, statement: ast.Describe) -> Rows:
     """Columns of a stream, table or query, and its declaration."""
-    world, name = engine.world, statement.name
-    found = world.catalog.find(name.text, name.quoted)
+    runtime, name = engine.runtime, statement.name
+    found = runtime.catalog.find(name.text, name.quoted)
     kinds = {StreamDef: "STREAM", TableDef: "TABLE", QueryDef: "QUERY"}
     if found is None or (statement.kind is not None and kinds[type(found)] != statement.kind.value):
         what = statement.kind.value.lower() if statement.kind else "stream, table or query"
         message = f"there is no {what} {name.text}"
-        raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, world.catalog.names()))
+        raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, runtime.catalog.names()))
     notes = [_note(found, i) for i in range(len(found.schema))]
     return as_rows(
         [

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dsms.api import Rows, shown_instant
+from dsms.archiving.archiving import Archiving
 from dsms.commands.rows import as_rows
-from dsms.running.archiving.archiving import Archiving
 from dsms.sql.types import INT, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-    from dsms.running.world import World
+    from dsms.running.runtime import Runtime
 
 
 def show_archives(engine: Engine) -> Rows:
     """One line per archive of a stream or query; what only its index can tell is NULL where that can't be read."""
-    archivings = list(engine.world.archivings.values())
+    archivings = list(engine.runtime.archivings.values())
     lines = [figures(a) for a in archivings]
     return as_rows(
         [
@@ -32,14 +32,14 @@ def show_archives(engine: Engine) -> Rows:
             ("repeated", INT, [f["repeated_rows"] for f in lines]),
             ("folder", STRING, [a.url for a in archivings]),
             ("last_error", STRING, [f["error"] for f in lines]),
-            ("update", STRING, [_update_of(engine.world, a.name) for a in archivings]),
+            ("update", STRING, [_update_of(engine.runtime, a.name) for a in archivings]),
         ]
     )
 
 
-def _update_of(world: World, name: str) -> str | None:
+def _update_of(runtime: Runtime, name: str) -> str | None:
     """What becomes of the updates of its index, where somebody makes them (a server's Spark process)."""
-    told = getattr(world.settings.archive_runner, "update_state", None)
+    told = getattr(runtime.settings.archive_runner, "update_state", None)
     return None if told is None else told(name)
 
 
@@ -60,7 +60,7 @@ def figures(archiving: Archiving) -> dict[str, Any]:
     }
 
 
-def archive_stats(world: World) -> dict[str, dict[str, Any]]:
+def archive_stats(runtime: Runtime) -> dict[str, dict[str, Any]]:
     """Figures for metrics, by archive; what can't be read now is left out."""
     return {
         a.name: {
@@ -71,5 +71,5 @@ def archive_stats(world: World) -> dict[str, dict[str, Any]]:
             "repeated_rows": a.repeated,
             "failures": a.failures,
         }
-        for a in world.archivings.values()
+        for a in runtime.archivings.values()
     }

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
 from dsms.intake.values import duration_text
+from dsms.periodic.query import PeriodicQuery
 from dsms.plan.text import slide
 from dsms.running.behind import rows_behind, waits_for
-from dsms.running.periodic import PeriodicQuery
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
-from dsms.running.sharing.member import Member
+from dsms.sharing.member import Member
 from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def status(query: Registered) -> str:
 
 def show_queries(engine: Engine) -> Rows:
     """One line per query; what only periodic queries have is NULL for the others."""
-    queries: list[Any] = list(engine.world.queries.values())
+    queries: list[Any] = list(engine.runtime.queries.values())
     timed = [_timing(engine, q) for q in queries]
     return as_rows(
         [
@@ -50,7 +50,7 @@ def show_queries(engine: Engine) -> Rows:
             ("cost", FLOAT, [t.get("cost", q.phys.cost.total) for t, q in zip(timed, queries, strict=True)]),
             ("shares_with", INT, [t.get("shares_with") for t in timed]),
             ("partial_until", TIMESTAMP, [t.get("partial_until") for t in timed]),
-            ("waits_for", STRING, [waits_for(engine.world, q.reads) if q.failure is None else None for q in queries]),
+            ("waits_for", STRING, [waits_for(engine.runtime, q.reads) if q.failure is None else None for q in queries]),
             ("waiting", INT, [_waiting(engine, q) for q in queries]),
         ]
     )
@@ -62,15 +62,15 @@ def _clock(query: Registered) -> int | None:
 
 def _waiting(engine: Engine, query: Registered) -> int | None:
     """Accepted rows of its streams that wait behind its clock."""
-    world = engine.world
-    return rows_behind(world, query.reads, world.clock_of(query.reads)) if query.reads else None
+    runtime = engine.runtime
+    return rows_behind(runtime, query.reads, runtime.clock_of(query.reads)) if query.reads else None
 
 
 def _timing(engine: Engine, query: Registered) -> dict[str, Any]:
     """What is told of a periodic query.  lateness: boundaries that passed unanswered, on average per evaluation."""
     if not isinstance(query, PeriodicQuery):
         return {"partial_until": _partial(query.partial_until)} if isinstance(query, RunningQuery) else {}
-    late = engine.world.backlog.lateness(query.name)
+    late = engine.runtime.backlog.lateness(query.name)
     member = query.evaluator if isinstance(query.evaluator, Member) else None
     period = query.output.slide
     partial = query.partial_until if query.numbers is None else ALWAYS
@@ -102,10 +102,10 @@ def show_windows(engine: Engine) -> Rows:
 
 
 def _rings(engine: Engine) -> list[tuple[Any, ...]]:
-    world = engine.world
+    runtime = engine.runtime
     lines: list[tuple[Any, ...]] = []
-    for key, ring in world.rings.items():
-        name = world.inputs[key].definition.name
+    for key, ring in runtime.rings.items():
+        name = runtime.inputs[key].definition.name
         lines.append((name, "rows", "ring", duration_text(ring.span), len(ring.closed) + bool(ring.buffer), ring.count,
                       ring.nbytes, ring.updates, ", ".join(sorted(ring.needs))))  # fmt: skip
     return lines
@@ -113,8 +113,8 @@ def _rings(engine: Engine) -> list[tuple[Any, ...]]:
 
 def _synopses(engine: Engine) -> list[tuple[Any, ...]]:
     lines = []
-    for group in engine.world.shared.all():
-        name = " * ".join(engine.world.inputs[s].definition.name for s in group.sides)
+    for group in engine.runtime.shared.all():
+        name = " * ".join(engine.runtime.inputs[s].definition.name for s in group.sides)
         for feed in group.feed.feeds:
             span = f"{feed.span} rows" if feed.counted else duration_text(feed.span)
             users = ", ".join(sorted(m.query.name for m in group.members if m.query is not None and m.reads(feed)))
@@ -129,4 +129,4 @@ def call_text(call: Any, engine: Engine, sides: tuple[str, ...]) -> str:
     """An aggregate over the streams' columns, as it would be written."""
     from dsms.plan.text import aggregate
 
-    return aggregate(call, tuple(f for s in sides for f in engine.world.inputs[s].definition.schema))
+    return aggregate(call, tuple(f for s in sides for f in engine.runtime.inputs[s].definition.schema))

@@ -9,11 +9,11 @@ from dsms.api import Rows
 from dsms.commands.rows import as_rows
 from dsms.intake.values import duration_text
 from dsms.plan.text import aggregate, expression
-from dsms.running.sharing.feed import Feed
-from dsms.running.sharing.group import Group
-from dsms.running.sharing.join_feed import JoinFeed
-from dsms.running.sharing.rules import RULES, Rule
-from dsms.running.sharing.shared import Shared
+from dsms.sharing.feed import Feed
+from dsms.sharing.group import Group
+from dsms.sharing.join_feed import JoinFeed
+from dsms.sharing.report import Shared
+from dsms.sharing.rules import RULES, Rule
 from dsms.sql.expr import AggCall, conjunction
 from dsms.sql.types import INT, STRING, Schema
 
@@ -31,7 +31,7 @@ def show_sharing(engine: Engine) -> Rows:
 
 
 def _lines(engine: Engine) -> Iterator[tuple[Any, ...]]:
-    groups = engine.world.shared.all()
+    groups = engine.runtime.shared.all()
     for rule in RULES:
         for group in groups:
             for found in rule.found(group):
@@ -39,7 +39,7 @@ def _lines(engine: Engine) -> Iterator[tuple[Any, ...]]:
 
 
 def _line(engine: Engine, rule: Rule, group: Group, found: Shared) -> tuple[Any, ...]:
-    schema = tuple(f for s in group.sides for f in engine.world.inputs[s].definition.schema)
+    schema = tuple(f for s in group.sides for f in engine.runtime.inputs[s].definition.schema)
     names = [m.query.name for m in found.members if m.query is not None]
     what = _feed(found.feed, group, schema)
     if found.others:

@@ -79,7 +79,7 @@ class PeriodicAppendOp:
     """At each boundary: of rows with parts those that are new in the block's answer, of others (aggregates) the whole
     answer, or with `entries` those that are new, too.  What is handed on stays, and is numbered in order.
 
-    Steps must come to the last instant before every boundary (`dsms.running.periodic` sees to it)."""
+    Steps must come to the last instant before every boundary (`dsms.periodic.query` sees to it)."""
 
     child: Phys
     slide: Slide

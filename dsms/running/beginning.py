@@ -10,42 +10,42 @@ from __future__ import annotations
 from dsms.intake.values import instant_text
 from dsms.running.history import Past, pasts, rows_missing, rows_of, whole_from
 from dsms.running.query import RunningQuery
-from dsms.running.world import World
+from dsms.running.runtime import Runtime
 from dsms.sql.types import ALWAYS, FOREVER
 
 GONE = "its windows reach back to rows that are gone: answers are partial"
 
 
-def begin(world: World, query: RunningQuery) -> tuple[str, ...]:
+def begin(runtime: Runtime, query: RunningQuery) -> tuple[str, ...]:
     """Start a query that reads streams, and let it answer up to its clock; what the user should know of that."""
-    clock = world.clock_of(query.reads)
+    clock = runtime.clock_of(query.reads)
     every = list(pasts(query.output, lasting=True))
     for past in every:
-        for batch in rows_of(past, world.rings.get(past.stream), clock):
+        for batch in rows_of(past, runtime.rings.get(past.stream), clock):
             query.pipeline.sources[past.leaf].push(batch)
-    note = _take_note(world, query, every, clock)
+    note = _take_note(runtime, query, every, clock)
     query.begin(clock)
     if query.early:
-        _hand_on_early(world, query)
-    query.advance(world.due(query))
+        _hand_on_early(runtime, query)
+    query.advance(runtime.due(query))
     return note
 
 
-def _take_note(world: World, query: RunningQuery, every: list[Past], clock: int) -> tuple[str, ...]:
-    fronts = {s: world.handed_on(s) for s in query.reads}
+def _take_note(runtime: Runtime, query: RunningQuery, every: list[Past], clock: int) -> tuple[str, ...]:
+    fronts = {s: runtime.handed_on(s) for s in query.reads}
     timed, counted = [p for p in every if p.rows is None], [p for p in every if p.rows is not None]
-    query.partial_until = whole_from(timed, world.rings, fronts, clock)
-    missing = rows_missing(counted, world.rings, fronts, clock)
+    query.partial_until = whole_from(timed, runtime.rings, fronts, clock)
+    missing = rows_missing(counted, runtime.rings, fronts, clock)
     if query.partial_until > ALWAYS or not missing:
         return partial_note(query.partial_until)
     return (f"{GONE} until {missing} more {'row comes' if missing == 1 else 'rows come'}",)
 
 
-def _hand_on_early(world: World, query: RunningQuery) -> None:
+def _hand_on_early(runtime: Runtime, query: RunningQuery) -> None:
     """Rows of the newest instant, which others take when it is complete."""
     for stream in query.reads:
         for source in query.sources_of(stream):
-            for batch in world.inputs[stream].early:
+            for batch in runtime.inputs[stream].early:
                 source.push(batch)
 
 

@@ -7,7 +7,7 @@ from typing import assert_never
 from dsms.adhoc.reads import Read
 from dsms.errors import UsageError
 from dsms.intake.values import duration_text
-from dsms.running.world import World
+from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
@@ -21,30 +21,30 @@ def stream_of(scan: lp.StreamScan) -> str:
     return Catalog.key(scan.stream.name)
 
 
-def stream_rows(world: World, read: Read, at: int) -> list[Batch]:
+def stream_rows(runtime: Runtime, read: Read, at: int) -> list[Batch]:
     """The rows of a stream leaf as of `at`, oldest first.  Raises DS407 where some are not kept any more, DS553 or
     DS554 where files of them are lost."""
     since = read.since(at)
-    rows = [between(s.rows, since, at) for s in subwindows(world, read, at)]
+    rows = [between(s.rows, since, at) for s in subwindows(runtime, read, at)]
     return [b for b in rows if len(b)]
 
 
-def subwindows(world: World, read: Read, at: int) -> list[SubWindow]:
+def subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
     """The sub-windows in which those rows lie, whole, oldest first; the open one last.  Raises DS407."""
     assert isinstance(read.node, lp.StreamScan)
     key = stream_of(read.node)
-    since, ring = read.since(at), world.rings.get(key)
-    if world.handed_on(key) == ALWAYS or max(world.inputs[key].newest, ALWAYS) <= since:
+    since, ring = read.since(at), runtime.rings.get(key)
+    if runtime.handed_on(key) == ALWAYS or max(runtime.inputs[key].newest, ALWAYS) <= since:
         return []  # nothing has come, or nothing since
     if ring is None:
-        raise _gone(world, read)
+        raise _gone(runtime, read)
     if read.rows is not None:
         found = last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
         if ring.holds(since) or sum(len(between(s.rows, ALWAYS, at)) for s in found) >= read.rows:
             return found
     elif ring.holds(since):
         return list(ring.subwindows(since, at))
-    raise _gone(world, read)
+    raise _gone(runtime, read)
 
 
 def last_of(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
@@ -56,9 +56,9 @@ def last_of(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
     return there[first:]
 
 
-def _gone(world: World, read: Read) -> UsageError:
+def _gone(runtime: Runtime, read: Read) -> UsageError:
     assert isinstance(read.node, lp.StreamScan)
-    stream, durable = read.node.stream, world.durable
+    stream, durable = read.node.stream, runtime.durable
     damage = None if durable is None else durable.journal.damaged.get(stream_of(read.node))
     if damage is not None:
         message = f"stream {stream.name} has lost rows that this window reaches back to: {damage.message}"

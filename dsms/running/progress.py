@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dsms.running.periodic import PeriodicQuery
+from dsms.periodic.query import PeriodicQuery
 from dsms.running.query import RunningQuery
-from dsms.running.world import ENDED, World
+from dsms.running.runtime import ENDED, Runtime
 from dsms.sql.types import ALWAYS
 
 SECOND = 1_000_000
 
 
-def progress(world: World, query: RunningQuery | PeriodicQuery) -> dict[str, float]:
+def progress(runtime: Runtime, query: RunningQuery | PeriodicQuery) -> dict[str, float]:
     """Figures of a periodic query, in seconds of its streams' time; {} for others.
 
     evaluations         executions so far (their rate is the throughput)
@@ -20,13 +20,13 @@ def progress(world: World, query: RunningQuery | PeriodicQuery) -> dict[str, flo
     """
     if not isinstance(query, PeriodicQuery):
         return {}
-    late = world.backlog.lateness(query.name)
+    late = runtime.backlog.lateness(query.name)
     found: dict[str, float] = {
         "evaluations": query.evaluations,
         "lateness": 0.0 if late is None else late.average,
     }
     if query.answered != ALWAYS and query.numbers is None:
-        clock = world.clock_of(query.reads)
+        clock = runtime.clock_of(query.reads)
         if clock < ENDED:
             found["staleness_seconds"] = max(0, clock + 1 - query.answered) / SECOND
         if query.evaluations > 1 and query.first != ALWAYS:

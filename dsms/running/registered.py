@@ -18,7 +18,7 @@ from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS, MIN_INSTANT
 
 if TYPE_CHECKING:
-    from dsms.running.archiving.queries import Tap
+    from dsms.archiving.queries import Tap
 
 
 @dataclass(slots=True)

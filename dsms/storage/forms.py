@@ -27,7 +27,7 @@ FUNCTIONS: Mapping[str, str] = {
     "compile_many": "dsms.operators.expressions.compile:compile_many",
     "compile_predicate": "dsms.operators.expressions.compile:compile_predicate",
     "look": "dsms.operators.pieces:go_on",
-    "onto": "dsms.running.sharing.stem:_onto",
+    "onto": "dsms.sharing.shared_join:_onto",
 }
 NAMES = {place: name for name, place in FUNCTIONS.items()}
 METHODS = frozenset({"looked", "moved"})  # of objects in states, kept as what is to be called

@@ -13,7 +13,7 @@ from dsms.tables.versioned import VersionedTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dsms.running.world import World
+    from dsms.running.runtime import Runtime
     from dsms.sql.ast import Statement
 
     Declare = Callable[[Statement, str], object]
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COMPACT_AFTER = 1000  # stored changes of a table that are replaced by one snapshot on opening
 
 
-def restore(store: CatalogStore, world: World, declare: Declare) -> None:
+def restore(store: CatalogStore, runtime: Runtime, declare: Declare) -> None:
     """Run every stored declaration again and fill the tables.
 
     `declare` runs one statement without storing it.  Raises DS544 naming the declaration that can't be read any more.
@@ -34,13 +34,13 @@ def restore(store: CatalogStore, world: World, declare: Declare) -> None:
             hint = "open the file with the version that made it, or move it away"
             raise UsageError("DS544", message, hint=hint) from error
         if stored.kind == "table":
-            _fill(store, world, stored.name)
+            _fill(store, runtime, stored.name)
 
 
-def _fill(store: CatalogStore, world: World, name: str) -> None:
+def _fill(store: CatalogStore, runtime: Runtime, name: str) -> None:
     key = Catalog.key(name)
     snapshot, changes = store.table(name)
-    table = VersionedTable.restored(world.catalog.tables[key], snapshot, changes)
-    world.tables[key] = table
+    table = VersionedTable.restored(runtime.catalog.tables[key], snapshot, changes)
+    runtime.tables[key] = table
     if len(changes) > COMPACT_AFTER:
         store.compact(name, table.snapshot())

@@ -121,7 +121,7 @@ class Core:
     def _begin(self) -> None:
         self._learn_names()
         if hasattr(self.engine, "tidy"):
-            self.engine.world.settings.archive_writer = self._landing
+            self.engine.runtime.settings.archive_writer = self._landing
             self.engine.tidy()
 
     def _landed(self) -> None:
@@ -135,7 +135,7 @@ class Core:
 
     def _tidy_steps(self) -> Steps:
         self.engine.tidy()
-        failed = any(a.failures and a.flying is None for a in self.engine.world.archivings.values())
+        failed = any(a.failures and a.flying is None for a in self.engine.runtime.archivings.values())
         if failed and not self._landing_later:
             self._landing_later = True
             self.loop.call_soon_threadsafe(self.loop.call_later, LANDING_SECONDS, self._land_again)
@@ -192,7 +192,7 @@ class Core:
     def _learn_names(self) -> None:
         self.names = self.engine.names()
         shapes: dict[str, Shape] = {}
-        for definition in self.engine.world.catalog.streams.values():
+        for definition in self.engine.runtime.catalog.streams.values():
             stamped = definition.timestamp is None
             shape = Shape(definition.name, definition.schema, stamped, definition.idle_timeout is not None)
             shapes.setdefault(definition.name.casefold(), shape)
@@ -263,7 +263,7 @@ class Core:
             durable.journal.check(key)
 
     def _durable(self) -> Any:
-        return getattr(self.engine.world, "durable", None)
+        return getattr(self.engine.runtime, "durable", None)
 
     def _ingest_piece(
         self,
@@ -308,7 +308,7 @@ class Core:
         feed.sub.told_bytes = self._subscriber_bytes
         feed.snapshot = any(isinstance(item, Push) and item.kind == "snapshot" for item in feed.sub.waiting)
         if start is None:
-            feed.next_seq = self.engine.world.queries[Catalog.key(feed.sub.query)].seq
+            feed.next_seq = self.engine.runtime.queries[Catalog.key(feed.sub.query)].seq
         feed.sub.limit_bytes = feed.sub.pending_bytes + self._subscriber_bytes // 2
         feed.query = feed.sub.query
         feed.types = tuple(c.type for c in feed.sub.columns)

@@ -65,7 +65,7 @@ class Server:
 
     def _lend_spark(self) -> None:
         """Whoever made the engine need not know who runs its archive queries."""
-        settings = getattr(self._engine.world, "settings", None)
+        settings = getattr(self._engine.runtime, "settings", None)
         if settings is not None and settings.archive_runner is None:
             settings.archive_runner = self.spark
 

@@ -88,7 +88,7 @@ def run(name: str, fresh: bool, rate: int, minutes: int) -> Iterator[Sample]:
         for stream in streams:
             engine.ingest(stream, _minute(minute - 1, rate, fresh, rng))
         reader.take_chunks()
-        yield Sample(minute, engine.world.queries["q"].nbytes(), _rss())
+        yield Sample(minute, engine.runtime.queries["q"].nbytes(), _rss())
     engine.close()
 
 

@@ -47,7 +47,7 @@ def run(name: str, data: w.Data, batch: int = BATCH) -> tuple[Took, Output]:
     feed = _join_feed if name == "W4" else _feed
     chunks: list[Any] = []
     spent = took(lambda: chunks.extend(feed(engine, data, batch, reader)))
-    if (failure := engine.world.queries["q"].failure) is not None:
+    if (failure := engine.runtime.queries["q"].failure) is not None:
         raise failure
     return spent, _output([c for c in chunks if isinstance(c, Chunk)])
 

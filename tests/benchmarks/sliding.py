@@ -92,7 +92,7 @@ def run(queries: dict[str, str], s: pa.RecordBatch, batch: int = BATCH) -> tuple
         spent = took(feed)
     for name in queries.keys() - readers.keys():
         got[name] += engine.subscribe(name, 0).take_chunks()
-    for query in engine.world.queries.values():
+    for query in engine.runtime.queries.values():
         if query.failure is not None:
             raise query.failure
     return spent, {n: [c for c in items if isinstance(c, Chunk)] for n, items in got.items()}

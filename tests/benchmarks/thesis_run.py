@@ -77,7 +77,7 @@ def _register(case: Case, contender: str, window: int, trace: Trace) -> tuple[Ru
         engine.execute(f"CREATE STREAM Link{k} ({SCHEMA}) TIMESTAMP BY ts")
     words = {"w": f"[RANGE {window * trace.unit} US]", "ftp": trace.selective, "telnet": trace.popular}
     engine.execute(f"CREATE QUERY q AS {case.sql.format(**words)} WITH ({case.options(contender)}, result_log = 1)")
-    return engine.world.queries["q"], engine.subscribe("q", limit_bytes=1 << 40)
+    return engine.runtime.queries["q"], engine.subscribe("q", limit_bytes=1 << 40)
 
 
 def _measure(case: Case, query: RunningQuery, feed: Feed, window: int, effort: Effort, subscription: Any) -> Measured:

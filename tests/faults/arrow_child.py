@@ -35,7 +35,7 @@ class Victim:
             self.engine.execute(f"CREATE STREAM s{number} (c {sql})")
             self.engine.execute(f"CREATE QUERY q{number} AS SELECT c, COUNT(*) AS n FROM s{number} [ROWS 8] GROUP BY c")
         self.now = 0
-        for definition in self.engine.world.catalog.streams.values():
+        for definition in self.engine.runtime.catalog.streams.values():
             self.shapes.append(Shape(definition.name, definition.schema))
 
     def suffer(self, data: bytes) -> None:

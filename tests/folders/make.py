@@ -54,7 +54,7 @@ def begun(data: str, queries: list[str], checkpoint: bool = False) -> Engine:
 
 def told(engine: Engine) -> dict[str, Any]:
     """What is asked, what comes next, and all that queries have told by then."""
-    queries = [q.name for q in engine.world.queries.values()]
+    queries = [q.name for q in engine.runtime.queries.values()]
     asked = [[text, answers(engine, text)] for text in story.ASKED]
     play(engine, story.AFTER)
     return {"asked": asked, "after": story.AFTER, "results": results(engine, queries)}

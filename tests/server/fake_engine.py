@@ -166,7 +166,7 @@ class FakeEngine:
         self.subs.remove(sub)
 
     @property
-    def world(self) -> SimpleNamespace:
+    def runtime(self) -> SimpleNamespace:
         """As much of the real one as the server looks at."""
         schemas = {n: tuple(Field(c.name, _type(c.type)) for c in cols) for n, cols in self.streams.items()}
         streams = {name: StreamDef(name, schema) for name, schema in schemas.items()}

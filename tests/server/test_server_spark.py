@@ -27,7 +27,7 @@ def server(tmp_path, monkeypatch):
     monkeypatch.setattr("dsms_server.server.worker_command", lambda master, memory: lambda: FAKE)
     monkeypatch.setattr("dsms_server.core.LANDING_SECONDS", 0.01)
     running = Running(dsms.Engine(settings=Settings(archive=str(tmp_path))), http_port=0)
-    running.engine.world.settings.archive_due = running.server.spark.due
+    running.engine.runtime.settings.archive_due = running.server.spark.due
     yield running
     running.stop()
 
@@ -81,7 +81,7 @@ def test_a_query_that_waits_for_spark_holds_nobody_up_and_can_be_cancelled(serve
     with connect("127.0.0.1", server.port) as db, server.peer() as peer:
         db.execute(STREAM)
         feed(db, range(25))
-        wait_until(lambda: server.engine.world.archivings["s"].seam > 0)
+        wait_until(lambda: server.engine.runtime.archivings["s"].seam > 0)
         waiting = peer.send("execute", sql="SELECT COUNT(*) FROM ARCHIVE s")
         wait_until((tmp_path / "s.asked").exists)
         feed(db, range(25, 30))
@@ -100,7 +100,7 @@ def test_files_that_could_not_be_written_are_written_later_though_nothing_comes(
             landing.rmdir()
         landing.write_text("a file where a folder should be")
         feed(db, range(35))
-        wait_until(lambda: server.engine.world.archivings["s"].failures > 1)
+        wait_until(lambda: server.engine.runtime.archivings["s"].failures > 1)
         landing.unlink()
         wait_until(lambda: len(list(landing.glob("*.parquet"))) == 3)
 

@@ -113,7 +113,7 @@ def test_a_server_that_stops_ends_what_runs(running):
     with connect(port=server.port) as db:
         assert db.query(COUNT).rows[0][0] == 500
     server.stop()
-    assert server.engine.world.transactions.waiting() == 0
+    assert server.engine.runtime.transactions.waiting() == 0
     server.stop = lambda: None
 
 
@@ -145,7 +145,7 @@ def test_statements_of_a_session_keep_their_order(running):
 
 def test_the_memory_of_a_plan_beside_the_engine_is_limited(running):
     server = running()
-    server.engine.world.settings.statement_bytes = 16 << 20
+    server.engine.runtime.settings.statement_bytes = 16 << 20
     with connect(port=server.port) as db:
         with pytest.raises(UsageError, match="DS633"):
             db.query("SELECT a.v, b.v, a.k, b.k FROM s [RANGE 1000 S] a, s [RANGE 1000 S] b, s [RANGE 2 S] c")

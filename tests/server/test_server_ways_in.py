@@ -104,7 +104,7 @@ def test_heartbeats_are_instants(client, server):
             await db.heartbeat("s", AT)
 
     asyncio.run(beat())
-    assert server.engine.world.inputs["s"].promised == 1379288667_000000
+    assert server.engine.runtime.inputs["s"].promised == 1379288667_000000
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ class Host:
     def open(self) -> None:
         settings = Settings(checkpoint_bytes=self.random.choice((1, 300, 3000, 1 << 20)))
         self.engine = Engine(self.data, settings, self.files)
-        self.engine.world.durable.least = self.random.choice((1, 1 << 16))
+        self.engine.runtime.durable.least = self.random.choice((1, 1 << 16))
         assert not self.engine.saver.recovered.notes
 
     def read(self) -> None:
@@ -52,7 +52,7 @@ class Host:
         self.files = self.files.crash("kill", self.random)
         self.open()
         for name in self.readers:
-            if name in self.engine.world.queries:
+            if name in self.engine.runtime.queries:
                 self.readers[name] = self.engine.subscribe(name, rows_in(self.pushes[name]))
 
     def saved(self) -> None:

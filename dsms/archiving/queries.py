@@ -1,0 +1,71 @@
+"""Results of a query go to its archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dsms.api import Chunk
+from dsms.archiving.archiving import Archiving
+from dsms.archiving.results import Results
+from dsms.archiving.waiting import Leaving
+from dsms.periodic.query import PeriodicQuery
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
+from dsms.state.batch import Batch
+
+if TYPE_CHECKING:
+    from dsms.running.query import RunningQuery
+    from dsms.running.runtime import Runtime
+
+    Query = RunningQuery | PeriodicQuery
+
+
+@dataclass(slots=True)
+class Tap:
+    """Between a query and its archive: every result row passes here once, read by nobody or by many."""
+
+    archiving: Archiving
+    results: Results
+
+    def step(self, rows: Batch, chunk: Chunk, upto: int) -> None:
+        """A step of a continuous query."""
+        self.archiving.take(self.results.step(rows, chunk, upto))
+
+    def before(self, rows: Batch, clock: int, upto: int) -> None:
+        """A step over what was there when the query, which begins at `clock`, was registered."""
+        self._take(self.results.before(rows, clock, upto))
+
+    def begun(self, answer: pa.RecordBatch | None, clock: int) -> None:
+        """Behind those steps: the answer that it begins with, where it keeps one."""
+        self._take(self.results.begun(answer, clock))
+
+    def _take(self, rows: Leaving | None) -> None:
+        if rows is not None:
+            self.archiving.take(rows)
+
+    def told(self, chunk: Chunk) -> None:
+        """Answers of a periodic one."""
+        self.archiving.take(self.results.told(chunk))
+
+
+def edge(runtime: Runtime, query: Query) -> int:
+    """The instant up to which all result rows have been made."""
+    if isinstance(query, PeriodicQuery):
+        return query.answered
+    upto = min(query.clock, runtime.clock_of(query.reads)) if query.early else query.clock
+    return ALWAYS if upto >= FOREVER - 1 or upto < MIN_INSTANT else upto
+
+
+def ended(runtime: Runtime, query: Query) -> None:
+    """The query is dropped: its answer ends with it, at the instant after its clock."""
+    tap = query.archived
+    assert tap is not None
+    upto = edge(runtime, query)
+    if upto > ALWAYS:
+        rest = tap.results.rest(None if isinstance(query, PeriodicQuery) else query.answer(), upto + 1)
+        if rest is not None:
+            tap.archiving.take(rest)
+    tap.archiving.edge = max(tap.archiving.edge, tap.archiving.taken)
+    tap.archiving.flush()

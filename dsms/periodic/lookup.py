@@ -1,0 +1,114 @@
+"""Queries ON LOOKUP: kept ready, answered when asked (Arasu and Widom 2004, §1.1.3).
+
+One over a single window is a member of a group like any periodic query, but with no boundaries of its own: a look-up
+probes the shared synopses as of the latest sub-window.  Any other is a continuous query that is only moved when it is
+asked, or when too many rows wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsms.api import Cancel
+from dsms.operators.answers import Answer
+from dsms.operators.sort import sort_order
+from dsms.periodic.counted import Numbers
+from dsms.periodic.query import PeriodicQuery
+from dsms.running.pipeline import Path
+from dsms.running.query import RunningQuery
+from dsms.running.sources import Source
+from dsms.sql.types import ALWAYS
+from dsms.state.columns import all_taken
+
+WAITING = 1 << 17  # rows that may wait for a look-up
+PARTS = (60, 64, 50, 48, 40, 32, 30, 24, 20, 16, 12, 10, 8, 6, 5, 4, 3, 2)
+
+
+def lookup_span(length: int, until: int) -> int:
+    """The sub-window of a window that nobody slides: about a sixtieth of it."""
+    for parts in PARTS:
+        if length % parts == 0 and until % (length // parts) == 0:
+            return length // parts
+    return int(np.gcd(length, until))
+
+
+@dataclass(slots=True)
+class Waiting:
+    """The evaluator of a look-up that no synopsis fits: operators that wait."""
+
+    inner: RunningQuery
+    numbers: Numbers | None = None
+    path: str = "IS"
+    together: bool = False
+    deltas: bool = False
+
+    def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
+        self.inner.advance(boundary - 1, cancel)
+        self.inner.check()
+        rows = self.inner.answer()
+        assert rows is not None
+        return Answer(rows.num_rows, tuple(rows.columns))
+
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        return self.inner.sources_of(stream)
+
+    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+        yield self.inner.pipeline.sources[leaf]
+
+    def next_due(self) -> int:
+        return ALWAYS
+
+    def seed(self, upto: int) -> None:
+        self.inner.start()
+        self.inner.advance(upto)
+        self.inner.check()
+
+    def waiting(self) -> int:
+        """Rows that wait."""
+        return sum(s.waiting for s in self.inner.pipeline.sources.values())
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        return self.inner.live()
+
+    def nbytes(self) -> int:
+        return self.inner.nbytes()
+
+
+@dataclass(slots=True)
+class LookupQuery(PeriodicQuery):
+    """A query ON LOOKUP."""
+
+    lookups: int = 0
+
+    def begin(self, first_row: int) -> None:
+        """It has no boundaries."""
+
+    def no_more(self, last_row: int, front: int) -> None:
+        """... and so no last one."""
+
+    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+        """Only where too many rows wait."""
+        if isinstance(self.evaluator, Waiting) and self.failure is None and upto > self.clock:
+            if self.evaluator.waiting() > WAITING:
+                self.evaluator.inner.advance(upto, cancel)
+            if self.evaluator.inner.failure is not None:
+                self.fail(self.evaluator.inner.failure)
+
+    def behind(self, upto: int) -> int:
+        """It is never due."""
+        return 0
+
+    def ask(self, clock: int, boundary: int, cancel: Cancel | None) -> tuple[Answer, int]:
+        """The answer before `boundary`, and the instant it holds at; `clock`: that of its streams."""
+        self.lookups += 1
+        rows = self.evaluator.evaluate(boundary, cancel)
+        if self.sort is not None:
+            order = sort_order(rows.cols, rows.n, self.sort, self.errors)
+            rows = Answer(len(order), all_taken(rows.cols, order))
+        self.last, self.answered, self.clock = rows, boundary - 1, boundary - 1
+        if self.numbers is not None:
+            self.answered = clock
+        return rows, self.answered

@@ -1,0 +1,374 @@
+"""A periodic query as it runs: at each boundary b it answers Q(b - 1), whole or as what has changed (§3.3.4).
+
+How an answer is got at is an `Evaluator`'s business (access paths of Golab 2006, §7.2.1); this file says when, and what
+of it is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.api import Cancel, Chunk, Push
+from dsms.errors import DsmsError
+from dsms.operators.answers import Answer, concat, new_rows
+from dsms.operators.sort import sort_order
+from dsms.periodic.counted import Numbers
+from dsms.periodic.silence import SILENCE, Arrivals, gone_at, latest_boundary, quiet, reach, steady
+from dsms.plan.boundaries import boundaries, next_boundary
+from dsms.running.containing import CANCELLED, explained
+from dsms.running.pipeline import Path
+from dsms.running.registered import Registered
+from dsms.running.sources import Source
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
+from dsms.sql.window import NO_SLIDE, Slide
+from dsms.state.columns import taken
+
+ROWS = 1 << 16  # of repeated answers, told in one go
+
+
+class Evaluator(Protocol):
+    """How a periodic query gets at its answers."""
+
+    path: str  # WS, IS, SS, ISS
+    numbers: Numbers | None  # arrival numbers stand for instants
+    together: bool  # its group answers it
+    deltas: bool  # `evaluate` gives what has come since the last boundary, not the whole answer
+
+    def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
+        """The answer of a boundary, later than all before; rows in their fixed order.  Raises DsmsError."""
+        ...
+
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        """Where rows of a stream go."""
+        ...
+
+    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+        """Where rows of a stream leaf go."""
+        ...
+
+    def next_due(self) -> int:
+        """Before this instant nothing changes (not later than that)."""
+        ...
+
+    def seed(self, upto: int) -> None:
+        """Take in what was given as history, up to that instant; the first boundary reports of it."""
+        ...
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        """Live counts per place in the plan."""
+        ...
+
+    def nbytes(self) -> int: ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """An evaluator that can read for an answer before it gives it.  scanned: the boundary it has read for, if any."""
+
+    scanned: int | None
+
+    def scan(self, boundary: Callable[[], int]) -> Iterator[None]:
+        """Read, a slice at a time, for the boundary that is the latest one then."""
+        ...
+
+
+@dataclass(slots=True)
+class PeriodicQuery(Registered):
+    """A query with SLIDE.  `evaluator` finds the answers; `first_row`: of all its streams, when it is known."""
+
+    evaluator: Evaluator = field(kw_only=True)
+    sort: lp.Sort | None = field(kw_only=True)
+    width: int = field(kw_only=True)  # id columns of its answers
+    why: str = ""  # it takes this access path
+    registered: int = ALWAYS  # its clock when it was registered
+    partial_until: int = ALWAYS  # before this instant its answers miss rows that were gone when it was registered
+    numbers: Numbers | None = None  # SLIDE counts rows: boundaries are numbers of rows
+    due: int | None = None  # the boundary to be answered next
+    until: int = FOREVER  # after this instant there are no boundaries: all its streams have ended
+    first: int = ALWAYS  # the first boundary
+    last: Answer | None = None
+    latest: pa.RecordBatch | None = None  # instead of `last`: its last row is the answer
+    answered: int = ALWAYS  # the boundary of `last`
+    evaluations: int = 0
+    elastic: bool = False  # evaluated when there is time (`dsms.periodic.elastic`)
+    reached: int = ALWAYS  # the instant up to which boundaries have passed, if it is elastic
+    early: bool = False
+    arrivals: Arrivals = field(init=False)
+
+    slide: Slide = field(init=False)  # that governs it
+    reach: int = field(init=False)  # µs after which a row matters no more
+    quiet: int = field(init=False)  # µs that are told when nothing is left
+    steady: bool = field(init=False)  # nothing changes then
+
+    def __post_init__(self) -> None:
+        self.slide = self.output.slide or NO_SLIDE
+        self.reach, self.quiet = reach(self.output), quiet(self.slide, self.output)
+        self.steady = steady(self.output)
+        self.arrivals = Arrivals(self.quiet)
+        self.grouped = self.evaluator.together
+        self.reads = tuple(sorted(set(self.streams.values())))
+
+    def looked(self) -> int:
+        """The instant up to which it has answered, or could not have."""
+        if self.due is None:
+            return self.clock if self.numbers is None else ALWAYS
+        if self.numbers is None:
+            return self.due - 1
+        return self.numbers.ts(self.clock) if self.numbers.starts and self.clock >= self.numbers.starts[0] else ALWAYS
+
+    @property
+    def begun(self) -> int:
+        """The instant up to which it has looked at tables."""
+        return self.clock if self.numbers is None else self.answered
+
+    @property
+    def read_tables(self) -> int:
+        return self.begun
+
+    @property
+    def shown_clock(self) -> int:
+        return self.answered
+
+    def begin(self, first_row: int) -> None:
+        """Rows are there: the first boundary is the one after registration or the first row, whichever is later."""
+        if self.numbers is not None:
+            first_row = self.registered
+        if self.due is None:
+            self.first = self.due = next_boundary(self.slide, max(self.registered, first_row))
+
+    def no_more(self, last_row: int, front: int) -> None:
+        """All its streams have ended, with that row, and got to `front`: the boundary behind the row is the last."""
+        if self.until == FOREVER and self.numbers is None:
+            self.until = max(int(next_boundary(self.slide, last_row)), front + 1)
+
+    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+        """Answer all boundaries b with b - 1 <= `upto`."""
+        if self.evaluator.together or self.elastic:
+            return
+        upto = self.numbers.upto(upto) if self.numbers is not None else min(upto, self.until - 1)
+        while self.failure is None and self.due is not None and self.due - 1 <= upto:
+            if self.numbers is not None or not self._silent(upto):
+                self._evaluated(self.due, cancel)
+            if cancel is not None:
+                cancel.check()
+
+    def heard(self, source: str, instants: np.ndarray) -> None:
+        """Rows of a stream have come, or changes of a table (int64[n], ascending)."""
+        if self.numbers is None:
+            self.arrivals.heard(source, instants)
+
+    def told_until(self, arrivals: Arrivals) -> int:
+        """The last boundary that is told if nothing comes any more."""
+        assert self.due is not None
+        newest = max(self.first, arrivals.before(self.due))
+        return min(FOREVER, gone_at(self.slide, self.reach, newest) + self.quiet)
+
+    def _silent(self, upto: int) -> bool:
+        """Whether the answer stays as it is up to boundaries that have passed; that is told then, or passed over."""
+        assert self.due is not None
+        newest = max(self.first, self.arrivals.before(self.due))
+        if self.answered <= gone_at(self.slide, self.reach, newest):
+            return False
+        stirs, told = min(self.arrivals.after(self.due - 1), upto + 1), self.told_until(self.arrivals)
+        if self.due > stirs or (self.due <= told and not self.steady):
+            return False
+        if self.due > told:
+            self.pass_over(stirs)
+        else:
+            self._repeat(min(stirs, told))
+        self.arrivals.forget(self.due)
+        return True
+
+    def _repeat(self, upto: int) -> None:
+        """The next boundaries up to `upto` answer as the last one did."""
+        assert self.due is not None
+        again = self.last if self.output.kind == "rstream" and not self.evaluator.deltas else None
+        n = 0 if again is None else again.n
+        at = boundaries(self.slide, self.due - 1, upto, max(1, ROWS // max(1, n)))
+        self.evaluations += len(at)
+        self.answered = int(at[-1])
+        if again is not None and n:
+            self._publish(np.repeat(at, n), again.take(np.tile(np.arange(n), len(at))))
+        else:
+            self.tell(Push(self.name, self.seq, "progress", self.answered))
+        self._answered(self.answered)
+
+    def _evaluated(self, boundary: int, cancel: Cancel | None) -> None:
+        try:
+            self._answer(boundary, cancel)
+        except Exception as fault:
+            if isinstance(fault, DsmsError) and fault.code == CANCELLED:
+                raise
+            self.fail(explained(self.name, fault, f"at boundary {boundary}"))
+        else:
+            self._answered(boundary)
+
+    def refresh(self, names: tuple[str, ...] = ()) -> None:
+        """Evaluate once, as of the latest boundary that has passed (elastic queries; see `behind`)."""
+        if self.failure is not None or self.due is None or self.due > self.reached:
+            return
+        self._evaluated(self._latest(), None)
+
+    def slices(self) -> Iterator[None]:
+        """`refresh`, a sub-window at a time where a scan can be interrupted: it answers the boundary that is the latest
+        one when it commits (or, under `ws`, when it begins)."""
+        if isinstance(self.evaluator, Interruptible) and self.due is not None and self.due <= self.reached:
+            yield from self.evaluator.scan(self._latest)
+            if self.evaluator.scanned is not None and self.failure is None:
+                self._evaluated(self.evaluator.scanned, None)
+                return
+        self.refresh()
+
+    def _latest(self) -> int:
+        """The latest boundary that has passed and is not answered."""
+        assert self.due is not None
+        return max(int(next_boundary(self.slide, self.reached - self.slide.every)), self.due)
+
+    def behind(self, upto: int) -> int:
+        """Time has come to `upto`: how many boundaries have passed since the last call."""
+        upto = self.numbers.upto(upto) if self.numbers is not None else min(upto, self.until - 1)
+        if self.due is None or upto + 1 <= self.reached:
+            return 0
+        after, self.reached = max(self.reached, self.due - 1), upto + 1
+        return len(boundaries(self.slide, after, upto + 1, SILENCE))
+
+    def _answered(self, boundary: int) -> None:
+        self.clock = boundary - 1
+        self.due = next_boundary(self.slide, boundary)
+
+    def pass_over(self, instant: int) -> None:
+        """The boundaries up to `instant` answer as the last one did, over no rows."""
+        instant = min(instant, self.until)
+        if self.due is not None and self.due <= instant:
+            last = latest_boundary(self.slide, self.due - 1, instant)
+            self.answered = last
+            self.tell(Push(self.name, self.seq, "progress", last))
+            self._answered(last)
+
+    def take(self, rows: pa.RecordBatch, at: np.ndarray, sign: np.ndarray, each: int) -> None:
+        """Answers of one row at every boundary `at`; `each`: bytes of a row, about."""
+        self.evaluations += len(at)
+        self.latest, self.last = rows, None
+        self.answered = int(at[-1])
+        self.publish(Chunk(self.log.next_seq, sign, at, rows, each * len(at)))
+        self._answered(self.answered)
+
+    def report(self, at: np.ndarray, span: np.ndarray, cols: list[pa.Array], n: int) -> None:
+        """Answers of several boundaries at once: boundary of each, then the rows of all in order of boundary (`span`:
+        its index) and then in their fixed order."""
+        self.evaluations += len(at)
+        if self.sort is not None:
+            order = sort_order(cols, n, self.sort, self.errors, spans=span)
+            cols, span, n = [taken(c, order) for c in cols], span[order], len(order)
+        told = at if self.numbers is None else np.array([self.numbers.ts(int(b) - 1) for b in at], np.int64)
+        if self.output.kind == "rstream":
+            first = int(np.searchsorted(span, len(at) - 1))
+            self.last = Answer(n - first, tuple(c.slice(first, n - first) for c in cols))
+            shown = Answer(n, tuple(cols))
+        else:
+            shown, span = self._changes_of(len(at), Answer(n, tuple(cols)), span)
+        self.answered = int(told[-1])
+        for first, end, silent in _pieces(told, span):
+            if silent is not None:
+                self.tell(Push(self.name, self.seq, "progress", silent))
+            piece = shown if end - first == shown.n else shown.take(np.arange(first, end))
+            self._publish(told[span[first:end]], piece)
+        if not shown.n or span[-1] < len(at) - 1:
+            self.tell(Push(self.name, self.seq, "progress", self.answered))
+        self._answered(int(at[-1]))
+
+    def _changes_of(self, count: int, rows: Answer, span: np.ndarray) -> tuple[Answer, np.ndarray]:
+        cuts = np.searchsorted(span, np.arange(count + 1))
+        parts = [self._changes(rows.take(np.arange(a, b))) for a, b in pairwise(cuts)]
+        return concat(parts), np.repeat(np.arange(count), [p.n for p in parts])
+
+    def _answer(self, boundary: int, cancel: Cancel | None) -> None:
+        shown = self.evaluator.evaluate(boundary, cancel)
+        self.evaluations += 1
+        if self.sort is not None:
+            shown = shown.take(sort_order(shown.cols, shown.n, self.sort, self.errors))
+        if not self.evaluator.deltas:
+            shown = self._changes(shown)
+        at = boundary if self.numbers is None else self.numbers.ts(boundary - 1)
+        self.answered = at
+        self._publish(np.full(shown.n, at, np.int64), shown)
+        if not shown.n:
+            self.tell(Push(self.name, self.seq, "progress", at))
+
+    def _publish(self, at: np.ndarray, shown: Answer) -> None:
+        if shown.n:
+            self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), at, self.batch(shown)))
+
+    def publish(self, chunk: Chunk) -> None:
+        """Answers, numbered on from `seq`."""
+        if self.archived is not None:
+            self.archived.told(chunk)
+        Registered.publish(self, chunk)
+
+    def batch(self, rows: Answer) -> pa.RecordBatch:
+        """An answer as it is told."""
+        cols = list(rows.cols[: len(self.output.schema)])  # more are there for ORDER BY only
+        return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.output.schema))
+
+    def _changes(self, now: Answer) -> Answer:
+        """What of the answer is reported."""
+        before = self.last if self.last is not None else no_rows_like(now)
+        self.last = now
+        match self.output.kind:
+            case "istream":
+                return new_rows(now, before)
+            case "dstream":
+                return new_rows(before, now)
+        return now
+
+    def answer(self) -> pa.RecordBatch | None:
+        """The last answer; None before the first, and for a query that only streams."""
+        if self.last is None and self.latest is not None:
+            return self.latest.slice(self.latest.num_rows - 1)
+        if self.last is None or self.output.kind != "rstream":
+            return None
+        return self.batch(self.last)
+
+    def answer_rows(self) -> int:
+        """Rows of the last answer."""
+        if self.last is None:
+            return 0 if self.latest is None else 1
+        return self.last.n
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        """Live counts per place in the plan."""
+        return self.evaluator.live()
+
+    def nbytes(self) -> int:
+        """Bytes of state and waiting rows, about."""
+        own = 0 if self.last is None else sum(c.nbytes for c in self.last.cols)
+        return self.evaluator.nbytes() + own
+
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        """Where rows of a stream go."""
+        return self.evaluator.sources_of(stream)
+
+
+def _pieces(told: np.ndarray, span: np.ndarray) -> Iterator[tuple[int, int, int | None]]:
+    """Rows first to end that can be told together, and a boundary without rows just before them, if there is one.
+
+    Boundaries of one instant (a SLIDE in rows) must not run together."""
+    if not len(span):
+        return
+    before = np.concatenate([[-1], span[:-1]])
+    cut = (span - before > 1) | ((span > before) & (before >= 0) & (told[span] == told[before]))
+    cut[0] = True
+    for first, end in pairwise([*np.flatnonzero(cut).tolist(), len(span)]):
+        yield first, end, int(told[span[first] - 1]) if span[first] - before[first] > 1 else None
+
+
+def no_rows_like(answer: Answer) -> Answer:
+    """The empty answer of the same shape."""
+    return answer.take(np.empty(0, np.int64))

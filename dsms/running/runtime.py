@@ -1,0 +1,364 @@
+"""What a query runs in: declared streams with their entries and clocks, versioned tables, running queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dsms.adhoc.pool import Adhocs
+from dsms.adhoc.run import Adhoc
+from dsms.api import Cancel
+from dsms.archiving import Archiving, tidy
+from dsms.intake.clock import Clocks
+from dsms.intake.stream import Released, StreamInput
+from dsms.operators.expressions import ErrorCounter
+from dsms.operators.sink import Sink
+from dsms.operators.timeline import Timeline
+from dsms.periodic.elastic import Backlog
+from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.timed import TimedRelation, TimedTable
+from dsms.plan.ages import with_ages
+from dsms.plan.physical import Phys
+from dsms.plan.statistics import Statistics
+from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
+from dsms.running.containing import stop
+from dsms.running.history import begins, pasts
+from dsms.running.measure import StreamFigures, statistics
+from dsms.running.query import RunningQuery
+from dsms.running.results import ResultLog
+from dsms.running.transactions import Transactions
+from dsms.settings import Settings
+from dsms.sharing.group import Group
+from dsms.sharing.registry import Registry
+from dsms.sql import logical as lp
+from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
+from dsms.sql.window import Slide
+from dsms.state.batch import Batch
+from dsms.state.ring import Need, Ring
+from dsms.tables.versioned import VersionedTable
+
+if TYPE_CHECKING:
+    from dsms.storage.durable import Durable
+
+ENDED = FOREVER - 1
+
+
+@dataclass(slots=True)
+class TableSource:
+    """A retroactive table as an input: its rows as of registration at ALWAYS, then its changes."""
+
+    table: VersionedTable
+    since: int
+    cursor: int | None = None
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        if self.cursor is None:
+            self.cursor = self.table.cursor(self.since)
+            return self.table.state(self.since)
+        batch, self.cursor = self.table.changes(self.cursor, upto)
+        return batch
+
+    def live(self) -> int:
+        return len(self.table)
+
+    def nbytes(self) -> int:
+        return 0
+
+    def next_due(self) -> int:
+        return ALWAYS if self.cursor is None else self.table.next_change(self.cursor)
+
+
+@dataclass(slots=True)
+class Runtime:
+    """Everything declared, and what runs on it, by key (`Catalog.key`)."""
+
+    settings: Settings
+    catalog: Catalog = field(default_factory=Catalog)
+    inputs: dict[str, StreamInput] = field(default_factory=dict)
+    tables: dict[str, VersionedTable] = field(default_factory=dict)
+    queries: dict[str, RunningQuery | PeriodicQuery] = field(default_factory=dict)
+    rings: dict[str, Ring] = field(default_factory=dict)
+    backlog: Backlog = field(init=False)
+    shared: Registry = field(default_factory=Registry)
+    first_rows: dict[str, int] = field(default_factory=dict)  # of each stream, once a row is complete
+    clocks: Clocks = field(default_factory=Clocks)
+    figures: dict[str, StreamFigures] = field(default_factory=dict)
+    adhoc: Adhoc = field(init=False)  # runs plans once, in the engine's thread
+    adhocs: Adhocs = field(default_factory=Adhocs)  # ... and in others
+    transactions: Transactions = field(init=False)
+    durable: Durable | None = None  # what is on the disk, if anything is
+    archivings: dict[str, Archiving] = field(default_factory=dict)  # archives of streams and queries
+
+    def __post_init__(self) -> None:
+        self.backlog = Backlog(self.settings)
+        self.adhoc = Adhoc(self.settings.statement_bytes)
+        self.transactions = Transactions(self.rings, self.settings)
+
+    def declare(self, definition: StreamDef) -> None:
+        """A new stream."""
+        key = Catalog.key(definition.name)
+        self.catalog.streams[key] = definition
+        self.inputs[key] = StreamInput(definition)
+        self.figures[key] = StreamFigures(definition)
+        self.clocks.add(key, self.inputs[key])
+        if self.durable is not None:
+            self.durable.declare(key, definition.schema, definition.durability)
+        if definition.retain is not None:
+            self.keep(key, "RETAIN", Need(definition.retain))
+
+    def remove(self, key: str) -> None:
+        """The stream is dropped; no query reads it."""
+        del self.catalog.streams[key], self.inputs[key], self.figures[key]
+        self.rings.pop(key, None)
+        self.archivings.pop(key, None)
+        self.first_rows.pop(key, None)
+        self.clocks.remove(key)
+        if self.durable is not None:
+            self.durable.forget(key)
+
+    def statistics(self) -> Statistics:
+        """Measured figures for the planner."""
+        return statistics(self.figures.values(), {t.definition.name: float(len(t)) for t in self.tables.values()})
+
+    def keep(self, stream: str, who: str, need: Need) -> Ring:
+        """The stream's ring, which from now on holds what `who` needs."""
+        ring = self.rings.get(stream)
+        if ring is None:
+            ring = Ring(self.inputs[stream].definition.subwindow, self.handed_on(stream))
+            ring.seal = None if self.durable is None else self.durable.sealer(stream)
+            self.rings[stream] = ring
+        ring.keep(who, need)
+        return ring
+
+    def release(self, stream: str, who: str) -> None:
+        """`who` needs nothing of the stream any more."""
+        ring = self.rings.get(stream)
+        if ring is not None:
+            ring.release(who)
+            if not ring.needs:
+                del self.rings[stream]
+
+    @property
+    def replaying(self) -> bool:
+        """Whether what happens now happened before, and comes out of the journal."""
+        return self.durable is not None and self.durable.journal.muted
+
+    def handed_on(self, stream: str) -> int:
+        """The instant up to which rows of the stream have gone to its readers; ALWAYS if there were none."""
+        return self.inputs[stream].completed if stream in self.first_rows else ALWAYS
+
+    def prepare(self, definition: QueryDef, phys: Phys) -> RunningQuery:
+        """A query over the declared streams and tables, not yet fed."""
+        options: dict[str, Option] = dict(definition.options)
+        log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)), self.settings.result_log_bytes)
+        return self.assembled(definition, phys, log)
+
+    def assembled(self, definition: QueryDef, phys: Phys, log: ResultLog, slide: Slide | None = None,
+                  restore: bool = False, timeline: Timeline | None = None) -> RunningQuery:  # fmt: skip
+        """The operators and the sink of a plan.
+
+        slide, timeline  see `dsms.operators.build.Builder`
+        restore         what lives between two boundaries is reported, too"""
+        phys = with_ages(phys)
+        options: dict[str, Option] = dict(definition.options)
+        mode = str(options.get("on_error", "null"))
+        errors = ErrorCounter(mode="stop" if mode == "stop" else "null")
+        reads = sorted({n.stream.name.casefold() for n in leaves_of(phys.node) if isinstance(n, lp.StreamScan)})
+        since = self._tables_since(phys, reads, timeline)
+        leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
+        builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
+        if timeline is not None:
+            leaves.table_source = lambda node: TimedTable(TableSource(self.table(node), since), timeline)
+            builder.relation = lambda node: TimedRelation(self.table(node), timeline)
+        builder.step_rows, builder.slide = self.settings.step_rows, slide
+        builder.timeline = timeline
+        pipeline = assemble(phys, builder, leaves, self.settings.timer)
+        limit = int(options.get("max_state", self.settings.state_bytes))
+        probed = [n.table.table.name.casefold() for n in nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
+        spec = sink_spec(phys, self.settings.eager_instants)
+        if restore and spec.kind == "rstream":
+            spec = replace(spec, view=True)
+        return RunningQuery(definition, phys, log, errors, leaves.names, (*leaves.tables, *probed), limit,
+                            pipeline=pipeline, sink=Sink(spec))  # fmt: skip
+
+    def _tables_since(self, phys: Phys, reads: Sequence[str], timeline: Timeline | None) -> int:
+        """The instant from which on a new query sees tables change: before the first row that it begins with."""
+        if not reads:
+            return FOREVER
+        clock = self.clock_of(reads)
+        first = clock if timeline is not None else begins(pasts(phys.node), self.rings, clock)
+        return max(first, MIN_INSTANT - 1)  # tables can change before every row
+
+    def table(self, node: lp.TableScan) -> VersionedTable:
+        return self.tables[node.table.name.casefold()]
+
+    def clock_of(self, streams: Sequence[str]) -> int:
+        """The query clock over those streams: where all have ended, the furthest instant that any of them got to."""
+        clock = self.clocks.query_clock(streams)
+        if clock < ENDED:
+            return clock
+        fronts = [max(self.inputs[s].newest, self.inputs[s].promised) for s in streams]
+        return max(fronts, default=ALWAYS)
+
+    def pump(self, stream: str, cancel: Cancel | None = None) -> None:
+        """Hand on what a stream has released, and move the clocks of the queries that read it."""
+        self._deliver(stream, self.inputs[stream].release())
+        self.run(stream, cancel)
+        self._tidy()
+
+    def pump_all(self, cancel: Cancel | None = None) -> None:
+        """Hand on what any stream has released (idle ones move with the others)."""
+        for key, entry in self.inputs.items():
+            self._deliver(key, entry.release())
+        self.run(None, cancel)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        if self.durable is not None:
+            self.durable.adopt(self.rings)
+        for key, ring in self.rings.items():
+            if key not in self.archivings:
+                ring.drop()
+        if self.archivings:
+            tidy(self)
+
+    def _deliver(self, stream: str, released: Released) -> None:
+        for batch in released.complete:
+            self.figures[stream].see(batch)
+        if stream not in self.first_rows and released.complete:
+            self.first_rows[stream] = int(released.complete[0].ts[0])
+        ring = self.rings.get(stream)
+        if ring is not None:
+            for batch in released.complete:
+                ring.add(batch)
+            ring.move(released.upto)
+        for group in list(self.shared.of(stream)):
+            try:
+                self._take(group, stream, released)
+            except Exception as fault:
+                self._stop(group, fault)
+        for query in self.queries.values():
+            if query.failure is None and not query.grouped and stream in query.reads:
+                try:
+                    _push(query, stream, released)
+                except Exception as fault:
+                    stop([query], fault)
+
+    def _take(self, group: Group, stream: str, released: Released) -> None:
+        if stream in self.first_rows:
+            group.begin(self.first_rows[stream])
+        for batch in released.complete:
+            group.take(stream, batch)
+
+    def _stop(self, group: Group, fault: Exception) -> None:
+        """A fault in what the queries of a group share stops them all."""
+        queries = [m.query for m in group.members if m.query is not None]
+        stop(queries, fault)
+        self.shared.expel(group)
+        for query in queries:
+            self.backlog.remove(group.name, query.name)
+
+    def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
+        """Advance the queries that read `stream` (None: all) to their clocks."""
+        for group in list(self.shared.of(stream)):
+            try:
+                group.advance(self.due_of(group), cancel)
+            except Exception as fault:
+                self._stop(group, fault)
+        for query in list(self.queries.values()):
+            if query.grouped and query.due is not None:  # type: ignore[union-attr]
+                continue
+            if query.failure is None and (stream in query.reads if stream is not None else query.reads):
+                if cancel is not None:
+                    cancel.check()
+                try:
+                    self._advance(query, cancel)
+                except Exception as fault:
+                    stop([query], fault)
+
+    def _advance(self, query: RunningQuery | PeriodicQuery, cancel: Cancel | None) -> None:
+        due = self.due(query)
+        query.advance(due, cancel)
+        if isinstance(query, PeriodicQuery) and query.elastic and not query.evaluator.together:
+            self.backlog.updated(query.name, query.behind(due))
+
+    def work(self) -> bool:
+        """Evaluate the elastic queries whose deadline is nearest; False if none is due."""
+        try:
+            return self.backlog.work(self.settings.timer)
+        except Exception as fault:
+            stop([self.queries.get(name) for name in self.backlog.began], fault)
+            return True
+
+    def due(self, query: RunningQuery | PeriodicQuery) -> int:
+        """The instant up to which a query may answer now."""
+        clock = self.clock_of(query.reads)
+        if isinstance(query, PeriodicQuery) and query.due is None:
+            firsts = [self.first_rows[s] for s in query.reads if s in self.first_rows]
+            if firsts and min(firsts) <= clock:
+                query.begin(min(firsts))
+        if isinstance(query, PeriodicQuery):
+            return self._closed(query, clock)
+        if query.early and clock < ENDED:
+            return max(clock, *(self.inputs[n].settled for n in query.reads))
+        return max(clock, self._before_rows(query))
+
+    def _before_rows(self, query: RunningQuery) -> int:
+        """The last change of its tables before every row: no stream can hold that back."""
+        changes = (self.tables[t].last_change for t in query.tables)
+        return max((at for at in changes if at < MIN_INSTANT), default=ALWAYS)
+
+    def due_of(self, group: Group) -> int:
+        """The instant up to which the members of a group may be answered now."""
+        clock = self.clock_of(group.streams)
+        return max([clock, *(self._closed(m.query, clock) for m in group.members if m.query is not None)])
+
+    def came_late(self, query: PeriodicQuery) -> None:
+        """A query that is registered when all its streams have ended has no boundaries to come."""
+        if query.reads and self.clocks.query_clock(query.reads) >= ENDED:
+            query.no_more(ALWAYS, self.clock_of(query.reads))
+
+    def _closed(self, query: PeriodicQuery, clock: int) -> int:
+        """Where all its streams have ended, a query is answered at the boundary behind the last row, too."""
+        if not query.reads or self.clocks.query_clock(query.reads) < ENDED:
+            return clock
+        query.no_more(max(self.inputs[s].newest for s in query.reads), clock)
+        return clock if query.until == FOREVER else max(clock, query.until - 1)
+
+    def forget(self) -> None:
+        """Let tables drop versions that no clock can ask for again, not even that of a query still to come."""
+        streams = [s.completed for s in self.inputs.values() if not s.ended]
+        streams += [r.oldest for r in self.rings.values() if r.count]  # whose rows one-time queries read
+        for key, table in self.tables.items():
+            readers = [q.read_tables for q in self.queries.values() if key in q.tables and q.streams]
+            limit = min([*streams, *readers], default=ALWAYS)
+            if limit >= MIN_INSTANT:  # changes before every row may still come
+                table.forget(limit)
+
+
+def _push(query: RunningQuery | PeriodicQuery, stream: str, released: Released) -> None:
+    """What a stream has released, into a query of its own."""
+    if isinstance(query, PeriodicQuery):
+        for batch in released.complete:
+            query.heard(stream, batch.ts)
+    for source in query.sources_of(stream):
+        for batch in released.fresh if query.early else released.complete:
+            source.push(batch)
+
+
+def nodes_of(node: lp.Node) -> Iterator[lp.Node]:
+    """The node and all below it."""
+    yield node
+    for child in lp.children(node):
+        yield from nodes_of(child)
+
+
+def leaves_of(node: lp.Node) -> Iterator[lp.Node]:
+    """Stream and table leaves, and the tables that JoinNRRs probe."""
+    for n in nodes_of(node):
+        if isinstance(n, lp.StreamScan | lp.TableScan):
+            yield n
+        elif isinstance(n, lp.JoinNRR):
+            yield n.table

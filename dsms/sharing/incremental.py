@@ -1,0 +1,68 @@
+"""ISS, incremental synopsis scan (Golab 2006, §7.2.1): the last answer, plus sub-windows that came, minus those gone.
+
+For subtractable aggregates whose synopsis would otherwise be read from end to end: frequency counters over long windows
+that slide in short steps.  What is kept is a state per query and aggregate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dsms.aggregates.parts.cells import State
+from dsms.sharing.feed import Column
+from dsms.sql.expr import AggCall
+
+WORTH = 2.0  # times fewer cells that ISS must combine to be chosen
+
+
+@dataclass(slots=True)
+class Kept:
+    """The union of sub-windows low <= k < high of one column."""
+
+    low: int
+    high: int
+    state: State
+
+    def to(self, column: Column, low: int, high: int) -> State:
+        """The union of low <= k < high, which this becomes."""
+        algebra, groups = column.algebra, column.synopsis.groups
+        if not self.low <= low <= self.high <= high:
+            self.state = column.probe(np.array([low]), np.array([high]))
+        else:
+            both = column.probe(np.array([self.high, self.low]), np.array([high, low]))
+            more = groups - algebra.size(self.state)
+            state = algebra.concat([self.state, algebra.empty(more)]) if more else self.state
+            state = algebra.combine(state, algebra.take(both, np.arange(groups)))
+            self.state = algebra.subtract(state, algebra.take(both, np.arange(groups, 2 * groups)))
+        self.low, self.high = low, high
+        return self.state
+
+
+@dataclass(slots=True)
+class Answers:
+    """What one query keeps, by aggregate."""
+
+    kept: dict[AggCall, Kept] = field(default_factory=dict)
+
+    def states(self, agg: AggCall, column: Column, low: np.ndarray, high: np.ndarray) -> State:
+        """Like `Column.probe`, for spans of ascending boundaries."""
+        kept = self.kept.get(agg)
+        if kept is None:
+            kept = self.kept[agg] = Kept(0, -1, None)
+        return column.algebra.concat([kept.to(column, int(a), int(b)) for a, b in zip(low, high, strict=True)])
+
+    def nbytes(self, columns: dict[AggCall, Column]) -> int:
+        return sum(columns[a].algebra.nbytes(k.state) for a, k in self.kept.items() if a in columns)
+
+
+def fits(columns: list[Column]) -> bool:
+    """Whether all of them can be subtracted from."""
+    return all(c.algebra.subtractable for c in columns)
+
+
+def pays(columns: list[Column], width: int, step: int) -> bool:
+    """Whether fewer cells are combined."""
+    whole = sum(c.synopsis.cost(width) for c in columns)
+    return whole > WORTH * sum(2 * c.synopsis.cost(min(step, width)) + 2 for c in columns)

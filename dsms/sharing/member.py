@@ -1,0 +1,145 @@
+"""A query as a member of a group: which sub-windows it asks for, and what it makes of the aggregates it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.api import Cancel
+from dsms.operators.answers import Answer
+from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.periodic.counted import Numbers
+from dsms.periodic.query import PeriodicQuery
+from dsms.running.pipeline import Path
+from dsms.running.sources import Source
+from dsms.sharing import incremental, ungrouped
+from dsms.sharing.answer_source import AnswerSource
+from dsms.sharing.feed import Column, Feed
+from dsms.sharing.group import Group
+from dsms.sharing.incremental import Answers
+from dsms.sharing.request import Request
+from dsms.sql import logical as lp
+from dsms.sql.expr import Col
+from dsms.sql.types import ALWAYS
+from dsms.state.columns import numpy_true
+
+Step = tuple[Callable[..., pa.Array] | None, list[Callable[..., pa.Array]]]
+
+
+@dataclass(slots=True)
+class Above:
+    """Selections and projections over keys ++ aggregates, on many rows at once."""
+
+    nodes: tuple[lp.Select | lp.Project, ...]
+    keys: int
+    errors: ErrorCounter
+    steps: list[Step] = field(init=False)
+    picks: tuple[int, ...] | None = field(init=False)  # the columns, where that is all there is to do
+    by_keys: bool = field(init=False)  # rows in the order of the keys are in the order of the answer
+
+    def __post_init__(self) -> None:
+        self.steps = []
+        for node in self.nodes:
+            if isinstance(node, lp.Select):
+                self.steps.append((compile_predicate(node.predicate), []))
+            else:
+                self.steps.append((None, [compile_expr(e) for e in node.exprs]))
+        only = [n for n in self.nodes if isinstance(n, lp.Project)]
+        last = only[-1].exprs if len(only) == 1 else None
+        plain = len(self.nodes) == 1 and last is not None and all(isinstance(e, Col) for e in last)
+        self.picks = tuple(e.index for e in last or () if isinstance(e, Col)) if plain else None
+        first = None if last is None else [e.index if isinstance(e, Col) else -1 for e in last[: self.keys]]
+        self.by_keys = not only or first == list(range(self.keys))
+
+    def run(self, cols: list[pa.Array], n: int) -> tuple[list[pa.Array], np.ndarray | None, int]:
+        """(columns, which rows are left (None: all), how many)."""
+        if self.picks is not None:
+            return [cols[i] for i in self.picks], None, n
+        left: np.ndarray | None = None
+        for predicate, exprs in self.steps:
+            if predicate is None:
+                cols = [e(cols, n, self.errors) for e in exprs]
+                continue
+            kept = np.flatnonzero(numpy_true(predicate(cols, n, self.errors)))
+            if len(kept) < n:
+                index = pa.array(kept)
+                cols, n = [c.take(index) for c in cols], len(kept)
+                left = kept if left is None else left[kept]
+        return cols, left, n
+
+
+@dataclass(slots=True)
+class Member:
+    """One query of a group.  It is also the query's evaluator."""
+
+    request: Request
+    group: Group
+    above: Above
+    query: PeriodicQuery | None = None
+    numbers: Numbers | None = None
+    deltas: bool = False
+    path: str = "SS"
+    together: bool = True
+    kept: Answers | None = None  # ISS
+    plain: ungrouped.Kind | None = None  # see `ungrouped.kind`
+    view: AnswerSource | None = None  # None: columns of the group's feed (joins)
+    same: int = 0  # members with the same one differ in nothing but their SLIDE; 0: like no other
+
+    def settle_path(self, asked: str) -> None:
+        """SS or ISS: as `asked` (the option `path`), or what combines fewer cells."""
+        self._choose(asked)
+        self.plain = ungrouped.kind(self)
+
+    def _choose(self, asked: str) -> None:
+        feed, wanted, columns = self.group.feed, self.request, self._columns()
+        width, step = (wanted.length - wanted.until) // feed.span, max(1, wanted.slide.every // feed.span)
+        alone = self.view is None or self.view.single
+        if asked == "ss" or not columns or not alone or not incremental.fits(columns):
+            return
+        if asked == "iss" or incremental.pays(columns, width, step):
+            self.path, self.kept = "ISS", Answers()
+
+    def reads(self, feed: Feed) -> bool:
+        """Whether it is answered from that feed of its group."""
+        return self.view is None or self.view.reads(feed)
+
+    def _columns(self) -> list[Column]:
+        """The columns that an evaluation reads, those of the rows of groups apart."""
+        aggs = dict.fromkeys(self.request.aggs)
+        if self.view is None:
+            return [self.group.feed.columns[a] for a in aggs if a in self.group.feed.columns]
+        return [p.feed.columns[s] for p in self.view.parts for s in dict.fromkeys(p.sources[a] for a in aggs)]
+
+    def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
+        """The answer of one boundary."""
+        at = np.array([boundary], np.int64)
+        cols, _, _ = self.group.answers([(self, at)])[0]
+        return Answer(len(cols[0]) if cols else 0, tuple(cols))
+
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        """None: the group's feed takes the rows."""
+        return iter(())
+
+    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+        return iter(())
+
+    def next_due(self) -> int:
+        return ALWAYS
+
+    def seed(self, upto: int) -> None:
+        return
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        return {}
+
+    def cost(self) -> float:
+        """Cells that an evaluation combines."""
+        feed, asked = self.group.feed, self.request
+        width = (asked.length - asked.until) // feed.span
+        return sum(c.synopsis.cost(width) for c in self._columns()) * feed.space.groups
+
+    def nbytes(self) -> int:
+        return self.group.nbytes // max(1, len(self.group.members))

@@ -1,0 +1,306 @@
+"""All groups of an engine: where a new query finds its place, and what goes when one leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from dsms.aggregates.parts.cells import Algebra
+from dsms.operators.expressions import ErrorCounter
+from dsms.periodic.counted import Numbers
+from dsms.periodic.query import PeriodicQuery
+from dsms.sharing import choose_synopsis
+from dsms.sharing.answer_source import AnswerSource, SignedFeed
+from dsms.sharing.columns import sources
+from dsms.sharing.covers import terms
+from dsms.sharing.feed import Column, Feed, KeySpace
+from dsms.sharing.feed_set import FeedSet
+from dsms.sharing.find_cover import covering, exact
+from dsms.sharing.group import Group
+from dsms.sharing.joins import JoinMember, Joins
+from dsms.sharing.member import Above, Member
+from dsms.sharing.request import Request, phase_of, span_of
+from dsms.sharing.rules import SS1, SS4, Asked
+from dsms.sql.expr import AggCall
+from dsms.sql.types import ALWAYS
+from dsms.sql.window import NO_SLIDE
+from dsms.state.batch import Batch
+from dsms.state.ring import Ring
+
+
+@dataclass(slots=True)
+class Registry:
+    """Groups by stream."""
+
+    groups: dict[str, list[Group]] = field(default_factory=dict)
+    spaces: list[KeySpace] = field(default_factory=list)
+    made: int = 0
+    joins: Joins = field(default_factory=Joins)
+    alike: dict[Request, int] = field(default_factory=dict)  # requests without their SLIDE, numbered
+    numbered: int = 0
+
+    def of(self, stream: str | None) -> Iterator[Group]:
+        """The groups over a stream (None: all)."""
+        yield from self.joins.of(stream)
+        if stream is not None:
+            yield from self.groups.get(stream, ())
+            return
+        for groups in self.groups.values():
+            yield from groups
+
+    def all(self) -> list[Group]:
+        """Every group."""
+        return list(self.of(None))
+
+    # -- coming -------------------------------------------------------------------------------------------------------
+
+    def join(self, wanted: Request, errors: ErrorCounter, counted: bool, declared: int | None,
+             covers: bool = True) -> Member:  # fmt: skip
+        """A member for the request, in a group that fits or a new one.  `declared`: the stream's SUBWINDOW; `covers`:
+        whether feeds with other predicates may answer it (SS4)."""
+        found = self.place(wanted, counted)
+        if found is None and covers and (found := self.covered(wanted, counted)) is not None:
+            found = self._bundled(found[1]), found[1]
+        if found is None:
+            group = self._new(wanted, counted, declared)
+            found = group, AnswerSource((SignedFeed(group.feed, {}),))
+        return Member(wanted, found[0], Above(wanted.above, len(wanted.keys), errors), view=found[1])
+
+    def place(self, wanted: Request, counted: bool) -> tuple[Group, AnswerSource] | None:
+        """SS1: a feed whose sub-windows the query's window and SLIDE are multiples of; the coarsest."""
+        found = [
+            (group, feed)
+            for group in self.groups.get(wanted.stream, ())
+            for feed in group.feed.feeds
+            if SS1.applies(Asked(wanted, counted, (feed,)))
+        ]
+        if not found:
+            return None
+        group, feed = max(found, key=lambda pair: pair[1].span)
+        return group, AnswerSource((SignedFeed(feed, sources(wanted.aggs, bool(wanted.keys), feed.columns)),))
+
+    def covered(self, wanted: Request, counted: bool) -> tuple[Group, AnswerSource] | None:
+        """SS4: feeds that cover the query's predicate, all of the same sub-windows; the coarsest.  (And the group of
+        the first of them.)"""
+        mine = terms(wanted.where)
+        if counted or not mine:
+            return None
+        there = [(g, f) for g in self.groups.get(wanted.stream, ()) for f in g.feed.feeds if f.terms]
+        touching = frozenset(t for _, f in there if f.terms and f.terms & mine for t in f.terms)
+        feeds = [
+            (group, feed)
+            for group, feed in there
+            if feed.terms and feed.terms <= touching
+            if SS4.applies(Asked(wanted, counted, (feed,), tuple(group.members)))
+        ]
+        for span in sorted({f.span for _, f in feeds}, reverse=True):
+            view = covering(wanted, [f for _, f in feeds if f.span == span])
+            if view is not None:
+                return next(g for g, f in feeds if view.reads(f)), view
+        return None
+
+    def _new(self, wanted: Request, counted: bool, declared: int | None) -> Group:
+        span = span_of(wanted)
+        if declared is not None and not counted:
+            span = math.gcd(span, declared)
+        space = next((s for s in self.spaces if s.stream == wanted.stream and s.exprs == wanted.keys), None)
+        if space is None:
+            space = KeySpace(wanted.stream, wanted.keys)
+            self.spaces.append(space)
+        self.made += 1
+        feed = Feed(wanted.stream, wanted.where, space, span, phase_of(wanted, span), counted)
+        group = Group(f"{wanted.stream}#{self.made}", feed)
+        self.groups.setdefault(wanted.stream, []).append(group)
+        return group
+
+    def _bundled(self, view: AnswerSource) -> Group:
+        """The groups of its feeds as one, whose feeds move together."""
+        first, *others = [g for g in self.groups[view.parts[0].feed.stream] if any(map(view.reads, g.feed.feeds))]
+        if others:
+            first.feed = FeedSet(f for g in (first, *others) for f in g.feed.feeds)
+        for group in others:
+            first.clock = max(first.clock, group.clock)
+            first.told = group.told if first.told is None else first.told
+            self.groups[first.feed.stream].remove(group)
+            for member in group.members:
+                member.group = first
+                first.members.append(member)
+                if group.backlog is not None and member.query is not None:
+                    first.backlog = group.backlog
+                    group.backlog.move(member.query.name, group.name, first.name, first)
+        return first
+
+    # -- becoming part of a group -------------------------------------------------------------------------------------
+
+    def settle(self, member: Member, query: PeriodicQuery, ring: Ring | None, gone: int, first_number: int) -> int:
+        """The member becomes part of its group: its columns are made and filled with what the ring holds.
+
+        `gone`: rows up to this instant can't be had; `first_number`: of the next row, where rows are counted.
+        Answers the instant from which its answers miss nothing (ALWAYS: they never do)."""
+        group = member.group
+        assert member.view is not None
+        new = not group.members
+        if new and group.feed.counted:
+            group.numbers = Numbers(first_number)
+        member.numbers, member.query = group.numbers, query
+        member.same = self._number(member.request)
+        group.members.append(member)
+        gone = gone if ring is None else ring.reach
+        if group.feed.counted:
+            gone = first_number - 1 if first_number else ALWAYS
+        past = [] if ring is None else ring.rows(ALWAYS)
+        for part in member.view.parts:
+            self._columns(member, part.feed, _Past(past, gone), new)
+        if new:
+            for rows in past:
+                group.push(rows)
+        member.view = self._interned(member)
+        _count(member, 1)
+        return gone + member.request.length if new and gone > ALWAYS else _whole_from(member)
+
+    def _number(self, wanted: Request) -> int:
+        """A number for all requests that differ in nothing but their SLIDE (CS8)."""
+        alike = replace(wanted, slide=NO_SLIDE)
+        if alike not in self.alike:
+            self.numbered += 1
+            self.alike[alike] = self.numbered
+        return self.alike[alike]
+
+    def _interned(self, member: Member) -> AnswerSource:
+        """The member's view; the same object for members that are probed together."""
+        wanted, view = member.request, member.view
+        assert view is not None
+        parts = tuple(
+            replace(p, sources=sources(wanted.aggs, bool(wanted.keys), p.feed.columns)) if view.single else p
+            for p in view.parts
+        )
+        made = AnswerSource(parts, view.how)
+        others = (m.view for m in member.group.members if m.view is not None)
+        return next((v for v in others if v.key == made.key), made)
+
+    def _columns(self, member: Member, feed: Feed, past: _Past, new: bool) -> None:
+        """The columns that the member reads of the feed, as far back as its window reaches if that can be had."""
+        assert member.view is not None
+        if member.view.single:
+            wanted = sources(member.request.aggs, bool(member.request.keys), feed.columns)
+        else:
+            wanted = next(dict(p.sources) for p in member.view.parts if p.feed is feed)
+        if not new:
+            feed.flush()
+        for call in dict.fromkeys(wanted.values()):
+            column = feed.columns.get(call)
+            if column is None:
+                feed.columns[call] = self._column(member.group, feed, call)
+                if not new:
+                    self._fill(feed, call, past)
+                feed.columns[call].whole_from = past.number(feed)
+            elif _short(column, feed, member) and past.rows and past.number(feed) < column.reach:
+                feed.columns[call] = made = self._column(member.group, feed, call)
+                self._fill(feed, call, past)
+                made.whole_from, made.widths, made.chosen_for = past.number(feed), column.widths, column.chosen_for
+
+    def _column(self, group: Group, feed: Feed, call: AggCall) -> Column:
+        from dsms.synopses.choose import choose
+
+        how = self._algebra(feed, call)
+        members = [m for m in group.members if m.reads(feed)]
+        longest = max((m.request.length for m in members), default=feed.span) // feed.span
+        widths = sorted({(m.request.length - m.request.until) // feed.span for m in members})
+        groups = feed.space.groups
+        synopsis, why = choose(how, widths, groups, longest, 1)
+        column = Column(call, how, synopsis, feed.open or 0)
+        column.why = why
+        column.grow(groups)
+        return column
+
+    def _algebra(self, feed: Feed, call: AggCall) -> Algebra:
+        """One algebra for all columns of the stream that hold the same aggregate: their cells can be combined."""
+        from dsms.aggregates.registry import algebra
+
+        others = (f.columns[call] for g in self.groups[feed.stream] for f in g.feed.feeds if call in f.columns)
+        known = next((c.algebra for c in others if exact(c.algebra)), None)
+        return known or algebra(call)
+
+    def _fill(self, feed: Feed, call: AggCall, past: _Past) -> None:
+        """A column in a feed that runs already; filled from the ring, else it begins with the next sub-window."""
+        column = feed.columns[call]
+        if feed.open is None or not past.rows:
+            return
+        side = Feed(feed.stream, feed.where, feed.space, feed.span, feed.phase, feed.counted, {call: column})
+        feed.space.feeds.remove(side)
+        for rows in past.rows:
+            side.push(rows)
+        side.close(feed.open)
+
+    # -- going --------------------------------------------------------------------------------------------------------
+
+    def leave(self, member: Member) -> None:
+        """The member's query is gone: so is what it alone used."""
+        if isinstance(member, JoinMember):
+            self.joins.leave(member)
+            return
+        group, stream = member.group, member.group.feed.stream
+        _count(member, -1)
+        group.members, group._known = [m for m in group.members if m is not member], (0, -1, 0)
+        if not any(m.same == member.same for m in group.members):
+            self._forget(member)
+        kept = []
+        for feed in group.feed.feeds:
+            used = {id(c) for m in group.members if m.view is not None for _, c in m.view.columns()}
+            feed.columns = {call: column for call, column in feed.columns.items() if id(column) in used}
+            if any(m.reads(feed) for m in group.members):
+                kept.append(feed)
+            else:
+                feed.space.feeds = [f for f in feed.space.feeds if f is not feed]
+        if not kept:
+            self.groups[stream] = [g for g in self.groups[stream] if g is not group]
+            self.spaces = [s for s in self.spaces if s.feeds]
+        elif len(kept) < len(group.feed.feeds):
+            group.feed = kept[0] if len(kept) == 1 else FeedSet(kept)
+
+    def expel(self, group: Group) -> None:
+        """The group can't go on: nobody feeds or joins it any more."""
+        for groups in self.groups.values():
+            groups[:] = [g for g in groups if g is not group]
+        self.joins.groups = [g for g in self.joins.groups if g is not group]
+
+    def _forget(self, member: Member) -> None:
+        everywhere = (m for g in self.groups.get(member.request.stream, ()) for m in g.members)
+        if not any(m.same == member.same for m in everywhere):
+            self.alike.pop(replace(member.request, slide=NO_SLIDE), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What the ring holds, and the instant (or row number) up to which rows are gone."""
+
+    rows: list[Batch]
+    gone: int
+
+    def number(self, feed: Feed) -> int:
+        """The first sub-window that misses none."""
+        return ALWAYS if self.gone <= ALWAYS else -((feed.phase - self.gone - 1) // feed.span)
+
+
+def _count(member: Member, more: int) -> None:
+    """The columns that the member reads have one more (or less) reader."""
+    asked = member.request
+    for feed, column in member.view.columns() if member.view is not None else ():
+        width, reach = (asked.length - asked.until) // feed.span, asked.length // feed.span
+        choose_synopsis.read(column, feed, width, reach, more)
+
+
+def _short(column: Column, feed: Feed, member: Member) -> bool:
+    """Whether the column does not reach back as far as the member's window does."""
+    return feed.open is not None and column.reach > feed.open - member.request.length // feed.span
+
+
+def _whole_from(member: Member) -> int:
+    """The instant from which the member's boundaries have all their rows."""
+    assert member.view is not None
+    worst = ALWAYS
+    for feed, column in member.view.columns():
+        if (reach := column.reach if feed.open is not None else column.whole_from) > ALWAYS:
+            worst = max(worst, feed.phase + reach * feed.span - 1 + member.request.length)
+    return worst
