@@ -131,7 +131,7 @@ def test_recipes_have_all_their_parts():
     assert len(recipes) >= 15
     assert [int(recipe.partition(".")[0]) for recipe in recipes] == list(range(1, len(recipes) + 1))
     for recipe in recipes:
-        assert "```console" in recipe and "SELECT" in recipe and recipe.rstrip().endswith(".")
+        assert "```console" in recipe and "SELECT" in recipe and recipe.rstrip().endswith((".", ".)"))
 
 
 # -- the README -------------------------------------------------------------------------------------------------------
