@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from decimal import Decimal
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import dsms
 from dsms.aggregates import warm
 from dsms.aggregates.cards import CARDS, FAMILIES, Card
 from dsms.aggregates.parts.cells import Rows
@@ -98,6 +101,22 @@ def test_the_files_of_cards_are_the_files_of_families() -> None:
     assert set(FAMILIES) == {card.family for card in CARDS.values()}
     aliases = [name for card in CARDS.values() for name in (card.name, *card.aliases)]
     assert len(aliases) == len(set(aliases))
+
+
+def test_others_ask_cards_and_keep_no_lists_of_names() -> None:
+    """Two or more names of aggregates together, outside their room; MIN and MAX have an operator of their own."""
+    root = Path(dsms.__file__).parent.parent
+    lists = []
+    for path in (p for top in ("dsms", "server", "clients") for p in sorted((root / top).rglob("*.py"))):
+        if "aggregates" in path.relative_to(root).parts[:2]:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.List(elts=parts) | ast.MatchOr(patterns=parts):
+                    names = {getattr(getattr(p, "value", p), "value", getattr(p, "value", None)) for p in parts}
+                    if len(names) > 1 and names <= set(CARDS) and names != {"min", "max"}:
+                        lists.append(f"{path}:{parts[0].lineno} {names}")
+    assert lists == []
 
 
 # ---------------------------------------------------------------- traits
