@@ -9,11 +9,11 @@ from dsms.adhoc.reads import reads
 from dsms.errors import QueryError, UsageError
 from dsms.plan.planner import plan
 from dsms.plan.text import describe
-from dsms.running.runtime import leaves_of, nodes_of
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table, bind_query
 from dsms.sql.catalog import Catalog
+from dsms.sql.logical import leaves_of, nodes_of
 from dsms.sql.parser import parse, parse_one
 from dsms.sql.printer import to_sql
 from dsms.sql.render import to_sql as plan_to_sql

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from dsms.errors import UsageError
-from dsms.plan.explain import explain, nodes, number, size
+from dsms.plan.explain import explain
+from dsms.plan.explain_text import nodes, number, size
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.plan.planner import plan

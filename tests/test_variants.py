@@ -9,7 +9,7 @@ import pytest
 
 from dsms.aggregates.parts.words import Coding, coding
 from dsms.operators.build import Builder, Piped
-from dsms.plan.explain import nodes
+from dsms.plan.explain_text import nodes
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.plan.planner import plan

@@ -8,24 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from dsms.adhoc.relation import Bound, Pick, Rel, Where, hidden, listed, selected
+from dsms.adhoc.dialect import Dialect
+from dsms.adhoc.relation import Bound, Op, Pick, Rel, Where, hidden, listed, selected
 from dsms.adhoc.scalars import exact
-from dsms.adhoc.steps import OrdinalStep
+from dsms.adhoc.steps import OrdinalStep, Step
 from dsms.operators.semijoin import null_aware_residual
 from dsms.sql import logical as lp
 from dsms.sql.expr import Col, Expr
 from dsms.sql.types import INT, Field, Kind, Schema
 
-if TYPE_CHECKING:
-    from dsms.adhoc.render import Renderer
-
 Keys = Sequence[tuple[Expr, Expr]]
 ORDINAL = Field("o", INT)
 
 
-def join(r: Renderer, node: lp.Join, aged: bool) -> Rel:
+class Renders(Protocol):
+    """What makes the relations that are joined (`render.Renderer`)."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    def name(self) -> str:
+        """A new name."""
+        ...
+
+    def step(self, step: Step, schema: Schema, wide: int, aged: bool) -> Rel:
+        """The relation that a new step leaves."""
+        ...
+
+    def kept(self, rel: Rel, then: Sequence[Op] = (), schema: Schema | None = None) -> Rel:
+        """The relation under a name, with nothing left to do: `then` is done too, which makes it of `schema`."""
+        ...
+
+    def sql(self, rel: Rel) -> Rel:
+        """The relation as SQL text."""
+        ...
+
+    def rel(self, node: lp.Node, aged: bool) -> Rel:
+        """The rows of a node."""
+        ...
+
+
+def join(r: Renders, node: lp.Join, aged: bool) -> Rel:
     """Inner and outer joins of two inputs."""
     left, right, keys = _sides(r, r.rel(node.left, aged), r.rel(node.right, aged), node.keys)
     pair = _Pair(node.left.schema, node.right.schema, aged)
@@ -41,7 +66,7 @@ def join(r: Renderer, node: lp.Join, aged: bool) -> Rel:
     return pair.of(text, left, right, node.schema, pairs)
 
 
-def join_nrr(r: Renderer, node: lp.JoinNRR, aged: bool) -> Rel:
+def join_nrr(r: Renders, node: lp.JoinNRR, aged: bool) -> Rel:
     """Each row with the versions of the relation that were current when it was born."""
     left = r.rel(node.child, True)
     left, table, keys = _sides(r, left, r.rel(node.table, True), node.keys)
@@ -55,7 +80,7 @@ def join_nrr(r: Renderer, node: lp.JoinNRR, aged: bool) -> Rel:
     return pair.of(_through_pairs(node.kind, left, table, pairs), left, table, node.schema, pairs)
 
 
-def semi_join(r: Renderer, node: lp.SemiJoin, aged: bool) -> Rel:
+def semi_join(r: Renders, node: lp.SemiJoin, aged: bool) -> Rel:
     """EXISTS, IN, and their negations."""
     left, right = r.rel(node.left, aged), r.rel(node.right, False)
     keys: Keys = node.keys
@@ -76,7 +101,7 @@ def semi_join(r: Renderer, node: lp.SemiJoin, aged: bool) -> Rel:
     return pair.left_of(f"({left.text}) AS l {kind} ({pairs.text}) AS p ON {o} = p.c0", left, pairs, node.schema)
 
 
-def _not_in(r: Renderer, node: lp.SemiJoin, left: Rel, right: Rel) -> Rel:
+def _not_in(r: Renders, node: lp.SemiJoin, left: Rel, right: Rel) -> Rel:
     left, right, [(mine, theirs)] = _sides(r, left, right, node.keys)
     left, right = r.sql(left), r.sql(right)
     a, b = (exact(e, lambda i, s=side: f"{s}.c{i}", r.dialect) for e, side in ((mine, "l"), (theirs, "r")))  # type: ignore[misc]
@@ -88,14 +113,14 @@ def _not_in(r: Renderer, node: lp.SemiJoin, left: Rel, right: Rel) -> Rel:
 # ---------------------------------------------------------------- sides and conditions
 
 
-def _sides(r: Renderer, left: Rel, right: Rel, keys: Keys) -> tuple[Rel, Rel, Keys]:
+def _sides(r: Renders, left: Rel, right: Rel, keys: Keys) -> tuple[Rel, Rel, Keys]:
     """Both inputs with the keys that SQL can't compute as further columns, and the keys in terms of those."""
     left, mine = _keyed(r, left, [a for a, _ in keys])
     right, theirs = _keyed(r, right, [b for _, b in keys])
     return left, right, list(zip(mine, theirs, strict=True))
 
 
-def _keyed(r: Renderer, rel: Rel, exprs: Sequence[Expr]) -> tuple[Rel, list[Expr]]:
+def _keyed(r: Renders, rel: Rel, exprs: Sequence[Expr]) -> tuple[Rel, list[Expr]]:
     wanted = [e for e in exprs if exact(e, str, r.dialect) is None]
     if not wanted:
         return rel, list(exprs)
@@ -107,7 +132,7 @@ def _keyed(r: Renderer, rel: Rel, exprs: Sequence[Expr]) -> tuple[Rel, list[Expr
     return kept, [Col(place[e], e.type) if e in place else e for e in exprs]
 
 
-def _condition(r: Renderer, pair: _Pair, keys: Keys, residual: Expr | None) -> str | None:
+def _condition(r: Renders, pair: _Pair, keys: Keys, residual: Expr | None) -> str | None:
     """The ON condition as SQL; None if its residual is not exact there."""
     text = _equal(r, pair, keys)
     if residual is None:
@@ -116,7 +141,7 @@ def _condition(r: Renderer, pair: _Pair, keys: Keys, residual: Expr | None) -> s
     return None if more is None else f"{text} AND {more}"
 
 
-def _equal(r: Renderer, pair: _Pair, keys: Keys) -> str:
+def _equal(r: Renders, pair: _Pair, keys: Keys) -> str:
     texts = []
     for a, b in keys:
         x = exact(a, lambda i: f"l.c{i}", r.dialect)
@@ -127,7 +152,7 @@ def _equal(r: Renderer, pair: _Pair, keys: Keys) -> str:
     return " AND ".join(texts) or "TRUE"
 
 
-def _filtered(r: Renderer, pair: _Pair, left: Rel, right: Rel, keys: Keys, node: lp.Join) -> Rel:
+def _filtered(r: Renders, pair: _Pair, left: Rel, right: Rel, keys: Keys, node: lp.Join) -> Rel:
     """An inner join whose residual our own expressions decide, as the pairs come."""
     left, right = r.sql(left), r.sql(right)
     text = f"({left.text}) AS l JOIN ({right.text}) AS r ON {_equal(r, pair, keys)}"
@@ -135,7 +160,7 @@ def _filtered(r: Renderer, pair: _Pair, left: Rel, right: Rel, keys: Keys, node:
     return r.kept(pair.of(text, left, right, node.schema), (Where(node.residual),))
 
 
-def _pairs(r: Renderer, pair: _Pair, left: Rel, right: Rel, keys: Keys, residual: Expr | None) -> tuple[Rel, Rel, Rel]:
+def _pairs(r: Renders, pair: _Pair, left: Rel, right: Rel, keys: Keys, residual: Expr | None) -> tuple[Rel, Rel, Rel]:
     """Both inputs with their rows' numbers as last columns, and the numbers of the pairs that meet the condition."""
     left, right = _numbered(r, left), _numbered(r, right, pair.versions)
     a, b = len(pair.left), len(pair.right)
@@ -149,7 +174,7 @@ def _pairs(r: Renderer, pair: _Pair, left: Rel, right: Rel, keys: Keys, residual
     return left, right, r.sql(r.kept(made, ops, (ORDINAL, ORDINAL)))
 
 
-def _numbered(r: Renderer, rel: Rel, versions: bool = False) -> Rel:
+def _numbered(r: Renders, rel: Rel, versions: bool = False) -> Rel:
     if versions:
         (bound,) = rel.inputs
         kept = Rel(rel.schema, rel.width, rel.aged, bound.relation, bound.schema)

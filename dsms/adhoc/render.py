@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from dsms.adhoc import joins
 from dsms.adhoc.aggregates import exact_aggregate
 from dsms.adhoc.dialect import DUCKDB, Dialect
 from dsms.adhoc.relation import Bound, Op, Pick, Rel, Where, applied, listed, plain, selected, stored
@@ -79,8 +80,6 @@ class Renderer:
 
     def rel(self, node: lp.Node, aged: bool) -> Rel:
         """The rows of a node."""
-        from dsms.adhoc import joins
-
         match node:
             case lp.StreamScan() | lp.TableScan():
                 return self.step(LeafStep(self.name(), node.leaf), node.schema, 1, aged)

@@ -72,7 +72,7 @@ class Frequent:
         return Counters(starts_of(found.cell, cells), values, found.count, np.zeros(cells, np.int64), every)
 
     def close(self, state: Counters, which: np.ndarray | None = None) -> Counters:
-        """The sub-windows of the open cells (those in `which`, bool[n]) are complete."""
+        """The sub-windows of the open cells (those in `which`, bool[n]) are complete: the top k of each are kept."""
         cell, cells = state.cell, len(state.delta)
         now = state.open if which is None else state.open & which
         place = np.empty(len(cell), np.int64)  # by count, within the cell

@@ -51,6 +51,9 @@ class Sketches(ABC):
     def empty(self, cells: int) -> Cells:
         return np.full(cells, None, object)
 
+    def close(self, state: Cells) -> Cells:
+        return state
+
     def combine(self, older: Cells, newer: Cells) -> Cells:
         out = np.where(_full(older), older, newer)
         for i in np.flatnonzero(_full(older) & _full(newer)).tolist():

@@ -20,7 +20,7 @@ from dsms.running.archive_reads import archived_clock
 from dsms.running.behind import rows_behind
 from dsms.running.contents import stream_of, stream_rows
 from dsms.running.query import RunningQuery
-from dsms.running.runtime import Runtime, leaves_of
+from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
@@ -37,7 +37,7 @@ def instant(runtime: Runtime, needed: Iterable[Read]) -> int:
     the answer of a query it reads; FOREVER where nothing has a clock."""
     streams, found = set(), []
     for read in needed:
-        scans = [n for n in leaves_of(read.node) if isinstance(n, lp.StreamScan)]
+        scans = [n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan)]
         streams |= {stream_of(n) for n in scans if n.archive is None}
         found += [archived_clock(runtime, n) for n in scans if n.archive is not None]
         query = _query(runtime, read)
@@ -53,7 +53,8 @@ def waiting(runtime: Runtime, needed: Iterable[Read], at: int) -> int | None:
     it reads no stream.  `at`: as of which it answers."""
     own, of_queries = set[str](), set[str]()
     for read in needed:
-        own |= {stream_of(n) for n in leaves_of(read.node) if isinstance(n, lp.StreamScan) and _is_stream(runtime, n)}
+        scans = [n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan)]
+        own |= {stream_of(n) for n in scans if _is_stream(runtime, n)}
         query = _query(runtime, read)
         of_queries |= set() if query is None else set(query.reads)
     if not own and not of_queries:
@@ -91,7 +92,7 @@ def _appended(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> Ite
     node = _without_slides(read.node)
     output = lp.Output(node, "rstream", True, False, None, node.schema)
     running = runtime.prepare(QueryDef("", ""), plan_query(engine, output, ()))
-    for leaf in leaves_of(node):
+    for leaf in lp.leaves_of(node):
         if isinstance(leaf, lp.StreamScan):
             for rows in stream_rows(runtime, Read("stream", leaf), at):
                 running.pipeline.sources[leaf.leaf].push(rows)

@@ -53,7 +53,7 @@ def _wanted(engine: Engine, definition: QueryDef, core: lp.Output) -> tuple[Requ
         return None, False
     root = plan_query(engine, core, definition.options).node
     assert isinstance(root, lp.Output)
-    counted = any(isinstance(n, lp.Window) and newest(n.spec) is not None for n in _nodes(core)) and fits(core)
+    counted = any(isinstance(n, lp.Window) and newest(n.spec) is not None for n in lp.nodes_of(core)) and fits(core)
     if counted:
         over = plan_query(engine, over_numbers(core), definition.options).node  # type: ignore[arg-type]
         assert isinstance(over, lp.Output)
@@ -64,10 +64,6 @@ def _wanted(engine: Engine, definition: QueryDef, core: lp.Output) -> tuple[Requ
     declared = engine.runtime.inputs[found.stream].definition.subwindow
     span = 1 if counted else (declared or lookup_span(found.length, found.until))
     return replace(found, slide=Slide(span, by_rows=counted)), counted
-
-
-def _nodes(node: lp.Node) -> list[lp.Node]:
-    return [node, *(n for c in lp.children(node) for n in _nodes(c))]
 
 
 def _from_synopses(engine: Engine, definition: QueryDef, phys: object, sort: lp.Sort | None, wanted: Request,

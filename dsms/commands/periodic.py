@@ -30,7 +30,6 @@ from dsms.running.contents import last_of, stream_of
 from dsms.running.history import pasts, rows_of, whole_from
 from dsms.running.reading import Access, Reading
 from dsms.running.results import ResultLog
-from dsms.running.runtime import leaves_of
 from dsms.running.transactions import Transactions
 from dsms.schedulers.tasks import Task
 from dsms.sharing.join_request import JoinRequest, join_request, pays
@@ -226,8 +225,8 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     root, slide = plan.inner.node, bound.slide
     assert isinstance(root, lp.Output) and slide is not None
     needed = reads(root.child)
-    streams = {n.leaf: Catalog.key(n.stream.name) for n in leaves_of(root) if isinstance(n, lp.StreamScan)}
-    tables = tuple(Catalog.key(n.table.name) for n in leaves_of(root) if isinstance(n, lp.TableScan))
+    streams = {n.leaf: Catalog.key(n.stream.name) for n in lp.leaves_of(root) if isinstance(n, lp.StreamScan)}
+    tables = tuple(Catalog.key(n.table.name) for n in lp.leaves_of(root) if isinstance(n, lp.TableScan))
     fronts = {s: runtime.handed_on(s) for s in streams.values()}
     span = 0 if plan.counted else slide.every
     past = list(pasts(plan.core.child))
@@ -333,7 +332,7 @@ def _as_bound(node: lp.Node) -> Iterator[lp.Window]:
 def _leaf_of(node: lp.Node, kind: type[WindowSpec], slide: Slide | None) -> int:
     """The first leaf below a window of that kind with that SLIDE."""
     if isinstance(node, lp.Window) and type(node.spec) is kind and node.spec.slide == slide:
-        return min(n.leaf for n in leaves_of(node) if isinstance(n, lp.StreamScan))
+        return min(n.leaf for n in lp.leaves_of(node) if isinstance(n, lp.StreamScan))
     return min((k for c in lp.children(node) if (k := _leaf_of(c, kind, slide)) < NO_LEAF), default=NO_LEAF)
 
 

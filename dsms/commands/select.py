@@ -18,7 +18,7 @@ from dsms.operators.expressions import ErrorCounter
 from dsms.running.archive_reads import Archives, reads_archives
 from dsms.running.contents import stream_of, subwindows
 from dsms.running.reading import Access, Reading
-from dsms.running.runtime import Runtime, leaves_of, nodes_of
+from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_query
@@ -199,7 +199,7 @@ class Selection:
 
 def _check_versions(runtime: Runtime, plan: lp.Node) -> None:
     """A non-retroactive table beside archived rows must still know how it was when these came.  Raises DS407."""
-    for node in nodes_of(plan):
+    for node in lp.nodes_of(plan):
         if isinstance(node, lp.JoinNRR) and any(r.kind == "archive" for r in reads(node.child).values()):
             table = runtime.tables[Catalog.key(node.table.table.name)]
             if table.forgotten != ALWAYS:
@@ -212,7 +212,7 @@ def _check_versions(runtime: Runtime, plan: lp.Node) -> None:
 def access(engine: Engine, needed: dict[int, Read], cancel: Cancel | None) -> Access:
     """How a one-time query gets at what it reads."""
     runtime = engine.runtime
-    names = {_relation(n) for read in needed.values() for n in leaves_of(read.node)}
+    names = {_relation(n) for read in needed.values() for n in lp.leaves_of(read.node)}
     known = {name: _object(engine, name) for name in names}
 
     def check() -> None:

@@ -1,10 +1,7 @@
-"""One column of whatever library -> an Arrow array that loses nothing, or a list of values where Arrow has no form.
+"""Lists and NumPy arrays -> Arrow arrays that lose nothing, or lists of values where Arrow has no form.
 
-lists           an array if all values are of one kind that Arrow has, else as they are
-NumPy           any byte order, masks, times of any unit (finer than µs: rounded down)
-pandas          missing values (NaN, NaT, NA, None) are NULL; sparse, nullable, Arrow-backed and categorical
-                columns; a Period is its start; columns of objects as lists
-polars, Arrow   as they are
+lists  an array if all values are of one kind that Arrow has, else as they are
+NumPy  any byte order, masks, times of any unit (finer than µs: rounded down)
 """
 
 from __future__ import annotations
@@ -35,16 +32,6 @@ class Unreadable(Exception):
     hint: str | None = None
 
 
-def array_of(column: Any) -> Values:
-    """The column of a table, a dict or a frame.  Raises Unreadable."""
-    try:
-        return _read(column)
-    except PROBLEMS as problem:
-        lines = str(problem).splitlines()
-        why = f" ({lines[0]})" if lines and lines[0] else ""
-        raise Unreadable(f"{_named(column)} that can't be read{why}") from None
-
-
 def inferred(values: Sequence[Any]) -> pa.Array | None:
     """A list as an array if its values are of one kind, NULLs aside; None if they aren't, or Arrow can't hold them."""
     kinds = set(map(type, values)) - {type(None)}
@@ -64,7 +51,7 @@ def from_numpy(array: np.ndarray) -> Values:
         raise Unreadable(f"an array of {array.ndim} dimensions", "a column has one dimension")
     kind = array.dtype.kind
     if kind == "O":
-        return _listed(array.tolist())
+        return listed(array.tolist())
     if kind == "c" or kind == "V":
         raise Unreadable(f"an array of {array.dtype}")
     if not array.dtype.isnative:
@@ -72,39 +59,12 @@ def from_numpy(array: np.ndarray) -> Values:
     if kind in "mM":
         return _times(array)
     if kind == "f" and array.dtype.itemsize > 8:
-        return _listed(array.tolist()) if np.ma.isMaskedArray(array) else _listed(list(array))
+        return listed(array.tolist()) if np.ma.isMaskedArray(array) else listed(list(array))
     return pa.array(array)
 
 
-def _read(column: Any) -> Values:
-    if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        return column
-    if isinstance(column, np.ndarray):
-        return from_numpy(column)
-    if is_from(column, "pandas"):
-        from dsms.forms.pandas import from_pandas
-
-        return from_pandas(column)
-    if is_from(column, "polars"):
-        return _from_polars(column)
-    for form, read in (("__arrow_c_stream__", pa.chunked_array), ("__arrow_c_array__", pa.array)):
-        if hasattr(column, form):
-            return read(column)
-    if hasattr(column, "__array__"):
-        return from_numpy(np.asarray(column))
-    return _listed(list(column))
-
-
-def _from_polars(series: Any) -> Values:
-    if str(series.dtype) == "Object":  # whose export holds addresses
-        return _listed(series.to_list())
-    try:
-        return pa.chunked_array(series)
-    except PROBLEMS:
-        return _listed(series.to_list())
-
-
-def _listed(values: list[Any]) -> Values:
+def listed(values: list[Any]) -> Values:
+    """An array where Arrow has a form for them."""
     array = inferred(values)
     return values if array is None else array
 
@@ -146,13 +106,3 @@ def _micros(ticks: np.ndarray, unit: str, count: int) -> np.ndarray:
         return np.array([int(t) * count // per for t in ticks], np.int64)
     factor = int(size / parts)
     return np.clip(ticks, -(_FAR // factor), _FAR // factor) * factor
-
-
-def _named(column: Any) -> str:
-    dtype = getattr(column, "dtype", None)
-    return f"a {type(column).__name__}" + ("" if dtype is None else f" of {dtype}")
-
-
-def is_from(thing: Any, package: str) -> bool:
-    """Whether the thing's class belongs to the package, without importing it."""
-    return type(thing).__module__.partition(".")[0] == package

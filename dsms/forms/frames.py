@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from dsms.errors import UsageError
-from dsms.forms.arrays import PROBLEMS, Unreadable, Values, array_of, is_from
+from dsms.forms.arrays import PROBLEMS, Unreadable, Values
+from dsms.forms.columns import array_of, is_from
 from dsms.forms.scalars import Instant, Length, Other, a
 
 Named = list[tuple[str, Values]]

@@ -8,9 +8,12 @@ can't depend on how arrivals were cut into batches, and who must react to expira
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import pyarrow as pa
+
+from dsms.sql.expr import Expr
 from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch
 
@@ -38,6 +41,26 @@ class Operator(Protocol):
 
         Only a hint that saves steps: it may be too early, never too late.
         """
+        ...
+
+
+class Builds(Protocol):
+    """What makes the operators of one plan, as far as a file of operators asks for it (`build.Builder`)."""
+
+    @property
+    def eager_instants(self) -> bool: ...
+
+    @property
+    def step_rows(self) -> int:
+        """Results of a join at one instant, at most."""
+        ...
+
+    def expr(self, expr: Expr) -> Callable[..., pa.Array]:
+        """(cols, n) -> array."""
+        ...
+
+    def predicate(self, expr: Expr) -> Callable[..., pa.BooleanArray]:
+        """(cols, n) -> bool array."""
         ...
 
 

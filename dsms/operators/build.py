@@ -22,7 +22,6 @@ from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbou
 from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
-    from dsms.operators.join import JoinOp
     from dsms.operators.timeline import Timeline
 
 Sources = Callable[[lp.StreamScan | lp.TableScan], Operator]
@@ -187,9 +186,9 @@ class Builder:
         return window.NegativeOp(node.schema, 1, State("calendar"))
 
     def _join(self, phys: Phys, node: lp.Join) -> Operator:
-        from dsms.operators import outer
+        from dsms.operators import join, outer
 
-        inner = inner_join(self, phys, node.keys, node.residual)
+        inner = join.inner_join(self, phys, node.keys, node.residual)
         return inner if node.kind == "inner" else outer.outer_join(node, inner, phys, self.eager_instants)
 
     def _nrr(self, phys: Phys, node: lp.JoinNRR) -> Operator:
@@ -257,22 +256,6 @@ def age_of(node: lp.Node) -> Age | None:
     """How the rows of a dated edge tell their ages; None: they come in that order."""
     at = tuple(i for i, is_timestamp in enumerate(timestamps(node)) if is_timestamp)
     return Age(at, numbers(node)) if at else None
-
-
-def inner_join(builder: Builder, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None) -> JoinOp:
-    """The symmetric join of a node's two inputs on equality keys and a residual condition."""
-    from dsms.operators import join
-    from dsms.state.intern import Intern, word
-
-    own = len(keys) == 1 and word(pa.array([], keys[0][0].type.arrow)) is not None
-    shared = None if own or not keys else Intern(len(keys))
-    sides = [
-        join.Side(child.node.schema, width(child.node), phys.state(k), child.strict,
-                  [builder.expr(pair[k]) for pair in keys], shared)
-        for k, child in enumerate(phys.children)
-    ]  # fmt: skip
-    matches = None if residual is None else builder.predicate(residual)
-    return join.JoinOp(sides[0], sides[1], matches, builder.step_rows)
 
 
 def unknown(phys: Phys) -> InternalError:

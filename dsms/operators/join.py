@@ -20,10 +20,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
 from dsms.operators.pieces import InPieces, Look, Part, Piece, by_instants, too_many
-from dsms.plan.physical import State
+from dsms.plan.identity import width
+from dsms.plan.physical import Phys, State
+from dsms.sql.expr import Expr
 from dsms.sql.types import FOREVER, Schema
 from dsms.state.batch import Batch, empty_batch
 from dsms.state.columns import numpy_valid
@@ -258,3 +261,16 @@ class JoinOp(InPieces):
 
     def next_due(self) -> int:
         return FOREVER
+
+
+def inner_join(builder: Builds, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None) -> JoinOp:
+    """The symmetric join of a node's two inputs on equality keys and a residual condition."""
+    own = len(keys) == 1 and word(pa.array([], keys[0][0].type.arrow)) is not None
+    shared = None if own or not keys else Intern(len(keys))
+    sides = [
+        Side(child.node.schema, width(child.node), phys.state(k), child.strict,
+             [builder.expr(pair[k]) for pair in keys], shared)
+        for k, child in enumerate(phys.children)
+    ]  # fmt: skip
+    matches = None if residual is None else builder.predicate(residual)
+    return JoinOp(sides[0], sides[1], matches, builder.step_rows)

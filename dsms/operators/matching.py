@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from dsms.operators.base import Builds
 from dsms.operators.basic import by_parts
-from dsms.operators.join import JoinOp
+from dsms.operators.join import JoinOp, inner_join
 from dsms.operators.pieces import InPieces, Look, Piece, parted
-from dsms.plan.identity import width
+from dsms.operators.semijoin import null_aware_residual
+from dsms.plan.identity import order, width
 from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
 from dsms.sql.types import Schema
@@ -207,12 +209,8 @@ def pair_state(phys: Phys) -> tuple[State, bool]:
     return State("list") if phys.strategy == "direct" else State("calendar"), announced
 
 
-def matching_semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> MatchingSemiJoinOp:
+def matching_semijoin(builder: Builds, phys: Phys, node: lp.SemiJoin) -> MatchingSemiJoinOp:
     """A SemiJoin whose condition is not equality alone."""
-    from dsms.operators.build import inner_join
-    from dsms.operators.semijoin import null_aware_residual
-    from dsms.plan.identity import order
-
     keys, residual = null_aware_residual(node) if node.null_aware else (node.keys, node.residual)
     inner = inner_join(builder, phys, keys, residual)
     kept, announced = pair_state(phys)

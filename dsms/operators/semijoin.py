@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from dsms.operators.base import Builds
 from dsms.operators.basic import by_parts
 from dsms.operators.pieces import InPieces, Look, Piece
 from dsms.operators.setops import both
@@ -38,7 +38,7 @@ PART = 1 << 18  # rows handed on at once
 Keys = Sequence[Callable[[Sequence[pa.Array], int], pa.Array]]
 
 
-def keyed_semijoin(builder: Any, phys: Phys, node: lp.SemiJoin) -> KeyedSemiJoinOp:
+def keyed_semijoin(builder: Builds, phys: Phys, node: lp.SemiJoin) -> KeyedSemiJoinOp:
     """The operator of a SemiJoin whose only condition is equality."""
     keys = tuple([builder.expr(pair[k]) for pair in node.keys] for k in (0, 1))
     stricts = (phys.children[0].strict, phys.children[1].strict)

@@ -8,7 +8,6 @@ timestamp of the row that completed a boundary.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -28,17 +27,11 @@ def is_counted(output: lp.Output) -> bool:
 
 def fits(node: lp.Node) -> bool:
     """Whether arrival numbers can stand for instants everywhere: one stream, no tables, no windows in time."""
-    found = list(_nodes(node))
+    found = list(lp.nodes_of(node))
     streams = {n.stream.name.casefold() for n in found if isinstance(n, lp.StreamScan)}
     clocks = any(by_clock(n.spec) for n in found if isinstance(n, lp.Window))
     tables = any(isinstance(n, lp.TableScan | lp.JoinNRR) for n in found)
     return len(streams) == 1 and not tables and not clocks
-
-
-def _nodes(node: lp.Node) -> Iterator[lp.Node]:
-    yield node
-    for child in lp.children(node):
-        yield from _nodes(child)
 
 
 def over_numbers(node: lp.Node) -> lp.Node:

@@ -1,27 +1,11 @@
-"""EXPLAIN: a physical plan as a tree in text, as Graphviz or as Mermaid; EXPLAIN ANALYZE adds live counts.
-
-One line per node: what it is, the update pattern of its output edge, its operator variant and state structures, and
-what it is expected to cost.  The line of an Output that SLIDEs says at which boundaries it answers.
-"""
+"""EXPLAIN: a physical plan as a tree in text, as Graphviz or as Mermaid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 from dsms.errors import UsageError
-from dsms.plan.physical import Phys, State
-from dsms.plan.text import boundaries, describe
-from dsms.sql import logical as lp
-
-Path = tuple[int, ...]
-Live = Mapping[Path, Mapping[str, float]]
-
-WIDE = 72  # a cell that is longer pushes the rest of its line to the right, and of no other
-
-_TRIVIAL = frozenset(  # variants that say no more than the node's own line
-    ["stream", "table", "values", "time", "now", "unbounded", "landmark", "rows", "partitioned", "select", "project"]
-    + ["merge", "append", "append-negative", "sort", "view"]
-)
+from dsms.plan.explain_graph import graphviz, mermaid
+from dsms.plan.explain_text import Live, as_text
+from dsms.plan.physical import Phys
 
 
 def explain(phys: Phys, format: str = "text", live: Live | None = None) -> str:
@@ -30,8 +14,6 @@ def explain(phys: Phys, format: str = "text", live: Live | None = None) -> str:
     `live` maps the path of a node (child indices from the root) to its counts: `rows_in`, `rows_out`, `positive`,
     `negative`, `state_rows`, `bytes`, `ms`; any of them may be missing.  Raises UsageError DS408 on an unknown format.
     """
-    from dsms.plan.explain_graph import graphviz, mermaid
-
     match format.casefold():
         case "text":
             return as_text(phys, live)
@@ -41,90 +23,3 @@ def explain(phys: Phys, format: str = "text", live: Live | None = None) -> str:
             return mermaid(phys, live)
         case _:
             raise UsageError("DS408", f"unknown EXPLAIN format `{format}`", hint="formats: TEXT, GRAPHVIZ, MERMAID")
-
-
-def as_text(phys: Phys, live: Live | None = None) -> str:
-    """The plan as an indented tree in columns, then the rewrites that made it, then notes."""
-    rows = [_row(path, node, live) for path, node in nodes(phys)]
-    widths = [max((len(r[i]) for r in rows if len(r[i]) <= WIDE), default=0) for i in range(len(rows[0]))]
-    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
-    if phys.rules:
-        lines.append("rewrites: " + ", ".join(phys.rules))
-    lines += [f"note: {describe(node.node)}: {note}" for _, node in nodes(phys) for note in node.notes]
-    return "\n".join(lines)
-
-
-def nodes(phys: Phys, path: Path = ()) -> Iterator[tuple[Path, Phys]]:
-    """Every node with its path from the root, parents first."""
-    yield path, phys
-    for i, child in enumerate(phys.children):
-        yield from nodes(child, (*path, i))
-
-
-def _row(path: Path, phys: Phys, live: Live | None) -> list[str]:
-    head = "  " * len(path) + title(phys)
-    cells = [head, phys.pattern.name, how(phys), figures(phys)]
-    return cells if live is None else [*cells, counts(live.get(path, {}))]
-
-
-def title(phys: Phys) -> str:
-    """What the node is; for a periodic Output also when it answers."""
-    node = phys.node
-    text = describe(node)
-    if isinstance(node, lp.Output) and node.slide is not None:
-        text += f", {boundaries(node.slide)}"
-    return text
-
-
-def how(phys: Phys) -> str:
-    """Operator variant (where there is a choice) and state structures."""
-    states = ", ".join(structure(s) for s in phys.states)
-    variant = "" if phys.variant in _TRIVIAL else phys.variant
-    return "  ".join(p for p in (variant, f"state: {states}" if states else "") if p)
-
-
-def structure(state: State) -> str:
-    """A state structure in words: `left calendar(64) lazy`."""
-    size = f"({state.partitions})" if state.kind == "calendar" else ""
-    what = "" if state.of == "input" else f"{state.of} "
-    return what + (state.kind if state.kind != "none" else "array") + size + (" lazy" if state.lazy else "")
-
-
-def figures(phys: Phys) -> str:
-    """Estimates: rows per second on the output edge, live rows, and operations per second of this node and below."""
-    cost = phys.cost
-    return f"{number(cost.rate)} rows/s, {number(cost.size)} live, cost {number(cost.own)} of {number(cost.total)}"
-
-
-def counts(live: Mapping[str, float]) -> str:
-    """Live counts of EXPLAIN ANALYZE."""
-    parts = []
-    if "rows_in" in live:
-        parts.append(f"in {int(live['rows_in'])}")
-    if "rows_out" in live:
-        parts.append(f"out {int(live['rows_out'])}")
-    if "positive" in live or "negative" in live:
-        parts.append(f"(+{int(live.get('positive', 0))} -{int(live.get('negative', 0))})")
-    if "state_rows" in live:
-        parts.append(f"state {int(live['state_rows'])} rows")
-    if "bytes" in live:
-        parts.append(f"{size(live['bytes'])}")
-    if "ms" in live:
-        parts.append(f"{live['ms']:.3g} ms")
-    return " ".join(parts)
-
-
-def number(x: float) -> str:
-    """Three significant digits; whole numbers without a point: 0.05, 1.5, 120, 3.6k, 12M."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if x >= limit:
-            return f"{x / (1e3 if unit == 'k' else limit):.3g}{unit}"
-    return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
-
-
-def size(n: float) -> str:
-    """A number of bytes."""
-    for unit, limit in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if n >= limit:
-            return f"{n / limit:.1f} {unit}"
-    return f"{int(n)} B"

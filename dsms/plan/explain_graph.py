@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dsms.plan.explain import Live, Path, counts, figures, how, nodes, title
+from dsms.plan.explain_text import Live, Path, counts, figures, how, nodes, title
 from dsms.plan.physical import Phys
 
 

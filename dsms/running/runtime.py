@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -165,7 +165,7 @@ class Runtime:
         options: dict[str, Option] = dict(definition.options)
         mode = str(options.get("on_error", "null"))
         errors = ErrorCounter(mode="stop" if mode == "stop" else "null")
-        reads = sorted({n.stream.name.casefold() for n in leaves_of(phys.node) if isinstance(n, lp.StreamScan)})
+        reads = sorted({n.stream.name.casefold() for n in lp.leaves_of(phys.node) if isinstance(n, lp.StreamScan)})
         since = self._tables_since(phys, reads, timeline)
         leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
         builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
@@ -176,7 +176,7 @@ class Runtime:
         builder.timeline = timeline
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
         limit = int(options.get("max_state", self.settings.state_bytes))
-        probed = [n.table.table.name.casefold() for n in nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
+        probed = [n.table.table.name.casefold() for n in lp.nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
         spec = sink_spec(phys, self.settings.eager_instants)
         if restore and spec.kind == "rstream":
             spec = replace(spec, view=True)
@@ -346,19 +346,3 @@ def _push(query: RunningQuery | PeriodicQuery, stream: str, released: Released) 
     for source in query.sources_of(stream):
         for batch in released.fresh if query.early else released.complete:
             source.push(batch)
-
-
-def nodes_of(node: lp.Node) -> Iterator[lp.Node]:
-    """The node and all below it."""
-    yield node
-    for child in lp.children(node):
-        yield from nodes_of(child)
-
-
-def leaves_of(node: lp.Node) -> Iterator[lp.Node]:
-    """Stream and table leaves, and the tables that JoinNRRs probe."""
-    for n in nodes_of(node):
-        if isinstance(n, lp.StreamScan | lp.TableScan):
-            yield n
-        elif isinstance(n, lp.JoinNRR):
-            yield n.table

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dsms.aggregates.frequent import Frequent
 from dsms.aggregates.parts.cells import Algebra, Rows, State
 from dsms.operators.basic import filter_batch
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
@@ -131,7 +130,8 @@ class Column:
             return
         first = self.algebra.combine(self.open, self.algebra.take(state, np.arange(groups)))
         middle = self.algebra.take(state, np.arange(groups, (count - 1) * groups))
-        self.synopsis.append(self._closed(self.algebra.concat([first, middle]) if count > 2 else first), count - 1)
+        over = self.algebra.concat([first, middle]) if count > 2 else first
+        self.synopsis.append(self.algebra.close(over), count - 1)
         self.open = self.algebra.take(state, np.arange((count - 1) * groups, count * groups))
 
     def skip(self, count: int) -> None:
@@ -139,13 +139,9 @@ class Column:
         groups = self.synopsis.groups
         empty = self.algebra.empty(groups * (count - 1)) if count > 1 else None
         self.synopsis.append(
-            self._closed(self.open if empty is None else self.algebra.concat([self.open, empty])), count
+            self.algebra.close(self.open if empty is None else self.algebra.concat([self.open, empty])), count
         )
         self.open = self.algebra.empty(groups)
-
-    def _closed(self, state: State) -> State:
-        """Cells of sub-windows that are complete: FREQUENT keeps the top k of each only then."""
-        return self.algebra.close(state) if isinstance(self.algebra, Frequent) else state
 
     def probe(self, low: np.ndarray, high: np.ndarray) -> State:
         """Unions of sub-windows low <= k < high (stream numbering)."""

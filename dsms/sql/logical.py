@@ -7,6 +7,7 @@ parts (`dsms.state.batch`); those are not columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -233,3 +234,19 @@ def with_children(node: Node, new: tuple[Node, ...]) -> Node:
             return replace(node, inputs=new)
         case _:
             return replace(node, child=new[0])
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """The node and all below it, parents first."""
+    yield node
+    for child in children(node):
+        yield from nodes_of(child)
+
+
+def leaves_of(node: Node) -> Iterator[StreamScan | TableScan]:
+    """Stream and table leaves, and the tables that JoinNRRs probe."""
+    for n in nodes_of(node):
+        if isinstance(n, StreamScan | TableScan):
+            yield n
+        elif isinstance(n, JoinNRR):
+            yield n.table

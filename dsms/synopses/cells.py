@@ -18,7 +18,7 @@ class Synopsis(Protocol):
     once; they stay until `trim`.  So many boundaries, passed in one go, can be answered in one probe.
     """
 
-    kind: ClassVar[SynopsisKind]  # what SHOW SYNOPSES and the rules of sharing call it
+    kind: ClassVar[SynopsisKind]  # what SHOW WINDOWS and the rules of sharing call it
     groups: int
     first: int  # the oldest sub-window held
     next: int  # the number that the next sub-window will get

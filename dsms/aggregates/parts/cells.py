@@ -60,6 +60,10 @@ class Algebra(Protocol):
         """Cell by cell whole - part, part being a subset.  Only where `subtractable`."""
         ...
 
+    def close(self, state: State) -> State:
+        """The cells, whose sub-windows get no more rows."""
+        ...
+
     def lower(self, state: State) -> pa.Array:
         """The answers, one per cell, in the physical type of the aggregate; raises QueryError DS706 on SUM overflow."""
         ...

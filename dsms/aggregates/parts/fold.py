@@ -100,6 +100,9 @@ class Folds:
     def lift(self, rows: Rows, cells: int) -> State:
         raise NotImplementedError
 
+    def close(self, state: State) -> State:
+        return state
+
     def combine(self, older: State, newer: State) -> State:
         raise NotImplementedError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +13,11 @@ from dsms.errors import InternalError
 from dsms.operators.expressions import parse, show
 from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import blank, floats, from_floats, from_ints, present
-from dsms.operators.expressions.decimals import WIDE, from_integers, from_unscaled, rescale, unscaled
+from dsms.operators.expressions.decimals import WIDE, from_integers, from_unscaled, rescale, to_unscaled, unscaled
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind, Type
-
-EXACT = Context(prec=400, rounding=ROUND_HALF_UP)  # digits enough for any FLOAT
 
 
 def _cast(call: Call, args: Sequence[Node]) -> Built:
@@ -120,16 +118,6 @@ def _exactly(errors: ErrorCounter, x: pa.Array, out: pa.Array, rows: np.ndarray,
     mask = np.zeros(len(x), np.bool_)
     mask[where] = True
     return pc.replace_with_mask(out, pa.array(mask), from_integers(found, to))
-
-
-def to_unscaled(number: Decimal, to: Type) -> int | None:
-    """The number times 10^scale, rounded half away from zero; None if it has too many digits."""
-    if not number.is_finite() or number.adjusted() > to.precision - to.scale:
-        return None
-    if number.adjusted() < -to.scale - 1:
-        return 0
-    scaled = int(number.quantize(Decimal(1).scaleb(-to.scale), context=EXACT).scaleb(to.scale, EXACT))
-    return scaled if abs(scaled) < 10**to.precision else None
 
 
 def _decimal_to_int(errors: ErrorCounter, x: pa.Array) -> pa.Array:

@@ -7,7 +7,7 @@ digits), which always suffice, and the result is fitted back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from dsms.sql.types import Type
 WIDE = 76  # digits of the 256-bit form
 _NARROW = 38
 _DIGITS = Context(prec=WIDE)
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)  # digits enough for any FLOAT
 
 
 def widen(x: Value, scale: int, precision: int = WIDE) -> Value:
@@ -167,6 +168,16 @@ def _long_mod(errors: ErrorCounter, x: pa.Array, y: pa.Array, to: Type) -> pa.Ar
 def _integers(x: pa.Array, scale: int) -> list[int | None]:
     more = 10 ** (scale - x.type.scale)
     return [None if d is None else int(d.scaleb(x.type.scale, _DIGITS)) * more for d in x.to_pylist()]
+
+
+def to_unscaled(number: Decimal, to: Type) -> int | None:
+    """The number times 10^scale, rounded half away from zero; None if it has too many digits."""
+    if not number.is_finite() or number.adjusted() > to.precision - to.scale:
+        return None
+    if number.adjusted() < -to.scale - 1:
+        return 0
+    scaled = int(number.quantize(Decimal(1).scaleb(-to.scale), context=_EXACT).scaleb(to.scale, _EXACT))
+    return scaled if abs(scaled) < 10**to.precision else None
 
 
 def from_integers(values: Sequence[int | None], to: Type) -> pa.Array:

@@ -12,6 +12,7 @@ from dsms.errors import InternalError
 from dsms.instants import instants
 from dsms.lengths import lengths
 from dsms.operators.expressions.arrays import blank, either
+from dsms.operators.expressions.decimals import from_integers, to_unscaled
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Built, Kernel
 from dsms.sql.types import Kind, Type
@@ -111,9 +112,6 @@ def _decimal(to: Type) -> Kernel:
 
 
 def _long_decimals(errors: ErrorCounter, x: pa.Array, to: Type) -> pa.Array:
-    from dsms.operators.expressions.casts import to_unscaled
-    from dsms.operators.expressions.decimals import from_integers
-
     found: list[int | None] = []
     for text in x.to_pylist():
         number = None if text is None else to_unscaled(_exact(text), to)

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dsms.sql.nodes.base import Duration, Ident, Node, TypeName
-
-if TYPE_CHECKING:
-    from dsms.sql.nodes.queries import Query
-    from dsms.sql.nodes.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,25 +170,6 @@ class InList(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class InQuery(Expr):
-    operand: Expr
-    query: Query
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Exists(Expr):
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarQuery(Expr):
-    """``(SELECT MAX(a) FROM s)`` as a value."""
-
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
 class Like(Expr):
     operand: Expr
     pattern: Expr
@@ -236,11 +212,3 @@ class FuncCall(Expr):
     distinct: bool = False
     star: bool = False
     filter: Expr | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WstreamArg(Expr):
-    """``Wstream(SUM(a))[ROWS 10]`` as the argument of an aggregate (thesis §3.4); found nowhere else."""
-
-    operand: Expr
-    window: Window

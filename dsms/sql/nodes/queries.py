@@ -1,4 +1,4 @@
-"""SELECT blocks and what they are made of."""
+"""SELECT blocks and what they are made of, and the expressions that hold queries or windows."""
 
 from __future__ import annotations
 
@@ -139,3 +139,30 @@ class Query(Node):
     order_by: tuple[OrderItem, ...] = ()
     limit: int | None = None
     offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InQuery(Expr):
+    operand: Expr
+    query: Query
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expr):
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarQuery(Expr):
+    """``(SELECT MAX(a) FROM s)`` as a value."""
+
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class WstreamArg(Expr):
+    """``Wstream(SUM(a))[ROWS 10]`` as the argument of an aggregate (thesis §3.4); found nowhere else."""
+
+    operand: Expr
+    window: Window
