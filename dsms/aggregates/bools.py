@@ -40,8 +40,18 @@ class BoolRows(ByGroup):
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         self.tally = grown(self.tally, feed.groups)
         (arg,) = args
-        _tally(feed.code, feed.sign, feed.slot, feed.emit, arg.words, arg.valid, self.tally, self.which,
-               out.words, out.valid)  # fmt: skip
+        _tally(
+            feed.code,
+            feed.sign,
+            feed.slot,
+            feed.emit,
+            arg.words,
+            arg.valid,
+            self.tally,
+            self.which,
+            out.words,
+            out.valid,
+        )
 
     @property
     def nbytes(self) -> int:

@@ -74,8 +74,19 @@ class EndOfList:
         (a,) = args
         self.ends = [grown(e, feed.groups, NIL) for e in self.ends]
         self.links = [grown(k, len(a.words), NIL) for k in self.links]
-        _ends(feed.code, feed.sign, feed.slot, feed.emit, a.words, a.valid, self.youngest, *self.ends, *self.links,
-              out.words, out.valid)  # fmt: skip
+        _ends(
+            feed.code,
+            feed.sign,
+            feed.slot,
+            feed.emit,
+            a.words,
+            a.valid,
+            self.youngest,
+            *self.ends,
+            *self.links,
+            out.words,
+            out.valid,
+        )
 
     def moved(self, where: np.ndarray) -> None:
         kept = np.flatnonzero(where >= 0)
@@ -101,8 +112,18 @@ class EndKept:
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self.value, self.full = grown(self.value, feed.groups), grown(self.full, feed.groups)
-        _kept(feed.code, feed.slot, feed.emit, a.words, a.valid, self.youngest, self.value, self.full, out.words,
-              out.valid)  # fmt: skip
+        _kept(
+            feed.code,
+            feed.slot,
+            feed.emit,
+            a.words,
+            a.valid,
+            self.youngest,
+            self.value,
+            self.full,
+            out.words,
+            out.valid,
+        )
 
     def moved(self, where: np.ndarray) -> None:
         return
@@ -126,8 +147,23 @@ class EndHeap(Linked):
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self._grow(feed, len(a.words))
-        run_heap(feed.code, feed.sign, feed.slot, feed.emit, NO_WORDS, a.valid, NO_BOOLS, a.rank, a.words, self.down,
-              feed.ages, *self.roots, *self.links, out.words, out.valid)  # fmt: skip
+        run_heap(
+            feed.code,
+            feed.sign,
+            feed.slot,
+            feed.emit,
+            NO_WORDS,
+            a.valid,
+            NO_BOOLS,
+            a.rank,
+            a.words,
+            self.down,
+            feed.ages,
+            *self.roots,
+            *self.links,
+            out.words,
+            out.valid,
+        )
 
 
 def follow(call: AggCall, leaving: Leaving) -> Aggregate:

@@ -91,8 +91,23 @@ class BestHeap(Linked):
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         told, by = sides(args)
         self._grow(feed, len(by.words))
-        run_heap(feed.code, feed.sign, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words,
-              self.down, feed.ages, *self.roots, *self.links, out.words, out.valid)  # fmt: skip
+        run_heap(
+            feed.code,
+            feed.sign,
+            feed.slot,
+            feed.emit,
+            by.words,
+            by.valid,
+            told.valid,
+            by.rank,
+            told.words,
+            self.down,
+            feed.ages,
+            *self.roots,
+            *self.links,
+            out.words,
+            out.valid,
+        )
 
 
 @dataclass(slots=True)
@@ -107,8 +122,22 @@ class BestDeque(Linked):
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         told, by = sides(args)
         self._grow(feed, len(by.words))
-        _deque(feed.code, feed.sign, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words,
-               self.down, *self.roots, *self.links, out.words, out.valid)  # fmt: skip
+        _deque(
+            feed.code,
+            feed.sign,
+            feed.slot,
+            feed.emit,
+            by.words,
+            by.valid,
+            told.valid,
+            by.rank,
+            told.words,
+            self.down,
+            *self.roots,
+            *self.links,
+            out.words,
+            out.valid,
+        )
 
 
 @dataclass(slots=True)
@@ -124,8 +153,22 @@ class BestKept:
         told, by = sides(args)
         self.best, self.value = grown(self.best, feed.groups), grown(self.value, feed.groups)
         self.full = grown(self.full, feed.groups)
-        _keep(feed.code, feed.slot, feed.emit, by.words, by.valid, told.valid, by.rank, told.words, self.down,
-              self.best, self.value, self.full, out.words, out.valid)  # fmt: skip
+        _keep(
+            feed.code,
+            feed.slot,
+            feed.emit,
+            by.words,
+            by.valid,
+            told.valid,
+            by.rank,
+            told.words,
+            self.down,
+            self.best,
+            self.value,
+            self.full,
+            out.words,
+            out.valid,
+        )
 
     def moved(self, where: np.ndarray) -> None:
         return

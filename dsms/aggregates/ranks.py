@@ -82,8 +82,25 @@ class RankRows(ByGroup):
         p, q = self.phi.numerator, self.phi.denominator
         twos = (q & -q).bit_length() - 1
         how = STEP if not self.line else LINE if self.type.kind is Kind.FLOAT else FLOOR
-        _ranked(feed.code, feed.sign, feed.slot, feed.emit, a.words, a.valid, a.rank, self.sets.nodes, self.sets.root,
-                self.sets.state, p, q, twos, q >> twos, how, out.words, out.valid)  # fmt: skip
+        _ranked(
+            feed.code,
+            feed.sign,
+            feed.slot,
+            feed.emit,
+            a.words,
+            a.valid,
+            a.rank,
+            self.sets.nodes,
+            self.sets.root,
+            self.sets.state,
+            p,
+            q,
+            twos,
+            q >> twos,
+            how,
+            out.words,
+            out.valid,
+        )
         if how == LINE:
             ordered_bits(out.words, out.words)
 
@@ -186,8 +203,9 @@ class RankCells(Folds):
         full = np.concatenate([[0], np.cumsum(state.high > state.low)])
         return full[state.starts[1:]] > full[state.starts[:-1]]
 
-    def merge(self, state: Sorted, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray,
-              cells: int) -> Sorted:  # fmt: skip
+    def merge(
+        self, state: Sorted, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
+    ) -> Sorted:
         index, starts = dealt(group, low, high, base, cells)  # stored cells have one array each
         return Sorted(starts, state.low[index], state.high[index], state.words, state.before)
 

@@ -71,8 +71,23 @@ class SpreadRows(ByGroup):
             limbs.settle_all(self.sums)
             limbs.settle_all(self.squares)
             self.added = 3 * len(feed.code)
-        _spread(feed.code, feed.sign, feed.slot, feed.emit, a.words, a.valid, self.sums, self.squares, self.base or 0,
-                self.odd, self.n, self.sample, self.root, out.words, out.valid)  # fmt: skip
+        _spread(
+            feed.code,
+            feed.sign,
+            feed.slot,
+            feed.emit,
+            a.words,
+            a.valid,
+            self.sums,
+            self.squares,
+            self.base or 0,
+            self.odd,
+            self.n,
+            self.sample,
+            self.root,
+            out.words,
+            out.valid,
+        )
         ordered_bits(out.words, out.words)
 
     def _lay_out(self, feed: Feed, arg: Arg) -> None:

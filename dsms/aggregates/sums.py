@@ -201,8 +201,11 @@ class WholeRows(ByGroup):
 
 def overflow(type_: Type) -> QueryError:
     """The error that stops a query whose SUM does not fit."""
-    hint = "SUM(CAST(x AS FLOAT)) and AVG(x) do not overflow" if type_.kind is Kind.DECIMAL else (
-        "SUM(CAST(x AS DECIMAL(38,0))) has room, AVG(x) never overflows")  # fmt: skip
+    hint = (
+        "SUM(CAST(x AS FLOAT)) and AVG(x) do not overflow"
+        if type_.kind is Kind.DECIMAL
+        else ("SUM(CAST(x AS DECIMAL(38,0))) has room, AVG(x) never overflows")
+    )
     return QueryError("DS706", f"a SUM left the range of {type_}", hint=hint)
 
 
@@ -226,8 +229,21 @@ class DoubleRows(ByGroup):
         if self.added > limbs.CARRY_EVERY:
             limbs.settle_all(self.acc)
             self.added = len(feed.code)
-        _sum_doubles(feed.code, feed.sign, feed.slot, feed.emit, a.words, a.valid, self.acc, self.base or 0, self.odd,
-                     self.n, self.divided, out.words, out.valid)  # fmt: skip
+        _sum_doubles(
+            feed.code,
+            feed.sign,
+            feed.slot,
+            feed.emit,
+            a.words,
+            a.valid,
+            self.acc,
+            self.base or 0,
+            self.odd,
+            self.n,
+            self.divided,
+            out.words,
+            out.valid,
+        )
         ordered_bits(out.words, out.words)
 
     @property

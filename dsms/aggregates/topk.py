@@ -88,8 +88,21 @@ class TopK(ByGroup):
         found, start = np.empty(max(ROOM, k), np.int64), 0
         ends, touch = np.empty(min(feed.touches, ROOM), np.int64), np.empty(min(feed.touches, ROOM), np.int64)
         while start < len(feed.code):
-            start, given = _serve(start, feed.code, feed.sign, feed.slot, feed.emit, a.words, a.valid, a.rank,
-                                  *kept, k, found, ends, touch)  # fmt: skip
+            start, given = _serve(
+                start,
+                feed.code,
+                feed.sign,
+                feed.slot,
+                feed.emit,
+                a.words,
+                a.valid,
+                a.rank,
+                *kept,
+                k,
+                found,
+                ends,
+                touch,
+            )
             if given:
                 out.words[touch[:given]] = self._texts(found, ends[:given], a)
                 out.valid[touch[:given]] = True

@@ -149,8 +149,9 @@ class _Search:
         found = self.known if best is None else min(self.known, self._choice(self._blocks(best)), key=lambda c: c.cost)
         return Choice(found.blocks, found.cost, self.exact)
 
-    def _step(self, layer: dict[tuple[int, ...], _State], at: int, group: SubGroup,
-              drop: float) -> dict[tuple[int, ...], _State]:  # fmt: skip
+    def _step(
+        self, layer: dict[tuple[int, ...], _State], at: int, group: SubGroup, drop: float
+    ) -> dict[tuple[int, ...], _State]:
         out: dict[tuple[int, ...], _State] = {}
         to_come = [g.period for g in self.order[at:] if g.period <= group.period]
         for used, state in layer.items():

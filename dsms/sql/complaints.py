@@ -224,8 +224,11 @@ def _misplaced(failure: _Failure) -> QueryError | None:
             if other == word:
                 return failure.at("DS109", f"{word} is said twice", None)
             if _CLAUSES.index(other) > rank:
-                return failure.at("DS101", f"{word} stands before {other}", "order: " + " ".join(_CLAUSES[:6]) +
-                                  "; ORDER BY and LIMIT close the query")  # fmt: skip
+                return failure.at(
+                    "DS101",
+                    f"{word} stands before {other}",
+                    "order: " + " ".join(_CLAUSES[:6]) + "; ORDER BY and LIMIT close the query",
+                )
             return None
     return None
 

@@ -60,8 +60,12 @@ def integer(text: str, pos: Pos, *, limit: int = INT_MAX) -> int:
     """A non-negative integer up to `limit`."""
     digits = text.lstrip("0")
     if len(digits) > 20 or int(digits or 0) > limit:
-        raise bad("DS106", pos, f"the number {_short(text)} is too large; INT has 64 bits",
-                  "write it as FLOAT (with a decimal point) or as DECIMAL '...'")  # fmt: skip
+        raise bad(
+            "DS106",
+            pos,
+            f"the number {_short(text)} is too large; INT has 64 bits",
+            "write it as FLOAT (with a decimal point) or as DECIMAL '...'",
+        )
     return int(digits or 0)
 
 
@@ -95,8 +99,12 @@ def byte_string(text: str, pos: Pos) -> bytes:
     """The bytes of ``X'0aff'``."""
     digits = text[2:-1]
     if len(digits) % 2 or re.fullmatch(r"[0-9a-fA-F]*", digits) is None:
-        raise bad("DS106", pos, f"{_short(text)} is not a byte string: it takes pairs of hexadecimal digits",
-                  "for example X'00ff'")  # fmt: skip
+        raise bad(
+            "DS106",
+            pos,
+            f"{_short(text)} is not a byte string: it takes pairs of hexadecimal digits",
+            "for example X'00ff'",
+        )
     return bytes.fromhex(digits)
 
 
@@ -113,8 +121,12 @@ def unit(word: str, pos: Pos) -> Unit:
     if word.lower() in ("ns", "nsec", "nanosecond", "nanoseconds"):
         raise bad("DS107", pos, "durations count whole microseconds: there are no nanoseconds", "write us")
     near = nearest(word, UNIT_WORDS)
-    raise bad("DS107", pos, f"'{_short(word)}' is not a unit of time",
-              f"did you mean {near}?" if near else "units: us, ms, s, min, h, DAYS, WEEKS, MONTHS, YEARS")  # fmt: skip
+    raise bad(
+        "DS107",
+        pos,
+        f"'{_short(word)}' is not a unit of time",
+        f"did you mean {near}?" if near else "units: us, ms, s, min, h, DAYS, WEEKS, MONTHS, YEARS",
+    )
 
 
 def duration(number: str, word: str | None, pos: Pos) -> Duration:

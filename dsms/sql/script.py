@@ -69,8 +69,11 @@ def words(text: str) -> Iterator[Word]:
 def pieces(text: str) -> Iterator[Piece]:
     """The statements of a script in order; blank ones are left out.  Raises `QueryError` (DS103, DS105)."""
     if len(text) > MAX_LENGTH:
-        raise QueryError("DS105", f"the script has {len(text)} characters, and {MAX_LENGTH} is the limit",
-                         hint="send it in parts; rows are better loaded with ingest or `dsms load`")  # fmt: skip
+        raise QueryError(
+            "DS105",
+            f"the script has {len(text)} characters, and {MAX_LENGTH} is the limit",
+            hint="send it in parts; rows are better loaded with ingest or `dsms load`",
+        )
     _check_characters(text)
     start, line, column, depth, blank = 0, 1, 1, 0, True
     for token in _TOKEN.finditer(text):

@@ -108,8 +108,9 @@ class IdIndex:
     table: np.ndarray = field(default_factory=lambda: np.full(256, FREE, np.int64))
     used: int = 0  # places that are not FREE, at most
 
-    def follow(self, store: Sequence[np.ndarray], exp: np.ndarray, batch: Batch, first: int,
-               live: np.ndarray) -> np.ndarray:  # fmt: skip
+    def follow(
+        self, store: Sequence[np.ndarray], exp: np.ndarray, batch: Batch, first: int, live: np.ndarray
+    ) -> np.ndarray:
         """See `follow`; `live` are the slots alive before this batch, used if the table must grow."""
         sign = batch.signs()
         if 2 * (self.used + len(sign)) > len(self.table):

@@ -17,4 +17,4 @@ CARDS = (
     _spread("var_pop", "Variance of the population (n).", "VAR_POP(f)"),
     _spread("stddev", "Square root of var.", "STDDEV(f)", ("stddev_samp", "std")),
     _spread("stddev_pop", "Square root of var_pop.", "STDDEV_POP(i)"),
-)  # fmt: skip
+)  # a table  # fmt: skip

@@ -190,8 +190,9 @@ class Additive(Folds):
     def present(self, state: Numbers) -> np.ndarray:
         return state.words[:, 0] != 0
 
-    def merge(self, state: Numbers, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray,
-              cells: int) -> Numbers:  # fmt: skip
+    def merge(
+        self, state: Numbers, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
+    ) -> Numbers:
         most = longest(base)
         if state.added * most >= limbs.CARRY_EVERY:
             state = carried(state)

@@ -129,8 +129,9 @@ class Counters(Folds):
     def present(self, state: Tally) -> np.ndarray:
         return np.diff(state.starts) > 0
 
-    def merge(self, state: Tally, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray,
-              cells: int) -> Tally:  # fmt: skip
+    def merge(
+        self, state: Tally, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
+    ) -> Tally:
         index, starts = dealt(group, low, high, base, cells)
         return self._made(*union(state.words, state.before, state.starts[index], state.starts[index + 1], starts))
 
@@ -192,8 +193,9 @@ class Counters(Folds):
         return state.words[kept], np.concatenate([[0], np.cumsum(np.minimum(size, k))])
 
 
-def dealt(group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray,
-          cells: int) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def dealt(
+    group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(stored cells in the order of what they go into, int64[cells + 1] where those of each begin): `Folds.merge`."""
     index = ranges(low, high)
     target = np.repeat(base, high - low) + group[index]

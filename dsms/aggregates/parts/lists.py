@@ -111,8 +111,9 @@ def _union(words, before, low, high, starts, most, widest, out_starts, out_words
     return m
 
 
-def union(words: np.ndarray, before: np.ndarray, low: np.ndarray, high: np.ndarray,
-          starts: np.ndarray) -> tuple[np.ndarray, ...]:  # fmt: skip
+def union(
+    words: np.ndarray, before: np.ndarray, low: np.ndarray, high: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, ...]:
     """(starts, words, before) of cells that are unions of lists: cell t of those from starts[t] to starts[t + 1]."""
     ends = np.concatenate([[0], np.cumsum(high - low)])
     cells, total = len(starts) - 1, int(ends[-1])

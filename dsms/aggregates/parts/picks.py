@@ -160,11 +160,13 @@ class Picks(Folds):
     def present(self, state: Picked) -> np.ndarray:
         return state.full
 
-    def merge(self, state: Picked, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray,
-              cells: int) -> Picked:  # fmt: skip
+    def merge(
+        self, state: Picked, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
+    ) -> Picked:
         out = self.empty(cells)
-        _merge(state.by, state.told, state.full, group, low, high, base, self._rank, self.rule, out.by, out.told,
-               out.full)  # fmt: skip
+        _merge(
+            state.by, state.told, state.full, group, low, high, base, self._rank, self.rule, out.by, out.told, out.full
+        )
         return out
 
     def chain(self, state: Picked, prev: np.ndarray, prev_older: bool) -> Picked:

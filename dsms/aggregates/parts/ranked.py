@@ -118,8 +118,9 @@ class AtShare:
         line = LINE if call.type.kind is Kind.FLOAT else FLOOR
         self.how = STEP if call.fn == "quantile" else line
 
-    def answer(self, words: np.ndarray, before: np.ndarray, low: np.ndarray, high: np.ndarray, starts: np.ndarray,
-               told: Words) -> pa.Array:  # fmt: skip
+    def answer(
+        self, words: np.ndarray, before: np.ndarray, low: np.ndarray, high: np.ndarray, starts: np.ndarray, told: Words
+    ) -> pa.Array:
         """One a cell, which has the lists from starts[t] to starts[t + 1]."""
         p, q = self.share.numerator, self.share.denominator
         twos, cells = (q & -q).bit_length() - 1, len(starts) - 1

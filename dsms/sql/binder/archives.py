@@ -28,8 +28,14 @@ def rows_of(ctx: Context, found: StreamDef | TableDef | QueryDef, ref: ast.Table
     _check_declared(found, ref.name)
     if isinstance(found, StreamDef):
         return found
-    return StreamDef(found.name, found.schema, archive=True, archive_for=found.archive_for,
-                     archive_cluster=found.archive_cluster, archive_every=found.archive_every)  # fmt: skip
+    return StreamDef(
+        found.name,
+        found.schema,
+        archive=True,
+        archive_for=found.archive_for,
+        archive_cluster=found.archive_cluster,
+        archive_every=found.archive_every,
+    )
 
 
 def alone(found: StreamDef | TableDef | QueryDef) -> Archived:

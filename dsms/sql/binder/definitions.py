@@ -73,8 +73,12 @@ def bind_create_query(
         return taken, None
     archive = statement.archive
     if archive is not None and statement.on_lookup:
-        raise error("DS329", "a query that is answered by LOOKUP alone has no results to archive", archive,
-                    "leave ARCHIVE out, or ON LOOKUP")  # fmt: skip
+        raise error(
+            "DS329",
+            "a query that is answered by LOOKUP alone has no results to archive",
+            archive,
+            "leave ARCHIVE out, or ON LOOKUP",
+        )
     plan = bind_query(statement, catalog)
     options = check_options(statement.options, "query")
     made = QueryDef(

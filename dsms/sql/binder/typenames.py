@@ -17,7 +17,7 @@ TYPE_NAMES: dict[str, Type] = {
     "BYTES": BYTES, "BLOB": BYTES, "BINARY": BYTES, "VARBINARY": BYTES,
     "TIMESTAMP": TIMESTAMP,
     "INTERVAL": INTERVAL,
-}  # fmt: skip
+}  # a table  # fmt: skip
 _LISTED = ("BOOL", "INT", "FLOAT", "DECIMAL(p,s)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL")
 _LENGTH_IGNORED = ("VARCHAR", "CHAR")
 

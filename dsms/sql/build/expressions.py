@@ -214,13 +214,18 @@ class Expressions(Literals, Predicates):
         return ast.FuncCall(name, star=True, filter=condition, pos=pos)
 
     @rule
-    def call_arguments(self, pos: Pos, name: ast.Ident, distinct: bool | None, args: tuple[ast.Expr, ...],
-                       condition: ast.Expr | None) -> ast.FuncCall:  # fmt: skip
+    def call_arguments(
+        self, pos: Pos, name: ast.Ident, distinct: bool | None, args: tuple[ast.Expr, ...], condition: ast.Expr | None
+    ) -> ast.FuncCall:
         return ast.FuncCall(name, args, bool(distinct), filter=condition, pos=pos)
 
     def call_from(self, parts: Parts) -> ast.FuncCall:
         name, field, operand = parts[0], parts[2], parts[4]
         if name.quoted or name.text.upper() != "EXTRACT":
-            raise bad("DS110", name.pos, f"{name.text}(... FROM ...) is not known; only EXTRACT is written with FROM",
-                      "separate the arguments by commas")  # fmt: skip
+            raise bad(
+                "DS110",
+                name.pos,
+                f"{name.text}(... FROM ...) is not known; only EXTRACT is written with FROM",
+                "separate the arguments by commas",
+            )
         return ast.FuncCall(name, (ast.StringLit(field.lower(), pos=place_of([field])), operand), pos=name.pos)

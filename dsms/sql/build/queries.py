@@ -79,8 +79,12 @@ def _slide(core: ast.Window, options: tuple[Clause, ...], said: dict[str, Clause
     after = [said[name] for name in ("ALIGN TO", "TIME ZONE") if name in said]
     if "SLIDE" not in said:
         if after:
-            raise bad("DS108", after[0].pos, f"{after[0].name} says where slides begin, and this window has no SLIDE",
-                      "write SLIDE before it")  # fmt: skip
+            raise bad(
+                "DS108",
+                after[0].pos,
+                f"{after[0].name} says where slides begin, and this window has no SLIDE",
+                "write SLIDE before it",
+            )
         return None
     slide = said["SLIDE"]
     early = [c for c in after if options.index(c) < options.index(slide)]
@@ -96,8 +100,9 @@ def _every(core: ast.Window, slide: Clause) -> ast.Duration | int:
         if not by_rows:
             return literals.duration(slide.value, None, slide.pos)
         if slide.value.type == "FLOAT":
-            raise bad("DS108", slide.pos, "SLIDE of a ROWS window counts rows, which are whole",
-                      "or give a unit of time")  # fmt: skip
+            raise bad(
+                "DS108", slide.pos, "SLIDE of a ROWS window counts rows, which are whole", "or give a unit of time"
+            )
         return literals.integer(slide.value, slide.pos)
     if isinstance(slide.value, int) and not by_rows:
         raise bad("DS108", slide.pos, "only a ROWS window slides by rows", "give SLIDE a unit of time")
@@ -130,19 +135,28 @@ class Queries(Windows):
     @rule
     def output(self, pos: Pos, output: ast.Output, distinct: bool | None, items: tuple[Any, ...], window: Any) -> Any:
         if window is None and output.kind is ast.OutputKind.WSTREAM and not output.restore:
-            raise bad("DS108", pos, "Wstream is a window over the output, and its window is missing",
-                      "for example Wstream(*)[ROWS 10]")  # fmt: skip
+            raise bad(
+                "DS108",
+                pos,
+                "Wstream is a window over the output, and its window is missing",
+                "for example Wstream(*)[ROWS 10]",
+            )
         if window is not None and output.kind is not ast.OutputKind.WSTREAM:
-            raise bad("DS108", window.pos, f"only Wstream takes a window, {output.kind} does not",
-                      "put the window behind the stream in FROM")  # fmt: skip
+            raise bad(
+                "DS108",
+                window.pos,
+                f"only Wstream takes a window, {output.kind} does not",
+                "put the window behind the stream in FROM",
+            )
         return replace(output, window=window), bool(distinct), items
 
     @rule
     def select(self, pos: Pos, distinct: bool | None, what: Any, from_: Any, *rest: Any) -> ast.Select:
         output, inner, items = what if isinstance(what[0], ast.Output) else (None, False, what)
         where, group_by, having, window = rest
-        return ast.Select(items, from_ or (), where, group_by or (), having, bool(distinct or inner), output, window,
-                          pos=pos)  # fmt: skip
+        return ast.Select(
+            items, from_ or (), where, group_by or (), having, bool(distinct or inner), output, window, pos=pos
+        )
 
     # FROM
     @rule

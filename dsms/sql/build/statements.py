@@ -46,8 +46,9 @@ def _value(clauses: dict[str, Clause], name: str) -> Any:
 def _fixed(clauses: dict[str, Clause]) -> dict[str, Clause]:
     for one in clauses.values():
         if isinstance(one.value, ast.Duration) and one.value.unit in literals.MONTHS:
-            raise bad("DS107", one.value.pos, f"{one.name} takes a fixed length, and months and years have none",
-                      "write DAYS")  # fmt: skip
+            raise bad(
+                "DS107", one.value.pos, f"{one.name} takes a fixed length, and months and years have none", "write DAYS"
+            )
     return clauses
 
 
@@ -152,8 +153,12 @@ class Definitions(Options):
     def create_table(self, pos: Pos, absent: bool | None, name: ast.Ident, elements: Any, *clauses: Clause) -> Any:
         keys = [e for e in elements if e.name == "PRIMARY KEY"]
         if len(keys) > 1:
-            raise bad("DS109", keys[1].pos, "a table has one PRIMARY KEY, and here is a second",
-                      "for a key of several columns write PRIMARY KEY (a, b) after the columns")  # fmt: skip
+            raise bad(
+                "DS109",
+                keys[1].pos,
+                "a table has one PRIMARY KEY, and here is a second",
+                "for a key of several columns write PRIMARY KEY (a, b) after the columns",
+            )
         columns = tuple(e.value for e in elements if isinstance(e.value, ast.ColumnDef))
         key = next(((k.value.name,) if isinstance(k.value, ast.ColumnDef) else k.value for k in keys), ())
         if not columns:
@@ -161,14 +166,16 @@ class Definitions(Options):
         said = once(clauses)
         if {"RETROACTIVE", "NON RETROACTIVE"} <= said.keys():
             raise bad("DS109", said["NON RETROACTIVE"].pos, "a table is RETROACTIVE or NON RETROACTIVE, not both")
-        return ast.CreateTable(name, columns, key, "NON RETROACTIVE" in said, bool(absent), _value(said, "WITH") or (),
-                               pos=pos)  # fmt: skip
+        return ast.CreateTable(
+            name, columns, key, "NON RETROACTIVE" in said, bool(absent), _value(said, "WITH") or (), pos=pos
+        )
 
     @rule
     def create_query(self, pos: Pos, absent: bool | None, name: ast.Ident, query: ast.Query, *clauses: Clause) -> Any:
         said = once(clauses)
-        return ast.CreateQuery(name, query, bool(absent), "ON LOOKUP" in said, _value(said, "ARCHIVE"),
-                               _value(said, "WITH") or (), pos=pos)  # fmt: skip
+        return ast.CreateQuery(
+            name, query, bool(absent), "ON LOOKUP" in said, _value(said, "ARCHIVE"), _value(said, "WITH") or (), pos=pos
+        )
 
 
 class Statements(Definitions):

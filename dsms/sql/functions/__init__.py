@@ -31,7 +31,7 @@ __all__ = [
     "ResolvedAgg",
     "aggregate", "aggregate_names", "aggregate_params", "call", "cast", "castable", "check_constants", "common_of",
     "common_type", "function", "is_aggregate", "is_scalar", "resolve", "resolve_aggregate", "scalar_names",
-]  # fmt: skip
+]  # a table  # fmt: skip
 
 
 GROUPS = {"operators": OPERATORS, "numbers": NUMBERS, "text": TEXT, "times": TIMES}
@@ -41,7 +41,7 @@ _BY_NAME = {n: f for f in FUNCTIONS.values() for n in (f.name, *f.aliases)}
 SYNTAX_ONLY = frozenset((
     "add", "sub", "mul", "div", "neg", "eq", "ne", "lt", "le", "gt", "ge", "distinct_from", "not_distinct_from",
     "and", "or", "not", "is_null", "is_not_null", "in", "like", "case", "cast",
-))  # fmt: skip
+))  # a table  # fmt: skip
 
 
 def is_scalar(name: str) -> bool:

@@ -155,4 +155,4 @@ OPERATORS = (
         texts("T... -> T"),
         nulls="skips NULLs",
     ),
-)  # fmt: skip
+)  # a table  # fmt: skip

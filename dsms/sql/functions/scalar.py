@@ -179,4 +179,4 @@ TEXT = (
     ),
     Function("md5", "MD5 digest, as 32 digits 0-9a-f (text in UTF-8).", texts("STRING -> STRING", "BYTES -> STRING")),
     Function("sha256", "SHA-256 digest, as 64 digits 0-9a-f.", texts("STRING -> STRING", "BYTES -> STRING")),
-)  # fmt: skip
+)  # a table  # fmt: skip

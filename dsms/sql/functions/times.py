@@ -133,7 +133,7 @@ TIMES = (
   INTERVAL -> STRING  [-]HH:MM:SS[.digits without trailing zeros], as many hours as there are: 26:03:04.5""",
         (Overload("(any AS type) -> type", _refuse),),
     ),
-)  # fmt: skip
+)  # a table  # fmt: skip
 
 EPOCH_UNITS = ("s", "ms", "us", "ns")
 EXTRACT_FIELDS = (*FIELDS, "epoch")
