@@ -22,6 +22,7 @@ from dsms.archiving import tidy
 from dsms.commands import change, define, explain, lookup, select, settings, show
 from dsms.commands.select import Statement
 from dsms.commands.show_archives import archive_stats
+from dsms.commands.store import Write
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.intake.convert import Converted, to_batch
@@ -118,34 +119,35 @@ class Engine:
 
     def _begin(self, statement: ast.Statement, sql: str, priority: int, cancel: Cancel | None) -> Statement:
         if isinstance(statement, ast.SelectStatement):
-            return select.Selection(self, statement, priority, cancel)
+            return select.Selection(self.runtime, statement, priority, cancel)
         return select.Whole(lambda: self._run(statement, sql, cancel))
 
     def _run(self, statement: ast.Statement, sql: str, cancel: Cancel | None) -> Result:
+        runtime = self.runtime
         match statement:
             case ast.CreateStream():
-                return define.create_stream(self, statement, sql)
+                return define.create_stream(runtime, self.store, statement, sql, self.heartbeat_of)
             case ast.CreateTable():
-                return define.create_table(self, statement, sql)
+                return define.create_table(runtime, self.store, statement, sql)
             case ast.CreateQuery():
-                return define.create_query(self, statement, sql, cancel)
+                return define.create_query(runtime, self.store, statement, sql, cancel)
             case ast.Drop():
-                return define.drop(self, statement, sql)
+                return define.drop(runtime, self.store, statement, sql, self.writers)
             case ast.Insert() | ast.Update() | ast.Delete():
-                return change.change_table(self, statement, cancel)
+                return change.change_table(runtime, self.store, statement, cancel)
             case ast.Explain():
-                return explain.explain_statement(self, statement)
+                return explain.explain_statement(runtime, statement)
             case ast.Show():
-                return show.show(self, statement)
+                return show.show(runtime, statement)
             case ast.Describe():
-                return show.describe(self, statement)
+                return show.describe(runtime, statement)
             case ast.Set():
-                return settings.set_setting(self, statement)
+                return settings.set_setting(runtime, statement)
             case ast.Lookup():
-                return lookup.lookup(self, statement, cancel)
+                return lookup.lookup(runtime, statement, cancel)
         raise InternalError("DS901", f"nothing runs {type(statement).__name__}; please report this")
 
-    def store(self, write: Callable[[Any], None], kind: str, body: bytes) -> None:
+    def store(self, write: Write, kind: str, body: bytes) -> None:
         """Write to the catalog file, if there is one, and with it what the journal says of it."""
         if self.saver is not None:
             self.saver.store(write, kind, body)

@@ -237,7 +237,7 @@ class Saver:
     def _outside(self) -> dict[str, Any]:
         runtime = self.engine.runtime
         outside = {"settings": runtime.settings, "adhoc": runtime.adhoc, "adhocs": runtime.adhocs, "saver": self,
-                   "engine": self.engine,
+                   "engine": runtime.handle,
                    "durable": self.durable}  # fmt: skip
         return outside if runtime.settings.timer is None else outside | {"timer": runtime.settings.timer}
 
@@ -365,7 +365,9 @@ class Saver:
         durable.lost.clear()
         path = f"{durable.folder}/{checkpoint.path}"
         state = thaw(data, self._outside(), durable.resolve, path)
-        runtime = state["world"]
+        runtime, runtime_before = state["world"], engine.runtime
+        runtime.handle = runtime_before.handle
+        runtime.handle.runtime = runtime
         engine.runtime, engine.now, engine.writers = runtime, state["now"], state["writers"]
         runtime.transactions = Transactions(runtime.rings, runtime.settings)
         reopen_archives(runtime)
@@ -423,7 +425,7 @@ class Saver:
                 self._declare(sql)
             case _:
                 key, made = unpacked(body)
-                change.apply(self.engine, key, made)
+                change.apply(self.engine.runtime, key, made)
 
     def _declare(self, sql: str) -> None:
         self.engine._run(parse_one(sql), sql, None)

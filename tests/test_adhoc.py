@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsms.adhoc.reads import from_past
 from dsms.plan.identity import by_value
+from dsms.plan.paths import from_past
 from dsms.plan.planner import plan
 from dsms.sql import logical as lp
 from tests.adhoc_runs import run, values

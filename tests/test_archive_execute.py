@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from dsms.adhoc.aggregates import exact_aggregate
 from dsms.adhoc.dialect import SPARK
-from dsms.adhoc.reads import from_past, reads
+from dsms.adhoc.reads import reads
 from dsms.adhoc.relation import plain
 from dsms.adhoc.scalars import exact
 from dsms.operators.expressions import ErrorCounter, compile_many
 from dsms.plan.identity import by_value
+from dsms.plan.paths import from_past
 from dsms.plan.planner import plan
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit

@@ -15,7 +15,6 @@ import pytest
 
 from dsms.adhoc.run import Adhoc
 from dsms.api import Cancel, Chunk, Rows, Subscription
-from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
 from dsms.engine import Engine
 from dsms.errors import UsageError
@@ -103,7 +102,7 @@ def through_operators(engine: Engine, sql: str, cancel: Cancel) -> None:
     assert isinstance(statement, SelectStatement)
     bound = bind_query(statement, engine.runtime.catalog, persistent=False)
     core = bound.child.child if isinstance(bound.child, lp.Sort) else bound.child
-    plan = plan_query(engine, lp.Output(core, "rstream", True, False, None, core.schema), ())
+    plan = engine.runtime.plan(lp.Output(core, "rstream", True, False, None, core.schema))
     running = engine.runtime.prepare(QueryDef("", ""), plan)
     for leaf, stream in running.streams.items():
         for batch in engine.runtime.rings[stream].rows(ALWAYS):

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsms.adhoc.reads import from_past
 from dsms.engine import Engine
+from dsms.plan.paths import from_past
 from dsms.sql.binder.options import OPTIONS
 from tests.effort import examples
 from tests.generate.periodic import (

@@ -48,7 +48,7 @@ def _bind(statement: ast.Statement, catalog: Catalog) -> None:
         case ast.Lookup():
             bind_lookup(statement, catalog)
         case ast.Set():
-            set_setting(SETTINGS_ONLY, statement)
+            set_setting(SETTINGS_ONLY.runtime, statement)
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def finish(statement: Statement) -> list[tuple]:
 
 
 def one_go(engine: Engine, sql: str) -> list[tuple]:
-    batch, _ = answer_of(engine, bound(engine, sql))
+    batch, _ = answer_of(engine.runtime, bound(engine, sql))
     return list(zip(*(c.to_pylist() for c in batch.columns), strict=True))
 
 

@@ -9,8 +9,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsms.adhoc.reads import from_past
 from dsms.plan.identity import order, width
+from dsms.plan.paths import from_past
 from dsms.plan.planner import plan
 from tests.adhoc_runs import run, values
 from tests.effort import examples

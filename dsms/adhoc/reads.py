@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dsms.aggregates.cards import CARDS
 from dsms.plan import windows
 from dsms.plan.identity import leaves
 from dsms.sql import logical as lp
@@ -60,29 +59,3 @@ def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED) -> dict[int, Read]:
             return {**reads(node.child), node.table.leaf: Read("versions", node.table)}
         case _:
             return {leaf: read for child in lp.children(node) for leaf, read in reads(child).items()}
-
-
-def from_past(node: lp.Node) -> str | None:
-    """Why the answer is no function of what the windows hold now, for a sentence; None where it is.
-
-    Such a plan, evaluated again and again, runs incrementally; asked once, rows count as born at their own ts."""
-    match node:
-        case lp.Append():
-            return "results over INTERNAL windows stay"
-        case lp.JoinNRR() if _reborn(node.child):
-            return "a non-retroactive table is read as of the instant at which rows of this input came (back)"
-        case lp.GroupBy() if _reborn(node.child) and any(CARDS[a.fn].ordered for a in node.aggs):
-            return "FIRST, LAST, ARGMAX and ARGMIN go by when rows of this input came (back)"
-        case _:
-            return next((why for child in lp.children(node) if (why := from_past(child))), None)
-
-
-def _reborn(node: lp.Node) -> bool:
-    """Whether rows of the node may leave and come back, or change, while their parts stay."""
-    match node:
-        case lp.SemiJoin() | lp.SetOp() | lp.Distinct() | lp.GroupBy():
-            return True
-        case lp.Join() if node.kind != "inner":
-            return True
-        case _:
-            return any(_reborn(child) for child in lp.children(node))

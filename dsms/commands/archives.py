@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from dsms.archiving.archiving import Archiving
 from dsms.archiving.queries import ended
 from dsms.archiving.streams import everything
 from dsms.errors import UsageError
 from dsms.intake.values import instant_text
+from dsms.running.runtime import Runtime
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
+Heartbeat = Callable[[str, int], None]  # by the key of a stream
 
 
 def created(archiving: Archiving | None) -> str:
@@ -26,18 +26,17 @@ def created(archiving: Archiving | None) -> str:
     return f"; archive in {archiving.url}, which was there, complete up to {instant_text(archiving.seam)}{note}"
 
 
-def go_on(engine: Engine, archiving: Archiving) -> None:
+def go_on(runtime: Runtime, archiving: Archiving, heartbeat: Heartbeat) -> None:
     """A new stream with an archive that was there: rows up to its end would not be archived, so they are late."""
-    runtime, key = engine.runtime, Catalog.key(archiving.name)
+    key = Catalog.key(archiving.name)
     if archiving.seam > ALWAYS and not runtime.replaying and runtime.inputs[key].event_time:
-        engine.heartbeat(archiving.name, archiving.seam)
+        heartbeat(key, archiving.seam)
 
 
-def leave(engine: Engine, key: str, kind: str) -> str:
+def leave(runtime: Runtime, key: str, kind: str) -> str:
     """The object is about to be dropped: all its rows go to the archive, which stays; what DROP says of it.
 
     Raises DS573 where that can't be done: nothing is dropped."""
-    runtime = engine.runtime
     archiving = runtime.archivings.get(key)
     if archiving is None:
         return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +10,12 @@ import pyarrow as pa
 from dsms.api import Cancel, Done
 from dsms.commands.dating import instant_of_change, unseen
 from dsms.commands.select import answer_of
+from dsms.commands.store import Store
 from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.periodic.query import PeriodicQuery
 from dsms.running.containing import stop
+from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import Delete, Insert, Update, bind_table_statement
@@ -24,19 +25,18 @@ from dsms.sql.types import MIN_INSTANT
 from dsms.storage.catalog import packed
 from dsms.tables.changes import Change
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
-
-def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete, cancel: Cancel | None) -> Done:
+def change_table(
+    runtime: Runtime, store: Store, statement: ast.Insert | ast.Update | ast.Delete, cancel: Cancel | None
+) -> Done:
     """Check the whole statement, store it, apply it, and let queries that read the table react."""
-    change = bind_table_statement(statement, engine.runtime.catalog)
+    change = bind_table_statement(statement, runtime.catalog)
     key = Catalog.key(change.table.name)
-    table = engine.runtime.tables[key]
-    at = instant_of_change(engine.runtime, key, change.at)
+    table = runtime.tables[key]
+    at = instant_of_change(runtime, key, change.at)
     match change:
         case Insert():
-            prepared, verb = table.inserting(_rows(engine, change, cancel), at), "inserted"
+            prepared, verb = table.inserting(_rows(runtime, change, cancel), at), "inserted"
         case Update():
             new = {i: _evaluator(e) for i, e in change.assignments}
             prepared, verb = table.updating(new, _predicate(change.predicate), at), "updated"
@@ -45,18 +45,18 @@ def change_table(engine: Engine, statement: ast.Insert | ast.Update | ast.Delete
     if cancel is not None:
         cancel.check()  # the last time: what is stored is applied
     rows = max(len(prepared.new), len(prepared.deleted))
-    engine.store(lambda s: s.add_change(table.definition.name, prepared), "change", packed(key, prepared))
-    apply(engine, key, prepared, cancel)
+    store(lambda s: s.add_change(table.definition.name, prepared), "change", packed(key, prepared))
+    apply(runtime, key, prepared, cancel)
     when = "" if at < MIN_INSTANT else f" as of {instant_text(at)}"
-    notes = unseen(engine.runtime, key, at, change.at is not None) if rows else ()
+    notes = unseen(runtime, key, at, change.at is not None) if rows else ()
     return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}", notes)
 
 
-def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None) -> None:
+def apply(runtime: Runtime, key: str, change: Change, cancel: Cancel | None = None) -> None:
     """A change that has been checked and stored; queries that read the table react."""
-    table = engine.runtime.tables[key]
+    table = runtime.tables[key]
     table.apply(change)
-    for query in engine.runtime.queries.values():
+    for query in runtime.queries.values():
         if key not in query.tables:
             continue
         try:
@@ -66,10 +66,10 @@ def apply(engine: Engine, key: str, change: Change, cancel: Cancel | None = None
             elif not query.streams:
                 query.advance(table.last_change, cancel)
             elif change.at < MIN_INSTANT:  # no row can come before it
-                query.advance(engine.runtime.due(query), cancel)
+                query.advance(runtime.due(query), cancel)
         except Exception as fault:
             stop([query], fault)
-    engine.runtime.forget()
+    runtime.forget()
 
 
 def _strict() -> ErrorCounter:
@@ -88,11 +88,11 @@ def _predicate(expr: Expr | None) -> Callable[[Sequence[pa.Array], int], pa.Arra
     return lambda cols, n: run(cols, n, _strict())
 
 
-def _rows(engine: Engine, change: Insert, cancel: Cancel | None) -> list[pa.Array]:
+def _rows(runtime: Runtime, change: Insert, cancel: Cancel | None) -> list[pa.Array]:
     """The columns to insert: VALUES expressions, or a one-time query's answer."""
     if change.query is not None:
         output = change.query if isinstance(change.query, lp.Output) else _output(change.query)
-        batch, _ = answer_of(engine, output, cancel)
+        batch, _ = answer_of(runtime, output, cancel)
         return list(batch.columns)
     columns = []
     for k, f in enumerate(change.table.schema):

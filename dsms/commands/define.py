@@ -2,69 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dsms.api import Cancel, Done
 from dsms.archiving.archiving import Archiving
 from dsms.archiving.opening import archive_of, connect_query, connect_stream
-from dsms.commands.archives import created, leave
+from dsms.commands.archives import Heartbeat, created, leave
 from dsms.commands.archives import go_on as go_on_behind
 from dsms.commands.dating import unseen_tables
-from dsms.commands.explain import plan_query
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
+from dsms.commands.store import Store
 from dsms.errors import DsmsError, UsageError
 from dsms.operators.pieces import go_on
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.planner import notes
 from dsms.running.beginning import begin
+from dsms.running.runtime import Runtime
+from dsms.running.writers import Writers
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.suggest import hint, listed
+from dsms.storage.catalog import Kind
 from dsms.tables.versioned import VersionedTable
 
 LONGEST = 200  # bytes of the name of a folder
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
-
-def create_stream(engine: Engine, statement: ast.CreateStream, sql: str) -> Done:
+def create_stream(runtime: Runtime, store: Store, statement: ast.CreateStream, sql: str, heartbeat: Heartbeat) -> Done:
     """Declare a stream."""
-    runtime = engine.runtime
     definition = bind_create_stream(statement, runtime.catalog, sql)
     key = Catalog.key(definition.name)
     if key in runtime.catalog.streams:
         return Done(f"stream {definition.name} is there already")
     _check_name(definition.name)
     archiving = archive_of(runtime, definition)
-    engine.store(lambda s: s.add_stream(definition), "statement", sql.encode())
+    store(lambda s: s.add_stream(definition), "statement", sql.encode())
     runtime.declare(definition)
     if archiving is not None:
         connect_stream(runtime, archiving)
-        go_on_behind(engine, archiving)
+        go_on_behind(runtime, archiving, heartbeat)
     return Done(f"stream {definition.name} created{created(archiving)}")
 
 
-def create_table(engine: Engine, statement: ast.CreateTable, sql: str) -> Done:
+def create_table(runtime: Runtime, store: Store, statement: ast.CreateTable, sql: str) -> Done:
     """Declare a table."""
-    runtime = engine.runtime
     definition = bind_create_table(statement, runtime.catalog, sql)
     key = Catalog.key(definition.name)
     if key in runtime.catalog.tables:
         return Done(f"table {definition.name} is there already")
-    engine.store(lambda s: s.add_table(definition), "statement", sql.encode())
+    store(lambda s: s.add_table(definition), "statement", sql.encode())
     runtime.catalog.tables[key] = definition
     runtime.tables[key] = VersionedTable(definition)
     return Done(f"table {definition.name} created")
 
 
-def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: Cancel | None = None) -> Done:
+def create_query(
+    runtime: Runtime, store: Store, statement: ast.CreateQuery, sql: str, cancel: Cancel | None = None
+) -> Done:
     """Register a persistent query and start it.  Cancelled on the way to its first answer it is not there."""
-    runtime = engine.runtime
     definition, bound = bind_create_query(statement, runtime.catalog, sql)
     if bound is None:
         return Done(f"query {definition.name} is there already")
@@ -73,11 +71,11 @@ def create_query(engine: Engine, statement: ast.CreateQuery, sql: str, cancel: C
         raise UsageError("DS634", message, hint="drop a query, or raise the limit of the server (--max-queries)")
     _check_name(definition.name)
     archiving = archive_of(runtime, definition)
-    warnings = start_query(engine, definition, bound, cancel, archiving)
+    warnings = start_query(runtime, definition, bound, cancel, archiving)
     try:
-        engine.store(lambda s: s.add_query(definition), "statement", sql.encode())
+        store(lambda s: s.add_query(definition), "statement", sql.encode())
     except DsmsError:
-        _forget(engine, Catalog.key(definition.name), "it could not be stored")
+        _forget(runtime, Catalog.key(definition.name), "it could not be stored")
         raise
     unseen = unseen_tables(runtime, runtime.queries[Catalog.key(definition.name)])
     return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
@@ -93,16 +91,15 @@ def _check_name(name: str) -> None:
 
 
 def start_query(
-    engine: Engine, definition: QueryDef, bound: lp.Output, cancel: Cancel | None = None,
+    runtime: Runtime, definition: QueryDef, bound: lp.Output, cancel: Cancel | None = None,
     archiving: Archiving | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it is cancelled."""
-    runtime = engine.runtime
     if definition.on_lookup:
-        return start_lookup(engine, definition, bound)
+        return start_lookup(runtime, definition, bound)
     if bound.slide is not None:
-        return _start_periodic(engine, definition, bound, archiving)
-    phys = plan_query(engine, bound, definition.options)
+        return _start_periodic(runtime, definition, bound, archiving)
+    phys = runtime.plan(bound, definition.options)
     running = runtime.prepare(definition, phys)
     running.notes = notes(phys)
     key = Catalog.key(definition.name)
@@ -129,15 +126,15 @@ def start_query(
 
 
 def _start_periodic(
-    engine: Engine, definition: QueryDef, bound: lp.Output, archiving: Archiving | None
+    runtime: Runtime, definition: QueryDef, bound: lp.Output, archiving: Archiving | None
 ) -> tuple[str, ...]:
-    runtime, key = engine.runtime, Catalog.key(definition.name)
-    query = periodic_query(engine, definition, bound)
+    key = Catalog.key(definition.name)
+    query = periodic_query(runtime, definition, bound)
     runtime.catalog.queries[key] = definition
     runtime.queries[key] = query
     connect_query(runtime, archiving, query)
     runtime.clocks.reads(key, query.reads)
-    schedule(engine, query)
+    schedule(runtime, query)
     runtime.came_late(query)
     query.advance(runtime.due(query))
     for group in list(runtime.shared.of(query.reads[0])) if query.evaluator.together else ():
@@ -145,53 +142,57 @@ def _start_periodic(
     return announce(query)
 
 
-def drop(engine: Engine, statement: ast.Drop, sql: str) -> Done:
+def drop(runtime: Runtime, store: Store, statement: ast.Drop, sql: str, writers: Writers) -> Done:
     """DROP, in whatever state the object is.  Raises DS405 while queries read it."""
-    runtime, name, kind = engine.runtime, statement.name.text, statement.kind.value.lower()
+    name, kind = statement.name.text, statement.kind.value.lower()
     key = Catalog.key(name)
     found = runtime.catalog.find(name, statement.name.quoted)
     if found is None or _kind(found) != kind:
         if statement.if_exists and found is None:
             return Done(f"there is no {kind} {name}")
-        raise _unknown(engine, statement, found, kind)
+        raise _unknown(runtime, statement, found, kind)
     if kind != "query":
-        _refuse_used(engine, key, kind, found.name)
-    stays = leave(engine, key, kind)
-    engine.store(lambda s: s.drop(kind, found.name), "statement", sql.encode())
+        _refuse_used(runtime, key, kind, found.name)
+    stays = leave(runtime, key, kind)
+    store(lambda s: s.drop(_kind(found), found.name), "statement", sql.encode())
     if kind == "query":
-        _forget(engine, key, f"query {found.name} was dropped")
+        _forget(runtime, key, f"query {found.name} was dropped")
     else:
-        _remove(engine, key, kind)
+        _remove(runtime, key, kind)
+        writers.forget(key)
     return Done(f"{kind} {found.name} dropped{stays}")
 
 
-def _forget(engine: Engine, key: str, why: str) -> None:
-    runtime = engine.runtime
+def _forget(runtime: Runtime, key: str, why: str) -> None:
     gone = runtime.queries.pop(key)
     runtime.archivings.pop(key, None)
     gone.close(why)
     if isinstance(gone, PeriodicQuery):
-        forget(engine, gone)
+        forget(runtime, gone)
     del runtime.catalog.queries[key]
     runtime.clocks.forget(key)
 
 
-def _remove(engine: Engine, key: str, kind: str) -> None:
-    runtime = engine.runtime
+def _remove(runtime: Runtime, key: str, kind: str) -> None:
     if kind == "stream":
         runtime.remove(key)
-        engine.writers.forget(key)
     else:
         del runtime.catalog.tables[key], runtime.tables[key]
 
 
-def _kind(found: StreamDef | TableDef | QueryDef) -> str:
-    return {StreamDef: "stream", TableDef: "table", QueryDef: "query"}[type(found)]
+def _kind(found: StreamDef | TableDef | QueryDef) -> Kind:
+    match found:
+        case StreamDef():
+            return "stream"
+        case TableDef():
+            return "table"
+        case QueryDef():
+            return "query"
 
 
-def _unknown(engine: Engine, statement: ast.Drop, found: object, kind: str) -> UsageError:
+def _unknown(runtime: Runtime, statement: ast.Drop, found: object, kind: str) -> UsageError:
     name = statement.name
-    catalog = engine.runtime.catalog
+    catalog = runtime.catalog
     known = {"stream": catalog.streams, "table": catalog.tables, "query": catalog.queries}[kind]
     message = f"there is no {kind} {name.text}"
     if found is not None:
@@ -200,8 +201,7 @@ def _unknown(engine: Engine, statement: ast.Drop, found: object, kind: str) -> U
     return UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, names))
 
 
-def _refuse_used(engine: Engine, key: str, kind: str, name: str) -> None:
-    runtime = engine.runtime
+def _refuse_used(runtime: Runtime, key: str, kind: str, name: str) -> None:
     users = [q.name for q in runtime.queries.values() if key in q.tables or key in q.streams.values()]
     if users:
         message = f"{kind} {name} is read by {listed(sorted(users))}"

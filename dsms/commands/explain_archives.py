@@ -5,19 +5,17 @@ Nothing but manifests and the footers of landed files is looked at, and Spark is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dsms.adhoc.archived import Needed, needed
 from dsms.adhoc.reads import reads
+from dsms.commands.leaves import instant
+from dsms.commands.select import optimized
 from dsms.plan.physical import Phys
 from dsms.running.archive_reads import archived_clock, archiving_of, moved_up, source_of
+from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.types import FOREVER
 from dsms.storage.archive.explained import told
-
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
 
 def reads_archive(statement: ast.SelectStatement) -> bool:
@@ -26,22 +24,18 @@ def reads_archive(statement: ast.SelectStatement) -> bool:
     return any(isinstance(n, ast.TableRef | ast.Window) and n.archive for n in found)
 
 
-def archive_plan(engine: Engine, bound: lp.Output) -> tuple[Phys, list[str]]:
+def archive_plan(runtime: Runtime, bound: lp.Output) -> tuple[Phys, list[str]]:
     """The plan, and the lines."""
-    from dsms.commands.explain import plan_query
-    from dsms.commands.leaves import instant
-    from dsms.commands.select import optimized
-
-    phys, plan = plan_query(engine, bound, ()), optimized(engine, bound)
-    at = instant(engine.runtime, reads(plan).values())
+    phys, plan = runtime.plan(bound), optimized(runtime, bound)
+    at = instant(runtime, reads(plan).values())
     lines = ["runs on Spark, once"]
-    for need in needed(plan, at, moved_up(engine.runtime)).values():
-        lines += _leaf(engine, need, at)
+    for need in needed(plan, at, moved_up(runtime)).values():
+        lines += _leaf(runtime, need, at)
     return phys, lines
 
 
-def _leaf(engine: Engine, need: Needed, at: int) -> list[str]:
-    scan, runtime = need.scan, engine.runtime
+def _leaf(runtime: Runtime, need: Needed, at: int) -> list[str]:
+    scan = need.scan
     assert scan.archive is not None
     archiving = archiving_of(runtime, scan)
     source = source_of(archiving, archiving.seam, need, at if at < FOREVER else archived_clock(runtime, scan))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from dsms.commands.periodic import Plan, periodic_plan
+from dsms.commands.periodic_plan import Plan, periodic_plan
 from dsms.intake.values import duration_text
 from dsms.periodic.query import PeriodicQuery
+from dsms.plan.paths import MEANINGS
 from dsms.plan.text import aggregate, expression
+from dsms.running.runtime import Runtime
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.columns import needed
 from dsms.sharing.group import Group
@@ -18,31 +19,24 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 from dsms.sql.expr import conjunction
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
-MEANINGS = {
-    "WS": "window scan", "IS": "incremental scan", "SS": "synopsis scan", "ISS": "incremental synopsis scan",
-}  # fmt: skip
-
-
-def of_registered(engine: Engine, query: PeriodicQuery) -> list[str]:
+def of_registered(runtime: Runtime, query: PeriodicQuery) -> list[str]:
     """Lines for a query that runs."""
     path = query.evaluator.path
     lines = [f"access path: {path} ({MEANINGS[path]}): {query.why}" if query.why else f"access path: {path}"]
     if isinstance(query.evaluator, Member):
-        lines += _synopses(engine, query.evaluator.request, query.evaluator.group, query.evaluator.view)
+        lines += _synopses(runtime, query.evaluator.request, query.evaluator.group, query.evaluator.view)
         others = [m.query.name for m in _sharing(query.evaluator) if m.query is not None]
         lines.append(f"shared with: {_some(sorted(others))}" if others else "shared with: no other query")
     return lines
 
 
-def of_statement(engine: Engine, bound: lp.Output, options: dict[str, Option]) -> tuple[Plan, list[str]]:
+def of_statement(runtime: Runtime, bound: lp.Output, options: dict[str, Option]) -> tuple[Plan, list[str]]:
     """The plan of a query that is not registered, and the lines."""
-    plan = periodic_plan(engine, bound, options)
-    lines = [f"access path: {plan.path.name} ({MEANINGS[plan.path.name]}): {plan.path.why}"]
-    if plan.path.name in ("SS", "ISS") and isinstance(plan.wanted, Request):
-        registry, covers = engine.runtime.shared, options.get("synopsis") != "own"
+    plan = periodic_plan(runtime, bound, options)
+    lines = [f"access path: {plan.path.kind} ({MEANINGS[plan.path.kind]}): {plan.path.why}"]
+    if plan.path.kind in ("SS", "ISS") and isinstance(plan.wanted, Request):
+        registry, covers = runtime.shared, options.get("synopsis") != "own"
         found = registry.place(plan.wanted, plan.counted)
         if found is None and covers:
             found = registry.covered(plan.wanted, plan.counted)
@@ -50,7 +44,7 @@ def of_statement(engine: Engine, bound: lp.Output, options: dict[str, Option]) -
             lines.append(f"synopses: new ones, of sub-windows of {_span(span_of(plan.wanted), plan.counted)}")
         else:
             group, view = found
-            lines += _synopses(engine, plan.wanted, group, view)
+            lines += _synopses(runtime, plan.wanted, group, view)
             names = [m.query.name for g in registry.all() for m in g.members if m.query and _meets(m, view)]
             lines.append(f"shared with: {_some(sorted(names))}")
     return plan, lines
@@ -67,10 +61,10 @@ def _sharing(member: Member) -> list[Member]:
     return [m for m in others if member.view is None or _meets(m, member.view)]
 
 
-def _synopses(engine: Engine, wanted: Request, group: Group, view: AnswerSource | None) -> Iterator[str]:
+def _synopses(runtime: Runtime, wanted: Request, group: Group, view: AnswerSource | None) -> Iterator[str]:
     """A line for each aggregate, and column that answers it."""
     parts = [(group.feed, None, False)] if view is None else [(p.feed, p.sources, p.less) for p in view.parts]
-    schema = tuple(f for s in group.sides for f in engine.runtime.inputs[s].definition.schema)
+    schema = tuple(f for s in group.sides for f in runtime.inputs[s].definition.schema)
     for call in needed(wanted.aggs, bool(wanted.keys)):
         for feed, sources, less in parts:
             source = call if sources is None else sources[call]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.adhoc.reads import Read
 from dsms.api import Cancel
-from dsms.commands.explain import plan_query
 from dsms.commands.watch import watching
 from dsms.errors import UsageError
 from dsms.periodic.query import PeriodicQuery
@@ -25,9 +23,6 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
-
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
 Query = RunningQuery | PeriodicQuery
 
@@ -68,14 +63,13 @@ def _is_stream(runtime: Runtime, scan: lp.StreamScan) -> bool:
     return stream_of(scan) in runtime.inputs
 
 
-def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
+def batches(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
     """The rows of one leaf as of `at`.  Raises DS407 where some are not kept any more."""
-    runtime = engine.runtime
     match read.kind:
         case "stream":
             return stream_rows(runtime, read, at)
         case "appended":
-            return list(_appended(engine, read, at, cancel))
+            return list(_appended(runtime, read, at, cancel))
         case _ if (query := _query(runtime, read)) is not None:
             return [_answer(query)]
         case kind:
@@ -85,13 +79,12 @@ def batches(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[
 # ---------------------------------------------------------------- appended results
 
 
-def _appended(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> Iterator[Batch]:
+def _appended(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> Iterator[Batch]:
     """Everything that a block over INTERNAL windows, or Istream, has appended, by the operators that persistent queries
     run.  SLIDE has no meaning here: what enters between boundaries has entered."""
-    runtime = engine.runtime
     node = _without_slides(read.node)
     output = lp.Output(node, "rstream", True, False, None, node.schema)
-    running = runtime.prepare(QueryDef("", ""), plan_query(engine, output, ()))
+    running = runtime.prepare(QueryDef("", ""), runtime.plan(output, ()))
     for leaf in lp.leaves_of(node):
         if isinstance(leaf, lp.StreamScan):
             for rows in stream_rows(runtime, Read("stream", leaf), at):

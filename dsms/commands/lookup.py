@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from dsms.api import Cancel, Rows, shown_instant
-from dsms.commands.explain import plan_query
 from dsms.commands.periodic import announce, recall
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import fits, over_numbers
@@ -15,7 +13,7 @@ from dsms.plan.planner import notes
 from dsms.plan.windows import newest
 from dsms.running.behind import rows_behind
 from dsms.running.results import ResultLog
-from dsms.running.runtime import ENDED
+from dsms.running.runtime import ENDED, Runtime
 from dsms.sharing.member import Member
 from dsms.sharing.request import Request, request
 from dsms.sql import ast
@@ -25,50 +23,47 @@ from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import NO_SLIDE, Slide
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
-
-def lookup_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> LookupQuery:
+def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> LookupQuery:
     """The query, ready to be asked."""
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     core = lp.Output(sort.child if sort else bound.child, "rstream", True, False, None,
                      (sort.child if sort else bound.child).schema)  # fmt: skip
-    phys = plan_query(engine, replace(bound, kind="rstream", explicit=True), definition.options)
-    wanted, counted = _wanted(engine, definition, core)
+    phys = runtime.plan(replace(bound, kind="rstream", explicit=True), definition.options)
+    wanted, counted = _wanted(runtime, definition, core)
     found = None if dict(definition.options).get("path") in ("is", "ws") else wanted
     if found is not None:
-        return _from_synopses(engine, definition, phys, sort, found, counted)
-    inner = engine.runtime.assembled(definition, plan_query(engine, core, definition.options), ResultLog(0))
+        return _from_synopses(runtime, definition, phys, sort, found, counted)
+    inner = runtime.assembled(definition, runtime.plan(core, definition.options), ResultLog(0))
     query = LookupQuery(definition, phys, ResultLog(0), inner.errors, inner.streams, inner.tables, inner.state_limit,
                         evaluator=Waiting(inner), sort=sort, width=0)  # fmt: skip
     query.notes = notes(phys)
-    recall(engine, query, core, False)
+    recall(runtime, query, core, False)
     return query
 
 
-def _wanted(engine: Engine, definition: QueryDef, core: lp.Output) -> tuple[Request | None, bool]:
+def _wanted(runtime: Runtime, definition: QueryDef, core: lp.Output) -> tuple[Request | None, bool]:
     """What it asks of synopses."""
     if dict(definition.options).get("on_error") == "stop":
         return None, False
-    root = plan_query(engine, core, definition.options).node
+    root = runtime.plan(core, definition.options).node
     assert isinstance(root, lp.Output)
     counted = any(isinstance(n, lp.Window) and newest(n.spec) is not None for n in lp.nodes_of(core)) and fits(core)
     if counted:
-        over = plan_query(engine, over_numbers(core), definition.options).node  # type: ignore[arg-type]
+        over = runtime.plan(over_numbers(core), definition.options).node  # type: ignore[arg-type]
         assert isinstance(over, lp.Output)
         root = over
     found = request(root.child, NO_SLIDE)
     if found is None:
         return None, False
-    declared = engine.runtime.inputs[found.stream].definition.subwindow
+    declared = runtime.inputs[found.stream].definition.subwindow
     span = 1 if counted else (declared or lookup_span(found.length, found.until))
     return replace(found, slide=Slide(span, by_rows=counted)), counted
 
 
-def _from_synopses(engine: Engine, definition: QueryDef, phys: object, sort: lp.Sort | None, wanted: Request,
+def _from_synopses(runtime: Runtime, definition: QueryDef, phys: object, sort: lp.Sort | None, wanted: Request,
                    counted: bool) -> LookupQuery:  # fmt: skip
-    runtime, errors, stream = engine.runtime, ErrorCounter(), wanted.stream
+    errors, stream = ErrorCounter(), wanted.stream
     entry = runtime.inputs[stream]
     member = runtime.shared.join(wanted, errors, counted, entry.definition.subwindow)
     query = LookupQuery(definition, phys, ResultLog(0), errors, {0: stream}, (), runtime.settings.state_bytes,  # type: ignore[arg-type]
@@ -84,27 +79,27 @@ def _from_synopses(engine: Engine, definition: QueryDef, phys: object, sort: lp.
     return query
 
 
-def start_lookup(engine: Engine, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
+def start_lookup(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
     """Register it; what the user should know."""
-    runtime, key = engine.runtime, Catalog.key(definition.name)
-    query = lookup_query(engine, definition, bound)
+    key = Catalog.key(definition.name)
+    query = lookup_query(runtime, definition, bound)
     runtime.catalog.queries[key] = definition
     runtime.queries[key] = query
     runtime.clocks.reads(key, query.reads)
     return announce(query)
 
 
-def lookup(engine: Engine, statement: ast.Lookup, cancel: Cancel | None) -> Rows:
+def lookup(runtime: Runtime, statement: ast.Lookup, cancel: Cancel | None) -> Rows:
     """LOOKUP q: the answer as of the latest complete sub-window, or of now."""
-    definition = bind_lookup(statement, engine.runtime.catalog)
-    query = engine.runtime.queries[Catalog.key(definition.name)]
+    definition = bind_lookup(statement, runtime.catalog)
+    query = runtime.queries[Catalog.key(definition.name)]
     assert isinstance(query, LookupQuery)
-    clock = engine.runtime.clock_of(query.reads)
+    clock = runtime.clock_of(query.reads)
     group = query.evaluator.group if isinstance(query.evaluator, Member) else None
-    if group is not None and engine.runtime.clocks.query_clock(query.reads) >= ENDED:
+    if group is not None and runtime.clocks.query_clock(query.reads) >= ENDED:
         clock = max(clock, group.over(clock))
     query.check()
     rows, at = query.ask(clock, clock + 1 if group is None else group.latest(clock), cancel)
     types = tuple(str(f.type) for f in query.output.schema)
-    behind = rows_behind(engine.runtime, query.reads, clock)
+    behind = rows_behind(runtime, query.reads, clock)
     return Rows(query.batch(rows), types, None if clock == ALWAYS else shown_instant(at), behind)

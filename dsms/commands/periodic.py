@@ -3,125 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
 from dsms.adhoc.cut import Cut, cut
 from dsms.adhoc.reads import Read, reads
 from dsms.api import Cancel
-from dsms.commands.explain import plan_query
 from dsms.commands.leaves import batches
-from dsms.commands.paths import Path, path_of
+from dsms.commands.periodic_plan import Plan, periodic_plan
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.timeline import Timeline
-from dsms.periodic.counted import Numbers, fits, is_counted, over_numbers
-from dsms.periodic.incremental import Collected, Incremental, inner_output, lazily, monotonic
+from dsms.periodic.counted import Numbers
+from dsms.periodic.incremental import Collected, Incremental, lazily
 from dsms.periodic.query import Evaluator, PeriodicQuery
 from dsms.periodic.scan import Scan, Sliced, need_of
 from dsms.periodic.timed import Timed
 from dsms.plan.boundaries import next_boundary
 from dsms.plan.identity import by_value, width
-from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.running.beginning import partial_note
 from dsms.running.contents import last_of, stream_of
 from dsms.running.history import pasts, rows_of, whole_from
 from dsms.running.reading import Access, Reading
 from dsms.running.results import ResultLog
+from dsms.running.runtime import Handle, Runtime
 from dsms.running.transactions import Transactions
 from dsms.schedulers.tasks import Task
-from dsms.sharing.join_request import JoinRequest, join_request, pays
+from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.member import Member
-from dsms.sharing.request import Request, request
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, Option, QueryDef
+from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Slide, WindowSpec
 from dsms.state.batch import Batch
 from dsms.state.ring import SubWindow
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
-
-
 NO_LEAF = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """phys   what EXPLAIN shows;  core, inner: the continuous query whose answers are reported, and its plan
-    wanted    what it asks of synopses, if they can answer it
-    """
-
-    phys: Phys
-    core: lp.Output
-    inner: Phys
-    counted: bool
-    wanted: Request | JoinRequest | None
-    path: Path
-    timed: bool = False  # points of a `Timeline` stand for instants
-
-
-def periodic_plan(engine: Engine, bound: lp.Output, options: dict[str, Option]) -> Plan:
-    """How a bound query with SLIDE is evaluated."""
-    phys = plan_query(engine, bound, options.items())
-    output = phys.node
-    assert isinstance(output, lp.Output) and bound.slide is not None
-    core = inner_output(lp.Output(bound.child, output.kind, True, bound.restore, bound.slide, bound.schema),
-                        monotonic(phys))  # fmt: skip
-    counted = is_counted(bound)
-    numbered, as_written = counted and fits(core), core
-    if numbered:
-        over = over_numbers(core)
-        assert isinstance(over, lp.Output)
-        core = over
-    inner = plan_query(engine, core, options.items())
-    wanted = _wanted(bound, inner, counted, numbered) if options.get("on_error") != "stop" else None
-    asked = str(options.get("path", "auto"))
-    if isinstance(wanted, JoinRequest) and asked == "auto" and not _pays(engine, wanted, inner):
-        wanted = None
-    path = path_of(replace(output, slide=bound.slide), inner, counted, numbered, wanted is not None, asked)
-    if path.name == "WS" and numbered:
-        core, inner = as_written, plan_query(engine, as_written, options.items())
-    timed = path.name == "IS" and counted and not numbered
-    if timed:
-        inner = plan_query(engine, core, {**options, "strategy": "nt"}.items())
-    return Plan(phys, core, inner, counted, wanted, path, timed)
-
-
-def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Request | JoinRequest | None:
-    """What synopses are asked for, if they can answer the query."""
-    root, slide = inner.node, bound.slide
-    assert isinstance(root, lp.Output) and slide is not None
-    if bound.restore or not slide.regular or counted != numbered:
-        return None
-    found = request(root.child, slide)
-    return found if found is not None or counted else join_request(root.child, slide)
-
-
-def _pays(engine: Engine, wanted: JoinRequest, inner: Phys) -> bool:
-    """Whether join synopses are there, or worth making."""
-    grouped = inner
-    while not isinstance(grouped.node, lp.GroupBy):
-        (grouped,) = grouped.children
-    groups = max(1.0, grouped.cost.size) if wanted.keys else 1.0
-    return engine.runtime.shared.joins.fits(wanted) or pays(wanted, groups, grouped.children[0].cost.rate)
-
-
-def periodic_query(engine: Engine, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:
+def periodic_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:
     """The query, planned and assembled, with what the rings still hold of its past; not yet among the others."""
-    plan = periodic_plan(engine, bound, dict(definition.options))
-    query = _evaluated(engine, definition, bound, plan)
+    plan = periodic_plan(runtime, bound, dict(definition.options))
+    query = _evaluated(runtime, definition, bound, plan)
     query.why = plan.path.why
-    _hear(engine, query)
+    _hear(runtime, query)
     return query
 
 
-def _hear(engine: Engine, query: PeriodicQuery) -> None:
+def _hear(runtime: Runtime, query: PeriodicQuery) -> None:
     """What is there already and later than the query's clock ends a silence, as what comes does."""
-    runtime = engine.runtime
     for stream, ring in ((s, r) for s in query.reads if (r := runtime.rings.get(s)) is not None):
         for rows in ring.rows(query.clock):
             query.heard(stream, rows.ts)
@@ -129,18 +60,18 @@ def _hear(engine: Engine, query: PeriodicQuery) -> None:
         query.heard(f"table {table}", runtime.tables[table].changed(query.clock))
 
 
-def _evaluated(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
-    match plan.path.name:
+def _evaluated(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
+    match plan.path.kind:
         case "SS" | "ISS":
-            return _shared(engine, definition, bound, plan)
+            return _shared(runtime, definition, bound, plan)
         case "WS":
-            return _scanned(engine, definition, bound, plan)
-    return _alone(engine, definition, bound, plan)
+            return _scanned(runtime, definition, bound, plan)
+    return _alone(runtime, definition, bound, plan)
 
 
-def _query(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, evaluator: Evaluator,
+def _query(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan, evaluator: Evaluator,
            errors: ErrorCounter, streams: dict[int, str], tables: tuple[str, ...]) -> PeriodicQuery:  # fmt: skip
-    settings, options = engine.runtime.settings, dict(definition.options)
+    settings, options = runtime.settings, dict(definition.options)
     log = ResultLog(int(options.get("result_log", settings.result_log_rows)), settings.result_log_bytes)
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     ids = 0 if by_value(bound.child) else width(plan.core.child)
@@ -154,16 +85,16 @@ def _query(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, e
 # ---------------------------------------------------------------- from shared synopses
 
 
-def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
-    runtime, errors = engine.runtime, ErrorCounter()
+def _shared(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
+    errors = ErrorCounter()
     wanted = plan.wanted
     if isinstance(wanted, JoinRequest):
-        return _joined(engine, definition, bound, plan, wanted)
+        return _joined(runtime, definition, bound, plan, wanted)
     assert wanted is not None
     stream, entry = wanted.stream, runtime.inputs[wanted.stream]
     own = dict(definition.options).get("synopsis") == "own"
     member = runtime.shared.join(wanted, errors, plan.counted, entry.definition.subwindow, not own)
-    query = _query(engine, definition, bound, plan, member, errors, {0: stream}, ())
+    query = _query(runtime, definition, bound, plan, member, errors, {0: stream}, ())
     first = entry.next_complete
     query.registered = first if plan.counted else runtime.clock_of((stream,))
     query.clock = query.registered
@@ -177,19 +108,19 @@ def _shared(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) 
     return query
 
 
-def _joined(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan, wanted: JoinRequest) -> PeriodicQuery:
-    runtime, errors = engine.runtime, ErrorCounter()
+def _joined(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan, wanted: JoinRequest) -> PeriodicQuery:
+    errors = ErrorCounter()
     member = runtime.shared.joins.join(wanted, errors, runtime, str(dict(definition.options).get("synopsis", "auto")))
     streams = {p.leaf: p.stream for p in pasts(plan.core.child)}
-    query = _query(engine, definition, bound, plan, member, errors, streams, ())
+    query = _query(runtime, definition, bound, plan, member, errors, streams, ())
     query.registered = query.clock = runtime.clock_of(query.reads)
     query.partial_until = runtime.shared.joins.settle(member, query, runtime)
     return query
 
 
-def schedule(engine: Engine, query: PeriodicQuery) -> None:
+def schedule(runtime: Runtime, query: PeriodicQuery) -> None:
     """An elastic query waits its turn, if there is somebody to call `Engine.work`."""
-    runtime, options = engine.runtime, dict(query.definition.options)
+    options = dict(query.definition.options)
     stamped = any(runtime.inputs[s].definition.timestamp is None for s in query.reads)
     wanted = options.get("boundaries", "elastic" if stamped else "every")
     if not runtime.settings.deferred or wanted != "elastic":
@@ -206,22 +137,22 @@ def schedule(engine: Engine, query: PeriodicQuery) -> None:
         runtime.backlog.add(query.name, query, Task(query.name, 1, 1, priority))
 
 
-def forget(engine: Engine, query: PeriodicQuery) -> None:
+def forget(runtime: Runtime, query: PeriodicQuery) -> None:
     """The query is dropped: what it alone used goes with it."""
     unit = query.evaluator.group.name if isinstance(query.evaluator, Member) else query.name
-    engine.runtime.backlog.remove(unit, query.name)
+    runtime.backlog.remove(unit, query.name)
     if isinstance(query.evaluator, Member):
-        engine.runtime.shared.leave(query.evaluator)
+        runtime.shared.leave(query.evaluator)
     for leaf, stream in query.streams.items():
-        engine.runtime.release(stream, f"query {query.name} ({leaf})")
+        runtime.release(stream, f"query {query.name} ({leaf})")
 
 
 # ---------------------------------------------------------------- by scanning
 
 
-def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
+def _scanned(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
     """The rings keep what its windows reach from now on, and what they hold already is its past."""
-    runtime, errors = engine.runtime, ErrorCounter()
+    errors = ErrorCounter()
     root, slide = plan.inner.node, bound.slide
     assert isinstance(root, lp.Output) and slide is not None
     needed = reads(root.child)
@@ -234,18 +165,18 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     governing = _governing(root, bound) if plan.counted else None
     counted = () if governing is None else tuple(k for k, s in streams.items() if s == streams[governing])
     prepared = runtime.adhoc.prepare(root.child, identity=True)
-    scan = Scan(prepared, needed, Fetcher(engine), errors, runtime.rings, counted,
+    scan = Scan(prepared, needed, Fetcher(runtime.handle), errors, runtime.rings, counted,
                 "" if governing is None else streams[governing])  # fmt: skip
-    query = _query(engine, definition, bound, plan, scan, errors, streams, tables)
+    query = _query(runtime, definition, bound, plan, scan, errors, streams, tables)
     query.registered = query.clock = clock
     if governing is not None:
-        rows = _come(engine, streams[governing], clock)
+        rows = _come(runtime, streams[governing], clock)
         query.numbers = scan.numbers = Numbers(rows.next)
         query.registered = query.clock = rows.next
         for batch in rows.later:
             query.numbers.see(batch)
     else:
-        scan.sliced = _sliced(engine, root.child, needed)
+        scan.sliced = _sliced(runtime, root.child, needed)
     for leaf, read in needed.items():
         if leaf in streams:
             need = need_of(read, span, query.looked)
@@ -254,12 +185,12 @@ def _scanned(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan)
     return query
 
 
-def _sliced(engine: Engine, plan: lp.Node, needed: dict[int, Read]) -> Sliced:
+def _sliced(runtime: Runtime, plan: lp.Node, needed: dict[int, Read]) -> Sliced:
     """The scan as a transaction of less priority than one-time queries have."""
-    runtime, parts = engine.runtime, cut(plan)
+    parts = cut(plan)
     streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
 
-    reader = ScanReader(engine, parts, needed, streams)
+    reader = ScanReader(runtime.handle, parts, needed, streams)
     return Sliced(runtime.adhoc.prepare(parts.rest, identity=True), reader)
 
 
@@ -267,51 +198,51 @@ def _sliced(engine: Engine, plan: lp.Node, needed: dict[int, Read]) -> Sliced:
 class Fetcher:
     """Gets what a scan reads.  (No closure: it is part of checkpoints.)"""
 
-    engine: Engine
+    here: Handle
 
     def __call__(self, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
-        return _there(self.engine, read, at, cancel)
+        return _there(self.here.runtime, read, at, cancel)
 
 
 @dataclass(frozen=True, slots=True)
 class ScanReader:
     """See `dsms.periodic.scan.Reader`."""
 
-    engine: Engine
+    here: Handle
     parts: Cut
     needed: dict[int, Read]
     streams: dict[int, str]
 
     @property
     def transactions(self) -> Transactions:
-        return self.engine.runtime.transactions
+        return self.here.runtime.transactions
 
     def begin(self, instant: Callable[[], int], errors: ErrorCounter) -> Reading:
-        engine = self.engine
+        runtime = self.here.runtime
         access = Access(
-            instant, lambda read, at: _subwindows(engine, read, at), lambda read, at: _there(engine, read, at, None),
+            instant, lambda read, at: _subwindows(runtime, read, at), lambda read, at: _there(runtime, read, at, None),
             lambda: None,
         )  # fmt: skip
-        limit = engine.runtime.settings.statement_bytes
+        limit = runtime.settings.statement_bytes
         reading = Reading(self.parts, self.needed, self.streams, access, limit, -1, errors)
         self.transactions.begin(reading)
         return reading
 
 
-def _subwindows(engine: Engine, read: Read, at: int) -> list[SubWindow]:
+def _subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
     """Those that there are of a leaf."""
     assert isinstance(read.node, lp.StreamScan)
-    ring = engine.runtime.rings[stream_of(read.node)]
+    ring = runtime.rings[stream_of(read.node)]
     if read.rows is not None:
         return last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
     return list(ring.subwindows(read.since(at), at))
 
 
-def _there(engine: Engine, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
+def _there(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
     """What there is of a leaf: of a stream the part that its ring holds (`partial_until` tells until when)."""
     if not isinstance(read.node, lp.StreamScan):
-        return batches(engine, read, at, cancel)
-    ring, since = engine.runtime.rings[Catalog.key(read.node.stream.name)], read.since(at)
+        return batches(runtime, read, at, cancel)
+    ring, since = runtime.rings[Catalog.key(read.node.stream.name)], read.since(at)
     return ring.last(read.rows, at) if read.rows is not None and since == ALWAYS else ring.rows(since, at)
 
 
@@ -339,8 +270,7 @@ def _leaf_of(node: lp.Node, kind: type[WindowSpec], slide: Slide | None) -> int:
 # ---------------------------------------------------------------- by itself
 
 
-def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
-    runtime = engine.runtime
+def _alone(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
     output = plan.phys.node
     assert isinstance(output, lp.Output)
     slide = bound.slide if not plan.timed and lazily(plan.inner, output) else None
@@ -350,20 +280,19 @@ def _alone(engine: Engine, definition: QueryDef, bound: lp.Output, plan: Plan) -
     if timeline is not None:
         counted = inner.streams[_governing(plan.inner.node, bound)]
         evaluator = Timed(inner, bound.restore, timeline=timeline, counted=counted)
-    query = _query(engine, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables)
-    recall(engine, query, bound, plan.counted)
+    query = _query(runtime, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables)
+    recall(runtime, query, bound, plan.counted)
     return query
 
 
-def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool) -> None:
+def recall(runtime: Runtime, query: PeriodicQuery, core: lp.Output, counted: bool) -> None:
     """What the rings hold of its past goes in; what they don't is told."""
-    runtime = engine.runtime
     clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     past = list(pasts(core.child))
     fronts = {s: runtime.handed_on(s) for s in query.reads}
     query.registered = clock
     if isinstance(query.evaluator, Timed):
-        _count(engine, query, query.evaluator, clock)
+        _count(runtime, query, query.evaluator, clock)
     elif counted:
         (stream,) = query.reads
         entry = runtime.inputs[stream]
@@ -380,9 +309,9 @@ def recall(engine: Engine, query: PeriodicQuery, core: lp.Output, counted: bool)
     query.partial_until = whole_from(past, runtime.rings, fronts, clock)
 
 
-def _count(engine: Engine, query: PeriodicQuery, evaluator: Timed, clock: int) -> None:
+def _count(runtime: Runtime, query: PeriodicQuery, evaluator: Timed, clock: int) -> None:
     """Rows later than the clock are counted; those up to it that the ring has kept are known."""
-    rows = _come(engine, evaluator.counted, clock)
+    rows = _come(runtime, evaluator.counted, clock)
     query.numbers = Numbers(rows.next)
     evaluator.count(query.numbers, rows.next - len(rows.earlier), rows.earlier)
     query.registered = rows.next
@@ -399,8 +328,8 @@ class _Come:
     later: list[Batch]
 
 
-def _come(engine: Engine, stream: str, clock: int) -> _Come:
-    ring = engine.runtime.rings.get(stream)
+def _come(runtime: Runtime, stream: str, clock: int) -> _Come:
+    ring = runtime.rings.get(stream)
     earlier: list[np.ndarray] = [np.empty(0, np.int64)]
     later: list[Batch] = []
     for rows in () if ring is None else ring.rows(ALWAYS):
@@ -408,7 +337,7 @@ def _come(engine: Engine, stream: str, clock: int) -> _Come:
         earlier.append(rows.ts[:stop])
         if stop < len(rows):
             later.append(rows.slice(stop, len(rows)))
-    first = int(later[0].ids[0][0]) if later else engine.runtime.inputs[stream].next_complete
+    first = int(later[0].ids[0][0]) if later else runtime.inputs[stream].next_complete
     return _Come(first, np.concatenate(earlier), later)
 
 

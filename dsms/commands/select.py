@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from dsms.adhoc.cut import Cut, cut
 from dsms.adhoc.reads import Read, reads
 from dsms.api import Cancel, Result, Rows, shown_instant
-from dsms.commands.explain import plan_query
 from dsms.commands.leaves import batches, instant, waiting
 from dsms.errors import UsageError
 from dsms.operators.expressions import ErrorCounter
@@ -25,9 +24,6 @@ from dsms.sql.binder import bind_query
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
 from dsms.storage.archive.job import OVERTAKEN, TRIES
-
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
 
 class Statement(Protocol):
@@ -88,11 +84,10 @@ class Selection:
 
     Where updates of an archive overtake it, it begins anew, and answers as of a later instant."""
 
-    def __init__(self, engine: Engine, statement: ast.SelectStatement, priority: int, cancel: Cancel | None) -> None:
+    def __init__(self, runtime: Runtime, statement: ast.SelectStatement, priority: int, cancel: Cancel | None) -> None:
         """Raises QueryError, and DS407 where a window reaches back further than what is kept."""
         self.result: Result | None = None
-        self._engine, self._statement, self._priority, self._cancel = engine, statement, priority, cancel
-        self._world = engine.runtime
+        self._runtime, self._statement, self._priority, self._cancel = runtime, statement, priority, cancel
         self._tries = 0
         self._begin()
 
@@ -100,19 +95,19 @@ class Selection:
         self._tries += 1
         self._outcome: Rows | Exception | None = None
         self._offered = False  # whoever steps it has seen that it is ready
-        self.bound = bind_query(self._statement, self._world.catalog, persistent=False)
-        plan = optimized(self._engine, self.bound)
+        self.bound = bind_query(self._statement, self._runtime.catalog, persistent=False)
+        plan = optimized(self._runtime, self.bound)
         every, parts = reads(plan), cut(plan)
-        self._archives = Archives(self._world, plan, every) if reads_archives(every) else None
+        self._archives = Archives(self._runtime, plan, every) if reads_archives(every) else None
         needed = every
         if self._archives is not None:
             needed, parts = self._archives.live(), Cut(plan, {})
-            _check_versions(self._world, plan)
+            _check_versions(self._runtime, plan)
         streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
-        found = access(self._engine, every, self._cancel)
-        self._reading = Reading(parts, needed, streams, found, self._world.settings.statement_bytes, self._priority)
+        found = access(self._runtime, every, self._cancel)
+        self._reading = Reading(parts, needed, streams, found, self._runtime.settings.statement_bytes, self._priority)
         try:
-            self._world.transactions.begin(self._reading)
+            self._runtime.transactions.begin(self._reading)
         except BaseException:
             self._release()
             raise
@@ -121,7 +116,7 @@ class Selection:
     def ready(self) -> bool:
         """Whether only the plan is left to be run.  Where transactions run one after the other, that is part of one
         (unless Spark does it: what it reads of an archive does not change)."""
-        apart = self._archives is not None or not self._world.transactions.atomic
+        apart = self._archives is not None or not self._runtime.transactions.atomic
         return self._reading.given is not None and self._outcome is None and apart
 
     @property
@@ -146,7 +141,7 @@ class Selection:
         if self._cancel is not None:
             self._cancel.check()
         if not self._reading.done:
-            self._world.transactions.advance()
+            self._runtime.transactions.advance()
         if self._reading.done:
             self._release()
         if self.ready and not self._offered:  # perhaps others have read for it
@@ -181,7 +176,7 @@ class Selection:
         if self._archives is not None:
             found = self._archives.run(reading.given, reading.at, reading.limit, self._cancel)
         else:
-            with self._world.adhocs.lent(reading.limit) as adhoc:
+            with self._runtime.adhocs.lent(reading.limit) as adhoc:
                 found = adhoc.run(reading.cut.rest, reading.given, reading.at, ErrorCounter("stop"), self._cancel)
         data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
@@ -190,7 +185,7 @@ class Selection:
     def close(self) -> None:
         """Give up; nothing of it is left."""
         self._release()
-        self._world.transactions.close(self._reading)
+        self._runtime.transactions.close(self._reading)
 
     def _release(self) -> None:
         if self._archives is not None:
@@ -209,21 +204,20 @@ def _check_versions(runtime: Runtime, plan: lp.Node) -> None:
                 )
 
 
-def access(engine: Engine, needed: dict[int, Read], cancel: Cancel | None) -> Access:
+def access(runtime: Runtime, needed: dict[int, Read], cancel: Cancel | None) -> Access:
     """How a one-time query gets at what it reads."""
-    runtime = engine.runtime
     names = {_relation(n) for read in needed.values() for n in lp.leaves_of(read.node)}
-    known = {name: _object(engine, name) for name in names}
+    known = {name: _object(runtime, name) for name in names}
 
     def check() -> None:
         for name, there in known.items():
-            if _object(engine, name) is not there:
+            if _object(runtime, name) is not there:
                 raise UsageError("DS411", f"{name} was dropped while a query was reading it", hint="ask again")
 
     return Access(
         lambda: instant(runtime, needed.values()),
         lambda read, at: subwindows(runtime, read, at),
-        lambda read, at: batches(engine, read, at, cancel),
+        lambda read, at: batches(runtime, read, at, cancel),
         check,
         lambda at: waiting(runtime, needed.values(), at),
     )
@@ -234,35 +228,34 @@ def _relation(node: lp.Node) -> str:
     return node.stream.name if isinstance(node, lp.StreamScan) else node.table.name
 
 
-def _object(engine: Engine, name: str) -> object:
-    runtime, key = engine.runtime, Catalog.key(name)
+def _object(runtime: Runtime, name: str) -> object:
+    key = Catalog.key(name)
     kinds: tuple[Mapping[str, object], ...] = (runtime.inputs, runtime.tables, runtime.queries)
     return next((k[key] for k in kinds if key in k), None)
 
 
-def answer_of(engine: Engine, bound: lp.Output, cancel: Cancel | None = None) -> tuple[pa.RecordBatch, int]:
+def answer_of(runtime: Runtime, bound: lp.Output, cancel: Cancel | None = None) -> tuple[pa.RecordBatch, int]:
     """Rows of a one-time query, read in one go, and the instant they hold at (ALWAYS: nothing it reads has a clock).
 
     A window that reaches back further than what is kept is an error, never a silent part: DS407.  A row that fails ends
     the query (DS7xx), as does what takes too much memory (DS633)."""
-    runtime = engine.runtime
-    plan = optimized(engine, bound)
+    plan = optimized(runtime, bound)
     needed = reads(plan)
     if reads_archives(needed):
         raise UsageError("DS413", "INSERT can't read archives: the engine would stand still while Spark works",
                          hint="run the SELECT by itself, and insert what it answers")  # fmt: skip
     at = instant(runtime, needed.values())
-    given = {leaf: batches(engine, read, at, cancel) for leaf, read in needed.items()}
+    given = {leaf: batches(runtime, read, at, cancel) for leaf, read in needed.items()}
     runtime.adhoc.limit(runtime.settings.statement_bytes)
     rows = runtime.adhoc.run(plan, given, at, ErrorCounter("stop"), cancel)
     clock = ALWAYS if at == FOREVER else at
     return pa.RecordBatch.from_arrays(rows.columns, schema=arrow_schema(bound.schema)), clock
 
 
-def optimized(engine: Engine, bound: lp.Output) -> lp.Node:
+def optimized(runtime: Runtime, bound: lp.Output) -> lp.Node:
     """The plan after the rewrites that persistent queries get; ORDER BY stays on top."""
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     core = bound.child if sort is None else sort.child
-    root = plan_query(engine, lp.Output(core, "rstream", True, False, None, core.schema), ()).node
+    root = runtime.plan(lp.Output(core, "rstream", True, False, None, core.schema), ()).node
     assert isinstance(root, lp.Output)
     return root.child if sort is None else replace(sort, child=root.child)

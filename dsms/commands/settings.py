@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dsms.api import Done
+from dsms.running.runtime import Runtime
 from dsms.settings import CHANGEABLE
 from dsms.sql import ast
 from dsms.sql.codes import error, suggest
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
-
-def set_setting(engine: Engine, statement: ast.Set) -> Done:
+def set_setting(runtime: Runtime, statement: ast.Set) -> Done:
     """SET name = value.  QueryError DS214 for an unknown setting, DS215 for a value that it does not take."""
     option = statement.option
     name = option.name.text.casefold()
     if name not in CHANGEABLE:
-        if hasattr(engine.runtime.settings, name):
+        if hasattr(runtime.settings, name):
             message = f"the setting {name} is fixed when the engine starts"
             raise error("DS214", message, option.name, f"SET changes {', '.join(CHANGEABLE)}")
         hint = suggest(option.name.text, list(CHANGEABLE), "settings")
@@ -28,5 +24,5 @@ def set_setting(engine: Engine, statement: ast.Set) -> Done:
     if value not in choices:
         hint = None if value is None else suggest(value, choices, "values")
         raise error("DS215", f"setting {name} takes {' or '.join(choices)}", option, hint)
-    setattr(engine.runtime.settings, name, value)
+    setattr(runtime.settings, name, value)
     return Done(f"{name} is {value}")

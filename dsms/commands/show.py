@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from dsms.commands.show_functions import show_functions
 from dsms.commands.show_queries import show_queries, show_windows
 from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
+from dsms.running.runtime import Runtime
 from dsms.settings import CHANGEABLE
 from dsms.sql import ast
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
@@ -22,13 +22,10 @@ from dsms.sql.suggest import hint
 from dsms.sql.types import INT, STRING, TIMESTAMP
 from dsms.storage.journal import ENGINE
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
-
-def show(engine: Engine, statement: ast.Show) -> Rows:
+def show(runtime: Runtime, statement: ast.Show) -> Rows:
     """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS [LIKE 'pattern']."""
-    rows = _all(engine, statement.what)
+    rows = _all(runtime, statement.what)
     return rows if statement.like is None else _named_like(rows, statement.like)
 
 
@@ -41,28 +38,27 @@ def _named_like(rows: Rows, pattern: str) -> Rows:
     return replace(rows, data=rows.data.filter(pa.array(fit, pa.bool_())))
 
 
-def _all(engine: Engine, what: ast.ShowKind) -> Rows:
+def _all(runtime: Runtime, what: ast.ShowKind) -> Rows:
     match what:
         case ast.ShowKind.STREAMS:
-            return _streams(engine)
+            return _streams(runtime)
         case ast.ShowKind.TABLES:
-            return _tables(engine)
+            return _tables(runtime)
         case ast.ShowKind.QUERIES:
-            return show_queries(engine)
+            return show_queries(runtime)
         case ast.ShowKind.FUNCTIONS:
             return show_functions()
         case ast.ShowKind.WINDOWS:
-            return show_windows(engine)
+            return show_windows(runtime)
         case ast.ShowKind.SHARING:
-            return show_sharing(engine)
+            return show_sharing(runtime)
         case ast.ShowKind.ARCHIVES:
-            return show_archives(engine)
+            return show_archives(runtime)
         case ast.ShowKind.SETTINGS:
-            return _settings(engine)
+            return _settings(runtime)
 
 
-def _streams(engine: Engine) -> Rows:
-    runtime = engine.runtime
+def _streams(runtime: Runtime) -> Rows:
     lines = [runtime.clocks.status(key) for key in runtime.catalog.streams]
     return as_rows(
         [
@@ -75,25 +71,24 @@ def _streams(engine: Engine) -> Rows:
             ("late", INT, [s.late for s in lines]),
             ("refused", INT, [sum(s.refused.values()) for s in lines]),
             ("waiting", INT, [s.waiting for s in lines]),
-            ("durability", STRING, [_durability(engine, key) for key in runtime.catalog.streams]),
+            ("durability", STRING, [_durability(runtime, key) for key in runtime.catalog.streams]),
         ]
     )
 
 
-def _durability(engine: Engine, stream: str) -> str | None:
+def _durability(runtime: Runtime, stream: str) -> str | None:
     """When a row counts as kept; why none can be; None without a data folder."""
-    durable = engine.runtime.durable
+    durable = runtime.durable
     if durable is None:
         return None
     trouble = durable.journal.trouble(stream)
-    if trouble is None and engine.runtime.inputs[stream].by_system_time:
+    if trouble is None and runtime.inputs[stream].by_system_time:
         clock = durable.journal.trouble(ENGINE)
         trouble = None if clock is None else f"the system time stands still: it {clock}"
     return trouble or durable.journal.policies[stream]
 
 
-def _tables(engine: Engine) -> Rows:
-    runtime = engine.runtime
+def _tables(runtime: Runtime) -> Rows:
     defs = list(runtime.catalog.tables.values())
     tables = [runtime.tables[k] for k in runtime.catalog.tables]
     return as_rows(
@@ -107,8 +102,8 @@ def _tables(engine: Engine) -> Rows:
     )
 
 
-def _settings(engine: Engine) -> Rows:
-    s = engine.runtime.settings
+def _settings(runtime: Runtime) -> Rows:
+    s = runtime.settings
     shown = (
         "queries",
         "state_bytes",
@@ -122,9 +117,9 @@ def _settings(engine: Engine) -> Rows:
     return as_rows([("setting", STRING, list(shown)), ("value", STRING, [str(getattr(s, n)).lower() for n in shown])])
 
 
-def describe(engine: Engine, statement: ast.Describe) -> Rows:
+def describe(runtime: Runtime, statement: ast.Describe) -> Rows:
     """Columns of a stream, table or query, and its declaration."""
-    runtime, name = engine.runtime, statement.name
+    name = statement.name
     found = runtime.catalog.find(name.text, name.quoted)
     kinds = {StreamDef: "STREAM", TableDef: "TABLE", QueryDef: "QUERY"}
     if found is None or (statement.kind is not None and kinds[type(found)] != statement.kind.value):

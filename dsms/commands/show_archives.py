@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsms.api import Rows, shown_instant
 from dsms.archiving.archiving import Archiving
 from dsms.commands.rows import as_rows
+from dsms.running.runtime import Runtime
 from dsms.sql.types import INT, STRING, TIMESTAMP
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
-    from dsms.running.runtime import Runtime
 
-
-def show_archives(engine: Engine) -> Rows:
+def show_archives(runtime: Runtime) -> Rows:
     """One line per archive of a stream or query; what only its index can tell is NULL where that can't be read."""
-    archivings = list(engine.runtime.archivings.values())
+    archivings = list(runtime.archivings.values())
     lines = [figures(a) for a in archivings]
     return as_rows(
         [
@@ -32,7 +29,7 @@ def show_archives(engine: Engine) -> Rows:
             ("repeated", INT, [f["repeated_rows"] for f in lines]),
             ("folder", STRING, [a.url for a in archivings]),
             ("last_error", STRING, [f["error"] for f in lines]),
-            ("update", STRING, [_update_of(engine.runtime, a.name) for a in archivings]),
+            ("update", STRING, [_update_of(runtime, a.name) for a in archivings]),
         ]
     )
 

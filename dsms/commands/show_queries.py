@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
@@ -12,11 +12,9 @@ from dsms.plan.text import slide
 from dsms.running.behind import rows_behind, waits_for
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
+from dsms.running.runtime import Runtime
 from dsms.sharing.member import Member
 from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP
-
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
 
 def status(query: Registered) -> str:
@@ -24,10 +22,10 @@ def status(query: Registered) -> str:
     return "running" if query.failure is None else f"stopped: {query.failure.code} {query.failure.message}"
 
 
-def show_queries(engine: Engine) -> Rows:
+def show_queries(runtime: Runtime) -> Rows:
     """One line per query; what only periodic queries have is NULL for the others."""
-    queries: list[Any] = list(engine.runtime.queries.values())
-    timed = [_timing(engine, q) for q in queries]
+    queries: list[Any] = list(runtime.queries.values())
+    timed = [_timing(runtime, q) for q in queries]
     return as_rows(
         [
             ("query", STRING, [q.name for q in queries]),
@@ -50,8 +48,8 @@ def show_queries(engine: Engine) -> Rows:
             ("cost", FLOAT, [t.get("cost", q.phys.cost.total) for t, q in zip(timed, queries, strict=True)]),
             ("shares_with", INT, [t.get("shares_with") for t in timed]),
             ("partial_until", TIMESTAMP, [t.get("partial_until") for t in timed]),
-            ("waits_for", STRING, [waits_for(engine.runtime, q.reads) if q.failure is None else None for q in queries]),
-            ("waiting", INT, [_waiting(engine, q) for q in queries]),
+            ("waits_for", STRING, [waits_for(runtime, q.reads) if q.failure is None else None for q in queries]),
+            ("waiting", INT, [_waiting(runtime, q) for q in queries]),
         ]
     )
 
@@ -60,17 +58,16 @@ def _clock(query: Registered) -> int | None:
     return shown_instant(query.shown_clock) if query.shown_clock < FOREVER - 1 else None
 
 
-def _waiting(engine: Engine, query: Registered) -> int | None:
+def _waiting(runtime: Runtime, query: Registered) -> int | None:
     """Accepted rows of its streams that wait behind its clock."""
-    runtime = engine.runtime
     return rows_behind(runtime, query.reads, runtime.clock_of(query.reads)) if query.reads else None
 
 
-def _timing(engine: Engine, query: Registered) -> dict[str, Any]:
+def _timing(runtime: Runtime, query: Registered) -> dict[str, Any]:
     """What is told of a periodic query.  lateness: boundaries that passed unanswered, on average per evaluation."""
     if not isinstance(query, PeriodicQuery):
         return {"partial_until": _partial(query.partial_until)} if isinstance(query, RunningQuery) else {}
-    late = engine.runtime.backlog.lateness(query.name)
+    late = runtime.backlog.lateness(query.name)
     member = query.evaluator if isinstance(query.evaluator, Member) else None
     period = query.output.slide
     partial = query.partial_until if query.numbers is None else ALWAYS
@@ -92,17 +89,16 @@ def _partial(until: int) -> int | None:
     return until if ALWAYS < until < FOREVER else None
 
 
-def show_windows(engine: Engine) -> Rows:
+def show_windows(runtime: Runtime) -> Rows:
     """One line per ring of raw sub-windows and per synopsis."""
-    lines = [*_rings(engine), *_synopses(engine)]
+    lines = [*_rings(runtime), *_synopses(runtime)]
     names = ("stream", "holds", "kind", "subwindow", "subwindows", "rows", "bytes", "updates", "for")
     types = (STRING, STRING, STRING, STRING, INT, INT, INT, INT, STRING)
     columns: list[Any] = list(zip(*lines, strict=True)) if lines else [[] for _ in names]
     return as_rows([(n, t, list(c)) for n, t, c in zip(names, types, columns, strict=True)])
 
 
-def _rings(engine: Engine) -> list[tuple[Any, ...]]:
-    runtime = engine.runtime
+def _rings(runtime: Runtime) -> list[tuple[Any, ...]]:
     lines: list[tuple[Any, ...]] = []
     for key, ring in runtime.rings.items():
         name = runtime.inputs[key].definition.name
@@ -111,22 +107,22 @@ def _rings(engine: Engine) -> list[tuple[Any, ...]]:
     return lines
 
 
-def _synopses(engine: Engine) -> list[tuple[Any, ...]]:
+def _synopses(runtime: Runtime) -> list[tuple[Any, ...]]:
     lines = []
-    for group in engine.runtime.shared.all():
-        name = " * ".join(engine.runtime.inputs[s].definition.name for s in group.sides)
+    for group in runtime.shared.all():
+        name = " * ".join(runtime.inputs[s].definition.name for s in group.sides)
         for feed in group.feed.feeds:
             span = f"{feed.span} rows" if feed.counted else duration_text(feed.span)
             users = ", ".join(sorted(m.query.name for m in group.members if m.query is not None and m.reads(feed)))
             for call, column in feed.columns.items():
                 held = column.synopsis
-                lines.append((name, call_text(call, engine, group.sides), held.kind, span,
+                lines.append((name, call_text(call, runtime, group.sides), held.kind, span,
                               held.next - held.first, held.groups, column.nbytes, feed.updates, users))  # fmt: skip
     return lines
 
 
-def call_text(call: Any, engine: Engine, sides: tuple[str, ...]) -> str:
+def call_text(call: Any, runtime: Runtime, sides: tuple[str, ...]) -> str:
     """An aggregate over the streams' columns, as it would be written."""
     from dsms.plan.text import aggregate
 
-    return aggregate(call, tuple(f for s in sides for f in engine.runtime.inputs[s].definition.schema))
+    return aggregate(call, tuple(f for s in sides for f in runtime.inputs[s].definition.schema))

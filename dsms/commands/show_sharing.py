@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
 from dsms.intake.values import duration_text
 from dsms.plan.text import aggregate, expression
+from dsms.running.runtime import Runtime
 from dsms.sharing.feed import Feed
 from dsms.sharing.group import Group
 from dsms.sharing.join_feed import JoinFeed
@@ -17,29 +18,26 @@ from dsms.sharing.rules import RULES, Rule
 from dsms.sql.expr import AggCall, conjunction
 from dsms.sql.types import INT, STRING, Schema
 
-if TYPE_CHECKING:
-    from dsms.engine import Engine
 
-
-def show_sharing(engine: Engine) -> Rows:
+def show_sharing(runtime: Runtime) -> Rows:
     """One line per rule and shared thing."""
-    lines = list(_lines(engine))
+    lines = list(_lines(runtime))
     columns: list[Any] = list(zip(*lines, strict=True)) if lines else [[] for _ in range(6)]
     names = ("rule", "shared", "synopses", "queries", "count", "reason")
     types = (STRING, STRING, STRING, STRING, INT, STRING)
     return as_rows([(n, t, list(c)) for n, t, c in zip(names, types, columns, strict=True)])
 
 
-def _lines(engine: Engine) -> Iterator[tuple[Any, ...]]:
-    groups = engine.runtime.shared.all()
+def _lines(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
+    groups = runtime.shared.all()
     for rule in RULES:
         for group in groups:
             for found in rule.found(group):
-                yield _line(engine, rule, group, found)
+                yield _line(runtime, rule, group, found)
 
 
-def _line(engine: Engine, rule: Rule, group: Group, found: Shared) -> tuple[Any, ...]:
-    schema = tuple(f for s in group.sides for f in engine.runtime.inputs[s].definition.schema)
+def _line(runtime: Runtime, rule: Rule, group: Group, found: Shared) -> tuple[Any, ...]:
+    schema = tuple(f for s in group.sides for f in runtime.inputs[s].definition.schema)
     names = [m.query.name for m in found.members if m.query is not None]
     what = _feed(found.feed, group, schema)
     if found.others:

@@ -16,6 +16,7 @@ from dsms.aggregates.cards import CARDS
 from dsms.api import Cancel, Chunk
 from dsms.operators.answers import Answer, concat, lost_rows, no_rows
 from dsms.periodic.counted import CountedSource, Numbers
+from dsms.plan import paths
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Pattern, Phys
 from dsms.running.pipeline import Path
@@ -47,7 +48,7 @@ class Incremental:
     deltas: bool = field(init=False)
     width: int = field(init=False)
     numbers: Numbers | None = None  # arrival numbers stand for instants
-    path: str = "IS"
+    path: paths.Kind = "IS"
     together: bool = False
 
     def __post_init__(self) -> None:

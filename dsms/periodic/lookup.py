@@ -17,6 +17,7 @@ from dsms.operators.answers import Answer
 from dsms.operators.sort import sort_order
 from dsms.periodic.counted import Numbers
 from dsms.periodic.query import PeriodicQuery
+from dsms.plan import paths
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.running.sources import Source
@@ -41,7 +42,7 @@ class Waiting:
 
     inner: RunningQuery
     numbers: Numbers | None = None
-    path: str = "IS"
+    path: paths.Kind = "IS"
     together: bool = False
     deltas: bool = False
 

@@ -20,6 +20,7 @@ from dsms.operators.answers import Answer, concat, new_rows
 from dsms.operators.sort import sort_order
 from dsms.periodic.counted import Numbers
 from dsms.periodic.silence import SILENCE, Arrivals, gone_at, latest_boundary, quiet, reach, steady
+from dsms.plan import paths
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.containing import CANCELLED, explained
 from dsms.running.pipeline import Path
@@ -36,7 +37,7 @@ ROWS = 1 << 16  # of repeated answers, told in one go
 class Evaluator(Protocol):
     """How a periodic query gets at its answers."""
 
-    path: str  # WS, IS, SS, ISS
+    path: paths.Kind  # WS, IS, SS, ISS
     numbers: Numbers | None  # arrival numbers stand for instants
     together: bool  # its group answers it
     deltas: bool  # `evaluate` gives what has come since the last boundary, not the whole answer

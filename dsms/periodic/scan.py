@@ -18,6 +18,7 @@ from dsms.api import Cancel
 from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import Numbers
+from dsms.plan import paths
 from dsms.running.pipeline import Path
 from dsms.running.reading import Reading
 from dsms.running.sources import Source
@@ -76,7 +77,7 @@ class Scan:
     counted: tuple[int, ...] = ()
     stream: str = ""
     numbers: Numbers | None = None
-    path: str = "WS"
+    path: paths.Kind = "WS"
     together: bool = False
     deltas: bool = False
     scans: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,9 @@ from dsms.periodic.elastic import Backlog
 from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.timed import TimedRelation, TimedTable
 from dsms.plan.ages import with_ages
+from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
+from dsms.plan.planner import plan
 from dsms.plan.statistics import Statistics
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
 from dsms.running.containing import stop
@@ -70,6 +72,13 @@ class TableSource:
         return ALWAYS if self.cursor is None else self.table.next_change(self.cursor)
 
 
+@dataclass(slots=True, eq=False)
+class Handle:
+    """Where the runtime is: what is part of its state and needs all of it finds it here, after a restart, too."""
+
+    runtime: Runtime = field(init=False)
+
+
 @dataclass(slots=True)
 class Runtime:
     """Everything declared, and what runs on it, by key (`Catalog.key`)."""
@@ -90,8 +99,10 @@ class Runtime:
     transactions: Transactions = field(init=False)
     durable: Durable | None = None  # what is on the disk, if anything is
     archivings: dict[str, Archiving] = field(default_factory=dict)  # archives of streams and queries
+    handle: Handle = field(default_factory=Handle)
 
     def __post_init__(self) -> None:
+        self.handle.runtime = self
         self.backlog = Backlog(self.settings)
         self.adhoc = Adhoc(self.settings.statement_bytes)
         self.transactions = Transactions(self.rings, self.settings)
@@ -121,6 +132,13 @@ class Runtime:
     def statistics(self) -> Statistics:
         """Measured figures for the planner."""
         return statistics(self.figures.values(), {t.definition.name: float(len(t)) for t in self.tables.values()})
+
+    def plan(self, bound: lp.Output, options: Iterable[tuple[str, Option]] = ()) -> Phys:
+        """The physical plan of a bound query, under the measured figures."""
+        chosen = PlanOptions.of(options)
+        if not self.settings.optimize:
+            chosen = replace(chosen, optimize=False)
+        return plan(bound, self.statistics(), chosen)
 
     def keep(self, stream: str, who: str, need: Need) -> Ring:
         """The stream's ring, which from now on holds what `who` needs."""

@@ -13,6 +13,7 @@ from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.periodic.counted import Numbers
 from dsms.periodic.query import PeriodicQuery
+from dsms.plan import paths
 from dsms.running.pipeline import Path
 from dsms.running.sources import Source
 from dsms.sharing import incremental, ungrouped
@@ -81,7 +82,7 @@ class Member:
     query: PeriodicQuery | None = None
     numbers: Numbers | None = None
     deltas: bool = False
-    path: str = "SS"
+    path: paths.Kind = "SS"
     together: bool = True
     kept: Answers | None = None  # ISS
     plain: ungrouped.Kind | None = None  # see `ungrouped.kind`

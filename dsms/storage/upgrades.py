@@ -26,6 +26,11 @@ def _without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda fields: {name: value for name, value in fields.items() if name not in names}
 
 
+def _renamed(old: str, new: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A field has another name."""
+    return lambda fields: {new if name == old else name: value for name, value in fields.items()}
+
+
 def _window_spec(fields: dict[str, Any]) -> WindowSpec:
     """One class stood for all kinds of windows."""
     length, until, kind = fields["length"], fields["until"], fields["kind"]
@@ -99,8 +104,10 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("logical.output", 1): _output,
     ("logical.window_spec", 1): _window_spec,
     ("lookup_query", 1): _beat,
+    ("periodic.fetcher", 1): _renamed("engine", "here"),
     ("periodic.lazy_op", 1): _beat,
     ("periodic_append_op", 1): _beat,
+    ("periodic.scan_reader", 1): _renamed("engine", "here"),
     ("periodic_query", 1): _beat,
     ("shared.join_request", 1): _beat,
     ("shared.join_feed", 1): _without("last_born"),
