@@ -63,10 +63,10 @@ class FrameBuffer:
         """Where the next bytes may be written."""
         if self._big is not None:
             return self._big[self._end :]
-        if not self._scratch:
-            self._scratch = bytearray(self.size)
+        if len(self._scratch) < self.size:
+            self._to_front(bytearray(self.size))  # the first one, or the one after that for strangers
         if self._end == len(self._scratch):  # `frames` leaves less than a whole frame: move it to the front
-            self._to_front()
+            self._to_front(self._scratch)
         return memoryview(self._scratch)[self._end :]
 
     def clear(self) -> None:
@@ -103,7 +103,7 @@ class FrameBuffer:
             if length > self.limit:
                 raise _oversized(length, self.limit)
             if self._end - self._start - 4 < length:
-                if length + 4 > self.size:
+                if length + 4 > len(scratch):
                     self._begin_big(length)
                 return
             body = bytes(memoryview(scratch)[self._start + 4 : self._start + 4 + length])
@@ -141,9 +141,10 @@ class FrameBuffer:
                 return name
         return "text" if _TEXT.issuperset(head[:4]) else None
 
-    def _to_front(self) -> None:
+    def _to_front(self, scratch: bytearray) -> None:
         rest = self._scratch[self._start : self._end]
-        self._scratch[: len(rest)] = rest
+        scratch[: len(rest)] = rest
+        self._scratch = scratch
         self._start, self._end = 0, len(rest)
 
     def _begin_big(self, length: int) -> None:

@@ -30,7 +30,12 @@ class Config:
     tls_key: str | None = None
     max_frame: int = 64 << 20
     max_reply: int = 256 << 20
-    max_sessions: int = 1000
+    max_sessions: int = 1000  # of peers that have shown who they are
+    max_strangers: int = 256  # connections of others
+    hello_seconds: float = 2.0  # in which a peer must show its token, where one is asked for
+    quiet_seconds: float = 10.0  # in which the first request must come, where none is asked for
+    handshake_seconds: float = 10.0  # in which a TLS handshake must be done
+    guess_seconds: float = 0.1  # until the first wrong token of an address is answered
     max_requests: int = 1024  # that wait in one session
     max_queries: int | None = None  # None: as the engine has it
     state_bytes: int | None = None
@@ -52,6 +57,9 @@ class Config:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError("DS640", f"{name} must be at least 1, not {value}")
+        for name in _SECONDS:
+            if getattr(self, name) < 0:
+                raise UsageError("DS640", f"{name} must not be negative, it is {getattr(self, name)}")
         if self.spark_memory is not None and not re.fullmatch(r"\d+[kmgt]", self.spark_memory, re.I):
             raise UsageError("DS640", f"spark_memory is a size such as 512m or 4g, not {self.spark_memory!r}")
         if (self.tls_cert is None) != (self.tls_key is None):
@@ -59,6 +67,7 @@ class Config:
         return self
 
 
+_SECONDS = [f.name for f in fields(Config) if f.name.endswith("_seconds")]
 _SIZES = [f.name for f in fields(Config) if f.name.startswith("max_") or f.name.endswith(("_bytes", "_rows"))]
 
 

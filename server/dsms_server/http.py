@@ -11,19 +11,72 @@ from aiohttp import web
 if TYPE_CHECKING:
     from dsms_server.server import Server
 
+SECONDS = 10.0  # that a connection may last, request and answer
+AT_ONCE = 32  # connections
 STATS_SECONDS = 1.0  # how long a scrape waits for a busy engine before it shows the counters it last saw
 
 
-async def start_http(server: Server) -> tuple[web.AppRunner, int]:
-    """Serve on the configured address; returns the runner and the port taken."""
+class Http:
+    """The listener, and its connections: a request each, within `SECONDS`, and at most `AT_ONCE` of them.
+
+    Whoever comes then takes the place of the one that has been there longest."""
+
+    def __init__(self, server: Server, runner: web.AppRunner) -> None:
+        assert runner.server is not None
+        self._server, self._runner, self._web = server, runner, runner.server
+        self._deadlines: dict[web.RequestHandler, asyncio.TimerHandle] = {}
+        self._counted_out = self._web.connection_lost
+        self._web.connection_lost = self._lost  # type: ignore[method-assign]
+        self.port = 0
+
+    async def open(self) -> None:
+        """Raises OSError."""
+        config = self._server.config
+        self._listener = await self._server.loop.create_server(self._connection, config.host, config.http_port or 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        self._listener.close()
+        await self._runner.cleanup()
+
+    def _connection(self) -> asyncio.Protocol:
+        there = [c for c in self._deadlines if c.transport is not None and not c.transport.is_closing()]
+        if len(there) >= AT_ONCE:
+            self._end(there[0], "crowded")
+        connection = self._web()
+        self._deadlines[connection] = self._server.later(SECONDS, self._end, connection, "quiet")
+        return connection
+
+    def _lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        self._deadlines.pop(handler).cancel()
+        self._counted_out(handler, exc)
+
+    def _end(self, connection: web.RequestHandler, why: str) -> None:
+        if connection.transport is not None and not connection.transport.is_closing():
+            self._server.metrics.let_go.labels(why).inc()
+            connection.transport.abort()
+
+
+async def start_http(server: Server) -> Http:
+    """Serve on the configured address."""
     app = web.Application()
+    app.on_response_prepare.append(_once)
     app.router.add_get("/metrics", functools.partial(_metrics, server))
     app.router.add_get("/healthz", functools.partial(_health, server))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, server.config.host, server.config.http_port or 0)
-    await site.start()
-    return runner, runner.addresses[0][1]
+    http = Http(server, runner)
+    try:
+        await http.open()
+    except OSError:
+        await runner.cleanup()
+        raise
+    return http
+
+
+async def _once(request: web.Request, response: web.StreamResponse) -> None:
+    """A connection is for one request: none waits for another one."""
+    response.force_close()
 
 
 async def _metrics(server: Server, request: web.Request) -> web.Response:

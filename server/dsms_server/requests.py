@@ -5,7 +5,6 @@ Requests of one session are worked on in the order they came, except `ping` and 
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -37,24 +36,25 @@ class Requests:
         self.jobs: dict[Any, Job] = {}
         self.statements_wait = 0
         self.waiting_ingests = 0
-        self._authenticated = self.server.config.token is None
 
     def handle(self, message: Message, size: int) -> None:
         """Start work on a well-formed request of `size` bytes; they are released when it is answered."""
         op, ident = message["op"], message.get("id")
         self.server.metrics.requests.labels(op).inc()
+        self._start(op, ident, message, size)
+
+    def _start(self, op: str, ident: Any, message: Message, size: int) -> None:
         try:
             self._admit(op, ident)
             getattr(self, f"_{op}")(message, ident, size)
         except Exception as problem:
             self.session.refuse(ident, expected(problem, f"the request {op}"))
+            self.session.threshold.refused()
             self.session.release(size)
 
     def _admit(self, op: str, ident: Any) -> None:
         if not isinstance(ident, (int, str)):
             raise UsageError("DS603", f"`{op}` needs an `id`, an integer or text that its reply repeats")
-        if not self._authenticated and op != "hello":
-            raise UsageError("DS605", "this server asks for a token", hint="begin with hello{version, token}")
         if ident in self.jobs:
             raise UsageError("DS603", f"the id {ident!r} belongs to a request that still waits for its answer")
         if op not in ("ingest", "cancel", "ping") and len(self.jobs) >= self.server.config.max_requests:
@@ -65,7 +65,8 @@ class Requests:
     def _hello(self, message: Message, ident: Any, size: int) -> None:
         if message["version"] != VERSION:
             raise UsageError("DS606", f"this server speaks version {VERSION}, not {message['version']}")
-        self._check_token(message.get("token"))
+        if not self._token_fits(message, ident, size):
+            return
         form = message.get("data", "rows")
         if form not in ("rows", "arrow", "auto"):
             raise UsageError("DS604", f"`data` is rows, arrow or auto, not {form!r}")
@@ -79,13 +80,28 @@ class Requests:
         )
         self.session.release(size)
 
-    def _check_token(self, token: str | None) -> None:
-        secret = self.server.config.token
-        if secret is not None and not hmac.compare_digest((token or "").encode(), secret.encode()):
-            what = "the token is wrong" if token else "this server asks for a token"
-            raise UsageError("DS605", what, hint="give the token that `dsms serve --token` was given")
-        self._authenticated = True
-        self.session.trusted()
+    def _token_fits(self, message: Message, ident: Any, size: int) -> bool:
+        """False: the hello is answered here, or later."""
+        threshold, token = self.session.threshold, message.get("token")
+        if threshold.guarded and token and (seconds := threshold.wait()):
+            threshold.hold(seconds, size, partial(self._start, "hello", ident, message, size))
+            return False
+        if threshold.knows(token):
+            if self.session.trusted():
+                return True
+            self.session.release(size)
+            return False
+        hint = "give the token that `dsms serve` was given"
+        if not token:
+            raise UsageError("DS605", "this server asks for a token", hint=hint)
+
+        def answer() -> None:
+            self.session.refuse(ident, UsageError("DS605", "the token is wrong", hint=hint))
+            threshold.refused()
+            self.session.release(size)
+
+        threshold.hold(threshold.wrong(), size, answer)
+        return False
 
     def _ping(self, message: Message, ident: Any, size: int) -> None:
         self.session.reply(ident)

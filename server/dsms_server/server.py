@@ -6,18 +6,23 @@ import asyncio
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from dsms.errors import UsageError
-from dsms_server import clock
+from dsms_server import clock, descriptors
 from dsms_server.config import Config
 from dsms_server.core import Core
+from dsms_server.guesses import Guesses
 from dsms_server.metrics import Metrics
 from dsms_server.session import Session
 from dsms_server.spark import Spark, worker_command
+from dsms_server.strangers import Strangers
 from dsms_server.tls import Door, context_of
 from dsms_server.worker import Lane
+
+if TYPE_CHECKING:
+    from dsms_server.http import Http
 
 BACKLOG = 512  # connections that the system keeps until they are accepted
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
@@ -36,6 +41,9 @@ class Server:
         self.metrics = Metrics()
         self.run = uuid.uuid4().hex  # told in each hello: another after each start
         self.sessions: set[Session] = set()
+        self.proven: set[Session] = set()  # whose peers have shown who they are
+        self.strangers: Strangers[Session] = Strangers(config.max_strangers)
+        self.guesses = Guesses(config.guess_seconds, clock.elapsed)
         self.held: set[Session] = set()  # whose reading is stopped
         self.unprocessed = 0
         self.stopping = False
@@ -48,6 +56,8 @@ class Server:
     async def start(self) -> None:
         """Listen; `port` and `http_port` tell where."""
         self.loop = asyncio.get_running_loop()
+        self.later: Callable[..., asyncio.TimerHandle] = self.loop.call_later
+        self.room = descriptors.Room()
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="dsms-codec")
         self._lend_spark()
         self.core = Core(self._engine, self.loop, self.config.subscriber_bytes)
@@ -72,7 +82,7 @@ class Server:
     async def _listen(self) -> None:
         config = self.config
         where = f"{config.host}:{config.port}"
-        self._http = None
+        self._http: Http | None = None
         try:
             self._listener = await self._open_port()
             self.port = self._listener.sockets[0].getsockname()[1]
@@ -80,7 +90,8 @@ class Server:
                 from dsms_server.http import start_http
 
                 where = f"{config.host}:{config.http_port}"
-                self._http, self.http_port = await start_http(self)
+                self._http = await start_http(self)
+                self.http_port = self._http.port
         except OSError as problem:
             why = problem.strerror or problem
             raise UsageError("DS640", f"cannot listen on {where}: {why}", hint="is one running already?") from None
@@ -89,7 +100,7 @@ class Server:
         config = self.config
         if config.tls_cert is None:
             return await self.loop.create_server(lambda: Session(self), config.host, config.port, backlog=BACKLOG)
-        door = Door(lambda stranger: Session(self, stranger), context_of(config), BACKLOG)
+        door = Door(lambda stranger: Session(self, stranger), self, context_of(config), BACKLOG)
         await door.open(config.host, config.port)
         return door
 
@@ -111,7 +122,7 @@ class Server:
         for session in list(self.sessions):
             session.transport.abort()
         if self._http is not None:
-            await self._http.cleanup()
+            await self._http.close()
         self.pool.shutdown(wait=False)
 
     async def _drain(self) -> None:
@@ -144,18 +155,36 @@ class Server:
         """Count a new session in, or say why not."""
         if self.stopping:
             return UsageError("DS641", "the server is stopping")
-        if len(self.sessions) >= self.config.max_sessions:
-            return UsageError(
-                "DS621",
-                f"all {self.config.max_sessions} sessions are taken",
-                hint="close one, or start the server with a larger --max-sessions",
-            )
         self.sessions.add(session)
         self.metrics.sessions_total.inc()
-        return None
+        crowded_out = self.strangers.enter(session, session.threshold.address)
+        if crowded_out is not None:
+            self.metrics.let_go.labels("crowded").inc()
+            crowded_out.dismiss(UsageError("DS621", "too many connections have not shown who they are"))
+        if not self.room.left_by(session.transport.get_extra_info("socket").fileno()):
+            return UsageError("DS621", "the server has no file descriptors for more sessions")
+        return self._full()
+
+    def prove(self, session: Session) -> UsageError | None:
+        """The peer has shown who it is: give it a place, or say why not."""
+        problem = self._full()
+        if problem is None and self.strangers.leave(session):
+            self.proven.add(session)
+        return problem
+
+    def _full(self) -> UsageError | None:
+        if len(self.proven) < self.config.max_sessions:
+            return None
+        return UsageError(
+            "DS621",
+            f"all {self.config.max_sessions} sessions are taken",
+            hint="close one, or start the server with a larger --max-sessions",
+        )
 
     def gone(self, session: Session) -> None:
         self.sessions.discard(session)
+        self.proven.discard(session)
+        self.strangers.leave(session)
         self.held.discard(session)
         if session.requests.client is not None and self._owners.get(session.requests.client) is session:
             del self._owners[session.requests.client]
@@ -181,6 +210,7 @@ class Server:
     def update_gauges(self) -> None:
         m = self.metrics
         m.sessions.set(len(self.sessions))
+        m.strangers.set(len(self.strangers))
         m.unprocessed.set(self.unprocessed)
         m.waiting.set(self.core.worker.waiting)
         m.busy.set(self.core.worker.busy_seconds)

@@ -8,7 +8,6 @@ have gone to the socket, so a slow reader fills its subscription's bounded buffe
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain
@@ -16,21 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
-from dsms_client.frames import Foreign, FrameBuffer, Oversized
+from dsms_client.frames import SCRATCH, Foreign, FrameBuffer, Oversized
 from dsms_client.protocol import pack
-from dsms_server import clock, foreign
+from dsms_server import alive, clock, foreign
 from dsms_server.core import Feed
 from dsms_server.decode import SMALL, decoded
 from dsms_server.pushes import push_frames
 from dsms_server.requests import Requests
+from dsms_server.threshold import HELLO_BYTES, Threshold
 from dsms_server.worker import expected
 
 if TYPE_CHECKING:
     from dsms_server.server import Server
 
-UNKNOWN_LIMIT = 64 << 10  # bytes of a frame from a peer that has not shown its token yet
 WRITE_HIGH = 256 << 10  # bytes in the transport at which pushes wait
-HELLO_SECONDS = 10.0  # in which the first byte must come and, where a token is asked for, the token
 LINGER_SECONDS = 1.0  # how long a refused peer may go on talking before the connection is cut
 TURN_SECONDS = 0.002  # how long pushes are written before other sessions get their turn
 
@@ -46,7 +44,8 @@ class Session(asyncio.BufferedProtocol):
         self.unprocessed = 0
         self.closed = False
         self.form = "rows"
-        self._buffer = FrameBuffer(UNKNOWN_LIMIT if server.config.token else server.config.max_frame)
+        self.threshold = Threshold(self)
+        self._buffer = self._first_buffer()
         self._intake: deque[bytes | memoryview] = deque()
         self._decoding = False
         self._outbox: deque[tuple[Feed, Iterator[bytes], bool]] = deque()
@@ -56,7 +55,6 @@ class Session(asyncio.BufferedProtocol):
         self._half_closed = False
         self._discarding = False
         self._said_all = False
-        self._patience: asyncio.TimerHandle | None = None
 
     # -- asyncio callbacks --------------------------------------------------------------------------------------
 
@@ -64,8 +62,8 @@ class Session(asyncio.BufferedProtocol):
         self.transport = transport
         self.requests = Requests(self)
         self.transport.set_write_buffer_limits(high=WRITE_HIGH)
-        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._patience = self.server.loop.call_later(HELLO_SECONDS, self._too_quiet)
+        alive.watch(self.transport.get_extra_info("socket"))
+        self.threshold.come()
         problem = self.server.admit(self)
         if problem is not None:
             self.refuse(None, problem)
@@ -79,12 +77,12 @@ class Session(asyncio.BufferedProtocol):
             return
         self.server.metrics.bytes_in.inc(nbytes)
         self._buffer.filled(nbytes)
-        if self._patience is not None and not self.server.config.token:
-            self._patience.cancel()
-            self._patience = None
+        self.threshold.count(nbytes)
         try:
             for body in self._buffer.frames():
                 self._accept(body)
+                if self.threshold.waiting:
+                    break
         except Foreign as problem:
             self._answer_foreigner(problem)
         except Oversized as problem:
@@ -105,9 +103,7 @@ class Session(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        self.threshold.lost()
         self._outbox.clear()
         self._buffer.clear()
         self.requests.lost()
@@ -131,20 +127,17 @@ class Session(asyncio.BufferedProtocol):
 
     # -- in -----------------------------------------------------------------------------------------------------
 
-    def trusted(self) -> None:
-        """The peer has shown its token (or none is asked): full-size frames from now on."""
-        self._buffer.limit = self.server.config.max_frame
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _first_buffer(self) -> FrameBuffer:
+        if self.threshold.guarded:
+            return FrameBuffer(HELLO_BYTES, HELLO_BYTES + 4)
+        return FrameBuffer(self.server.config.max_frame)
 
-    def _too_quiet(self) -> None:
-        self._patience = None
-        if self.server.config.token and self._buffer.begun:
-            self.dismiss(UsageError("DS605", f"no token was shown within {HELLO_SECONDS:.0f} s"))
-        else:
-            self.write(foreign.silence(HELLO_SECONDS))
-            self.transport.close()
+    def trusted(self) -> bool:
+        """The peer has shown its token (or none is asked): full-size frames from now on, if there is a place."""
+        if not self.threshold.prove():
+            return False
+        self._buffer.limit, self._buffer.size = self.server.config.max_frame, SCRATCH
+        return True
 
     def _accept(self, body: bytes | memoryview) -> None:
         if self.stranger:
@@ -159,6 +152,9 @@ class Session(asyncio.BufferedProtocol):
         """Decode what has come, in order: small frames here, big ones in another thread."""
         while self._intake and not self._discarding:
             body = self._intake.popleft()
+            if self.threshold.guarded and not self.threshold.proven:
+                self._judge(self.threshold.hello(body), len(body))
+                continue
             if len(body) > SMALL:
                 self._decoding = True
                 self.server.loop.create_task(self._take_in_big(body))
@@ -166,11 +162,15 @@ class Session(asyncio.BufferedProtocol):
             self._judge(decoded(body, self._shape_of()), len(body))
 
     def _judge(self, message: dict[str, Any] | DsmsError, size: int) -> None:
-        if not isinstance(message, DsmsError):
+        readable = not isinstance(message, DsmsError) or message.code != "DS600"
+        if readable and not self.threshold.guarded and not self.threshold.prove():
+            self.release(size)
+        elif isinstance(message, DsmsError):
+            self.refuse(getattr(message, "request_id", None), message)
+            self.threshold.refused()
+            self.release(size)
+        else:
             self.requests.handle(message, size)
-            return
-        self.refuse(getattr(message, "request_id", None), message)
-        self.release(size)
 
     async def _take_in_big(self, body: bytes | memoryview) -> None:
         message = await self.server.loop.run_in_executor(self.server.pool, decoded, body, self._shape_of())
@@ -230,6 +230,7 @@ class Session(asyncio.BufferedProtocol):
         bound = config.unprocessed_bytes // (2 if self._read_paused else 1)
         return (
             self._write_paused
+            or self.threshold.waiting
             or self.server.stopping
             or self.unprocessed > bound
             or self.requests.waiting_ingests >= config.max_requests

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
 from dsms_server.config import Config
+from dsms_server.strangers import Strangers, address_of
 
 if TYPE_CHECKING:
+    from dsms_server.server import Server
     from dsms_server.session import Session
 
 HANDSHAKE = b"\x16"
-PATIENCE = 10.0  # seconds in which the first byte must come, and the handshake be done
 AT_ONCE = 64  # connections accepted before others get their turn
+GOODBYE = 1.0  # seconds that a peer has to end the encryption, once we have
 PAUSE = 0.1  # seconds until the next try to accept, where the process has no room for another socket
 
 
@@ -37,16 +39,22 @@ def context_of(config: Config) -> ssl.SSLContext:
 
 
 class Door:
-    """Listens on `host` and `port`; `make(stranger)` gives the protocol object of a connection."""
+    """Listens on `host` and `port`; `make(stranger)` gives the protocol object of a connection.
 
-    def __init__(self, make: Callable[[bool], Session], context: ssl.SSLContext, backlog: int) -> None:
+    A peer has `handshake_seconds` for its first byte and as many for the handshake, and there are at most
+    `max_strangers` of them: a handshake costs a lot of memory."""
+
+    def __init__(self, make: Callable[[bool], Session], server: Server, context: ssl.SSLContext, backlog: int) -> None:
         self.sockets: list[socket.socket] = []
         self._make = make
+        self._server = server
+        self._patience = server.config.handshake_seconds
+        self._crowd: Strangers[socket.socket] = Strangers(server.config.max_strangers)
         self._context = context
         self._backlog = backlog
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[socket.socket, asyncio.TimerHandle] = {}  # for the first byte
-        self._coming: set[asyncio.Task[None]] = set()
+        self._coming: dict[socket.socket, asyncio.Task[None]] = {}
 
     async def open(self, host: str, port: int) -> None:
         """Raises OSError."""
@@ -69,22 +77,37 @@ class Door:
             listener.close()
         for peer in list(self._waiting):
             self._drop(peer)
-        for task in self._coming:
+        for task in self._coming.values():
             task.cancel()
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(AT_ONCE):
             try:
-                peer, _ = listener.accept()
+                peer, address = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:
                 self._loop.remove_reader(listener)
                 self._loop.call_later(PAUSE, self._again, listener)
                 return
+            if not self._server.room.left_by(peer.fileno()):
+                self._server.metrics.let_go.labels("descriptors").inc()
+                peer.close()
+                continue
             peer.setblocking(False)
-            self._waiting[peer] = self._loop.call_later(PATIENCE, self._drop, peer)
+            self._waiting[peer] = self._server.later(self._patience, self._too_late, peer)
             self._loop.add_reader(peer, self._look, peer)
+            self._make_room(self._crowd.enter(peer, address_of(address)))
+
+    def _make_room(self, peer: socket.socket | None) -> None:
+        """Let go who has to leave."""
+        if peer is None:
+            return
+        self._server.metrics.let_go.labels("crowded").inc()
+        if peer in self._waiting:
+            self._drop(peer)
+        else:
+            self._coming[peer].cancel()
 
     def _again(self, listener: socket.socket) -> None:
         if listener.fileno() >= 0:
@@ -102,16 +125,27 @@ class Door:
             return
         self._loop.remove_reader(peer)
         self._waiting.pop(peer).cancel()
-        task = self._loop.create_task(self._let_in(peer, first == HANDSHAKE))
-        self._coming.add(task)
-        task.add_done_callback(self._coming.discard)
+        task = self._coming[peer] = self._loop.create_task(self._let_in(peer, first == HANDSHAKE))
+        task.add_done_callback(lambda task: self._is_in(peer))
+
+    def _is_in(self, peer: socket.socket) -> None:
+        """Its session counts it from here on, or it is gone."""
+        del self._coming[peer]
+        self._crowd.leave(peer)
+
+    def _too_late(self, peer: socket.socket) -> None:
+        self._server.metrics.let_go.labels("quiet").inc()
+        self._drop(peer)
 
     def _drop(self, peer: socket.socket) -> None:
+        self._crowd.leave(peer)
         self._waiting.pop(peer).cancel()
         self._loop.remove_reader(peer)
         peer.close()
 
     async def _let_in(self, peer: socket.socket, secure: bool) -> None:
-        how: dict[str, Any] = {"ssl": self._context, "ssl_handshake_timeout": PATIENCE} if secure else {}
+        how: dict[str, Any] = {}
+        if secure:
+            how = {"ssl": self._context, "ssl_handshake_timeout": self._patience, "ssl_shutdown_timeout": GOODBYE}
         with contextlib.suppress(OSError):  # a handshake that fails, or a peer that is gone
             await self._loop.connect_accepted_socket(lambda: self._make(not secure), peer, **how)

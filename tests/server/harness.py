@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import msgpack
@@ -13,6 +14,7 @@ import uvloop
 
 from dsms_client.protocol import HEADER, pack
 from dsms_server.config import Config
+from dsms_server.guesses import Guesses
 from dsms_server.server import Server
 from tests.waiting import WAIT
 
@@ -22,7 +24,7 @@ class Running:
 
     def __init__(self, engine: Any, **options: Any) -> None:
         self.engine = engine
-        self.config = Config(**{"port": 0, **options})
+        self.config = Config(**{"port": 0, "hello_seconds": WAIT, **options})
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -47,6 +49,50 @@ class Running:
 
     def peer(self, **options: Any) -> Peer:
         return Peer(self.port, **options)
+
+    def hours(self) -> Hours:
+        """From now on what the server waits for comes when the test says so."""
+        hours = Hours(self)
+        self.on_loop(lambda: hours.begin(self.server))
+        return hours
+
+
+class Hours:
+    """The clock of a server, and its timers."""
+
+    def __init__(self, running: Running) -> None:
+        self.now = 0.0
+        self._running = running
+        self._timers: list[SimpleNamespace] = []
+
+    def begin(self, server: Server) -> None:
+        server.later = self._later
+        server.guesses = Guesses(server.config.guess_seconds, lambda: self.now)
+
+    def _later(self, seconds: float, then: Any, *args: Any) -> SimpleNamespace:
+        timer = SimpleNamespace(due=self.now + seconds, then=lambda: then(*args))
+        timer.cancel = lambda: self._timers.remove(timer) if timer in self._timers else None
+        self._timers.append(timer)
+        return timer
+
+    @property
+    def waiting(self) -> list[float]:
+        """When what is waited for is due."""
+        return self._running.on_loop(lambda: sorted(timer.due - self.now for timer in self._timers))
+
+    def go_on(self, seconds: float) -> None:
+        """So much time passes."""
+
+        def go() -> None:
+            until = self.now + seconds
+            while due := [timer for timer in self._timers if timer.due <= until]:
+                timer = min(due, key=lambda timer: timer.due)
+                self._timers.remove(timer)
+                self.now = max(self.now, timer.due)
+                timer.then()
+            self.now = until
+
+        self._running.on_loop(go)
 
 
 class Peer:

@@ -14,7 +14,6 @@ import pytest
 from dsms.errors import UsageError
 from dsms_client.protocol import pack
 from dsms_client.sync import connect
-from dsms_server import session, tls
 
 SSL_REQUEST = bytes.fromhex("00000008 04d2162f")
 GSS_REQUEST = bytes.fromhex("00000008 04d21630")
@@ -120,10 +119,9 @@ def test_frames_on_a_port_for_tls(serve, certificate):
         db.ping()
 
 
-def test_peers_of_a_port_for_tls_that_never_begin(serve, certificate, monkeypatch):
-    monkeypatch.setattr(tls, "PATIENCE", 0.05)
+def test_peers_of_a_port_for_tls_that_never_begin(serve, certificate):
     cert, key = certificate
-    running = serve(tls_cert=cert, tls_key=key)
+    running = serve(tls_cert=cert, tls_key=key, handshake_seconds=0.05)
     with running.peer() as silent:
         assert silent.rest() == b""
     with running.peer() as begun:
@@ -135,18 +133,16 @@ def test_peers_of_a_port_for_tls_that_never_begin(serve, certificate, monkeypatc
         db.ping()
 
 
-def test_a_peer_that_waits_for_mysqls_greeting(serve, monkeypatch):
-    monkeypatch.setattr(session, "HELLO_SECONDS", 0.05)
-    running = serve()
+def test_a_peer_that_waits_for_mysqls_greeting(serve):
+    running = serve(quiet_seconds=0.05)
     with running.peer() as peer:
         answer = peer.rest()
     assert answer[:5] == struct.pack("<I", len(answer) - 4) + b"\xff"
     assert answer[7:].decode().startswith(PLAIN)
 
 
-def test_a_peer_that_has_spoken_may_be_silent(serve, monkeypatch):
-    monkeypatch.setattr(session, "HELLO_SECONDS", 2.0)  # in which it must have spoken
-    running = serve()
+def test_a_peer_that_has_spoken_may_be_silent(serve):
+    running = serve(quiet_seconds=2.0)  # in which it must have spoken
     with running.peer() as peer, running.peer() as other:
         peer.ask("ping")
         assert other.rest()  # that one's time is over

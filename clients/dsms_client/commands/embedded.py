@@ -16,7 +16,7 @@ def server(data: str | None) -> Iterator[tuple[int, str]]:
     from dsms_server.serve import make_engine
     from dsms_server.server import Server
 
-    config = Config(port=0, data=data, token=secrets.token_hex(16), stop_seconds=1.0)
+    config = Config(port=0, data=data, token=secrets.token_hex(16), stop_seconds=1.0, hello_seconds=60.0)
     running = Server(make_engine(config), config)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="dsms-embedded", daemon=True)
