@@ -44,7 +44,7 @@ class Session(asyncio.BufferedProtocol):
         self.unprocessed = 0
         self.closed = False
         self.form = "rows"
-        self.threshold = Threshold(self)
+        self.threshold = Threshold(server)
         self._buffer = self._first_buffer()
         self._intake: deque[bytes | memoryview] = deque()
         self._decoding = False
@@ -63,7 +63,7 @@ class Session(asyncio.BufferedProtocol):
         self.requests = Requests(self)
         self.transport.set_write_buffer_limits(high=WRITE_HIGH)
         alive.watch(self.transport.get_extra_info("socket"))
-        self.threshold.come()
+        self.threshold.come(self)
         problem = self.server.admit(self)
         if problem is not None:
             self.refuse(None, problem)
@@ -115,6 +115,7 @@ class Session(asyncio.BufferedProtocol):
         """The connection is gone; once nothing of it is under way, no object of it may hold another in a circle."""
         if self.closed and not self.unprocessed:
             self.requests.session = None  # type: ignore[assignment]
+            self.threshold.session = None  # type: ignore[assignment]
 
     def pause_writing(self) -> None:
         self._write_paused = True

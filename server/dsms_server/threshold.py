@@ -21,6 +21,7 @@ from dsms_server import foreign
 from dsms_server.strangers import address_of
 
 if TYPE_CHECKING:
+    from dsms_server.server import Server
     from dsms_server.session import Session
 
 log = logging.getLogger("dsms.server")
@@ -32,8 +33,10 @@ FIELDS = 16  # of a map
 class Threshold:
     """Where a session stands until it is `proven`; `waiting`: a token of it is not looked at, or answered, yet."""
 
-    def __init__(self, session: Session) -> None:
-        self.session, self.server = session, session.server
+    session: Session  # from `come` on, which a handshake that fails never sees
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
         self.guarded = self.server.config.token is not None
         self.proven = self.waiting = False
         self.address = ""
@@ -43,8 +46,9 @@ class Threshold:
         self._seen = self._came = 0  # bytes until the time began, and until now
         self._late = False
 
-    def come(self) -> None:
+    def come(self, session: Session) -> None:
         """The connection is there."""
+        self.session = session
         self.address = address_of(self.session.transport.get_extra_info("peername"))
         self._begin()
 
