@@ -22,8 +22,7 @@ import pyarrow as pa
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted, to_batch
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, Schema, Type, decimal
-from dsms_client.aio import _frame
-from dsms_client.outgoing import frames_of
+from dsms_client.outgoing import frame_of, frames_of
 from dsms_server import decode
 from dsms_server.decode import Shape
 
@@ -41,7 +40,7 @@ def over_wire(data: Any, schema: Schema) -> Converted:
     shape = Shape("s", schema)
     pieces = []
     for field, _ in frames_of(data, "stream s"):
-        body = b"".join(_frame("ingest", 1, {"stream": "s", **field}))[4:]
+        body = b"".join(frame_of("ingest", 1, {"stream": "s", **field}))[4:]
         pieces.append(decode.decode(body, lambda name: shape)["payload"].fitted(shape))
     return decode.join(pieces, shape)
 

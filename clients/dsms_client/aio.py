@@ -17,17 +17,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import msgpack
-
 from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms_client.link import Link, no_hello
-from dsms_client.outgoing import frames_of
-from dsms_client.protocol import DEFAULT_PORT, HEADER, VERSION, error_from_map
+from dsms_client.outgoing import frame_of, frames_of
+from dsms_client.protocol import DEFAULT_PORT, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
 from dsms_client.subscription import AsyncSubscription
 from dsms_client.unanswered import Pending, Unanswered, set_error
-from dsms_client.values import all_sendable, to_wire
 
 PAUSE = 0.1  # seconds between attempts to reach a server that is starting
 UNANSWERED_BYTES = 32 << 20  # of ingest frames under way; past it `ingest` waits
@@ -77,6 +74,7 @@ class AsyncClient:
         self._farewell: DsmsError | None = None
         self._mending: asyncio.Task[None] | None = None
         self._closed = False
+        self._next_ping: asyncio.TimerHandle | None = None
 
     # -- connecting ---------------------------------------------------------------------------------------------
 
@@ -110,6 +108,8 @@ class AsyncClient:
         if self._mending is not None:
             self._mending.cancel()
             await asyncio.wait([self._mending])
+        if self._next_ping is not None:
+            self._next_ping.cancel()
         if self._link is not None:
             await self._link.close()
             self._link = None
@@ -133,7 +133,7 @@ class AsyncClient:
 
         link = await Link.open(self.host, self.port, self._tls, first, lost)
         fields = {"version": VERSION, "client": self.name, "data": self._data}
-        link.write(_frame("hello", 0, {**fields, **({"token": self._token} if self._token else {})}))
+        link.write(frame_of("hello", 0, {**fields, **({"token": self._token} if self._token else {})}))
         try:
             reply = await hello
             if "error" in reply:
@@ -144,7 +144,17 @@ class AsyncClient:
             await link.close()
             raise
         self._link, self._met = link, True
+        self._keep_up(link, reply.get("ping_seconds"))
         self._send_again(reply.get("run"))
+
+    def _keep_up(self, link: Link, seconds: float | None, now: bool = False) -> None:
+        """The server wants to hear something every so often, lest it takes this client for dead."""
+        if not seconds or link.lost or link is not self._link:
+            return
+        if now:
+            self._ids += 1
+            link.write(frame_of("ping", self._ids, {"every": seconds}))
+        self._next_ping = asyncio.get_running_loop().call_later(seconds, self._keep_up, link, seconds, True)
 
     def _send_again(self, run: str | None) -> None:
         assert self._link is not None
@@ -234,7 +244,7 @@ class AsyncClient:
         if self._link is None and self._mending is None:
             self._seek()
         self._ids += 1
-        frame = _frame(op, self._ids, fields)
+        frame = frame_of(op, self._ids, fields)
         what = f"`{op}` for {fields['stream']}" if "stream" in fields else f"`{op}`"
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._unanswered.add(self._ids, Pending(frame, future, again, what, on_reply))
@@ -260,7 +270,7 @@ class AsyncClient:
         pending = self._unanswered.pop(ident)
         if pending is not None and pending.sent and self._link is not None:
             self._ids += 1
-            self._link.write(_frame("cancel", self._ids, {"request": ident}))
+            self._link.write(frame_of("cancel", self._ids, {"request": ident}))
 
     # -- statements ---------------------------------------------------------------------------------------------
 
@@ -361,26 +371,6 @@ class AsyncClient:
         sub = AsyncSubscription(self, query, start, resume)
         await sub._attach()
         return sub
-
-
-def _frame(op: str, ident: int, fields: dict[str, Any]) -> tuple[bytes | memoryview, ...]:
-    """The parts of a request's frame; an Arrow blob stays where it is."""
-    message = {"op": op, "id": ident, **fields}
-    blob = message.pop("arrow", None)
-    if blob is None:
-        try:
-            body = msgpack.packb(message, default=to_wire)
-        except Exception:  # text that is no Unicode, lists within lists without end
-            body = msgpack.packb(all_sendable(message), default=to_wire)
-        return (HEADER.pack(len(body)) + body,)
-    packer = msgpack.Packer(autoreset=False)
-    packer.pack_map_header(len(message) + 1)
-    for key, value in message.items():
-        packer.pack(key)
-        packer.pack(value)
-    packer.pack("arrow")
-    head = packer.bytes() + b"\xc6" + HEADER.pack(len(blob))  # bin 32
-    return HEADER.pack(len(head) + len(blob)) + head, blob
 
 
 def last_rows(results: list[Result]) -> RowSet:

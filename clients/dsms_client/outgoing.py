@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import msgpack
+
 from dsms.errors import UsageError
 from dsms.forms.scalars import plain
+from dsms_client.protocol import HEADER
+from dsms_client.values import all_sendable, to_wire
 
 if TYPE_CHECKING:
     from dsms.forms.frames import Named
@@ -81,3 +85,23 @@ def _as_arrow(columns: Named, name: str) -> Iterator[tuple[dict[str, Any], int]]
     for first in range(0, max(table.num_rows, 1), size):
         piece = table.slice(first, size)
         yield {"arrow": ipc(piece)}, piece.num_rows
+
+
+def frame_of(op: str, ident: int, fields: dict[str, Any]) -> tuple[bytes | memoryview, ...]:
+    """The parts of a request's frame; an Arrow blob stays where it is."""
+    message = {"op": op, "id": ident, **fields}
+    blob = message.pop("arrow", None)
+    if blob is None:
+        try:
+            body = msgpack.packb(message, default=to_wire)
+        except Exception:  # text that is no Unicode, lists within lists without end
+            body = msgpack.packb(all_sendable(message), default=to_wire)
+        return (HEADER.pack(len(body)) + body,)
+    packer = msgpack.Packer(autoreset=False)
+    packer.pack_map_header(len(message) + 1)
+    for key, value in message.items():
+        packer.pack(key)
+        packer.pack(value)
+    packer.pack("arrow")
+    head = packer.bytes() + b"\xc6" + HEADER.pack(len(blob))  # bin 32
+    return HEADER.pack(len(head) + len(blob)) + head, blob

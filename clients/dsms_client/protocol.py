@@ -42,6 +42,7 @@ MAX_LOSSES = 5  # of the connection to a server that lives, or may be started ag
 PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
 
 _TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (str,), (bytes, memoryview), (list, tuple), (dict,), (int,), (bool,)
+_SECONDS = (int, float)
 _NAMES: dict[tuple[type, ...], str] = {
     _TEXT: "text",
     _BLOB: "bytes",
@@ -49,6 +50,7 @@ _NAMES: dict[tuple[type, ...], str] = {
     _MAP: "a map",
     _INT: "an integer",
     _BOOL: "true or false",
+    _SECONDS: "a number",
 }
 
 
@@ -73,7 +75,7 @@ OPS: dict[str, Op] = {
     "subscribe": Op({"query": _TEXT}, {"from": _INT}),
     "unsubscribe": Op({"query": _TEXT}),
     "cancel": Op({"request": (int, str)}),
-    "ping": Op(),
+    "ping": Op({}, {"every": _SECONDS}),  # something will come so often, in seconds; else the peer is dead
     "names": Op(),  # streams, tables and queries with their columns, for completion
 }
 

@@ -35,6 +35,7 @@ class Config:
     hello_seconds: float = 2.0  # in which a peer must show its token, where one is asked for
     quiet_seconds: float = 10.0  # in which the first request must come, where none is asked for
     handshake_seconds: float = 10.0  # in which a TLS handshake must be done
+    ping_seconds: float = 60.0  # clients say something so often, and are let go if they don't; 0: nobody is asked to
     guess_seconds: float = 0.1  # until the first wrong token of an address is answered
     max_requests: int = 1024  # that wait in one session
     max_queries: int | None = None  # None: as the engine has it

@@ -75,8 +75,15 @@ class Requests:
             self.client = message["client"]
             self.lane = self.server.lane_of(self.client, self.session)
         server = self.server
+        config = server.config
         self.session.reply(
-            ident, version=VERSION, server=server.version, run=server.run, data=form, max_frame=server.config.max_frame
+            ident,
+            version=VERSION,
+            server=server.version,
+            run=server.run,
+            data=form,
+            max_frame=config.max_frame,
+            **({"ping_seconds": config.ping_seconds} if config.ping_seconds else {}),
         )
         self.session.release(size)
 
@@ -104,6 +111,8 @@ class Requests:
         return False
 
     def _ping(self, message: Message, ident: Any, size: int) -> None:
+        if "every" in message:
+            self.session.promised(message["every"])
         self.session.reply(ident)
         self.session.release(size)
 

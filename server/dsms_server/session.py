@@ -45,13 +45,14 @@ class Session(asyncio.BufferedProtocol):
         self.closed = False
         self.form = "rows"
         self.threshold = Threshold(server)
+        self._pulse: alive.Pulse | None = None
         self._buffer = self._first_buffer()
         self._intake: deque[bytes | memoryview] = deque()
         self._decoding = False
         self._outbox: deque[tuple[Feed, Iterator[bytes], bool]] = deque()
         self._pumping: asyncio.Handle | None = None
         self._write_paused = False
-        self._read_paused = False
+        self.read_paused = False
         self._half_closed = False
         self._discarding = False
         self._said_all = False
@@ -104,6 +105,7 @@ class Session(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         self.threshold.lost()
+        self.promised(None)
         self._outbox.clear()
         self._buffer.clear()
         self.requests.lost()
@@ -139,6 +141,12 @@ class Session(asyncio.BufferedProtocol):
             return False
         self._buffer.limit, self._buffer.size = self.server.config.max_frame, SCRATCH
         return True
+
+    def promised(self, every: float | None) -> None:
+        """The peer will send something every so many seconds (None: it promises nothing any more)."""
+        if self._pulse is not None:
+            self._pulse.stop()
+        self._pulse = None if every is None else alive.Pulse(self, every)
 
     def _accept(self, body: bytes | memoryview) -> None:
         if self.stranger:
@@ -214,12 +222,12 @@ class Session(asyncio.BufferedProtocol):
         if self.closed or self.transport.is_closing():
             return
         stop = self._must_wait()
-        if stop and not self._read_paused:
+        if stop and not self.read_paused:
             self.transport.pause_reading()
             self.server.metrics.paused.inc()
-        elif not stop and self._read_paused:
+        elif not stop and self.read_paused:
             self.transport.resume_reading()
-        self._read_paused = stop
+        self.read_paused = stop
         self.server.held.discard(self)
         if stop:
             self.server.held.add(self)
@@ -228,7 +236,7 @@ class Session(asyncio.BufferedProtocol):
         config = self.server.config
         if self._discarding:
             return False
-        bound = config.unprocessed_bytes // (2 if self._read_paused else 1)
+        bound = config.unprocessed_bytes // (2 if self.read_paused else 1)
         return (
             self._write_paused
             or self.threshold.waiting

@@ -43,7 +43,7 @@ class Threshold:
         self._deadline: asyncio.TimerHandle | None = None
         self._held: asyncio.TimerHandle | None = None
         self._refused = 0
-        self._seen = self._came = 0  # bytes until the time began, and until now
+        self._seen = self.came = 0  # bytes until the time began, and until now
         self._late = False
 
     def come(self, session: Session) -> None:
@@ -63,7 +63,7 @@ class Threshold:
 
     def count(self, size: int) -> None:
         """Bytes have come."""
-        self._came += size
+        self.came += size
 
     # -- the time -----------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ class Threshold:
         return config.hello_seconds if self.guarded else config.quiet_seconds
 
     def _begin(self) -> None:
-        self._seen = self._came
+        self._seen = self.came
         self._deadline = self.server.later(self.seconds, self._out_of_time)
 
     def _out_of_time(self) -> None:
@@ -83,7 +83,7 @@ class Threshold:
 
     def _too_quiet(self) -> None:
         self._deadline = None
-        if not self.guarded and self._came > self._seen:
+        if not self.guarded and self.came > self._seen:
             self._begin()
         elif self.waiting:
             self._late = True
@@ -92,7 +92,7 @@ class Threshold:
 
     def _let_go(self) -> None:
         self.server.metrics.let_go.labels("quiet").inc()
-        if not self._came:
+        if not self.came:
             self.session.write(foreign.silence(self.seconds))
             self.session.transport.close()
         elif self.guarded:

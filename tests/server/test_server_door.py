@@ -12,6 +12,7 @@ import pytest
 
 from dsms_client import columns
 from dsms_client.protocol import HEADER, pack
+from dsms_client.sync import connect
 from dsms_server import decode, http, threshold
 from dsms_server.descriptors import Room
 from dsms_server.guesses import AT_ONCE, FORGIVEN, LONGEST, Guesses
@@ -113,7 +114,7 @@ def strangers(running):
 
 
 def bytes_of_strangers(running):
-    return running.on_loop(lambda: [s.threshold._came for s in strangers(running)])
+    return running.on_loop(lambda: [s.threshold.came for s in strangers(running)])
 
 
 def waiting(running):
@@ -134,7 +135,7 @@ def test_an_open_server_waits_while_bytes_come(serve):
             slow.raw(frame[place : place + 1])
             wait_until(
                 lambda come=place + 1: running.on_loop(
-                    lambda: any(s.threshold._came == come for s in strangers(running))
+                    lambda: any(s.threshold.came == come for s in strangers(running))
                 )
             )
             hours.go_on(9.0)
@@ -336,3 +337,44 @@ def test_a_vanished_guesser_leaves_nothing(serve):
     hours.go_on(10.0)
     wait_until(hours_left)
     wait_until(lambda: running.on_loop(lambda: len(running.server.sessions) + running.server.unprocessed) == 0)
+
+
+def test_a_peer_that_breaks_its_promise_is_dead(serve):
+    running = serve(ping_seconds=60.0)
+    hours = running.hours()
+    with running.peer() as dead, running.peer() as old:
+        assert dead.ask("hello", version=1)["ping_seconds"] == 60.0
+        assert old.ask("hello", version=1)["ok"]  # of an earlier version: it promises nothing
+        assert dead.ask("ping", every=60.0)["ok"]
+        for _ in range(3):
+            hours.go_on(170.0)
+            assert dead.ask("ping", every=60)["ok"]
+        assert hours.waiting == [180.0]
+        hours.go_on(181.0)
+        assert ended(dead.socket)
+        assert old.ask("ping")["ok"]
+        assert running.server.metrics.let_go.labels("dead")._value.get() == 1
+        assert hours.waiting == []
+
+
+def test_who_is_not_read_is_not_dead(serve):
+    running = serve(unprocessed_bytes=1)
+    hours = running.hours()
+    with running.peer() as peer:
+        peer.ask("ping", every=1)
+        running.engine.gate.clear()
+        peer.send("execute", sql="GATE")
+        wait_until(lambda: running.on_loop(lambda: [s.read_paused for s in running.server.sessions]) == [True])
+        hours.go_on(100.0)
+        running.engine.gate.set()
+        assert peer.reply(2)["ok"]
+
+
+def test_clients_keep_their_promise(serve):
+    running = serve(ping_seconds=0.01)
+    with connect(port=running.port):
+        pings = running.server.metrics.requests.labels("ping")._value
+        wait_until(lambda: pings.get() > 2)
+        assert running.on_loop(lambda: [s._pulse is not None for s in running.server.sessions]) == [True]
+    with connect(port=serve(ping_seconds=0.0).port) as db:
+        db.ping()
