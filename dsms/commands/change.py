@@ -34,14 +34,15 @@ def change_table(
     key = Catalog.key(change.table.name)
     table = runtime.tables[key]
     at = instant_of_change(runtime, key, change.at)
+    room = runtime.settings.statement_bytes
     match change:
         case Insert():
             prepared, verb = table.inserting(_rows(runtime, change, cancel), at), "inserted"
         case Update():
-            new = {i: _evaluator(e) for i, e in change.assignments}
-            prepared, verb = table.updating(new, _predicate(change.predicate), at), "updated"
+            new = {i: _evaluator(e, room) for i, e in change.assignments}
+            prepared, verb = table.updating(new, _predicate(change.predicate, room), at), "updated"
         case Delete():
-            prepared, verb = table.deleting(_predicate(change.predicate), at), "deleted"
+            prepared, verb = table.deleting(_predicate(change.predicate, room), at), "deleted"
     if cancel is not None:
         cancel.check()  # the last time: what is stored is applied
     rows = max(len(prepared.new), len(prepared.deleted))
@@ -72,20 +73,16 @@ def apply(runtime: Runtime, key: str, change: Change, cancel: Cancel | None = No
     runtime.forget()
 
 
-def _strict() -> ErrorCounter:
-    return ErrorCounter(mode="stop")
-
-
-def _evaluator(expr: Expr) -> Callable[[Sequence[pa.Array], int], pa.Array]:
+def _evaluator(expr: Expr, room: int) -> Callable[[Sequence[pa.Array], int], pa.Array]:
     run = compile_expr(expr)
-    return lambda cols, n: run(cols, n, _strict())
+    return lambda cols, n: run(cols, n, ErrorCounter.once(room))
 
 
-def _predicate(expr: Expr | None) -> Callable[[Sequence[pa.Array], int], pa.Array] | None:
+def _predicate(expr: Expr | None, room: int) -> Callable[[Sequence[pa.Array], int], pa.Array] | None:
     if expr is None:
         return None
     run = compile_predicate(expr)
-    return lambda cols, n: run(cols, n, _strict())
+    return lambda cols, n: run(cols, n, ErrorCounter.once(room))
 
 
 def _rows(runtime: Runtime, change: Insert, cancel: Cancel | None) -> list[pa.Array]:
@@ -94,9 +91,9 @@ def _rows(runtime: Runtime, change: Insert, cancel: Cancel | None) -> list[pa.Ar
         output = change.query if isinstance(change.query, lp.Output) else _output(change.query)
         batch, _ = answer_of(runtime, output, cancel)
         return list(batch.columns)
-    columns = []
+    columns, room = [], runtime.settings.statement_bytes
     for k, f in enumerate(change.table.schema):
-        parts = [compile_expr(row[k])([], 1, _strict()) for row in change.rows]
+        parts = [compile_expr(row[k])([], 1, ErrorCounter.once(room)) for row in change.rows]
         columns.append(pa.concat_arrays([p.cast(f.type.arrow) for p in parts]))
     return columns
 

@@ -63,7 +63,7 @@ def _wanted(runtime: Runtime, definition: QueryDef, core: lp.Output) -> tuple[Re
 
 def _from_synopses(runtime: Runtime, definition: QueryDef, phys: object, sort: lp.Sort | None, wanted: Request,
                    counted: bool) -> LookupQuery:  # fmt: skip
-    errors, stream = ErrorCounter(), wanted.stream
+    errors, stream = ErrorCounter.of_query(runtime.settings.state_bytes), wanted.stream
     entry = runtime.inputs[stream]
     member = runtime.shared.join(wanted, errors, counted, entry.definition.subwindow)
     query = LookupQuery(definition, phys, ResultLog(0), errors, {0: stream}, (), runtime.settings.state_bytes,  # type: ignore[arg-type]

@@ -69,13 +69,18 @@ def _evaluated(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: P
     return _alone(runtime, definition, bound, plan)
 
 
+def _limit(runtime: Runtime, definition: QueryDef) -> int:
+    """Bytes that the query may keep."""
+    return int(dict(definition.options).get("max_state", runtime.settings.state_bytes))
+
+
 def _query(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan, evaluator: Evaluator,
            errors: ErrorCounter, streams: dict[int, str], tables: tuple[str, ...]) -> PeriodicQuery:  # fmt: skip
     settings, options = runtime.settings, dict(definition.options)
     log = ResultLog(int(options.get("result_log", settings.result_log_rows)), settings.result_log_bytes)
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     ids = 0 if by_value(bound.child) else width(plan.core.child)
-    limit = int(options.get("max_state", settings.state_bytes))
+    limit = _limit(runtime, definition)
     query = PeriodicQuery(definition, plan.phys, log, errors, streams, tables, limit,
                           evaluator=evaluator, sort=sort, width=ids)  # fmt: skip
     query.notes = notes(plan.phys)
@@ -86,7 +91,7 @@ def _query(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan,
 
 
 def _shared(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
-    errors = ErrorCounter()
+    errors = ErrorCounter.of_query(_limit(runtime, definition))
     wanted = plan.wanted
     if isinstance(wanted, JoinRequest):
         return _joined(runtime, definition, bound, plan, wanted)
@@ -109,7 +114,7 @@ def _shared(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan
 
 
 def _joined(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan, wanted: JoinRequest) -> PeriodicQuery:
-    errors = ErrorCounter()
+    errors = ErrorCounter.of_query(_limit(runtime, definition))
     member = runtime.shared.joins.join(wanted, errors, runtime, str(dict(definition.options).get("synopsis", "auto")))
     streams = {p.leaf: p.stream for p in pasts(plan.core.child)}
     query = _query(runtime, definition, bound, plan, member, errors, streams, ())
@@ -152,7 +157,7 @@ def forget(runtime: Runtime, query: PeriodicQuery) -> None:
 
 def _scanned(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
     """The rings keep what its windows reach from now on, and what they hold already is its past."""
-    errors = ErrorCounter()
+    errors = ErrorCounter.of_query(_limit(runtime, definition))
     root, slide = plan.inner.node, bound.slide
     assert isinstance(root, lp.Output) and slide is not None
     needed = reads(root.child)

@@ -105,7 +105,9 @@ class Selection:
             _check_versions(self._runtime, plan)
         streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
         found = access(self._runtime, every, self._cancel)
-        self._reading = Reading(parts, needed, streams, found, self._runtime.settings.statement_bytes, self._priority)
+        limit = self._runtime.settings.statement_bytes
+        errors = ErrorCounter.once(limit)
+        self._reading = Reading(parts, needed, streams, found, limit, self._priority, errors)
         try:
             self._runtime.transactions.begin(self._reading)
         except BaseException:
@@ -177,7 +179,7 @@ class Selection:
             found = self._archives.run(reading.given, reading.at, reading.limit, self._cancel)
         else:
             with self._runtime.adhocs.lent(reading.limit) as adhoc:
-                found = adhoc.run(reading.cut.rest, reading.given, reading.at, ErrorCounter("stop"), self._cancel)
+                found = adhoc.run(reading.cut.rest, reading.given, reading.at, reading.errors, self._cancel)
         data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         return Rows(data, tuple(str(f.type) for f in schema), clock, reading.waiting)
@@ -247,7 +249,7 @@ def answer_of(runtime: Runtime, bound: lp.Output, cancel: Cancel | None = None) 
     at = instant(runtime, needed.values())
     given = {leaf: batches(runtime, read, at, cancel) for leaf, read in needed.items()}
     runtime.adhoc.limit(runtime.settings.statement_bytes)
-    rows = runtime.adhoc.run(plan, given, at, ErrorCounter("stop"), cancel)
+    rows = runtime.adhoc.run(plan, given, at, ErrorCounter.once(runtime.settings.statement_bytes), cancel)
     clock = ALWAYS if at == FOREVER else at
     return pa.RecordBatch.from_arrays(rows.columns, schema=arrow_schema(bound.schema)), clock
 

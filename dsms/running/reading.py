@@ -129,7 +129,7 @@ class Reading:
         if leaf not in self.maps:
             return rows
         try:
-            out = self._mapped(leaf, rows, ErrorCounter("stop"))
+            out = self._mapped(leaf, rows, ErrorCounter.once(self.limit))
         except DsmsError:
             return None
         self.copied += batch_bytes(out)

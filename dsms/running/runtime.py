@@ -182,7 +182,8 @@ class Runtime:
         phys = with_ages(phys)
         options: dict[str, Option] = dict(definition.options)
         mode = str(options.get("on_error", "null"))
-        errors = ErrorCounter(mode="stop" if mode == "stop" else "null")
+        limit = int(options.get("max_state", self.settings.state_bytes))
+        errors = ErrorCounter.of_query(limit, mode)
         reads = sorted({n.stream.name.casefold() for n in lp.leaves_of(phys.node) if isinstance(n, lp.StreamScan)})
         since = self._tables_since(phys, reads, timeline)
         leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
@@ -193,7 +194,6 @@ class Runtime:
         builder.step_rows, builder.slide = self.settings.step_rows, slide
         builder.timeline = timeline
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
-        limit = int(options.get("max_state", self.settings.state_bytes))
         probed = [n.table.table.name.casefold() for n in lp.nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
         spec = sink_spec(phys, self.settings.eager_instants)
         if restore and spec.kind == "rstream":

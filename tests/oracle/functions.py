@@ -14,6 +14,8 @@ from dsms.sql.expr import Call, Expr
 from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Kind, Type
 from tests.oracle.values import Value, canon, compare, fits_int
 
+MOST = 1 << 24  # bytes of any text that a function makes
+
 
 class Failed(ArithmeticError):
     """This row has no value here: it becomes NULL."""
@@ -77,8 +79,16 @@ def _mod(call: Call, a: Value, b: Value) -> Value:
     return a - b * truncated(a, b)
 
 
+def bounded(text: Any) -> Value:
+    """What a function has put together, if it may be so long."""
+    size = len(text if isinstance(text, bytes) else text.encode())
+    if size > MOST:
+        raise Failed("too long")
+    return text
+
+
 def _concat(call: Call, *parts: Any) -> Value:
-    return (b"" if call.type.kind is Kind.BYTES else "").join(parts)
+    return bounded((b"" if call.type.kind is Kind.BYTES else "").join(parts))
 
 
 def _compared(test: Callable[[int], bool]) -> Callable[..., bool]:
@@ -155,7 +165,7 @@ def _extreme(sign: int) -> Callable[[Call, Eval], Value]:
 
 def _concat_ws(call: Call, value: Eval) -> str | None:
     separator, *parts = [value(a) for a in call.args]
-    return None if separator is None else separator.join(p for p in parts if p is not None)
+    return None if separator is None else bounded(separator.join(p for p in parts if p is not None))  # type: ignore[return-value]
 
 
 LAZY: dict[str, Callable[[Call, Eval], Value]] = {

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from dsms.sql.expr import Call
-from tests.oracle.functions import Failed
+from tests.oracle.functions import Failed, bounded
 from tests.oracle.values import Value
 
 LONGEST = 1_000_000
@@ -22,7 +22,7 @@ def _substr(call: Call, s: str, start: int, n: int | None = None) -> str:
 
 
 def _replace(call: Call, s: str, old: str, new: str) -> str:
-    return s.replace(old, new) if old else s
+    return bounded(s.replace(old, new)) if old else s
 
 
 def like(s: str, pattern: str, escape: str | None) -> bool:
@@ -106,8 +106,8 @@ TEXT: dict[str, Callable[..., Value]] = {
     "reverse": lambda call, s: s[::-1],
     "split_part": _split_part,
     "regexp_matches": lambda call, s, regex: re.search(regex, s) is not None,
-    "regexp_replace": lambda call, s, regex, to: re.sub(regex, to, s),
-    "hex": lambda call, x: _bytes(x).hex().upper(),
+    "regexp_replace": lambda call, s, regex, to: bounded(re.sub(regex, to, s)),
+    "hex": lambda call, x: bounded(_bytes(x).hex().upper()),
     "unhex": _unhex,
     "md5": lambda call, x: hashlib.md5(_bytes(x)).hexdigest(),
     "sha256": lambda call, x: hashlib.sha256(_bytes(x)).hexdigest(),

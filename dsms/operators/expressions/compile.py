@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +13,13 @@ from dsms.errors import InternalError, QueryError
 from dsms.operators.expressions import arithmetic, casts, compare, digests, logic, maths, patterns, strings, times
 from dsms.operators.expressions.arrays import NO
 from dsms.operators.expressions.errors import ErrorCounter
+from dsms.operators.expressions.growth import Texts, bytes_of, in_turns, measured
 from dsms.operators.expressions.node import Builder, Built, Evaluator, Kernel, Node, bind, literal, reads_of
-from dsms.sql.expr import Call, Col, Expr, Lit
+from dsms.sql.expr import Call, Col, Expr, Lit, walk
 from dsms.sql.types import Kind
 
+FOLDED = 4096  # bytes of the longest text that a constant expression becomes
+MANY = 128  # nodes of an expression that is evaluated for all rows of a batch at once
 Predicate = Callable[[Sequence[pa.Array], int, ErrorCounter], pa.BooleanArray]
 
 
@@ -47,13 +51,13 @@ def compile_expr(expr: Expr) -> Evaluator:
     `cols` are the columns of the expression's schema (unchunked, of n rows; slices are welcome).  Rows that fail are
     NULL and counted in `errors`, or raise QueryError DS7xx in its `stop` mode.  A bare column is passed on, not copied.
     """
-    return Compiled(_node(expr).run, compile_expr, expr)
+    return Compiled(_whole(expr), compile_expr, expr)
 
 
 def compile_many(exprs: Sequence[Expr]) -> Callable[[Sequence[pa.Array], int, ErrorCounter], tuple[pa.Array, ...]]:
     """The evaluator of several expressions over one schema; equal ones are evaluated once."""
     distinct = list(dict.fromkeys(exprs))
-    runs = [_node(e).run for e in distinct]
+    runs = [_whole(e) for e in distinct]
     places = [distinct.index(e) for e in exprs]
 
     def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> tuple[pa.Array, ...]:
@@ -65,8 +69,7 @@ def compile_many(exprs: Sequence[Expr]) -> Callable[[Sequence[pa.Array], int, Er
 
 def compile_predicate(expr: Expr) -> Predicate:
     """The evaluator of a BOOL expression as a mask without NULLs: true where the row passes."""
-    node = _node(expr)
-    run, fill = node.run, pc.get_function("coalesce").call
+    run, fill = _whole(expr), pc.get_function("coalesce").call
 
     def mask(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.BooleanArray:
         found = run(cols, n, errors)
@@ -83,12 +86,19 @@ def can_fail(expr: Expr) -> bool:
 
 
 def evaluate_constant(expr: Expr) -> Lit | None:
-    """The value of an expression without columns; None if it fails, so that the failure stays where it is."""
+    """The value of an expression without columns; None if it fails, so that the failure stays where it is, and for a
+    long text, of which many may stand in one statement."""
     try:
-        value = compile_expr(expr)([], 1, ErrorCounter("stop"))[0]
+        value = compile_expr(expr)([], 1, ErrorCounter("stop"))
     except QueryError:
         return None
-    return Lit(value.as_py(), expr.type)
+    return None if _is_long(value) else Lit(value[0].as_py(), expr.type)
+
+
+def _whole(expr: Expr) -> Evaluator:
+    """The evaluator of an expression that stands in no other."""
+    node, nodes = _node(expr), sum(1 for _ in walk(expr))
+    return in_turns(node.run, nodes) if node.grows or nodes > MANY else node.run
 
 
 def _node(expr: Expr) -> Node:
@@ -110,19 +120,31 @@ def _call(call: Call, args: Sequence[Node]) -> Node:
         args = [literal(None, call.type)]  # gives the kernel its number of rows
     built = builder(call, args)
     if isinstance(built, Node):
-        return built
+        return _growing(built, built.run, args, built.grows)
     fallible = built.fallible or any(a.fallible for a in args)
     node = Node(bind(_checked(built, call), args), call.type, None, fallible, reads_of(args))
+    node = _growing(node, node.run, args, built.grows)
     return _folded(node) if all(a.const is not None for a in args) else node
 
 
+def _growing(node: Node, run: Evaluator, args: Sequence[Node], grows: bool) -> Node:
+    """The node, whose texts are counted if they may have grown."""
+    if not grows and not any(a.grows for a in args):
+        return node
+    return replace(node, run=measured(run) if node.type.kind in (Kind.STRING, Kind.BYTES) else run, grows=True)
+
+
 def _folded(node: Node) -> Node:
-    """A call of constants is worked out here and now, unless it fails."""
+    """A call of constants is worked out here and now, unless it fails or gives a long text."""
     try:
-        value = node.run([], 1, ErrorCounter("stop"))
+        value = node.run([], 1, ErrorCounter("stop", texts=Texts(1)))
     except QueryError:
         return node
-    return literal(value[0].as_py(), node.type)
+    return node if _is_long(value) else literal(value[0].as_py(), node.type)
+
+
+def _is_long(value: pa.Array) -> bool:
+    return isinstance(value, pa.StringArray | pa.BinaryArray) and bytes_of(value) > FOLDED
 
 
 def _checked(built: Built, call: Call) -> Kernel:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from dsms.operators.expressions.arrays import blank, from_bits, present
 from dsms.operators.expressions.errors import CAST, ErrorCounter
+from dsms.operators.expressions.growth import admitted, sizes_of
 from dsms.operators.expressions.node import Builder, Built, Node
 from dsms.operators.expressions.slices import data_of, offsets_of
 from dsms.sql.expr import Call
@@ -35,6 +36,7 @@ def _made(to: pa.DataType, bounds: np.ndarray, data: np.ndarray, x: pa.Array) ->
 
 
 def _hex(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+    x = _tight(admitted(errors, x, sizes_of(x) * 2, (), "a text of digits"))
     bounds, data = _rows(x)
     digits = np.empty((len(data), 2), np.uint8)
     digits[:, 0] = _DIGITS[data >> 4]
@@ -56,7 +58,8 @@ def _unhex(errors: ErrorCounter, x: pa.Array) -> pa.Array:
 
 def _tight(x: pa.Array) -> pa.Array:
     """Without bytes behind NULLs, so that offsets count only what is there."""
-    return pc.binary_join_element_wise(x, "", "") if x.null_count else x
+    empty = pa.scalar(b"" if pa.types.is_binary(x.type) else "", x.type)
+    return pc.binary_join_element_wise(x, empty, empty) if x.null_count else x
 
 
 def _digest(name: str) -> Builder:
@@ -74,7 +77,7 @@ def _each(x: pa.Array, function: Callable[..., str]) -> pa.Array:
 
 def _plain(function: Callable[[ErrorCounter, pa.Array], pa.Array]) -> Builder:
     def build(call: Call, args: Sequence[Node]) -> Built:
-        return Built(function, function is _unhex)
+        return Built(function, True, function is _hex)
 
     return build
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dsms.errors import QueryError
+
+if TYPE_CHECKING:
+    from dsms.operators.expressions.growth import Texts
+
+LARGEST = 2**31 - 1  # bytes of text that one column of a batch holds
 
 ZERO = "DS701"  # division by zero
 RANGE = "DS702"  # a result outside its type
@@ -26,12 +31,39 @@ class ErrorCounter:
     """Counts rows that failed, under `WITH (on_error = null | stop)`.
 
     `null`: the row's value is NULL and `count` grows; `first` is the first complaint.  `stop`: QueryError at once.
+
+    room   bytes of text that an expression may make for one batch; past it, an error with the code `full`
+    texts  what the evaluation under way has made
     """
 
     mode: Literal["null", "stop"] = "null"
     count: int = 0
     first: str | None = None
     by_code: dict[str, int] = field(default_factory=dict)
+    room: int = LARGEST
+    full: str = "DS630"
+    texts: Texts | None = field(default=None, compare=False)
+
+    @classmethod
+    def once(cls, room: int) -> ErrorCounter:
+        """Of a statement, which a failing row ends, as more than so many bytes of text do (DS633)."""
+        return cls("stop", room=min(room, LARGEST), full="DS633")
+
+    @classmethod
+    def of_query(cls, room: int, mode: str = "null") -> ErrorCounter:
+        """Of a persistent query that may keep so many bytes (DS630)."""
+        return cls("stop" if mode == "stop" else "null", room=min(room, LARGEST))
+
+    def probe(self) -> ErrorCounter:
+        """Another one, that only counts, in the same evaluation."""
+        return ErrorCounter(room=self.room, full=self.full, texts=self.texts)
+
+    def merge(self, other: ErrorCounter) -> None:
+        """Count what another has counted."""
+        self.count += other.count
+        self.first = self.first or other.first
+        for code, rows in other.by_code.items():
+            self.by_code[code] = self.by_code.get(code, 0) + rows
 
     def add(self, rows: int, code: str, message: str) -> None:
         """`rows` rows failed with that complaint (0: nothing happens)."""

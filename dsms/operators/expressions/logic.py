@@ -30,7 +30,7 @@ def _hopeful(at_once: Evaluator, in_turn: Evaluator) -> Evaluator:
         if careful[0]:
             careful[0] -= 1
             return in_turn(cols, n, errors)
-        probe = ErrorCounter()
+        probe = errors.probe()
         answer = at_once(cols, n, probe)
         if not probe.count:
             return answer

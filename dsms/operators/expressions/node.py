@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dsms.operators.expressions.arrays import Value, scatter
 from dsms.operators.expressions.errors import ErrorCounter
+from dsms.operators.expressions.growth import SHORT, measured, repeated, sizes_of
 from dsms.sql.expr import Call
 from dsms.sql.types import Type
 
@@ -20,21 +21,24 @@ Kernel = Callable[..., pa.Array]  # (errors, *args)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`run` gives an array of n rows of `type`; `const` is set for literals; `fallible` if a row may fail."""
+    """`run` gives an array of n rows of `type`; `const` is set for literals; `fallible` if a row may fail; `grows` if a
+    text in it may be much longer than those that it reads."""
 
     run: Evaluator
     type: Type
     const: pa.Scalar | None = None
     fallible: bool = False
     reads: frozenset[int] = frozenset()
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a builder makes of a call: a kernel, and whether a row may fail in it."""
+    """What a builder makes of a call: a kernel, whether a row may fail in it, and whether it makes longer texts."""
 
     kernel: Kernel
     fallible: bool = False
+    grows: bool = False
 
 
 Builder = Callable[[Call, Sequence[Node]], "Built | Node"]
@@ -62,6 +66,9 @@ def run_where(node: Node, rows: np.ndarray, cols: Sequence[pa.Array], n: int, er
 def literal(value: object, type_: Type) -> Node:
     """A constant."""
     scalar = pa.scalar(value, type_.arrow)
+    size = 0 if not isinstance(value, str | bytes) else int(sizes_of(scalar)[0])
+    if size > SHORT:
+        return Node(measured(_long(scalar, size)), type_, scalar, grows=True)
     kept: list[pa.Array] = [pa.repeat(scalar, 0)]
 
     def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.Array:
@@ -73,10 +80,21 @@ def literal(value: object, type_: Type) -> Node:
     return Node(run, type_, scalar)
 
 
+def _long(scalar: pa.Scalar, size: int) -> Evaluator:
+    def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.Array:
+        repeated(size, n, errors)
+        return pa.repeat(scalar, n)
+
+    return run
+
+
 def bind(kernel: Kernel, args: Sequence[Node]) -> Evaluator:
     """The evaluator that calls the kernel over its arguments; constants stay scalars if one argument is an array."""
     if all(a.const is not None for a in args):
-        args = [Node(args[0].run, args[0].type), *args[1:]]
+        args = [Node(args[0].run, args[0].type, grows=args[0].grows), *args[1:]]
+    long = sum(int(sizes_of(a.const)[0]) for a in args if a.grows and a.const is not None)
+    if long:
+        return _bind_many(_spreading(kernel, long), args)
     match args:
         case [a]:
             first = a.run
@@ -85,6 +103,16 @@ def bind(kernel: Kernel, args: Sequence[Node]) -> Evaluator:
             return _bind_two(kernel, a, b)
         case _:
             return _bind_many(kernel, args)
+
+
+def _spreading(kernel: Kernel, size: int) -> Kernel:
+    """The kernel, which may copy constants of that many bytes for every row."""
+
+    def counted(errors: ErrorCounter, *args: Value) -> pa.Array:
+        repeated(size, length(*args), errors)
+        return kernel(errors, *args)
+
+    return counted
 
 
 def _bind_two(kernel: Kernel, a: Node, b: Node) -> Evaluator:

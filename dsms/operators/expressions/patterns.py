@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dsms.operators.expressions.arrays import Value, spread
+from dsms.operators.expressions.arrays import Value, ints, spread
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
+from dsms.operators.expressions.growth import AT_ONCE, MOST, admitted, sizes_of
 from dsms.operators.expressions.node import Builder, Built, Node, length
 from dsms.operators.expressions.strings import by_distinct
 from dsms.sql.expr import Call
 
 ANY, ONE = object(), object()  # % and _
+_EMPTY = pa.array([""])
 Test = Callable[[pa.Array], pa.Array]
 
 
@@ -85,8 +88,19 @@ def _matches(x: pa.Array, regex: str) -> pa.Array:
     return pc.match_substring_regex(x, regex)
 
 
-def _replaced(x: pa.Array, regex: str, to: str) -> pa.Array:
-    return pc.replace_substring_regex(x, regex, to)
+def _replace(errors: ErrorCounter, x: Value, *rest: Value) -> pa.Array:
+    return by_distinct(partial(_replaced, errors), pa.string())(errors, x, *rest)
+
+
+def _replaced(errors: ErrorCounter, x: pa.Array, regex: str, to: str) -> pa.Array:
+    size = sizes_of(x)
+    kept = size * (1 + to.count("\\"))  # matches do not overlap: each group is no longer than the text
+    most = kept + (size + 1) * len(to.encode())
+    if most.sum() > AT_ONCE or most.max(initial=0) > MOST:
+        found = pc.count_substring_regex(x, regex) if not pc.match_substring_regex(_EMPTY, regex)[0].as_py() else None
+        if found is not None:
+            most = kept + ints(pc.fill_null(found.cast(pa.int64()), 0)) * len(to.encode())
+    return pc.replace_substring_regex(admitted(errors, x, most, (), "a text with replacements"), regex, to)
 
 
 def _turns(function: Callable[..., pa.Array], to: pa.DataType) -> Builder:
@@ -97,5 +111,5 @@ def _turns(function: Callable[..., pa.Array], to: pa.DataType) -> Builder:
 BUILDERS: dict[str, Builder] = {
     "like": _like,
     "regexp_matches": _turns(_matches, pa.bool_()),
-    "regexp_replace": _turns(_replaced, pa.string()),
+    "regexp_replace": lambda call, args: Built(_replace, True, True),
 }

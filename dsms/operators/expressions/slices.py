@@ -12,6 +12,7 @@ from dsms.errors import UsageError
 from dsms.operators.expressions.arrays import buffer_of
 
 _HUGE = 2**31 - 1
+_LONG = 4096  # bytes of a row, on the average, from which rows are copied one by one
 
 
 def offsets_of(x: pa.Array) -> np.ndarray:
@@ -65,9 +66,21 @@ def gather(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, valid: np.nda
     np.cumsum(sizes, out=bounds[1:])
     if bounds[-1] > _HUGE:
         raise UsageError("DS615", "a column of text in one batch holds 2 GiB at most", hint="send smaller batches")
-    index = np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], sizes)
-    buffers = [buffer_of(valid), pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data[index])]
+    taken = _long(data, starts, bounds) if bounds[-1] > _LONG * len(sizes) else _short(data, starts, bounds)
+    buffers = [buffer_of(valid), pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(taken)]
     return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
+
+
+def _short(data: np.ndarray, starts: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    return data[np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], np.diff(bounds))]
+
+
+def _long(data: np.ndarray, starts: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Row by row, as an index of every byte would be eight times as large."""
+    out = np.empty(bounds[-1], np.uint8)
+    for start, low, high in zip(starts.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        out[low:high] = data[start : start + high - low]
+    return out
 
 
 def slice_points(x: pa.Array, start: np.ndarray, stop: np.ndarray, valid: np.ndarray | None) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import Value, both, either, from_bits, from_ints, ints, present, spread
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
+from dsms.operators.expressions.growth import AT_ONCE, MOST, admitted, sizes_of
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.operators.expressions.slices import Points, offsets_of, slice_points
 from dsms.sql.expr import Call
@@ -68,11 +70,23 @@ def _concat(call: Call, args: Sequence[Node]) -> Built:
     if len(args) == 1:
         return Built(lambda errors, x: x)
     between = pa.scalar(empty, call.type.arrow)
-    return Built(lambda errors, *xs: pc.binary_join_element_wise(*xs, between))
+
+    def kernel(errors: ErrorCounter, *xs: Value) -> pa.Array:
+        first = admitted(errors, spread(xs[0], length(*xs)), _sum_of(xs), xs[1:], "a text put together")
+        return pc.binary_join_element_wise(first, *xs[1:], between)
+
+    return Built(kernel, True, True)
+
+
+def _sum_of(xs: Sequence[Value]) -> np.ndarray:
+    total = sizes_of(xs[0])
+    for x in xs[1:]:
+        total = total + sizes_of(x)
+    return total
 
 
 def _concat_ws(call: Call, args: Sequence[Node]) -> Built:
-    return Built(_joined if len(args) > 1 else lambda errors, separator: separator)
+    return Built(_joined, True, True) if len(args) > 1 else Built(lambda errors, separator: separator)
 
 
 def _joined(errors: ErrorCounter, separator: Value, *xs: Value) -> pa.Array:
@@ -81,7 +95,9 @@ def _joined(errors: ErrorCounter, separator: Value, *xs: Value) -> pa.Array:
     Arrow's join that skips NULLs (23.0) loses the rows in which all parts are NULL.
     """
     n = length(separator, *xs)
-    separator, parts = spread(separator, n), [spread(x, n) for x in xs]
+    sizes = _sum_of(xs) + sizes_of(separator) * len(xs)
+    separator = admitted(errors, spread(separator, n), sizes, (), "a text put together")
+    parts = [spread(x, n) for x in xs]
     pieces = [pc.fill_null(pc.binary_join_element_wise(separator, x, ""), "") for x in parts]
     whole = pc.binary_join_element_wise(*pieces, "")
     return slice_points(whole, Points(separator).lengths(), np.full(1, 2**41), present(separator))
@@ -184,6 +200,8 @@ def _pad(after: bool) -> Builder:
         n = length(x, count, *fill)
         x, count = spread(x, n), _limited(errors, spread(count, n), [x, *fill], "a padded text is too long")
         size = np.maximum(ints(count), 0)
+        widest = _widest(fill[0]) if fill else 1
+        x = admitted(errors, x, sizes_of(x) + size * widest, [count, *fill], "a padded text")
         here = _masks(n, x, count, *fill)
         missing = np.maximum(size - Points(x).lengths(), 0)
         missing = missing if here is None else np.where(here, missing, 0)
@@ -191,7 +209,12 @@ def _pad(after: bool) -> Builder:
         kept = slice_points(x, np.zeros(1, np.int64), size, here)
         return pc.binary_join_element_wise(*((kept, more) if after else (more, kept)), "")
 
-    return lambda call, args: Built(kernel, True)
+    return lambda call, args: Built(kernel, True, True)
+
+
+def _widest(fill: Value) -> np.ndarray:
+    """Bytes of each row's code points, at most."""
+    return np.minimum(np.maximum(sizes_of(fill), 1), 4)
 
 
 def _filling(fill: pa.Array, missing: np.ndarray) -> pa.Array:
@@ -211,6 +234,7 @@ def _repeat(errors: ErrorCounter, x: Value, count: Value) -> pa.Array:
     times = np.maximum(ints(count), 0)
     size = np.diff(offsets_of(x))
     long = (size > 0) & (times > LIMIT // np.maximum(size, 1))
+    x = admitted(errors, x, np.where(long, 0, size * np.minimum(times, LIMIT)), [count], "a repeated text")
     count = from_ints(np.where(long | (size == 0), 0, times), present(count))
     return refuse(errors, pc.binary_repeat(x, count), long, [x, count], ARGUMENT, "a repeated text is too long")
 
@@ -218,8 +242,20 @@ def _repeat(errors: ErrorCounter, x: Value, count: Value) -> pa.Array:
 # --- parts
 
 
-def _replace(x: pa.Array, old: str, new: str) -> pa.Array:
-    return pc.replace_substring(x, old, new) if old else x
+def _replace(errors: ErrorCounter, x: Value, *rest: Value) -> pa.Array:
+    return by_distinct(partial(_replaced, errors), _TEXT)(errors, x, *rest)
+
+
+def _replaced(errors: ErrorCounter, x: pa.Array, old: str, new: str) -> pa.Array:
+    if not old:
+        return x
+    size, more = sizes_of(x), len(new.encode()) - len(old.encode())
+    if more > 0:
+        most = size + size // len(old.encode()) * more
+        if most.sum() > AT_ONCE or most.max(initial=0) > MOST:
+            most = size + ints(pc.fill_null(pc.count_substring(x, old).cast(pa.int64()), 0)) * more
+        x = admitted(errors, x, most, (), "a text with replacements")
+    return pc.replace_substring(x, old, new)
 
 
 def _split_part(errors: ErrorCounter, x: Value, separator: Value, place: Value) -> pa.Array:
@@ -269,7 +305,7 @@ BUILDERS: dict[str, Builder] = {
     "substr": _substr,
     "left": _left,
     "right": _right,
-    "replace": _turns(_replace, _TEXT),
+    "replace": lambda call, args: Built(_replace, True, True),
     "position": _position,
     "strpos": _position,
     "contains": _turns(_contains, pa.bool_()),
@@ -277,7 +313,7 @@ BUILDERS: dict[str, Builder] = {
     "ends_with": _turns(lambda x, part: pc.ends_with(x, part), pa.bool_()),
     "lpad": _pad(False),
     "rpad": _pad(True),
-    "repeat": lambda call, args: Built(_repeat, True),
+    "repeat": lambda call, args: Built(_repeat, True, True),
     "reverse": _simple("utf8_reverse"),
     "split_part": lambda call, args: Built(_split_part, True),
 }
