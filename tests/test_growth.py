@@ -49,7 +49,7 @@ GROWN = {
     "hex": fn("hex", fn("hex", fn("hex", fn("hex", fn("hex", LONG))))),
     "lpad": fn("lpad", fn("concat", *[LONG] * 16), MILLION, Lit("é", STRING)),
     "rpad": fn("rpad", fn("concat", *[LONG] * 16), MILLION, Lit("é", STRING)),
-}  # fmt: skip
+}
 ROWS = [pa.array(["a"] * 3), pa.array([1, 2, 3])]
 
 

@@ -87,11 +87,11 @@ class Requests:
         )
         self.session.release(size)
 
-    def _token_fits(self, message: Message, ident: Any, size: int) -> bool:
+    def _token_fits(self, hello: Message, ident: Any, size: int) -> bool:
         """False: the hello is answered here, or later."""
-        threshold, token = self.session.threshold, message.get("token")
+        threshold, token = self.session.threshold, hello.get("token")
         if threshold.guarded and token and (seconds := threshold.wait()):
-            threshold.hold(seconds, size, partial(self._start, "hello", ident, message, size))
+            threshold.hold(seconds, size, partial(self._start, "hello", ident, hello, size))
             return False
         if threshold.knows(token):
             if self.session.trusted():

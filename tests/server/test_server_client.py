@@ -102,7 +102,7 @@ def test_errors_are_raised_as_their_family(client):
     assert [r.rows for r in caught.value.done] == [[(1,)]]
     with pytest.raises(UsageError, match="no stream `ss`"):
         client.ingest("ss", [[1]])
-    with pytest.raises(UsageError, match=r"DS505.*can't be read from a int"):
+    with pytest.raises(UsageError, match=r"DS505.*can't be read from an int"):
         client.ingest("s", 5)
     with pytest.raises(UsageError, match="DS402"):
         client.subscribe("nope")
