@@ -147,6 +147,10 @@ class Engine:
                 return lookup.lookup(runtime, statement, cancel)
         raise InternalError("DS901", f"nothing runs {type(statement).__name__}; please report this")
 
+    def declare(self, statement: ast.Statement, sql: str) -> Result:
+        """One statement that was parsed, and its text; out of the data folder."""
+        return self._run(statement, sql, None)
+
     def store(self, write: Write, kind: str, body: bytes) -> None:
         """Write to the catalog file, if there is one, and with it what the journal says of it."""
         if self.saver is not None:

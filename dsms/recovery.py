@@ -19,14 +19,16 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from dsms.archiving.opening import reopen as reopen_archives
 from dsms.commands import change
 from dsms.errors import DsmsError, UsageError
 from dsms.intake.convert import Converted
+from dsms.running.runtime import Runtime
 from dsms.running.transactions import Transactions
-from dsms.running.writers import Part
+from dsms.running.writers import Part, Writers
+from dsms.sql import ast
 from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_one
 from dsms.sql.types import ALWAYS
@@ -40,10 +42,6 @@ from dsms.storage.frozen import freeze, thaw
 from dsms.storage.journal import ENGINE, STREAMS, Entry
 from dsms.storage.restore import restore
 from dsms.storage.synced import CATALOG
-
-if TYPE_CHECKING:
-    from dsms.engine import Engine
-    from dsms.running.runtime import Runtime
 
 LOG = logging.getLogger(__name__)
 NEWEST = "newest"  # setting of the catalog: the number of its last change
@@ -65,11 +63,34 @@ class Recovered:
     notes: list[str] = field(default_factory=list)
 
 
+class Recovering(Protocol):
+    """The engine, as far as it is written down and brought back (`dsms.engine.Engine`)."""
+
+    runtime: Runtime
+    now: int | None
+    writers: Writers
+    saver: Saver | None
+
+    def take(self, key: str, rows: Converted, now: int | None = None, part: Part | None = None) -> object: ...
+
+    def take_late(self, key: str, columns: Any, now: int | None) -> None: ...
+
+    def heartbeat_of(self, key: str, ts: int) -> None: ...
+
+    def end_of(self, key: str) -> None: ...
+
+    def advance(self, now: int) -> None: ...
+
+    def declare(self, statement: ast.Statement, sql: str) -> object:
+        """One statement, and its text."""
+        ...
+
+
 @dataclass(slots=True)
 class Saver:
     """The engine's hand on its data folder."""
 
-    engine: Engine
+    engine: Recovering
     durable: Durable
     catalog: CatalogStore
     recovered: Recovered = field(default_factory=Recovered)
@@ -344,7 +365,7 @@ class Saver:
                              hint="restore the data directory from a backup, or start with an empty one")  # fmt: skip
         if not self.catalog.noted(0):
             older = bool(self.catalog.objects())
-            restore(self.catalog, self.engine.runtime, lambda statement, sql: self.engine._run(statement, sql, None))
+            restore(self.catalog, self.engine.runtime, self.engine.declare)
             if older:
                 self.catalog.set("restored", True)
         return Checkpoint("", 0)
@@ -428,10 +449,10 @@ class Saver:
                 change.apply(self.engine.runtime, key, made)
 
     def _declare(self, sql: str) -> None:
-        self.engine._run(parse_one(sql), sql, None)
+        self.engine.declare(parse_one(sql), sql)
 
 
-def open_data(engine: Engine, data: str, files: Files | None = None) -> Saver:
+def open_data(engine: Recovering, data: str, files: Files | None = None) -> Saver:
     """Open a data folder, or make it, for an engine that has nothing yet, and bring back what is in it.
 
     Raises DS54x (the catalog or the state can't be read, or is in use), DS55x (files)."""

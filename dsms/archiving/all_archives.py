@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dsms.archiving.archiving import Archiving
+from dsms.archiving.around import Around
 from dsms.archiving.queries import edge
 from dsms.archiving.streams import gather
 from dsms.errors import UsageError
@@ -11,12 +11,8 @@ from dsms.intake.values import instant_text
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
 
-if TYPE_CHECKING:
-    from dsms.archiving.archiving import Archiving
-    from dsms.running.runtime import Runtime
 
-
-def tidy(runtime: Runtime) -> None:
+def tidy(runtime: Around) -> None:
     """Rows that have left their windows or answers are handed on, and what has landed may go."""
     for key, archiving in runtime.archivings.items():
         if archiving.kind == "stream":
@@ -25,7 +21,7 @@ def tidy(runtime: Runtime) -> None:
             archiving.settle(edge(runtime, runtime.queries[key]))
 
 
-def check(runtime: Runtime, stream: str, now: int | None) -> None:
+def check(runtime: Around, stream: str, now: int | None) -> None:
     """Raise why rows that come to the stream now can't be taken: too many wait for its archive, or for that of a query
     that reads it (DS570), or they would be stamped before what is archived (DS571)."""
     if not runtime.archivings or runtime.replaying:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from dsms.archiving.archiving import Archiving
+from dsms.archiving.around import Around, Query
 from dsms.archiving.place import Wanted, open_place
 from dsms.archiving.queries import Tap
 from dsms.archiving.results import results_of
@@ -16,15 +17,11 @@ from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.state.ring import Need
 from dsms.storage.folders import folder_name
 
-if TYPE_CHECKING:
-    from dsms.archiving.queries import Query
-    from dsms.running.runtime import Runtime
-
 WHO = "ARCHIVE"  # among those who need rows of a ring
 FOLDER = "archive"  # of a data folder
 
 
-def archive_of(runtime: Runtime, definition: StreamDef | QueryDef) -> Archiving | None:
+def archive_of(runtime: Around, definition: StreamDef | QueryDef) -> Archiving | None:
     """The archive that a declaration asks for, opened; None: it asks for none.
 
     A declaration out of the journal finds the archive that was made with it, or goes on without until that is back.
@@ -52,7 +49,7 @@ def _wanted(definition: StreamDef | QueryDef) -> Wanted:
                   definition.archive_cluster, definition.archive_every)  # fmt: skip
 
 
-def url_of(runtime: Runtime, name: str, kind: str) -> str:
+def url_of(runtime: Around, name: str, kind: str) -> str:
     """The folder of an archive."""
     root = runtime.settings.archive
     if root is None and runtime.durable is not None:
@@ -66,7 +63,7 @@ def url_of(runtime: Runtime, name: str, kind: str) -> str:
     return f"{root.rstrip('/')}/{folder_name(Catalog.key(name))}"
 
 
-def reopen(runtime: Runtime) -> None:
+def reopen(runtime: Around) -> None:
     """Archives of a runtime that has come out of a checkpoint: where they are now, and how far they have got."""
     for key, archiving in runtime.archivings.items():
         archiving.url = url_of(runtime, archiving.name, archiving.kind)
@@ -75,7 +72,7 @@ def reopen(runtime: Runtime) -> None:
         _begin_anew(runtime, archiving, definitions[key])
 
 
-def _begin_anew(runtime: Runtime, archiving: Archiving, definition: StreamDef | QueryDef) -> None:
+def _begin_anew(runtime: Around, archiving: Archiving, definition: StreamDef | QueryDef) -> None:
     """If the archive is not there, and that loss was accepted, another one takes its place."""
     accepted = [Catalog.key(name) for name in runtime.settings.accept_loss]
     if archiving.place is None and Catalog.key(archiving.name) in accepted:
@@ -87,7 +84,7 @@ def _begin_anew(runtime: Runtime, archiving: Archiving, definition: StreamDef | 
             )
 
 
-def connect_stream(runtime: Runtime, archiving: Archiving) -> None:
+def connect_stream(runtime: Around, archiving: Archiving) -> None:
     """From now on what leaves the stream's ring goes to the archive."""
     key = Catalog.key(archiving.name)
     runtime.archivings[key] = archiving
@@ -96,7 +93,7 @@ def connect_stream(runtime: Runtime, archiving: Archiving) -> None:
         ring.reach = max(ring.reach, archiving.seam)
 
 
-def connect_query(runtime: Runtime, archiving: Archiving | None, query: Query) -> None:
+def connect_query(runtime: Around, archiving: Archiving | None, query: Query) -> None:
     """From now on the results of the query go to the archive, if there is one."""
     if archiving is not None:
         runtime.archivings[Catalog.key(archiving.name)] = archiving

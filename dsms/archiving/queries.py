@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from dsms.api import Chunk
 from dsms.archiving.archiving import Archiving
+from dsms.archiving.around import Around, Query
 from dsms.archiving.results import Results
 from dsms.archiving.waiting import Leaving
 from dsms.periodic.query import PeriodicQuery
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
-
-if TYPE_CHECKING:
-    from dsms.running.query import RunningQuery
-    from dsms.running.runtime import Runtime
-
-    Query = RunningQuery | PeriodicQuery
 
 
 @dataclass(slots=True)
@@ -28,6 +22,11 @@ class Tap:
 
     archiving: Archiving
     results: Results
+
+    @property
+    def nbytes(self) -> int:
+        """Of what it keeps, about."""
+        return self.results.nbytes
 
     def step(self, rows: Batch, chunk: Chunk, upto: int) -> None:
         """A step of a continuous query."""
@@ -50,7 +49,7 @@ class Tap:
         self.archiving.take(self.results.told(chunk))
 
 
-def edge(runtime: Runtime, query: Query) -> int:
+def edge(runtime: Around, query: Query) -> int:
     """The instant up to which all result rows have been made."""
     if isinstance(query, PeriodicQuery):
         return query.answered
@@ -58,10 +57,10 @@ def edge(runtime: Runtime, query: Query) -> int:
     return ALWAYS if upto >= FOREVER - 1 or upto < MIN_INSTANT else upto
 
 
-def ended(runtime: Runtime, query: Query) -> None:
+def ended(runtime: Around, query: Query) -> None:
     """The query is dropped: its answer ends with it, at the instant after its clock."""
     tap = query.archived
-    assert tap is not None
+    assert isinstance(tap, Tap)
     upto = edge(runtime, query)
     if upto > ALWAYS:
         rest = tap.results.rest(None if isinstance(query, PeriodicQuery) else query.answer(), upto + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dsms.commands.periodic_plan import Plan, periodic_plan
 from dsms.intake.values import duration_text
@@ -12,12 +12,12 @@ from dsms.plan.text import aggregate, expression
 from dsms.running.runtime import Runtime
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.columns import needed
-from dsms.sharing.group import Group
-from dsms.sharing.member import Member
+from dsms.sharing.feed import Feed
+from dsms.sharing.member import Answering, Member
 from dsms.sharing.request import Request, span_of
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
-from dsms.sql.expr import conjunction
+from dsms.sql.expr import AggCall, conjunction
 
 
 def of_registered(runtime: Runtime, query: PeriodicQuery) -> list[str]:
@@ -61,9 +61,11 @@ def _sharing(member: Member) -> list[Member]:
     return [m for m in others if member.view is None or _meets(m, member.view)]
 
 
-def _synopses(runtime: Runtime, wanted: Request, group: Group, view: AnswerSource | None) -> Iterator[str]:
+def _synopses(runtime: Runtime, wanted: Request, group: Answering, view: AnswerSource | None) -> Iterator[str]:
     """A line for each aggregate, and column that answers it."""
-    parts = [(group.feed, None, False)] if view is None else [(p.feed, p.sources, p.less) for p in view.parts]
+    parts: list[tuple[Feed, Mapping[AggCall, AggCall] | None, bool]] = [(f, None, False) for f in group.feed.feeds]
+    if view is not None:
+        parts = [(p.feed, p.sources, p.less) for p in view.parts]
     schema = tuple(f for s in group.sides for f in runtime.inputs[s].definition.schema)
     for call in needed(wanted.aggs, bool(wanted.keys)):
         for feed, sources, less in parts:

@@ -30,6 +30,7 @@ from dsms.running.results import ResultLog
 from dsms.running.runtime import Handle, Runtime
 from dsms.running.transactions import Transactions
 from dsms.schedulers.tasks import Task
+from dsms.sharing import ungrouped
 from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.member import Member
 from dsms.sql import logical as lp
@@ -108,6 +109,7 @@ def _shared(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan
     )
     query.numbers = member.numbers
     member.settle_path(str(dict(definition.options).get("path", "auto")))
+    member.plain = ungrouped.kind(member)
     if stream in runtime.first_rows:
         query.begin(runtime.first_rows[stream])
     return query

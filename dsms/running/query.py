@@ -170,7 +170,7 @@ class RunningQuery(Registered):
     def nbytes(self) -> int:
         """Bytes of state and waiting rows, about."""
         own = self.pipeline.nbytes() + self.sink.nbytes()
-        return own if self.archived is None else own + self.archived.results.nbytes
+        return own if self.archived is None else own + self.archived.nbytes
 
     def sources_of(self, stream: str) -> Iterator[StreamSource]:
         """The plan's leaves that read a stream."""

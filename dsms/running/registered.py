@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,32 @@ from dsms.running.results import ResultLog
 from dsms.sql import logical as lp
 from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS, MIN_INSTANT
+from dsms.state.batch import Batch
 
-if TYPE_CHECKING:
-    from dsms.archiving.queries import Tap
+
+class ResultTap(Protocol):
+    """What takes the results of a query to its archive (`dsms.archiving.queries`)."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of what it keeps, about."""
+        ...
+
+    def step(self, rows: Batch, chunk: Chunk, upto: int) -> None:
+        """A step of a continuous query."""
+        ...
+
+    def before(self, rows: Batch, clock: int, upto: int) -> None:
+        """A step over what was there when the query, which begins at `clock`, was registered."""
+        ...
+
+    def begun(self, answer: pa.RecordBatch | None, clock: int) -> None:
+        """Behind those steps: the answer that it begins with, where it keeps one."""
+        ...
+
+    def told(self, chunk: Chunk) -> None:
+        """Answers of a periodic one."""
+        ...
 
 
 @dataclass(slots=True)
@@ -36,7 +59,7 @@ class Registered:
     readers: list[Subscription] = field(default_factory=list)
     failure: DsmsError | None = None
     notes: tuple[str, ...] = ()
-    archived: Tap | None = None  # its results go to an archive
+    archived: ResultTap | None = None  # its results go to an archive
     reads: tuple[str, ...] = field(init=False)
     grouped: bool = field(default=False, init=False)  # a group takes its rows and answers it
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from dsms.adhoc.pool import Adhocs
 from dsms.adhoc.run import Adhoc
@@ -39,10 +38,8 @@ from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.sql.window import Slide
 from dsms.state.batch import Batch
 from dsms.state.ring import Need, Ring
+from dsms.storage.durable import Durable
 from dsms.tables.versioned import VersionedTable
-
-if TYPE_CHECKING:
-    from dsms.storage.durable import Durable
 
 ENDED = FOREVER - 1
 

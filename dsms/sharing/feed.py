@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from dsms.aggregates.parts.cells import Algebra, Rows, State
 from dsms.operators.basic import filter_batch
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.group_keys import GroupKeys
+from dsms.sharing.columns import ROWS
 from dsms.sharing.covers import Terms, terms
 from dsms.sql.expr import AggCall, Expr, conjunction
 from dsms.sql.types import ALWAYS
@@ -174,6 +176,79 @@ class Column:
         return self.synopsis.nbytes + self.algebra.nbytes(self.open)
 
 
+class GroupFeed(Protocol):
+    """What a group answers from: a `Feed`, the results of a join (`join_feed`), or several feeds that move together
+    (`feed_set`).  Sub-windows have numbers."""
+
+    @property
+    def stream(self) -> str: ...
+
+    @property
+    def space(self) -> KeySpace: ...
+
+    @property
+    def span(self) -> int: ...
+
+    @property
+    def phase(self) -> int: ...
+
+    @property
+    def counted(self) -> bool:
+        """Whether row numbers stand for instants."""
+        ...
+
+    @property
+    def columns(self) -> dict[AggCall, Column]:
+        """Its own; a set of feeds has none."""
+        ...
+
+    @property
+    def feeds(self) -> Sequence[Feed]:
+        """The feeds that it is made of."""
+        ...
+
+    @property
+    def open(self) -> int | None:
+        """The sub-window that fills now; None before the first row or boundary."""
+        ...
+
+    @property
+    def began(self) -> int:
+        """The first sub-window."""
+        ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def number(self, instant: int) -> int:
+        """The sub-window in which an instant lies."""
+        ...
+
+    def numbers(self, instants: np.ndarray) -> np.ndarray:
+        """`number` of each."""
+        ...
+
+    def push(self, rows: Batch) -> None:
+        """Rows of the stream, later than all before."""
+        ...
+
+    def flush(self) -> None:
+        """Lift what waits."""
+        ...
+
+    def close(self, number: int) -> None:
+        """All sub-windows before `number` are complete."""
+        ...
+
+    def jump(self, number: int) -> None:
+        """Nothing is left in any window, and nothing will come before `number`: forget all and go there."""
+        ...
+
+    def trim(self, number: int) -> None:
+        """No sub-window before `number` will be asked for."""
+        ...
+
+
 @dataclass(slots=True)
 class Feed:
     """`open`: number of the sub-window that fills now; None before the first row or boundary."""
@@ -300,8 +375,6 @@ class Feed:
 
     def present(self) -> np.ndarray:
         """bool[groups]: which groups have rows in any sub-window held."""
-        from dsms.sharing.columns import ROWS
-
         column = self.columns[ROWS]
         column.grow(self.space.groups)
         held = column.synopsis

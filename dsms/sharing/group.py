@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,25 +17,21 @@ from dsms.api import Cancel
 from dsms.errors import DsmsError
 from dsms.operators.sort import ordered
 from dsms.periodic.counted import Numbers
+from dsms.periodic.elastic import Backlog
+from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.silence import LESS, Arrivals
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.sharing import same_query, ungrouped
+from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.columns import ROWS
-from dsms.sharing.feed import CELLS, Feed
+from dsms.sharing.feed import CELLS, GroupFeed
+from dsms.sharing.incremental import Answers
+from dsms.sharing.member import Cells, Due, Kind, Member
 from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch
 
-if TYPE_CHECKING:
-    from dsms.periodic.elastic import Backlog
-    from dsms.periodic.query import PeriodicQuery
-    from dsms.sharing.answer_source import AnswerSource
-    from dsms.sharing.incremental import Answers
-    from dsms.sharing.member import Member
-
 MANY = 4096  # boundaries of one query answered in one go
-Due = tuple["Member", np.ndarray]
-Cells = tuple[list[pa.Array], np.ndarray, int]  # keys ++ aggregates, span of each row, rows
 
 
 def _due_of(member: Member) -> int | None:
@@ -50,11 +45,11 @@ class Group:
     """Members with the same feed.  `clock`: the stream is complete up to here (or this row number)."""
 
     name: str
-    feed: Feed
+    feed: GroupFeed
     members: list[Member] = field(default_factory=list)
     clock: int = ALWAYS
     numbers: Numbers | None = None  # where time is counted in rows
-    kinds: dict[ungrouped.Kind, ungrouped.Kind] = field(default_factory=dict)  # of plain members, each once
+    kinds: dict[Kind, Kind] = field(default_factory=dict)  # of plain members, each once
     _known: tuple[int, int, int] = (0, -1, 0)  # of which members the longest window is known
     arrivals: Arrivals = field(default_factory=lambda: Arrivals(FOREVER))
     told: int | None = None  # the sub-window up to which `backlog` knows of updates

@@ -27,10 +27,10 @@ from dsms.settings import Settings
 from dsms.sharing import ungrouped
 from dsms.sharing.columns import needed
 from dsms.sharing.feed import CELLS
-from dsms.sharing.group import MANY, Due, Group
+from dsms.sharing.group import MANY, Group
 from dsms.sharing.join_feed import JoinColumn, JoinFeed, Shape, new_feed
 from dsms.sharing.join_request import JoinRequest
-from dsms.sharing.member import Above, Member
+from dsms.sharing.member import Above, Due, Member
 from dsms.sharing.shared_join import SharedJoin, shared_join
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,21 +13,23 @@ from dsms.api import Cancel
 from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.periodic.counted import Numbers
+from dsms.periodic.elastic import Backlog
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan import paths
 from dsms.running.pipeline import Path
 from dsms.running.sources import Source
-from dsms.sharing import incremental, ungrouped
+from dsms.sharing import incremental
 from dsms.sharing.answer_source import AnswerSource
-from dsms.sharing.feed import Column, Feed
-from dsms.sharing.group import Group
+from dsms.sharing.feed import Column, Feed, GroupFeed
 from dsms.sharing.incremental import Answers
 from dsms.sharing.request import Request
 from dsms.sql import logical as lp
-from dsms.sql.expr import Col
-from dsms.sql.types import ALWAYS
+from dsms.sql.expr import AggCall, Col
+from dsms.sql.types import ALWAYS, Schema
 from dsms.state.columns import numpy_true
 
+Kind = tuple[object, tuple[int, ...] | None, Schema, object]  # of global aggregates that are answered together
+Cells = tuple[list[pa.Array], np.ndarray, int]  # keys ++ aggregates, span of each row, rows
 Step = tuple[Callable[..., pa.Array] | None, list[Callable[..., pa.Array]]]
 
 
@@ -72,12 +75,59 @@ class Above:
         return cols, left, n
 
 
+class Answering(Protocol):
+    """A group, as its members know it, and who looks at them (`group.Group`)."""
+
+    name: str
+    members: list[Member]
+    numbers: Numbers | None  # where time is counted in rows
+    backlog: Backlog | None  # where elastic members wait
+    kinds: dict[Kind, Kind]
+
+    @property
+    def feed(self) -> GroupFeed:
+        """What it answers from."""
+        ...
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Keys of the streams whose columns, one stream after the other, its aggregates are over."""
+        ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def refresh(self, names: tuple[str, ...]) -> None:
+        """Answer those members as of the latest sub-window."""
+        ...
+
+    def latest(self, clock: int) -> int:
+        """The newest boundary that is complete at `clock`."""
+        ...
+
+    def over(self, last_row: int) -> int:
+        """The clock where no row follows the last one."""
+        ...
+
+    def asks(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
+        """What synopses are asked for each boundary."""
+        ...
+
+    def answers(self, due: Sequence[Due]) -> list[Cells]:
+        """For each member its answer rows over its boundaries."""
+        ...
+
+    def lowered(self, agg: AggCall, asked: tuple[np.ndarray, ...], view: AnswerSource | None) -> pa.Array:
+        """The answers of an aggregate, of all cells."""
+        ...
+
+
 @dataclass(slots=True)
 class Member:
     """One query of a group.  It is also the query's evaluator."""
 
     request: Request
-    group: Group
+    group: Answering
     above: Above
     query: PeriodicQuery | None = None
     numbers: Numbers | None = None
@@ -85,16 +135,12 @@ class Member:
     path: paths.Kind = "SS"
     together: bool = True
     kept: Answers | None = None  # ISS
-    plain: ungrouped.Kind | None = None  # see `ungrouped.kind`
+    plain: Kind | None = None  # see `ungrouped.kind`
     view: AnswerSource | None = None  # None: columns of the group's feed (joins)
     same: int = 0  # members with the same one differ in nothing but their SLIDE; 0: like no other
 
     def settle_path(self, asked: str) -> None:
         """SS or ISS: as `asked` (the option `path`), or what combines fewer cells."""
-        self._choose(asked)
-        self.plain = ungrouped.kind(self)
-
-    def _choose(self, asked: str) -> None:
         feed, wanted, columns = self.group.feed, self.request, self._columns()
         width, step = (wanted.length - wanted.until) // feed.span, max(1, wanted.slide.every // feed.span)
         alone = self.view is None or self.view.single
@@ -144,3 +190,6 @@ class Member:
 
     def nbytes(self) -> int:
         return self.group.nbytes // max(1, len(self.group.members))
+
+
+Due = tuple[Member, np.ndarray]  # with the boundaries at which it is to be answered

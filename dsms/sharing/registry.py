@@ -19,7 +19,7 @@ from dsms.sharing.feed_set import FeedSet
 from dsms.sharing.find_cover import covering, exact
 from dsms.sharing.group import Group
 from dsms.sharing.joins import JoinMember, Joins
-from dsms.sharing.member import Above, Member
+from dsms.sharing.member import Above, Answering, Member
 from dsms.sharing.request import Request, phase_of, span_of
 from dsms.sharing.rules import SS1, SS4, Asked
 from dsms.sql.expr import AggCall
@@ -64,7 +64,7 @@ class Registry:
             found = self._bundled(found[1]), found[1]
         if found is None:
             group = self._new(wanted, counted, declared)
-            found = group, AnswerSource((SignedFeed(group.feed, {}),))
+            found = group, AnswerSource((SignedFeed(group.feed.feeds[0], {}),))
         return Member(wanted, found[0], Above(wanted.above, len(wanted.keys), errors), view=found[1])
 
     def place(self, wanted: Request, counted: bool) -> tuple[Group, AnswerSource] | None:
@@ -138,7 +138,7 @@ class Registry:
 
         `gone`: rows up to this instant can't be had; `first_number`: of the next row, where rows are counted.
         Answers the instant from which its answers miss nothing (ALWAYS: they never do)."""
-        group = member.group
+        group = _group_of(member)
         assert member.view is not None
         new = not group.members
         if new and group.feed.counted:
@@ -200,7 +200,7 @@ class Registry:
                 self._fill(feed, call, past)
                 made.whole_from, made.widths, made.chosen_for = past.number(feed), column.widths, column.chosen_for
 
-    def _column(self, group: Group, feed: Feed, call: AggCall) -> Column:
+    def _column(self, group: Answering, feed: Feed, call: AggCall) -> Column:
         from dsms.synopses.choose import choose
 
         how = self._algebra(feed, call)
@@ -240,7 +240,7 @@ class Registry:
         if isinstance(member, JoinMember):
             self.joins.leave(member)
             return
-        group, stream = member.group, member.group.feed.stream
+        group, stream = _group_of(member), member.request.stream
         _count(member, -1)
         group.members, group._known = [m for m in group.members if m is not member], (0, -1, 0)
         if not any(m.same == member.same for m in group.members):
@@ -281,6 +281,11 @@ class _Past:
     def number(self, feed: Feed) -> int:
         """The first sub-window that misses none."""
         return ALWAYS if self.gone <= ALWAYS else -((feed.phase - self.gone - 1) // feed.span)
+
+
+def _group_of(member: Member) -> Group:
+    assert isinstance(member.group, Group)
+    return member.group
 
 
 def _count(member: Member, more: int) -> None:

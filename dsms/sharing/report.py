@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dsms.sharing.columns import ROWS, needed
 from dsms.sharing.feed import Column, Feed
+from dsms.sharing.group import Group
 from dsms.sharing.join_feed import JoinFeed
+from dsms.sharing.member import Member
 from dsms.sql.expr import AggCall
 from dsms.synopses.cells import SynopsisKind
-
-if TYPE_CHECKING:
-    from dsms.sharing.group import Group
-    from dsms.sharing.member import Member
 
 Key = tuple[object, ...]
 

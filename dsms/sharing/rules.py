@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dsms.sharing import report
 from dsms.sharing.columns import sources
 from dsms.sharing.covers import terms
 from dsms.sharing.feed import Feed
+from dsms.sharing.group import Group
 from dsms.sharing.join_feed import JoinFeed
 from dsms.sharing.join_request import JoinRequest
+from dsms.sharing.member import Member
 from dsms.sharing.report import Shared
 from dsms.sharing.request import Request, phase_of, span_of
 from dsms.synopses.cells import SynopsisKind
-
-if TYPE_CHECKING:
-    from dsms.sharing.group import Group
-    from dsms.sharing.member import Member
 
 
 @dataclass(frozen=True, slots=True)

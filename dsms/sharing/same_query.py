@@ -7,16 +7,11 @@ and whoever is due at some of its boundaries reads these answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from dsms.sharing.member import Member
-
-Due = tuple["Member", np.ndarray]
-Cells = tuple[list[pa.Array], np.ndarray, int]
+from dsms.sharing.member import Cells, Due
 
 
 def leaders(due: Sequence[Due]) -> list[int]:

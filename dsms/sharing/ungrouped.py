@@ -7,19 +7,12 @@ together; each query is handed its slice of the columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from dsms.sql.types import Schema, arrow_schema
-
-if TYPE_CHECKING:
-    from dsms.sharing.group import Group
-    from dsms.sharing.member import Member
-
-Due = tuple["Member", np.ndarray]
-Kind = tuple[object, tuple[int, ...] | None, Schema, object]
+from dsms.sharing.member import Answering, Due, Kind, Member
+from dsms.sql.types import arrow_schema
 
 
 def kind(member: Member) -> Kind | None:
@@ -35,7 +28,7 @@ def kind(member: Member) -> Kind | None:
     return member.group.kinds.setdefault(found, found)
 
 
-def answer(group: Group, due: Sequence[Due]) -> None:
+def answer(group: Answering, due: Sequence[Due]) -> None:
     """Answer and report members of one kind.  Raises DsmsError before anything is reported."""
     assert due[0][0].plain is not None
     _, picks, schema, _ = due[0][0].plain

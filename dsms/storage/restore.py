@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from dsms.errors import DsmsError, UsageError
+from dsms.sql.ast import Statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_one
 from dsms.storage.catalog import CatalogStore
 from dsms.tables.versioned import VersionedTable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Declare = Callable[[Statement, str], object]
 
-    from dsms.running.runtime import Runtime
-    from dsms.sql.ast import Statement
 
-    Declare = Callable[[Statement, str], object]
+class Declared(Protocol):
+    """Where declarations come back to (`dsms.running.runtime`)."""
+
+    catalog: Catalog
+    tables: dict[str, VersionedTable]
+
 
 COMPACT_AFTER = 1000  # stored changes of a table that are replaced by one snapshot on opening
 
 
-def restore(store: CatalogStore, runtime: Runtime, declare: Declare) -> None:
+def restore(store: CatalogStore, runtime: Declared, declare: Declare) -> None:
     """Run every stored declaration again and fill the tables.
 
     `declare` runs one statement without storing it.  Raises DS544 naming the declaration that can't be read any more.
@@ -37,7 +41,7 @@ def restore(store: CatalogStore, runtime: Runtime, declare: Declare) -> None:
             _fill(store, runtime, stored.name)
 
 
-def _fill(store: CatalogStore, runtime: Runtime, name: str) -> None:
+def _fill(store: CatalogStore, runtime: Declared, name: str) -> None:
     key = Catalog.key(name)
     snapshot, changes = store.table(name)
     table = VersionedTable.restored(runtime.catalog.tables[key], snapshot, changes)
