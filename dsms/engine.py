@@ -14,32 +14,33 @@ Not thread-safe: one thread at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
-from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription, shown_instant
+from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription
 from dsms.archiving import check as check_archives
 from dsms.archiving import tidy
 from dsms.commands import change, define, explain, lookup, select, settings, show
 from dsms.commands.select import Statement
-from dsms.commands.show_archives import archive_stats
+from dsms.commands.stats import engine_stats
 from dsms.commands.store import Write
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.intake.convert import Converted, to_batch
 from dsms.periodic.query import PeriodicQuery
-from dsms.running.progress import progress
+from dsms.running.archive_reads import ArchiveRunner
 from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
 from dsms.running.writers import Part, Writers
 from dsms.settings import Settings
 from dsms.sql import ast
-from dsms.sql.catalog import Catalog
+from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.parser import parse_piece
 from dsms.sql.script import pieces
 from dsms.sql.suggest import hint
 
 if TYPE_CHECKING:
-    from dsms.recovery import Saver
+    from dsms.recovery import Recovered, Saver
 
 
 class Engine:
@@ -329,47 +330,7 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Counters for metrics: of transactions, streams, queries (`dsms.running.progress`)."""
-        runtime = self.runtime
-        streams = {
-            s.definition.name: {
-                "accepted": s.counts.accepted,
-                "late": s.counts.late,
-                "refused": sum(s.counts.refused.values()),
-                "waiting": s.waiting,
-                "complete": shown_instant(s.completed),
-            }
-            for s in runtime.inputs.values()
-        }
-        queries = {
-            q.name: {
-                "result_rows": q.seq,
-                "live_rows": q.answer_rows(),
-                "state_bytes": q.nbytes(),
-                "errors": q.errors.count,
-                "readers": len(q.readers),
-                "failed": int(q.failure is not None),
-                "clock": shown_instant(q.shown_clock),
-                **progress(runtime, q),
-            }
-            for q in runtime.queries.values()
-        }
-        counts = runtime.transactions.counters()
-        return {
-            "transactions_begun": counts.begun,
-            "transactions_committed": counts.committed,
-            "transactions_aborted": counts.aborted,
-            "transactions_cancelled": counts.cancelled,
-            "transactions_suspended": counts.suspended,
-            "transactions_waiting": runtime.transactions.waiting(),
-            "window_updates": counts.writes,
-            "stream_count": len(streams),
-            "query_count": len(queries),
-            "table_count": len(runtime.tables),
-            **({} if self.saver is None else self.saver.figures()),
-            "streams": streams,
-            "queries": queries,
-            "archives": archive_stats(runtime),
-        }
+        return {**engine_stats(self.runtime), **({} if self.saver is None else self.saver.figures())}
 
     def sync(self) -> None:
         """Bring what streams of durability `interval` have had so far to the disk.
@@ -377,6 +338,63 @@ class Engine:
         Who runs an engine in his own process says when; a server does so every second, checkpoints and `close` do."""
         if self.saver is not None:
             self.saver.durable.commit()
+
+    # -- for whoever runs it among threads of his own, as a server does -----------------------------------------------
+
+    def streams(self) -> list[StreamDef]:
+        """What is declared of each stream."""
+        return list(self.runtime.catalog.streams.values())
+
+    def next_seq(self, query: str) -> int:
+        """The number of the next result row of a query."""
+        return self._query(query).seq
+
+    @property
+    def recovered(self) -> Recovered | None:
+        """How it came back; None: it has no data folder."""
+        return None if self.saver is None else self.saver.recovered
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it has a data folder."""
+        return self.runtime.durable is not None
+
+    def durability(self, stream: str) -> str | None:
+        """That of the stream's rows: sync, interval or none; None: there is no data folder."""
+        durable = self.runtime.durable
+        return None if durable is None else durable.journal.policies.get(Catalog.key(stream))
+
+    def uncommitted(self, durability: str) -> bool:
+        """Whether rows of streams of that durability are not on the disk yet."""
+        durable = self.runtime.durable
+        return durable is not None and durable.journal.pending(durability)
+
+    def commit(self, durability: str | None = None) -> None:
+        """Bring rows of streams of that durability (None: of all) to the disk.  Any thread may call it."""
+        durable = self.runtime.durable
+        if durable is not None:
+            durable.commit(durability)
+
+    def check_written(self, stream: str) -> None:
+        """Raise why the stream takes no rows: what was written of it may be lost (DS55x)."""
+        durable = self.runtime.durable
+        if durable is not None:
+            durable.journal.check(Catalog.key(stream))
+
+    def seal_with(self, executor: Executor | None) -> None:
+        """Who writes closed sub-windows and checkpoints; None: whoever closes them."""
+        if self.runtime.durable is not None:
+            self.runtime.durable.background = executor
+
+    def archive_with(self, writer: Any = None, runner: ArchiveRunner | None = None) -> None:
+        """Who writes landing files, and who runs queries of archives, unless the settings say so."""
+        settings = self.runtime.settings
+        settings.archive_writer = settings.archive_writer if writer is None else writer
+        settings.archive_runner = settings.archive_runner or runner
+
+    def archives_fail(self) -> bool:
+        """Whether some landing file could not be written and is to be tried again."""
+        return any(a.failures and a.flying is None for a in self.runtime.archivings.values())
 
     def close(self) -> None:
         """End all subscriptions and close the catalog."""

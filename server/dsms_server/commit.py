@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
 
 from dsms_server.clock import elapsed
 
@@ -17,10 +16,10 @@ INTERVAL = 1.0  # seconds: what a power failure may take of streams with durabil
 
 
 class Committer:
-    """`durable` gives what the engine has on the disk; None: nothing, and nothing to wait for."""
+    """`commit` brings rows of streams of a durability (None: of all) to the disk."""
 
-    def __init__(self, durable: Callable[[], Any]) -> None:
-        self._durable = durable
+    def __init__(self, commit: Callable[[str | None], None]) -> None:
+        self._commit = commit
         self._wake = threading.Condition()
         self._waiting: list[Future[None]] = []
         self._stopping = False
@@ -46,9 +45,7 @@ class Committer:
                 self._waiting.append(future)
                 self._wake.notify()
                 return future
-        durable = self._durable()
-        if durable is not None:
-            durable.commit("sync")
+        self._commit("sync")
         future.set_result(None)
         return future
 
@@ -60,9 +57,9 @@ class Committer:
                     self._wake.wait(max(0.0, last + INTERVAL - elapsed()))
                 waiting, self._waiting = self._waiting, []
                 stopping = self._stopping
-            durable, everything = self._durable(), elapsed() - last >= INTERVAL
-            if durable is not None and (waiting or everything):
-                durable.commit(None if everything else "sync")
+            everything = elapsed() - last >= INTERVAL
+            if waiting or everything:
+                self._commit(None if everything else "sync")
             if everything:
                 last = elapsed()
             for future in waiting:

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 from dsms.api import Cancel, Chunk, Done, IngestReport, Push, Subscription
 from dsms.errors import UsageError
 from dsms.intake.convert import Converted
-from dsms.sql.catalog import Catalog
 from dsms_server import clock
 from dsms_server.commit import Committer
 from dsms_server.decode import Payload, Shape, part
+from dsms_server.face import EngineFace
 from dsms_server.landing import LandingWriter
 from dsms_server.worker import Job, Steps, Urgency, Worker
 
@@ -68,9 +68,9 @@ class Feed:
 
 
 class Core:
-    """The engine and its thread.  `engine` is anything with the methods of dsms.engine.Engine."""
+    """The engine and its thread."""
 
-    def __init__(self, engine: Any, loop: asyncio.AbstractEventLoop, subscriber_bytes: int) -> None:
+    def __init__(self, engine: EngineFace, loop: asyncio.AbstractEventLoop, subscriber_bytes: int) -> None:
         self.engine = engine
         self.loop = loop
         self.worker = Worker(loop)
@@ -84,7 +84,7 @@ class Core:
         self._runners = ThreadPoolExecutor(RUNNERS, thread_name_prefix="dsms-select")
         self._askers = ThreadPoolExecutor(ASKERS, thread_name_prefix="dsms-archive")
         self._subscriber_bytes = subscriber_bytes
-        self.committer = Committer(self._durable)
+        self.committer = Committer(engine.commit)
         self._ready: set[Feed] = set()  # feeds for which something waits
         self._flushing = False
         self._pace: dict[str, int] = {}
@@ -101,9 +101,9 @@ class Core:
 
     async def start(self) -> None:
         self.worker.start()
-        if self._durable() is not None:
+        if self.engine.is_stored:
             self.committer.start()
-            self._durable().background = self._sealer
+            self.engine.seal_with(self._sealer)
         self._landing = LandingWriter(self._landed)
         await self.worker.call(self._begin)
         self._plan_tick(IDLE_TICK)
@@ -120,9 +120,8 @@ class Core:
 
     def _begin(self) -> None:
         self._learn_names()
-        if hasattr(self.engine, "tidy"):
-            self.engine.runtime.settings.archive_writer = self._landing
-            self.engine.tidy()
+        self.engine.archive_with(writer=self._landing)
+        self.engine.tidy()
 
     def _landed(self) -> None:
         """A landing file has been written, or not: the engine is to take note, and to give the next one."""
@@ -135,8 +134,7 @@ class Core:
 
     def _tidy_steps(self) -> Steps:
         self.engine.tidy()
-        failed = any(a.failures and a.flying is None for a in self.engine.runtime.archivings.values())
-        if failed and not self._landing_later:
+        if self.engine.archives_fail() and not self._landing_later:
             self._landing_later = True
             self.loop.call_soon_threadsafe(self.loop.call_later, LANDING_SECONDS, self._land_again)
         return
@@ -146,8 +144,7 @@ class Core:
         self._closing = True
         self.committer.stop()
         self._sealer.shutdown()
-        if self._durable() is not None:
-            self._durable().background = None
+        self.engine.seal_with(None)
         self.engine.close()
         self._landing.close()
 
@@ -192,7 +189,7 @@ class Core:
     def _learn_names(self) -> None:
         self.names = self.engine.names()
         shapes: dict[str, Shape] = {}
-        for definition in self.engine.runtime.catalog.streams.values():
+        for definition in self.engine.streams():
             stamped = definition.timestamp is None
             shape = Shape(definition.name, definition.schema, stamped, definition.idle_timeout is not None)
             shapes.setdefault(definition.name.casefold(), shape)
@@ -257,13 +254,9 @@ class Core:
 
     def _kept(self, stream: str) -> Steps:
         """Wait until what the stream was given is as safe as its durability says."""
-        durable, key = self._durable(), Catalog.key(stream)
-        if durable is not None and durable.journal.policies.get(key) == "sync":
+        if self.engine.durability(stream) == "sync":
             yield self.committer.wait()
-            durable.journal.check(key)
-
-    def _durable(self) -> Any:
-        return getattr(self.engine.runtime, "durable", None)
+            self.engine.check_written(stream)
 
     def _ingest_piece(
         self,
@@ -308,7 +301,7 @@ class Core:
         feed.sub.told_bytes = self._subscriber_bytes
         feed.snapshot = any(isinstance(item, Push) and item.kind == "snapshot" for item in feed.sub.waiting)
         if start is None:
-            feed.next_seq = self.engine.runtime.queries[Catalog.key(feed.sub.query)].seq
+            feed.next_seq = self.engine.next_seq(feed.sub.query)
         feed.sub.limit_bytes = feed.sub.pending_bytes + self._subscriber_bytes // 2
         feed.query = feed.sub.query
         feed.types = tuple(c.type for c in feed.sub.columns)
@@ -375,8 +368,7 @@ class Core:
 
     def _deliver(self, feed: Feed, items: list[Push | Chunk]) -> None:
         """Hand items to the reader: at once, or when the rows that they come from are where `sync` wants them."""
-        durable = self._durable()
-        if durable is None or not durable.journal.pending("sync"):
+        if not self.engine.uncommitted("sync"):
             self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
         else:
             kept = self.committer.wait()

@@ -15,6 +15,7 @@ from typing import Any
 from dsms.errors import UsageError
 from dsms_server import clock, quiet
 from dsms_server.config import Config
+from dsms_server.face import EngineFace
 from dsms_server.server import Server
 from dsms_server.spark import Spark, worker_command
 
@@ -72,7 +73,7 @@ def make_folder(data: str | None) -> None:
         ) from None
 
 
-def make_engine(config: Config, spark: Spark | None = None) -> Any:
+def make_engine(config: Config, spark: Spark | None = None) -> EngineFace:
     """The engine with the configured limits, over the catalog in `config.data` if there is one.
 
     `spark` is told when archives are to be updated; None: nobody is."""
@@ -100,11 +101,11 @@ def make_engine(config: Config, spark: Spark | None = None) -> Any:
     return engine
 
 
-def recovered(engine: Any) -> list[str]:
+def recovered(engine: EngineFace) -> list[str]:
     """What to say of how the engine came back: nothing if there was nothing."""
-    if engine.saver is None:
+    told = engine.recovered
+    if told is None:
         return []
-    told = engine.saver.recovered
     lines = [f"note: {note}" for note in told.notes]
     if told.checkpoint or told.records:
         lines.insert(
@@ -129,7 +130,7 @@ def calm_collector() -> None:
     gc.set_threshold(200_000, 20, 20)
 
 
-async def _serve(engine: Any, config: Config, say: Say, spark: Spark, warm: bool) -> None:
+async def _serve(engine: EngineFace, config: Config, say: Say, spark: Spark, warm: bool) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -13,6 +13,7 @@ from dsms.errors import UsageError
 from dsms_server import clock, descriptors
 from dsms_server.config import Config
 from dsms_server.core import Core
+from dsms_server.face import EngineFace
 from dsms_server.guesses import Guesses
 from dsms_server.metrics import Metrics
 from dsms_server.session import Session
@@ -34,7 +35,7 @@ class Server:
 
     version = "dsms 0.1.0"
 
-    def __init__(self, engine: Any, config: Config, spark: Spark | None = None) -> None:
+    def __init__(self, engine: EngineFace, config: Config, spark: Spark | None = None) -> None:
         """`spark`: the one that the engine's settings know of, if archives are to be updated."""
         self.config = config
         self.spark = spark or Spark(worker_command(config.spark_master, config.spark_memory))
@@ -75,9 +76,7 @@ class Server:
 
     def _lend_spark(self) -> None:
         """Whoever made the engine need not know who runs its archive queries."""
-        settings = getattr(self._engine.runtime, "settings", None)
-        if settings is not None and settings.archive_runner is None:
-            settings.archive_runner = self.spark
+        self._engine.archive_with(runner=self.spark)
 
     async def _listen(self) -> None:
         config = self.config

@@ -33,7 +33,7 @@ def _next_seq(log: list[Push]) -> int:
 
 class FakeEngine:
     def __init__(self) -> None:
-        self.streams: dict[str, list[Column]] = {}
+        self.schemas: dict[str, list[Column]] = {}
         self.rows: dict[str, list[pa.RecordBatch]] = {}
         self.queries: dict[str, str] = {}
         self.logs: dict[str, list[Push]] = {}
@@ -62,7 +62,7 @@ class FakeEngine:
     def _one(self, sql: str, cancel: Cancel) -> Result:
         if found := re.fullmatch(r"(?is)create stream (\w+)\s*\((.*)\)", sql):
             pairs = [c.split() for c in re.split(r",(?![^(]*\))", found[2])]
-            self.streams[found[1]] = [Column(n, t) for n, t in pairs]
+            self.schemas[found[1]] = [Column(n, t) for n, t in pairs]
             self.rows[found[1]] = []
             return Done(f"stream {found[1]} created")
         if found := re.fullmatch(r"(?is)create query (\w+) as select \* from (\w+)", sql):
@@ -72,7 +72,7 @@ class FakeEngine:
         if found := re.fullmatch(r"(?is)select count\(\*\) from (\w+)", sql):
             return self._rows(["count"], ["INT"], [[sum(b.num_rows for b in self.rows[found[1]])]])
         if found := re.fullmatch(r"(?is)select \* from (\w+)", sql):
-            cols = self.streams[found[1]]
+            cols = self.schemas[found[1]]
             types = [c.type for c in cols]
             empty = columns.rows_to_batch([], [c.name for c in cols], types)
             whole = pa.Table.from_batches(self.rows[found[1]], empty.schema).combine_chunks()
@@ -82,7 +82,7 @@ class FakeEngine:
             return Done(f"query {found[1]} dropped")
         if found := re.fullmatch(r"(?is)describe \"?(\w+)\"?", sql):
             rows = [
-                [c.name, c.type, "yes", "event time" if c.type == "TIMESTAMP" else None] for c in self.streams[found[1]]
+                [c.name, c.type, "yes", "event time" if c.type == "TIMESTAMP" else None] for c in self.schemas[found[1]]
             ]
             return self._rows(["column", "type", "nullable", "note"], ["STRING"] * 4, rows)
         if found := re.fullmatch(r"(?is)select (\d+)", sql):
@@ -112,7 +112,7 @@ class FakeEngine:
                 return IngestReport(0, repeated=True)
             if last:
                 self.seqs[client, stream] = seq
-        batch = pa.RecordBatch.from_arrays(list(data.columns), [c.name for c in self.streams[stream]])
+        batch = pa.RecordBatch.from_arrays(list(data.columns), [c.name for c in self.schemas[stream]])
         self.rows[stream].append(batch)
         for query, source in self.queries.items():
             if source == stream and len(data):
@@ -151,7 +151,7 @@ class FakeEngine:
     def subscribe(self, query, start=None, limit_bytes=None, on_ready=None) -> Subscription:
         if query not in self.queries:
             raise UsageError("DS402", f"there is no query `{query}`")
-        sub = Subscription(query, tuple(self.streams[self.queries[query]]), limit_bytes or 1 << 20, on_ready)
+        sub = Subscription(query, tuple(self.schemas[self.queries[query]]), limit_bytes or 1 << 20, on_ready)
         self.subs.append(sub)
         for push in self.logs[query] if start is not None else []:
             skip = max(0, start - push.seq)
@@ -165,19 +165,38 @@ class FakeEngine:
     def unsubscribe(self, sub: Subscription) -> None:
         self.subs.remove(sub)
 
-    @property
-    def runtime(self) -> SimpleNamespace:
-        """As much of the real one as the server looks at."""
-        schemas = {n: tuple(Field(c.name, _type(c.type)) for c in cols) for n, cols in self.streams.items()}
-        streams = {name: StreamDef(name, schema) for name, schema in schemas.items()}
-        queries = {q: SimpleNamespace(seq=_next_seq(log)) for q, log in self.logs.items()}
-        return SimpleNamespace(catalog=SimpleNamespace(streams=streams), queries=queries)
+    is_stored, recovered, unsaved = False, None, None
+
+    def streams(self) -> list[StreamDef]:
+        fields = {n: tuple(Field(c.name, _type(c.type)) for c in cols) for n, cols in self.schemas.items()}
+        return [StreamDef(name, schema) for name, schema in fields.items()]
+
+    def next_seq(self, query: str) -> int:
+        return _next_seq(self.logs[query])
+
+    def durability(self, stream: str) -> None:
+        return None
+
+    def uncommitted(self, durability: str) -> bool:
+        return False
+
+    def commit(self, durability: str | None = None) -> None:
+        """Nothing is kept."""
+
+    def seal_with(self, executor) -> None:
+        """Nothing is sealed."""
+
+    def archive_with(self, writer=None, runner=None) -> None:
+        """Nothing is archived."""
+
+    def tidy(self) -> None:
+        """Nothing is archived."""
 
     def names(self) -> dict:
         return {
-            "streams": dict(self.streams),
+            "streams": dict(self.schemas),
             "tables": {},
-            "queries": {q: self.streams[s] for q, s in self.queries.items()},
+            "queries": {q: self.schemas[s] for q, s in self.queries.items()},
         }
 
     def stats(self) -> dict:

@@ -1,0 +1,53 @@
+"""Counters for metrics: of transactions, streams, queries, archives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dsms.api import shown_instant
+from dsms.commands.show_archives import archive_stats
+from dsms.running.progress import progress
+from dsms.running.runtime import Runtime
+
+
+def engine_stats(runtime: Runtime) -> dict[str, Any]:
+    """By name; those of streams, queries and archives by theirs."""
+    streams = {
+        s.definition.name: {
+            "accepted": s.counts.accepted,
+            "late": s.counts.late,
+            "refused": sum(s.counts.refused.values()),
+            "waiting": s.waiting,
+            "complete": shown_instant(s.completed),
+        }
+        for s in runtime.inputs.values()
+    }
+    queries = {
+        q.name: {
+            "result_rows": q.seq,
+            "live_rows": q.answer_rows(),
+            "state_bytes": q.nbytes(),
+            "errors": q.errors.count,
+            "readers": len(q.readers),
+            "failed": int(q.failure is not None),
+            "clock": shown_instant(q.shown_clock),
+            **progress(runtime, q),
+        }
+        for q in runtime.queries.values()
+    }
+    counts = runtime.transactions.counters()
+    return {
+        "transactions_begun": counts.begun,
+        "transactions_committed": counts.committed,
+        "transactions_aborted": counts.aborted,
+        "transactions_cancelled": counts.cancelled,
+        "transactions_suspended": counts.suspended,
+        "transactions_waiting": runtime.transactions.waiting(),
+        "window_updates": counts.writes,
+        "stream_count": len(streams),
+        "query_count": len(queries),
+        "table_count": len(runtime.tables),
+        "streams": streams,
+        "queries": queries,
+        "archives": archive_stats(runtime),
+    }

@@ -1,0 +1,116 @@
+"""What the server asks of an engine (`dsms.engine.Engine`): it knows no room behind this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+from dsms.api import Cancel, Column, IngestReport, Result, Subscription
+from dsms.errors import DsmsError
+from dsms.sql.catalog import StreamDef
+
+
+class Statement(Protocol):
+    """A statement at work, in slices."""
+
+    @property
+    def result(self) -> Result | None:
+        """Once it is done."""
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """Whether `run`, in any thread, does what is left."""
+        ...
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether `run` mostly waits for another process."""
+        ...
+
+    def run(self) -> None: ...
+
+
+class Recovered(Protocol):
+    """How an engine came back: the record of its checkpoint, the records behind it, their rows, and what is missing."""
+
+    checkpoint: int
+    records: int
+    rows: int
+    notes: list[str]
+
+
+class EngineFace(Protocol):
+    """As `dsms.engine.Engine` says.  In one thread, unless said otherwise."""
+
+    @property
+    def unsaved(self) -> DsmsError | None: ...
+
+    @property
+    def recovered(self) -> Recovered | None: ...
+
+    @property
+    def is_stored(self) -> bool: ...
+
+    def slices(self, text: str, cancel: Cancel | None = None) -> Generator[Statement, None, list[Result]]: ...
+
+    def ingest(
+        self,
+        stream: str,
+        data: Any,
+        *,
+        client: str | None = None,
+        seq: int | None = None,
+        first: int = 0,
+        last: bool = True,
+        cancel: Cancel | None = None,
+    ) -> IngestReport: ...
+
+    def heartbeat(self, stream: str, ts: int, cancel: Cancel | None = None) -> None: ...
+
+    def end(self, stream: str, cancel: Cancel | None = None) -> None: ...
+
+    def advance(self, now: int, cancel: Cancel | None = None) -> None: ...
+
+    def work(self) -> bool: ...
+
+    def has_work(self) -> bool: ...
+
+    def tidy(self) -> None: ...
+
+    def subscribe(
+        self,
+        query: str,
+        start: int | None = None,
+        limit_bytes: int | None = None,
+        on_ready: Callable[[], None] | None = None,
+    ) -> Subscription: ...
+
+    def unsubscribe(self, subscription: Subscription) -> None: ...
+
+    def streams(self) -> list[StreamDef]: ...
+
+    def next_seq(self, query: str) -> int: ...
+
+    def names(self) -> dict[str, dict[str, list[Column]]]: ...
+
+    def stats(self) -> dict[str, Any]: ...
+
+    def durability(self, stream: str) -> str | None: ...
+
+    def uncommitted(self, durability: str) -> bool: ...
+
+    def commit(self, durability: str | None = None) -> None:
+        """In any thread."""
+        ...
+
+    def check_written(self, stream: str) -> None: ...
+
+    def seal_with(self, executor: Executor | None) -> None: ...
+
+    def archive_with(self, writer: Any = None, runner: Any = None) -> None: ...
+
+    def archives_fail(self) -> bool: ...
+
+    def close(self) -> None: ...
