@@ -1,4 +1,4 @@
-# docker build -t dsms . && docker run -p 7654:7654 -p 8654:8654 -v dsms-data:/data dsms
+# docker build -t dsms . && docker run -e DSMS_TOKEN=... -p 7654:7654 -p 8654:8654 -v dsms-data:/data dsms
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
@@ -9,7 +9,7 @@ COPY clients clients
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim
-RUN useradd --uid 10001 --create-home dsms && install -d -o dsms -g dsms /data /var/cache/dsms
+RUN useradd --uid 10001 --create-home dsms && install -d -m 700 -o dsms -g dsms /data /var/cache/dsms
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels pip install --no-cache-dir /wheels/*.whl
 USER dsms
 WORKDIR /home/dsms

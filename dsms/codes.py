@@ -179,6 +179,7 @@ CODES: dict[str, str] = {
     "DS642": "another session has taken over this writer's name",
     "DS643": "subscribed already",
     "DS644": "not subscribed",
+    "DS645": "the server would be open to others without a token",
     "DS650": "no Java that Spark can run on",
     "DS651": "PySpark is not installed",
     "DS652": "Spark does not start",

@@ -456,7 +456,7 @@ def open_data(engine: Recovering, data: str, files: Files | None = None) -> Save
     """Open a data folder, or make it, for an engine that has nothing yet, and bring back what is in it.
 
     Raises DS54x (the catalog or the state can't be read, or is in use), DS55x (files)."""
-    Path(data).mkdir(parents=True, exist_ok=True)
+    Path(data).mkdir(mode=0o700, parents=True, exist_ok=True)
     path, files = Path(data) / "catalog.sqlite", files or RealFiles()
     if not path.exists() and _used(files, f"{data}/journal"):
         raise UsageError("DS545", f"{path} is missing, and with it the declarations",

@@ -86,7 +86,8 @@ ALLOWED: dict[str, set[str]] = {
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors", "dsms.settings",
                     "dsms.intake", *SQL, "dsms.forms", "dsms.untrusted", "dsms_client.protocol",
-                    "dsms_client.values", "dsms_client.columns", "dsms_client.frames", "dsms_spark.pipe"},
+                    "dsms_client.values", "dsms_client.columns", "dsms_client.frames", "dsms_client.tokens",
+                    "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
@@ -98,12 +99,14 @@ PROTOCOL = {
     "dsms_client.values",
     "dsms_client.columns",
     "dsms_client.frames",
+    "dsms_client.tokens",
     "dsms_spark.pipe",
 }
 ALLOWED |= {
     "dsms_client.protocol": {"dsms.errors"},
     "dsms_client.values": {"dsms.forms"},
     "dsms_client.columns": {"dsms.errors"},
+    "dsms_client.tokens": {"dsms.errors"},
     "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"},
     "dsms_spark.pipe": set(),
 }

@@ -18,7 +18,7 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
     DS607 the peer speaks another protocol          DS641 the server is stopping
     DS613 no statement answered with rows           DS642 another session has taken over this writer's name
     DS614 the server was lost over one request      DS643, DS644 subscribed already, or not at all
-    DS640 an option of the server makes no sense
+    DS640 an option of the server makes no sense    DS645 the server would be open to others without a token
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ class CatalogStore:
         self.path = Path(path)
         self._depth = 0
         with self._explained():
+            self._make()
             self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             with self._explained():
@@ -72,6 +74,11 @@ class CatalogStore:
         except BaseException:
             self._db.close()
             raise
+
+    def _make(self) -> None:
+        """The file, if there is none: one that SQLite makes is anybody's to read.  What goes wrong SQLite will say."""
+        with contextlib.suppress(OSError):
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
     def close(self) -> None:
         """Give the file back.  May be called twice."""

@@ -148,7 +148,7 @@ class RealFiles:
 
     def append(self, path: str) -> RealAppender:
         with explained(path):
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
             return RealAppender(path, fd, os.fstat(fd).st_size)
 
     def recycle(self, old: str, path: str) -> RealAppender:
@@ -210,7 +210,7 @@ class RealFiles:
 
     def make_folder(self, folder: str) -> None:
         with explained(folder):
-            os.makedirs(folder, exist_ok=True)
+            _make_private(folder)
 
     def remove_folder(self, folder: str) -> None:
         with explained(folder):
@@ -230,3 +230,13 @@ class RealFiles:
 
     def sync_folder(self, folder: str) -> None:
         self.sync_contents(folder)
+
+
+def _make_private(folder: str) -> None:
+    """A folder that is its owner's alone, and so those above it that are not there."""
+    if os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    if above:
+        _make_private(above)
+    os.mkdir(folder, 0o700)

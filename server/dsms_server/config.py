@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 import tomllib
 from dataclasses import dataclass, fields, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dsms.errors import UsageError
+from dsms_client import tokens
 from dsms_client.protocol import DEFAULT_PORT
 
 
@@ -26,6 +28,7 @@ class Config:
     spark_master: str | None = None  # None: in a process of this machine, on all cores
     spark_memory: str | None = None  # of Spark's driver; None: as Spark has it
     token: str | None = None
+    open: bool = False  # whoever reaches `host` may come in without a token
     tls_cert: str | None = None
     tls_key: str | None = None
     max_frame: int = 64 << 20
@@ -63,6 +66,14 @@ class Config:
                 raise UsageError("DS640", f"{name} must not be negative, it is {getattr(self, name)}")
         if self.spark_memory is not None and not re.fullmatch(r"\d+[kmgt]", self.spark_memory, re.I):
             raise UsageError("DS640", f"spark_memory is a size such as 512m or 4g, not {self.spark_memory!r}")
+        if self.token == "":
+            raise UsageError("DS640", "the token is empty")
+        if self.token is None and not self.open and not _only_here(self.host):
+            raise UsageError(
+                "DS645",
+                f"whoever reaches {self.host or 'this machine'} could do everything, since no token is asked for",
+                hint="give one by --token-file or DSMS_TOKEN; or say --open if that is meant",
+            )
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("DS640", "TLS needs both a certificate and its key", hint="give tls_cert and tls_key")
         return self
@@ -72,13 +83,27 @@ _SECONDS = [f.name for f in fields(Config) if f.name.endswith("_seconds")]
 _SIZES = [f.name for f in fields(Config) if f.name.startswith("max_") or f.name.endswith(("_bytes", "_rows"))]
 
 
+def _only_here(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def from_file(path: str) -> dict[str, Any]:
     """The options of a TOML file (keys as in Config, ``-`` may stand for ``_``).  Raises DS640."""
     try:
         given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise UsageError("DS640", f"cannot read the configuration {path}: {problem}") from None
-    return {key.replace("-", "_"): value for key, value in given.items()}
+    options = {key.replace("-", "_"): value for key, value in given.items()}
+    file = options.pop("token_file", None)
+    if file is not None:
+        if "token" in options:
+            raise UsageError("DS640", "token and token_file are both given")
+        options["token"] = tokens.read(_typed("token_file", file, "str"))
+    return options
 
 
 def build(*layers: dict[str, Any]) -> Config:
@@ -104,6 +129,8 @@ def _typed(key: str, value: Any, wanted: str) -> Any:
         return tuple(value)
     if wanted.startswith("str") and not isinstance(value, str):
         raise UsageError("DS640", f"{key} must be text, not {value!r}")
+    if wanted == "bool" and not isinstance(value, bool):
+        raise UsageError("DS640", f"{key} must be true or false, not {value!r}")
     if wanted.startswith("int") and (isinstance(value, bool) or not isinstance(value, int)):
         raise UsageError("DS640", f"{key} must be a whole number, not {value!r}")
     if wanted == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dsms.errors import UsageError
-from dsms_server import clock, quiet
+from dsms_server import clock, descriptors, quiet
 from dsms_server.config import Config
 from dsms_server.face import EngineFace
 from dsms_server.server import Server
@@ -32,7 +32,9 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     sparing = quiet.install()
     sys.setswitchinterval(0.0005)  # the event loop must get the interpreter from the engine thread in time
+    descriptors.raise_limit()
     make_folder(config.data)
+    warn_of_readers(config.data)
     if warm is not None:
         _prepare(say, warm)
     spark = Spark(worker_command(config.spark_master, config.spark_memory))
@@ -64,13 +66,19 @@ def make_folder(data: str | None) -> None:
     """The data directory, if there is to be one, before anything that takes long.  Raises DS543."""
     try:
         if data is not None:
-            Path(data).mkdir(parents=True, exist_ok=True)
+            Path(data).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
         raise UsageError(
             "DS543",
             f"cannot make the data directory {data}: {problem.strerror}",
             hint="--data names a directory that may be written to",
         ) from None
+
+
+def warn_of_readers(data: str | None) -> None:
+    """Say so in the log if others may look into the data directory, as into those of earlier versions."""
+    if data is not None and Path(data).stat().st_mode & 0o077:
+        log.warning("others on this machine may look into %s: `chmod -R go= %s` keeps its rows to you", data, data)
 
 
 def make_engine(config: Config, spark: Spark | None = None) -> EngineFace:

@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from dsms_client import tokens
 from dsms_client.protocol import DEFAULT_PORT
 
 if TYPE_CHECKING:
@@ -13,14 +14,15 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """--host, --port, --token, --tls, --tls-ca."""
+    """--host, --port, --token, --token-file, --tls, --tls-ca."""
     said = "what is not said is taken from DSMS_HOST, DSMS_PORT, DSMS_TOKEN and DSMS_WAIT where these are set"
     group = parser.add_argument_group("connection", said)
     group.add_argument("--host", default=os.environ.get("DSMS_HOST", "127.0.0.1"), help="default %(default)s")
     group.add_argument(
         "--port", type=_port, default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)), help="default %(default)s"
     )
-    group.add_argument("--token", default=os.environ.get("DSMS_TOKEN"), help="what the server was given as --token")
+    tokens.add_options(group, "what the server asks for")
+    parser.set_defaults(token=tokens.from_environment())
     group.add_argument(
         "--wait",
         type=_seconds,

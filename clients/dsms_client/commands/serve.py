@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 
+from dsms_client import tokens
 from dsms_client.commands.warmup import progress_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--config", metavar="FILE", help="TOML file with any of these options; the command line wins")
-    add("--host", help="address to listen on (default 127.0.0.1)")
+    add("--host", help="address to listen on (default 127.0.0.1); one that others reach asks for a token, or --open")
     add("--port", type=int, help="default 7654; 0: any free one")
     add("--http-port", type=int, help="serve /metrics and /healthz there (default: not at all)")
     add(
@@ -43,7 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a stream that takes no rows since files of it are damaged or gone goes on without what was in them; "
         "so does a stream or query whose archive is gone, with another one (may be given several times)",
     )
-    add("--token", help="what clients must show")
+    tokens.add_options(parser, "what clients must show (or DSMS_TOKEN)")
+    add("--open", action="store_true", default=None, help="without a token let everybody in who reaches --host")
     add("--tls-cert", metavar="FILE")
     add("--tls-key", metavar="FILE")
     add("--max-frame", type=_size, metavar="SIZE", help="longest request frame (default 64M)")
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from dsms_server import config, serve  # the command line is where client, server and engine meet
 
     options = {k: v for k, v in vars(args).items() if k not in ("command", "version", "config", "no_warmup")}
-    layers = [config.from_file(args.config)] if args.config else []
+    layers = [{"token": tokens.from_environment()}, *([config.from_file(args.config)] if args.config else [])]
     return serve.run(config.build(*layers, options), _say, None if args.no_warmup else progress_line)
 
 
