@@ -245,6 +245,14 @@ class Engine:
         instant of NumPy or pandas.  Raises UsageError DS508 for one outside the years 0001-9999."""
         self.heartbeat_of(self._stream(stream), moment(ts, "a heartbeat"), cancel)
 
+    def check_heartbeat(self, stream: str, ts: int) -> None:
+        """Raise what `heartbeat` would raise, and DS508 for one beyond MAX FUTURE.
+
+        The program that this engine runs in may move a clock as far as it likes; those whom it serves may not."""
+        source = self.world.inputs[self._stream(stream)]
+        source.check_heartbeat(ts)
+        source.check_future(ts)
+
     def heartbeat_of(self, key: str, ts: int, cancel: Cancel | None = None) -> None:
         """`heartbeat`, by the stream's key."""
         self.runtime.inputs[key].check_heartbeat(ts)

@@ -217,6 +217,17 @@ class StreamInput:
             hint = "a heartbeat is in microseconds since 1970, UTC"
             raise UsageError("DS508", f"heartbeat {ts} lies outside the years 0001-9999", hint=hint)
 
+    def check_future(self, ts: int) -> None:
+        """Raise DS508 if a heartbeat at `ts` would move the clock on by more than MAX FUTURE; the first input is free."""
+        future, known = self.definition.max_future, max(self.newest, self.promised)
+        if future is None or known == ALWAYS or ts - known <= future:
+            return
+        message = (
+            f"heartbeat {instant_text(ts)} is more than MAX FUTURE {duration_text(future)} after "
+            f"{instant_text(known)}, the newest instant so far"
+        )
+        raise UsageError("DS508", message, hint="if time really went on, send heartbeats in steps no longer than that")
+
     def move(self, upto: int) -> None:
         """No row with a timestamp <= `upto` will be accepted (a heartbeat, or an idle stream moved with the others)."""
         if upto > self.promised:
@@ -336,7 +347,8 @@ class StreamInput:
     def _too_far(self, count: int, ts: int, known: int, place: int) -> Refusal:
         detail = (
             f"{instant_text(ts)} is more than MAX FUTURE {duration_text(self.definition.max_future or 0)} after "
-            f"{instant_text(known)}, the newest instant so far; if time really went on, send a heartbeat first"
+            f"{instant_text(known)}, the newest instant so far; if time really went on, "
+            "send heartbeats first, in steps no longer than that"
         )
         return Refusal("beyond MAX FUTURE", count, place, detail)
 

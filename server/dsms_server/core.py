@@ -280,6 +280,7 @@ class Core:
 
     def heartbeat_steps(self, stream: str, ts: int, cancel: Cancel) -> Steps:
         name = self._known_shape(stream).stream
+        self.engine.check_heartbeat(name, ts)
         self.engine.heartbeat(name, ts, cancel)
         yield from self._kept(name)
 

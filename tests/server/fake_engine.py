@@ -135,6 +135,9 @@ class FakeEngine:
         if sub.closed:
             self.subs.remove(sub)
 
+    def check_heartbeat(self, stream: str, ts: int) -> None:
+        pass
+
     def heartbeat(self, stream: str, ts: int, cancel=None) -> None:
         self.calls.append(("heartbeat", stream, ts))
 

@@ -244,3 +244,20 @@ def test_a_table_changes_at_the_newest_instant_of_any_stream(client):
     (first, done) = client.execute("INSERT INTO r VALUES (1); INSERT INTO r VALUES (2)")
     assert "1970" not in first.message  # the first rows of a table hold from the beginning
     assert done.message == "1 row inserted as of 1970-01-01T00:00:03Z"
+
+
+def test_max_future_binds_the_heartbeats_of_clients(client):
+    client.execute("CREATE STREAM near (v INT, t TIMESTAMP) TIMESTAMP BY t MAX FUTURE 10 s")
+    client.ingest("near", [[1, 1_000_000]])
+    with pytest.raises(UsageError, match=r"DS508: heartbeat .*9999.* is more than MAX FUTURE 10 s after .*:01Z") as far:
+        client.heartbeat("near", 253_402_300_799_000_000)
+    assert far.value.hint == "if time really went on, send heartbeats in steps no longer than that"
+    for second in (11, 21, 31):  # as far as it goes
+        client.heartbeat("near", second * 1_000_000)
+    with pytest.raises(UsageError, match="DS508"):
+        client.heartbeat("near", 41_000_001)
+    report = client.ingest("near", [[2, 31_000_000], [3, 41_000_000], [4, 51_000_001]])
+    assert (report.accepted, report.late, report.refused) == (1, 1, 1)
+    client.execute("CREATE STREAM first (v INT, t TIMESTAMP) TIMESTAMP BY t MAX FUTURE 10 s")
+    client.heartbeat("first", 1_600_000_000_000_000)
+    client.heartbeat("first", 5)  # an earlier promise stands, and does no harm
