@@ -16,7 +16,7 @@ from dsms import kernel_cache
 from dsms.aggregates import warm as aggregates
 from dsms.archiving import lives
 from dsms.engine import Engine
-from dsms.intake import packed
+from dsms.intake import nesting, packed
 from dsms.operators import join_kernels
 from dsms.synopses import warm as synopses
 
@@ -70,6 +70,7 @@ def prepare(progress: Progress | None = None) -> None:
         _run(query)
         made.update(dict.fromkeys(kernel_cache.made()))
     packed.ready()
+    nesting.ready()
     synopses.ready()
     lives.ready()
     join_kernels.halves_ready()  # those wait for more rows than fit here, and for a second core

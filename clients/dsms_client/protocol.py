@@ -37,6 +37,7 @@ VERSION = 1
 DEFAULT_PORT = 7654
 HEADER = struct.Struct(">I")
 MAX_NESTED = 1 << 20  # items of one array inside a frame (bulk `rows` are read piecewise and may be longer)
+LONG_NAME = 200  # characters of a name that may be a slip of another
 MAX_DEATHS = 2  # of a server over the same request, until a client gives it up
 MAX_LOSSES = 5  # of the connection to a server that lives, or may be started again a few times without being at fault
 PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
@@ -150,7 +151,9 @@ def given_up(server: str, what: str, times: int) -> UsageError:
 
 def nearest(word: object, known: Any) -> str | None:
     """A hint that names the known word closest to `word`, or None."""
-    close = difflib.get_close_matches(str(word), list(known), n=1)
+    if len(text := str(word)[:LONG_NAME]) == LONG_NAME:
+        return None  # it is near to nothing, and difflib would build a table of it
+    close = difflib.get_close_matches(text, list(known), n=1)
     return f"did you mean `{close[0]}`?" if close else None
 
 

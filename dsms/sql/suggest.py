@@ -29,7 +29,7 @@ def distance(a: str, b: str, limit: int) -> int:
 
 def ranked(word: str, known: Iterable[str]) -> list[str]:
     """The known names that `word` may be a slip of, nearest first; case counts only between equals."""
-    folded = word.casefold()[:100]
+    folded = word[:100].casefold()[:100]
     limit = 0 if len(folded) < 2 else 1 if len(folded) < 5 else 2 if len(folded) < 9 else 3
     scored = []
     for name in dict.fromkeys(known):

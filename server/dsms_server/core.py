@@ -7,7 +7,6 @@ loop.  What both sides read (`shapes`) is replaced, never changed.
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 from dsms.api import Cancel, Chunk, Done, IngestReport, Push, Subscription
 from dsms.errors import UsageError
 from dsms.intake.convert import Converted
+from dsms_client.protocol import nearest
 from dsms_server import clock
 from dsms_server.commit import Committer
 from dsms_server.decode import Payload, Shape, part
@@ -202,8 +202,7 @@ class Core:
         if shape is not None:
             return shape
         known = list(self.names["streams"])
-        close = difflib.get_close_matches(stream, known, n=1)
-        hint = f"did you mean `{close[0]}`?" if close else f"streams are {', '.join(known) or 'none yet'}"
+        hint = nearest(stream, known) or f"streams are {', '.join(known) or 'none yet'}"
         raise UsageError("DS401", f"there is no stream `{stream}`", hint=hint)
 
     # -- jobs ---------------------------------------------------------------------------------------------------

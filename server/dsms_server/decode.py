@@ -22,8 +22,9 @@ import pyarrow as pa
 from dsms.errors import DsmsError, UsageError
 from dsms.intake import packed
 from dsms.intake.convert import Converted, Refusal, to_batch
+from dsms.intake.nesting import Extent, extent
 from dsms.sql.types import Schema
-from dsms.untrusted.contents import check_size
+from dsms.untrusted.contents import MAX_ROWS, check_size
 from dsms.untrusted.stream import read_stream
 from dsms_client import protocol
 from dsms_client.values import from_wire
@@ -32,6 +33,10 @@ from dsms_server.worker import expected
 PIECE = 4096  # rows built per step: about a millisecond
 SMALL = 64 << 10  # bytes of a body that is decoded on the event loop
 WHOLE = 2 << 10  # bytes of a body that is unpacked in one go
+PIECE_VALUES = 1 << 18  # values of the rows that are built per step
+MOST_FIELDS = 64  # of a request
+MOST_VALUES = 4096  # in one field, and inside of values of rows and columns
+MOST_ITEMS = 1 << 16  # of one row
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,17 @@ Body = bytes | bytearray | memoryview
 Extensions = Callable[[int, bytes], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Rows or columns still packed; `longest` is the number of items of the longest of them."""
+
+    data: memoryview
+    longest: int
+
+    def reader(self) -> Any:
+        return _reader(self.data, from_wire)
+
+
 @dataclass(slots=True)
 class Payload:
     """The rows of one ingest frame: converted for `shape`, or as they came if the shape was not known then."""
@@ -64,11 +80,25 @@ class Payload:
         """Fit the rows to `shape` now; a misfit is kept for `fitted` to raise."""
         self.shape = shape
         try:
-            data = self._table(shape) if self.kind == "arrow" else self.raw
-            self.converted = to_batch(data, shape.schema, f"stream {shape.stream}")
+            self.converted = self._converted(shape)
         except Exception as problem:
             self.error = expected(problem, f"rows for {shape.stream}")
         self.raw = None
+
+    def _converted(self, shape: Shape) -> Converted:
+        what, data = f"stream {shape.stream}", self.raw
+        if isinstance(data, Bulk):
+            try:
+                if self.kind == "rows":
+                    return _rows(data, shape)
+                data = _columns(data)
+            except DsmsError:
+                raise
+            except Exception as problem:
+                raise protocol.broken(problem) from None
+        elif self.kind == "arrow":
+            data = self._table(shape)
+        return to_batch(data, shape.schema, what)
 
     def _table(self, shape: Shape) -> pa.Table:
         table = read_stream(self.raw)
@@ -186,16 +216,19 @@ def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload |
         cursor = _Cursor(body)
         message: dict[str, Any] = {}
         walked: Payload | None = None
-        for _ in range(cursor.map_header()):
+        fields = cursor.map_header()
+        if fields > MOST_FIELDS:
+            raise ValueError(f"a request of {fields} fields")
+        for _ in range(fields):
             key = cursor.value()
             if not isinstance(key, str):
                 raise ValueError(f"a field name is text, not {type(key).__name__}")
             stream = message.get("stream")
-            if key == "rows":
-                walked = _walk_rows(cursor, shape_of(stream) if isinstance(stream, str) else None)
-                message[key] = ()
-            elif key == "columns":
-                message[key] = _walk_columns(cursor)
+            if key in ("rows", "columns"):
+                shape = shape_of(stream) if isinstance(stream, str) else None
+                walked = _walk_rows(cursor, shape) if key == "rows" else _walk_columns(cursor, shape)
+                bulk = walked.converted is not None or walked.error is not None or isinstance(walked.raw, Bulk)
+                message[key] = walked.raw if not bulk else () if key == "rows" else {}
             else:
                 message[key] = cursor.blob() if key == "arrow" else cursor.value()
         if cursor.at != len(body):
@@ -219,19 +252,30 @@ class _Cursor:
         return count
 
     def value(self) -> Any:
-        """The value here, whatever it is."""
-        window = 256
-        while True:
-            reader = self.reader(self.at + window)
-            try:
-                value = reader.unpack()
-            except msgpack.OutOfData:
-                if self.at + window >= len(self._body):
-                    raise ValueError("the frame ends inside a value") from None
-                window *= 16
-                continue
-            self.at += reader.tell()
-            return value
+        """The value here, whatever it is, unless it holds thousands."""
+        found = self._extent("a value")
+        if found.values > MOST_VALUES:
+            raise ValueError(f"a field holds {found.values} values")
+        value = self.reader(self.at + found.size).unpack()
+        self.at += found.size
+        return value
+
+    def bulk(self, what: str, fix: int, marks: tuple[int, ...], most: int) -> Any:
+        """An array or map of this many bytes as it stands, if it may be built; anything else as `value` has it."""
+        mark = self._body[self.at] if self.at < len(self._body) else 0
+        if mark & 0xF0 != fix and mark not in marks:
+            return self.value()
+        found = self._extent(f"`{what}`")
+        if found.longest > most or found.deep > MOST_VALUES:
+            raise ValueError(f"`{what}` holds {found.deep} values inside of values, and up to {found.longest} in one")
+        start, self.at = self.at, self.at + found.size
+        return Bulk(self._body[start : self.at], found.longest)
+
+    def _extent(self, what: str) -> Extent:
+        found = extent(self._body[self.at :])
+        if found is None:
+            raise ValueError(f"the frame ends inside {what}, or is broken there")
+        return found
 
     def blob(self) -> Any:
         """Bytes, as a view; anything else as `value` has it."""
@@ -249,16 +293,15 @@ class _Cursor:
         """What follows."""
         return self._body[self.at :]
 
-    def reader(self, stop: int | None = None, extensions: Extensions = protocol.no_extension) -> Any:
+    def reader(self, stop: int) -> Any:
         """An unpacker that stands here and sees no further than `stop`."""
-        reader = msgpack.Unpacker(
-            use_list=False,
-            max_buffer_size=len(self._body),
-            max_array_len=protocol.MAX_NESTED,
-            ext_hook=extensions,
-        )
-        reader.feed(self._body[self.at : stop])
-        return reader
+        return _reader(self._body[self.at : stop], protocol.no_extension)
+
+
+def _reader(data: memoryview, extensions: Extensions) -> Any:
+    reader = msgpack.Unpacker(use_list=False, max_buffer_size=max(len(data), 1), ext_hook=extensions)
+    reader.feed(data)
+    return reader
 
 
 def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
@@ -268,33 +311,36 @@ def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
         out.converted, size = whole
         cursor.at += size
         return out
-    rows: list[Any] = []
-    pieces: list[Converted] = []
-    reader = cursor.reader(extensions=from_wire)
-    left = reader.read_array_header()
-    while left:
-        piece = list(islice(reader, min(PIECE, left)))
-        if len(piece) < min(PIECE, left):
-            raise ValueError("the frame ends inside `rows`")
-        if shape is None:
-            rows.extend(piece)
-        elif out.error is None:
-            try:
-                pieces.append(to_batch(piece, shape.schema, f"stream {shape.stream}"))
-            except DsmsError as problem:
-                out.error = expected(problem, "rows")
-        left -= len(piece)
-    if shape is None:
-        out.raw = rows
-    else:
-        out.converted = join(pieces, shape)
-    cursor.at += reader.tell()
+    out.raw = cursor.bulk("rows", 0x90, (0xDC, 0xDD), MOST_ITEMS)
+    if shape is not None and isinstance(out.raw, Bulk):
+        out.convert(shape)
     return out
 
 
-def _walk_columns(cursor: _Cursor) -> dict[str, list[Any]]:
+def _rows(bulk: Bulk, shape: Shape) -> Converted:
+    pieces: list[Converted] = []
+    reader = bulk.reader()
+    left, most = reader.read_array_header(), max(min(PIECE, PIECE_VALUES // max(bulk.longest, 1)), 1)
+    while left:
+        piece = list(islice(reader, min(most, left)))
+        if not piece:
+            raise ValueError("the frame ends inside `rows`")
+        pieces.append(to_batch(piece, shape.schema, f"stream {shape.stream}"))
+        left -= len(piece)
+    return join(pieces, shape)
+
+
+def _walk_columns(cursor: _Cursor, shape: Shape | None) -> Payload:
+    out = Payload("columns", shape=shape)
+    out.raw = cursor.bulk("columns", 0x80, (0xDE, 0xDF), MAX_ROWS)
+    if shape is not None and isinstance(out.raw, Bulk):
+        out.convert(shape)
+    return out
+
+
+def _columns(bulk: Bulk) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
-    reader = cursor.reader(extensions=from_wire)
+    reader = bulk.reader()
     for _ in range(reader.read_map_header()):
         name = reader.unpack()
         left = reader.read_array_header()
@@ -306,5 +352,4 @@ def _walk_columns(cursor: _Cursor) -> dict[str, list[Any]]:
             values.extend(piece)
             left -= len(piece)
         out[name] = values
-    cursor.at += reader.tell()
     return out

@@ -15,6 +15,11 @@ from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 from dsms.sql.signatures import FunctionError
 
 
+def _near(word: str, known: Iterable[str]) -> list[str]:
+    """The name that a word is a slip of, if there is one; of a long text difflib would build a table."""
+    return difflib.get_close_matches(word, known, 1) if len(word) < 200 else []
+
+
 def unit_name(text: str) -> str:
     """A unit as listed: lower case, without the plural's s."""
     low = text.strip().lower()
@@ -28,7 +33,7 @@ def _one_of(what: str, names: Iterable[str]) -> Callable[[str], str | None]:
         name = unit_name(text)
         if name in known:
             return None
-        near = difflib.get_close_matches(name, known, 1)
+        near = _near(name, known)
         hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
         return f"unknown {what} '{text}'; {hint}"
 
@@ -42,7 +47,7 @@ def _zone(text: str) -> str | None:
     try:
         ZoneInfo(text)
     except (ValueError, OSError, LookupError):
-        near = difflib.get_close_matches(text, available_timezones(), 1)
+        near = _near(text, available_timezones())
         return f"unknown time zone '{text}'" + (f"; did you mean '{near[0]}'?" if near else "")
     return None
 
