@@ -249,7 +249,7 @@ class Engine:
         """Raise what `heartbeat` would raise, and DS508 for one beyond MAX FUTURE.
 
         The program that this engine runs in may move a clock as far as it likes; those whom it serves may not."""
-        source = self.world.inputs[self._stream(stream)]
+        source = self.runtime.inputs[self._stream(stream)]
         source.check_heartbeat(ts)
         source.check_future(ts)
 

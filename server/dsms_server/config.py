@@ -47,6 +47,9 @@ class Config:
     step_rows: int | None = None
     result_log_rows: int | None = None
     subscriber_bytes: int = 64 << 20
+    reply_bytes: int = 64 << 20  # of one session that it has not read; past it its next statements wait
+    total_reply_bytes: int = 512 << 20  # of all sessions
+    reply_seconds: float = 60.0  # in which something of them must have been read (DS620)
     unprocessed_bytes: int = 64 << 20  # of one session; past it its socket is not read on
     total_unprocessed_bytes: int = 512 << 20  # of all sessions
     stop_seconds: float = 10.0  # what a graceful stop may take

@@ -37,6 +37,7 @@ class Metrics:
         self.paused = Counter("dsms_reading_paused", "times a writer was slowed", registry=registry)
         self.slow_readers = Gauge("dsms_slow_readers", "subscriptions ended because of DS620", registry=registry)
         self.unprocessed = Gauge("dsms_unprocessed_bytes", "bytes of requests not yet answered", registry=registry)
+        self.unread = Gauge("dsms_unread_bytes", "bytes of replies that sessions have not read", registry=registry)
         self.waiting = Gauge("dsms_waiting_lanes", "writers with work for the engine thread", registry=registry)
         self.busy = Gauge("dsms_engine_busy_seconds", "time the engine thread has worked", registry=registry)
         self.slices = Histogram(

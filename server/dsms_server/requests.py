@@ -73,6 +73,7 @@ class Requests:
         self.session.form = form
         if message.get("client") is not None:
             self.client = message["client"]
+            self.server.core.worker.free(self.lane)
             self.lane = self.server.lane_of(self.client, self.session)
         server = self.server
         config = server.config
@@ -165,7 +166,7 @@ class Requests:
                 self.session.release(size)
 
         cancel = Cancel()
-        job = Job(lambda: steps(cancel), done, urgency, cancel, kind)
+        job = Job(lambda: steps(cancel), done, urgency, cancel, kind, replies=kind == "execute")
         self.jobs[key] = job
         self.statements_wait += kind == "execute"
         self.waiting_ingests += kind == "ingest"
@@ -199,21 +200,24 @@ class Requests:
         args = (ident, results, self.session.form, self.server.config.max_reply, fields)
         rows = sum(r.data.num_rows for r in results if isinstance(r, Rows))
         if rows > ROWS_PIECE:
+            size = sum(r.data.nbytes for r in results if isinstance(r, Rows))
             self.session.hold(1)
-            self.server.loop.create_task(self._answer_big(args))
+            self.session.expect(size)
+            self.server.loop.create_task(self._answer_big(args, size))
             return
         try:
             self.session.write(result_reply(*args))
         except DsmsError as too_large:
             self.session.refuse(ident, too_large)
 
-    async def _answer_big(self, args: Any) -> None:
-        """Encode in another thread; the session counts as busy, by 1 byte, until it is written."""
+    async def _answer_big(self, args: Any, size: int) -> None:
+        """Encode rows of `size` bytes in another thread; the session counts as busy, by 1 byte, until it is written."""
         frame = await self.server.loop.run_in_executor(self.server.pool, _encoded, args)
         if isinstance(frame, DsmsError):
             self.session.refuse(args[0], frame)
         else:
             self.session.write(frame)
+        self.session.expect(-size)
         self.session.release(1)
 
     def _ingest(self, message: Message, ident: Any, size: int) -> None:

@@ -46,7 +46,7 @@ class Server:
         self.strangers: Strangers[Session] = Strangers(config.max_strangers)
         self.guesses = Guesses(config.guess_seconds, clock.elapsed)
         self.held: set[Session] = set()  # whose reading is stopped
-        self.unprocessed = 0
+        self.unprocessed = self.unread = 0
         self.stopping = False
         self.port = 0
         self.http_port: int | None = None
@@ -211,6 +211,7 @@ class Server:
         m.sessions.set(len(self.sessions))
         m.strangers.set(len(self.strangers))
         m.unprocessed.set(self.unprocessed)
+        m.unread.set(self.unread)
         m.waiting.set(self.core.worker.waiting)
         m.busy.set(self.core.worker.busy_seconds)
         m.slow_readers.set(self.core.slow_readers)

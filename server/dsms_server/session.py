@@ -21,6 +21,7 @@ from dsms_server import alive, clock, foreign
 from dsms_server.core import Feed
 from dsms_server.decode import SMALL, decoded
 from dsms_server.pushes import push_frames
+from dsms_server.replies import Replies
 from dsms_server.requests import Requests
 from dsms_server.threshold import HELLO_BYTES, Threshold
 from dsms_server.worker import expected
@@ -40,6 +41,7 @@ class Session(asyncio.BufferedProtocol):
         self.server = server
         self.stranger = stranger
         self.transport: Any = None
+        self.replies: Replies
         self.requests: Requests  # from `connection_made` on, which a handshake that fails never sees
         self.unprocessed = 0
         self.closed = False
@@ -51,7 +53,7 @@ class Session(asyncio.BufferedProtocol):
         self._decoding = False
         self._outbox: deque[tuple[Feed, Iterator[bytes], bool]] = deque()
         self._pumping: asyncio.Handle | None = None
-        self._write_paused = False
+        self.write_paused = False
         self.read_paused = False
         self._half_closed = False
         self._discarding = False
@@ -62,6 +64,7 @@ class Session(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
         self.requests = Requests(self)
+        self.replies = Replies(self)
         self.transport.set_write_buffer_limits(high=WRITE_HIGH)
         alive.watch(self.transport.get_extra_info("socket"))
         self.threshold.come(self)
@@ -108,6 +111,7 @@ class Session(asyncio.BufferedProtocol):
         self.promised(None)
         self._outbox.clear()
         self._buffer.clear()
+        self.replies.over()
         self.requests.lost()
         self.server.gone(self)
         self.transport = None  # it knows its session, as the session knows it: nobody collects such pairs
@@ -120,12 +124,14 @@ class Session(asyncio.BufferedProtocol):
             self.threshold.session = None  # type: ignore[assignment]
 
     def pause_writing(self) -> None:
-        self._write_paused = True
+        self.write_paused = True
         self.regulate()
 
     def resume_writing(self) -> None:
-        self._write_paused = False
+        self.write_paused = False
+        self.replies.regulate()
         self.regulate()
+        self._take_in()
         self._pump()
 
     # -- in -----------------------------------------------------------------------------------------------------
@@ -159,7 +165,7 @@ class Session(asyncio.BufferedProtocol):
 
     def _take_in(self) -> None:
         """Decode what has come, in order: small frames here, big ones in another thread."""
-        while self._intake and not self._discarding:
+        while self._intake and not (self._discarding or self._decoding or self.replies.waiting):
             body = self._intake.popleft()
             if self.threshold.guarded and not self.threshold.proven:
                 self._judge(self.threshold.hello(body), len(body))
@@ -238,8 +244,9 @@ class Session(asyncio.BufferedProtocol):
             return False
         bound = config.unprocessed_bytes // (2 if self.read_paused else 1)
         return (
-            self._write_paused
+            self.write_paused
             or self.threshold.waiting
+            or self.replies.waiting
             or self.server.stopping
             or self.unprocessed > bound
             or self.requests.waiting_ingests >= config.max_requests
@@ -252,6 +259,13 @@ class Session(asyncio.BufferedProtocol):
         if not (self.closed or self._said_all or self.transport.is_closing()):
             self.server.metrics.bytes_out.inc(len(frame))
             self.transport.write(frame)
+            if self.write_paused:
+                self.replies.regulate()
+
+    def expect(self, size: int) -> None:
+        """An answer of about so many bytes is being written down (less, if negative)."""
+        self.replies.expect(size)
+        self._take_in()
 
     def reply(self, ident: Any, **fields: Any) -> None:
         self.write(pack({"id": ident, "ok": True, **fields}))
@@ -282,7 +296,7 @@ class Session(asyncio.BufferedProtocol):
     def _pump(self) -> None:
         self._pumping = None
         until = clock.elapsed() + TURN_SECONDS
-        while self._outbox and not self._write_paused and not self.closed and not self._discarding:
+        while self._outbox and not self.write_paused and not self.closed and not self._discarding:
             feed, frames, ended = self._outbox[0]
             frame = next(frames, None)
             if frame is not None:

@@ -45,15 +45,17 @@ class Job:
     urgency: Urgency = Urgency.STATEMENT
     cancel: Cancel = field(default_factory=Cancel)
     kind: str = "job"
+    replies: bool = False  # its lane goes on when `done` has been called, as the answer may be big
     steps: Steps | None = None
     lane: Lane | None = None
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Lane:
-    """Jobs that run one after the other, in the order they were submitted."""
+    """Jobs that run one after the other, in the order they were submitted; while it is `held` none begins."""
 
     jobs: deque[Job] = field(default_factory=deque)
+    held: bool = False
 
 
 class Worker:
@@ -65,6 +67,7 @@ class Worker:
         self._count = 0
         self._parked = 0  # jobs that wait for a future
         self._wake = threading.Condition()
+        self._held: set[Lane] = set()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="dsms-engine", daemon=True)
         self.after_slice: Callable[[], None] = lambda: None
@@ -128,14 +131,38 @@ class Worker:
                     self._push(lane.jobs[0])
             return True
 
+    def hold(self, lane: Lane) -> None:
+        """No job of the lane begins until `free`."""
+        with self._wake:
+            lane.held = True
+            self._held.add(lane)
+            if lane.jobs and lane.jobs[0].steps is None:
+                self._heap = [entry for entry in self._heap if entry[2] is not lane.jobs[0]]
+                heapq.heapify(self._heap)
+
+    def free(self, lane: Lane) -> None:
+        """The lane goes on."""
+        with self._wake:
+            if not lane.held:
+                return
+            lane.held = False
+            self._held.discard(lane)
+            if lane.jobs and lane.jobs[0].steps is None:
+                self._push(lane.jobs[0])
+                self._wake.notify()
+
     async def stop(self) -> None:
         """Finish what was submitted, then end the thread."""
+        for lane in list(self._held):
+            self.free(lane)
         with self._wake:
             self._stopping = True
             self._wake.notify()
         await self._loop.run_in_executor(None, self._thread.join)
 
     def _push(self, job: Job, going_on: bool = False) -> None:
+        if job.lane is not None and job.lane.held and job.steps is None:
+            return
         self._count += 1
         handicap = Urgency.BULK if going_on else job.urgency
         heapq.heappush(self._heap, (self._count - handicap, self._count, job))
@@ -171,12 +198,27 @@ class Worker:
             elif more:
                 self._push(job, going_on=True)
                 return
+            elif job.replies:
+                self._parked += 1
             else:
                 self._next_of(job)
         if wait is not None:
             wait.add_done_callback(lambda future: self._unpark(job))
             return
+        if job.replies:
+            self._loop.call_soon_threadsafe(self._answer, job, result, error)
+            return
         self._loop.call_soon_threadsafe(job.done, result, error)
+
+    def _answer(self, job: Job, result: Any, error: BaseException | None) -> None:
+        """The job's lane goes on once its session has the answer (and may have held the lane)."""
+        try:
+            job.done(result, error)
+        finally:
+            with self._wake:
+                self._parked -= 1
+                self._next_of(job)
+                self._wake.notify()
 
     def _unpark(self, job: Job) -> None:
         """What the job waited for is done (called in any thread)."""
