@@ -153,6 +153,10 @@ class Cancel:
         if self._event.is_set():
             raise UsageError("DS610", "the statement was cancelled")
 
+    def between(self) -> None:
+        """As `check`, where a step is done and what follows it may as well be done by a later call."""
+        self.check()
+
 
 @dataclass
 class Subscription:

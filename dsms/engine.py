@@ -31,6 +31,7 @@ from dsms.periodic.query import PeriodicQuery
 from dsms.running.archive_reads import ArchiveRunner
 from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
+from dsms.running.turns import Turns
 from dsms.running.writers import Part, Writers
 from dsms.settings import Settings
 from dsms.sql import ast
@@ -57,6 +58,7 @@ class Engine:
         self.runtime = Runtime(settings or Settings())
         self.now: int | None = None
         self.writers = Writers()
+        self.turns = Turns()
         self.saver: Saver | None = None
         self.unsaved: DsmsError | None = None  # why `close` could not write the state down
         if data is not None:
@@ -223,15 +225,19 @@ class Engine:
 
     def _settled(self) -> None:
         """What was taken is applied: it may be time for a checkpoint."""
-        if self.saver is not None:
+        if self.saver is not None and not self.turns.behind:
             self.saver.settled()
 
     def _moved(self, key: str, cancel: Cancel | None = None) -> None:
         """A stream may have released rows; idle streams move with it."""
         if any(s.definition.idle_timeout is not None for s in self.runtime.inputs.values()):
-            self.runtime.pump_all(cancel)
+            self._turn(self.runtime.pump_all, cancel)
         else:
-            self.runtime.pump(key, cancel)
+            self._turn(lambda turn: self.runtime.pump(key, turn), cancel)
+
+    def _turn(self, move: Callable[[Cancel | None], None], cancel: Cancel | None) -> None:
+        """Let queries move, until `Settings.pause` says that the rest is for `work`."""
+        self.turns.take(move, self.runtime.settings.pause, cancel)
 
     def _stream(self, name: str) -> str:
         key = Catalog.key(name)
@@ -273,7 +279,7 @@ class Engine:
             self.saver.ended(key)
         self.runtime.inputs[key].end()
         self.runtime.clocks.follow()
-        self.runtime.pump_all(cancel)
+        self._turn(self.runtime.pump_all, cancel)
         self._settled()
 
     def advance(self, now: Moment, cancel: Cancel | None = None) -> None:
@@ -283,19 +289,30 @@ class Engine:
             return
         self.now = now if self.now is None else max(self.now, now)
         self.runtime.clocks.advance(now)
-        self.runtime.pump_all(cancel)
+        self._turn(self.runtime.pump_all, cancel)
 
     def work(self) -> bool:
-        """Evaluate elastic queries whose deadline is nearest (`Settings.deferred`); False if none is due."""
-        return self.runtime.work()
+        """Go on with what a call has left (`Settings.pause`), else evaluate elastic queries whose deadline is nearest
+        (`Settings.deferred`); False if nothing is due."""
+        return self.catch_up() or self.runtime.work()
+
+    def catch_up(self) -> bool:
+        """Go on with what a call has left; False if that is nothing."""
+        if not self.turns.behind:
+            return False
+        self.turns.behind = False
+        self._turn(self.runtime.go_on, None)
+        self._settled()
+        return True
 
     def has_work(self) -> bool:
         """Whether `work` would find anything."""
-        return self.runtime.backlog.pending()
+        return self.turns.behind or self.runtime.backlog.pending()
 
     def tidy(self) -> None:
         """Take note of what `Settings.archive_writer` has written, and hand it the next rows that are ripe."""
-        tidy(self.runtime)
+        if not self.turns.behind:  # else once queries have read what they are to read
+            tidy(self.runtime)
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -399,6 +416,14 @@ class Engine:
         settings = self.runtime.settings
         settings.archive_writer = settings.archive_writer if writer is None else writer
         settings.archive_runner = settings.archive_runner or runner
+
+    def pause_with(self, over: Callable[[], bool]) -> None:
+        """Ask `over` between two steps whether the call has held its thread for long enough (`Settings.pause`)."""
+        self.runtime.settings.pause = over
+
+    def under_way(self) -> str:
+        """The name of the query that has its turn, or had the last one."""
+        return self.turns.at
 
     def archives_fail(self) -> bool:
         """Whether some landing file could not be written and is to be tried again."""

@@ -45,6 +45,8 @@ class Settings:
     archive_due       called with name and URL of an archive when a step of its UPDATE EVERY is over
     archive_runner    runs one-time queries that read archives (`dsms.running.archive_reads.ArchiveRunner`); None: they
                       are refused (DS412)
+    pause             asked between two steps of queries whether the call is to return and to leave the rest to
+                      `Engine.work`; None: each call does all that it causes
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
     """
 
@@ -69,4 +71,5 @@ class Settings:
     archive_writer: Any = None
     archive_due: Callable[[str, str], None] = _nobody
     archive_runner: Any = None
+    pause: Callable[[], bool] | None = None
     eager_instants: bool = False

@@ -218,7 +218,7 @@ class StreamInput:
             raise UsageError("DS508", f"heartbeat {ts} lies outside the years 0001-9999", hint=hint)
 
     def check_future(self, ts: int) -> None:
-        """Raise DS508 if a heartbeat at `ts` would move the clock on by more than MAX FUTURE; the first input is free."""
+        """Raise DS508 if a heartbeat at `ts` moves the clock on by more than MAX FUTURE; the first input is free."""
         future, known = self.definition.max_future, max(self.newest, self.promised)
         if future is None or known == ALWAYS or ts - known <= future:
             return

@@ -157,8 +157,8 @@ class PeriodicQuery(Registered):
         while self.failure is None and self.due is not None and self.due - 1 <= upto:
             if self.numbers is not None or not self._silent(upto):
                 self._evaluated(self.due, cancel)
-            if cancel is not None:
-                cancel.check()
+            if cancel is not None and self.due is not None and self.due - 1 <= upto:
+                cancel.between()
 
     def heard(self, source: str, instants: np.ndarray) -> None:
         """Rows of a stream have come, or changes of a table (int64[n], ascending)."""

@@ -91,7 +91,7 @@ class RunningQuery(Registered):
                 self._begin(self._next_cut(upto))
             self._go_on(past)
             if cancel is not None and self.clock < upto:
-                cancel.check()
+                cancel.between()
 
     def _next_cut(self, upto: int) -> int:
         """How far the next step goes.  Where a failing row stops the query, instant by instant, so that what was

@@ -29,6 +29,7 @@ from dsms.running.measure import StreamFigures, statistics
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.transactions import Transactions
+from dsms.running.turns import Pause, Turn
 from dsms.settings import Settings
 from dsms.sharing.group import Group
 from dsms.sharing.registry import Registry
@@ -230,6 +231,13 @@ class Runtime:
         self.run(None, cancel)
         self._tidy()
 
+    def go_on(self, cancel: Cancel | None = None) -> None:
+        """What `pump` or `pump_all` left when the turn was over."""
+        if isinstance(cancel, Turn):
+            self._in_turn(cancel.turns.remaining([*self.shared.of(None), *self.queries.values()]), cancel)
+            cancel.turns.left.clear()
+        self._tidy()
+
     def _tidy(self) -> None:
         if self.durable is not None:
             self.durable.adopt(self.rings)
@@ -277,21 +285,39 @@ class Runtime:
 
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
-        for group in list(self.shared.of(stream)):
+        groups = list(self.shared.of(stream))
+        queries = [q for q in self.queries.values() if (stream in q.reads if stream is not None else q.reads)]
+        if isinstance(cancel, Turn):
+            self._in_turn(cancel.turns.order([*groups, *queries]), cancel)
+            return
+        for unit in (*groups, *queries):
+            if cancel is not None:
+                cancel.check()
+            self._run_unit(unit, cancel)
+
+    def _in_turn(self, units: Sequence[Group | RunningQuery | PeriodicQuery], turn: Turn) -> None:
+        for unit in units:
+            turn.turns.at = unit.name
             try:
-                group.advance(self.due_of(group), cancel)
+                self._run_unit(unit, turn)
+            except Pause:
+                turn.turns.done(unit, whole=False)
+                raise
+            turn.turns.done(unit, whole=True)
+            if turn.turns.left:
+                turn.between()
+
+    def _run_unit(self, unit: Group | RunningQuery | PeriodicQuery, cancel: Cancel | None) -> None:
+        if isinstance(unit, Group):
+            try:
+                unit.advance(self.due_of(unit), cancel)
             except Exception as fault:
-                self._stop(group, fault)
-        for query in list(self.queries.values()):
-            if query.grouped and query.due is not None:  # type: ignore[union-attr]
-                continue
-            if query.failure is None and (stream in query.reads if stream is not None else query.reads):
-                if cancel is not None:
-                    cancel.check()
-                try:
-                    self._advance(query, cancel)
-                except Exception as fault:
-                    stop([query], fault)
+                self._stop(unit, fault)
+        elif unit.failure is None and not (unit.grouped and unit.due is not None):  # type: ignore[union-attr]
+            try:
+                self._advance(unit, cancel)
+            except Exception as fault:
+                stop([unit], fault)
 
     def _advance(self, query: RunningQuery | PeriodicQuery, cancel: Cancel | None) -> None:
         due = self.due(query)

@@ -132,14 +132,14 @@ class Group:
         upto = self.clock if self.feed.counted else max(upto, self.clock)
         self.clock = upto
         while due := self._all_due(upto):
-            if cancel is not None:
-                cancel.check()
             last = min(int(b[-1]) for _, b in due)  # members wait for each other, so that sub-windows can go
             if any(int(b[-1]) > last for _, b in due):
                 due = [(m, mine) for m, b in due if len(mine := b[b <= last])]
             self.feed.close(self.feed.number(last))
             self._answer(due)
             self._trim()
+            if cancel is not None:
+                cancel.between()
         self._catch_up(upto)
         self._take_updates(upto)
 

@@ -112,7 +112,7 @@ class JoinGroup(Group):
                 self.clock = until
                 self._through(rows, until)
                 if cancel is not None:
-                    cancel.check()
+                    cancel.between()
         except DsmsError as error:
             if error.code == "DS610":
                 raise

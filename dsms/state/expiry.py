@@ -232,6 +232,23 @@ def _visit(head, link, exp, alive, checks, start, width, heap, n, out):
     return found, n
 
 
+@njit(cache=True, nogil=True)
+def _first(head, link, exp, alive, start, width):
+    """The earliest expiry filed under a day.  Exact: where only the day were known, whoever goes from instant to
+    instant would try each of that day's."""
+    days = len(head)
+    for day in range(start, start + days):
+        first = FOREVER
+        slot = head[day % days]
+        while slot >= 0:
+            if alive[slot] and exp[slot] // width <= day and exp[slot] < first:
+                first = exp[slot]
+            slot = link[slot]
+        if first != FOREVER:
+            return first
+    return FOREVER
+
+
 @dataclass(slots=True)
 class Calendar:
     """Calendar queue: a circular array of buckets ("days") by expiry instant; the present day sorted (in a heap).
@@ -311,10 +328,9 @@ class Calendar:
     def next_due(self) -> int:
         if not self.held:
             return FOREVER
-        days = np.arange(self.day, self.day + len(self.head))
-        full = np.flatnonzero(self.head[days % len(self.head)] >= 0)
-        day = int(days[full[0]]) * self.width if len(full) else FOREVER
-        return min(day, int(self.store.exp.view[self.heap[0]])) if self.heaped else day
+        exp = self.store.exp.view
+        day = int(_first(self.head, self.link.data, exp, self.store.alive.view, self.day, self.width))
+        return min(day, int(exp[self.heap[0]])) if self.heaped else day
 
     @property
     def nbytes(self) -> int:

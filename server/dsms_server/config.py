@@ -52,6 +52,7 @@ class Config:
     reply_seconds: float = 60.0  # in which something of them must have been read (DS620)
     unprocessed_bytes: int = 64 << 20  # of one session; past it its socket is not read on
     total_unprocessed_bytes: int = 512 << 20  # of all sessions
+    max_slice_ms: int | None = None  # slices of the engine that take longer are named in the log
     stop_seconds: float = 10.0  # what a graceful stop may take
 
     def check(self) -> Config:

@@ -26,6 +26,8 @@ from dsms_server.worker import Job, Steps, Urgency, Worker
 HOT_TICK = 0.001  # seconds until system time moves on after rows have come
 IDLE_TICK = 0.05
 SLICE_SECONDS = 0.01  # what one slice of an ingest should take
+WHAT = 200  # characters of a statement that the log shows
+TURN_SECONDS = 0.01  # of a slice after which queries leave what they are to do to the next one
 READ_SECONDS = 0.003  # what one slice of a SELECT's reads should take
 LANDING_SECONDS = 1.0  # between two tries to write a landing file where nothing else goes on
 RUNNERS = 2  # SELECTs whose plans run at once, beside the engine's thread
@@ -75,6 +77,7 @@ class Core:
         self.loop = loop
         self.worker = Worker(loop)
         self.worker.after_slice = self._after_slice
+        self.worker.query = self.engine.under_way
         self.now: Callable[[], int] = clock.now_us
         self.shapes: dict[str, Shape] = {}
         self.names: dict[str, Any] = {}
@@ -121,7 +124,11 @@ class Core:
     def _begin(self) -> None:
         self._learn_names()
         self.engine.archive_with(writer=self._landing)
+        self.engine.pause_with(self._turn_is_over)
         self.engine.tidy()
+
+    def _turn_is_over(self) -> bool:
+        return clock.elapsed() - self.worker.began >= TURN_SECONDS
 
     def _landed(self) -> None:
         """A landing file has been written, or not: the engine is to take note, and to give the next one."""
@@ -170,8 +177,7 @@ class Core:
 
     def _tick_steps(self) -> Steps:
         self._tick()
-        return
-        yield
+        yield from self._caught_up()
 
     def _ticked(self, result: Any, error: BaseException | None) -> None:
         self._ticking = False
@@ -179,6 +185,18 @@ class Core:
     def _tick(self, cancel: Cancel | None = None) -> None:
         self._last_now = max(self._last_now, self.now())
         self.engine.advance(self._last_now, cancel)
+
+    def _caught_up(self, cancel: Cancel | None = None) -> Steps:
+        """Until queries are where they should be: whoever moved them is answered then, and others go in between."""
+        while self.engine.catch_up():
+            yield None
+            if cancel is not None:
+                cancel.check()
+
+    def _doing(self, what: str) -> None:
+        """What the job under way is about, for the log."""
+        if self.worker.running is not None:
+            self.worker.running.what = what[:WHAT]
 
     # -- names --------------------------------------------------------------------------------------------------
 
@@ -212,6 +230,7 @@ class Core:
 
         A SELECT reads for a few milliseconds at a time; its plan runs in another thread."""
         cancel.check()
+        self._doing(sql)
         self._tick(cancel)
         slices = self.engine.slices(sql, cancel)
         until = clock.elapsed() + self.read_seconds
@@ -235,6 +254,7 @@ class Core:
     def ingest_steps(self, stream: str, payload: Payload, client: str | None, seq: int | None, cancel: Cancel) -> Steps:
         """Apply one frame of rows in slices; the result is its IngestReport."""
         cancel.check()
+        self._doing(f"rows for {stream}")
         shape = self._known_shape(stream)
         rows = payload.fitted(shape)
         payload.converted = None
@@ -245,6 +265,7 @@ class Core:
             last = first + len(piece) >= len(rows)
             reports.append(self._ingest_piece(shape, piece, client, seq, first, last, cancel))
             first += len(piece)
+            yield from self._caught_up(cancel)
             if last:
                 yield from self._kept(shape.stream)
                 return _sum(reports)
@@ -278,14 +299,17 @@ class Core:
         return report
 
     def heartbeat_steps(self, stream: str, ts: int, cancel: Cancel) -> Steps:
+        self._doing(f"a heartbeat of {stream}")
         name = self._known_shape(stream).stream
         self.engine.check_heartbeat(name, ts)
         self.engine.heartbeat(name, ts, cancel)
+        yield from self._caught_up(cancel)
         yield from self._kept(name)
 
     def end_steps(self, stream: str, cancel: Cancel) -> Steps:
         name = self._known_shape(stream).stream
         self.engine.end(name, cancel)
+        yield from self._caught_up(cancel)
         yield from self._kept(name)
 
     # -- subscriptions ------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""The HTTP side: ``/metrics`` for Prometheus and ``/healthz`` for whoever restarts us."""
+"""The HTTP side: ``/metrics`` for Prometheus and ``/healthz`` for whoever restarts us, ``/readyz`` for whoever
+sends clients."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import functools
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+
+from dsms_server import clock
 
 if TYPE_CHECKING:
     from dsms_server.server import Server
@@ -63,6 +66,7 @@ async def start_http(server: Server) -> Http:
     app.on_response_prepare.append(_once)
     app.router.add_get("/metrics", functools.partial(_metrics, server))
     app.router.add_get("/healthz", functools.partial(_health, server))
+    app.router.add_get("/readyz", functools.partial(_ready, server))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     http = Http(server, runner)
@@ -94,4 +98,13 @@ async def _health(server: Server, request: web.Request) -> web.Response:
         return web.Response(status=503, text="stopping\n")
     if not server.core.worker.alive:
         return web.Response(status=503, text="the engine thread has ended\n")
+    if not server.watchdog.look(clock.elapsed()):
+        return web.Response(status=503, text=f"{server.watchdog.complaint}\n")
     return web.Response(text="ok\n")
+
+
+async def _ready(server: Server, request: web.Request) -> web.Response:
+    """Whether clients are served: not while the server stops.  A long slice makes it no less ready."""
+    if server.stopping:
+        return web.Response(status=503, text="stopping\n")
+    return web.Response(text="ready\n")

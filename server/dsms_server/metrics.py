@@ -40,6 +40,12 @@ class Metrics:
         self.unread = Gauge("dsms_unread_bytes", "bytes of replies that sessions have not read", registry=registry)
         self.waiting = Gauge("dsms_waiting_lanes", "writers with work for the engine thread", registry=registry)
         self.busy = Gauge("dsms_engine_busy_seconds", "time the engine thread has worked", registry=registry)
+        self.held = Gauge(
+            "dsms_engine_held_seconds", "how long one slice holds the engine, once 5 s are over", registry=registry
+        )
+        self.slices_over = Gauge(
+            "dsms_slices_over_limit", "slices that took longer than --max-slice-ms", ["kind"], registry=registry
+        )
         self.slices = Histogram(
             "dsms_slice_seconds",
             "duration of one slice of engine work",

@@ -20,6 +20,7 @@ from dsms_server.session import Session
 from dsms_server.spark import Spark, worker_command
 from dsms_server.strangers import Strangers
 from dsms_server.tls import Door, context_of
+from dsms_server.watchdog import SliceLimit, Watchdog
 from dsms_server.worker import Lane
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ class Server:
         self._lend_spark()
         self.core = Core(self._engine, self.loop, self.config.subscriber_bytes)
         self.core.worker.observe = self.metrics.observe_slice
+        if self.config.max_slice_ms is not None:
+            self.core.worker.limit = SliceLimit(self.config.max_slice_ms / 1000)
+        self.watchdog = Watchdog(self.core.worker)
         await self.core.start()
         try:
             await self._listen()
@@ -213,6 +217,9 @@ class Server:
         m.unprocessed.set(self.unprocessed)
         m.unread.set(self.unread)
         m.waiting.set(self.core.worker.waiting)
+        m.held.set(self.watchdog.held)
+        for kind, count in self.core.worker.limit.over.items():
+            m.slices_over.labels(kind).set(count)
         m.busy.set(self.core.worker.busy_seconds)
         m.slow_readers.set(self.core.slow_readers)
         m.spark_up.set(self.spark.up)
@@ -221,6 +228,7 @@ class Server:
         m.updates_due.set(self.spark.updates.waiting)
 
     def _measure_lag(self) -> None:
+        self.watchdog.look(clock.elapsed())
         self.metrics.observe_lag(max(0.0, self.loop.time() - self._lag_due))
         self._lag_due = self.loop.time() + LAG_PERIOD
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)

@@ -23,6 +23,7 @@ from typing import Any
 from dsms.api import Cancel
 from dsms.errors import DsmsError, InternalError
 from dsms_server.clock import elapsed
+from dsms_server.watchdog import SliceLimit
 
 log = logging.getLogger("dsms.server")
 Steps = Generator[Future[Any] | None, None, Any]
@@ -46,6 +47,7 @@ class Job:
     cancel: Cancel = field(default_factory=Cancel)
     kind: str = "job"
     replies: bool = False  # its lane goes on when `done` has been called, as the answer may be big
+    what: str = ""  # for the log
     steps: Steps | None = None
     lane: Lane | None = None
 
@@ -73,7 +75,11 @@ class Worker:
         self.after_slice: Callable[[], None] = lambda: None
         self.busy_seconds = 0.0
         self.observe: Callable[[str, float], None] = lambda kind, seconds: None
+        self.limit = SliceLimit(None)
+        self.query: Callable[[], str] = lambda: ""  # the one that has its turn
         self.running: Job | None = None
+        self.began = 0.0  # when the slice under way began, or the last one
+        self.slices = 0  # that have ended
 
     def start(self) -> None:
         self._thread.start()
@@ -81,6 +87,16 @@ class Worker:
     @property
     def alive(self) -> bool:
         return self._thread.is_alive()
+
+    @property
+    def ident(self) -> int | None:
+        """Of the thread."""
+        return self._thread.ident
+
+    def doing(self, job: Job) -> str:
+        """What a job is at, in words."""
+        query = self.query()
+        return ", ".join(filter(None, (job.kind, job.what and repr(job.what), query and f"query {query}")))
 
     @property
     def waiting(self) -> int:
@@ -177,20 +193,24 @@ class Worker:
                 job = heapq.heappop(self._heap)[2]
                 if job.steps is None:
                     job.steps = job.start()
+                self.began = elapsed()
                 self.running = job
             self._slice(job)
 
     def _slice(self, job: Job) -> None:
-        began = elapsed()
+        began = self.began
         result, error, more, wait = _advance(job)
         try:
             self.after_slice()
         except Exception:
             log.exception("delivering results failed")
         self.running = None
+        self.slices += 1
         took = elapsed() - began
         self.busy_seconds += took
         self.observe(job.kind, took)
+        if self.limit.seconds is not None:
+            self.limit.see(job.kind, self.doing(job), took)
         with self._wake:
             assert job.lane is not None
             if wait is not None:

@@ -40,6 +40,7 @@ class FakeEngine:
         self.subs: list[Subscription] = []
         self.seqs: dict[tuple[str, str], int] = {}
         self.now = 0
+        self.turns = SimpleNamespace(behind=False, at="")
         self.closed = False
         self.spinning = threading.Event()
         self.gate = threading.Event()  # `GATE` waits for it
@@ -58,6 +59,9 @@ class FakeEngine:
                 raise
             yield SimpleNamespace(result=done[-1], ready=False)
         return done
+
+    def catch_up(self) -> bool:
+        return False
 
     def _one(self, sql: str, cancel: Cancel) -> Result:
         if found := re.fullmatch(r"(?is)create stream (\w+)\s*\((.*)\)", sql):
@@ -188,6 +192,12 @@ class FakeEngine:
 
     def seal_with(self, executor) -> None:
         """Nothing is sealed."""
+
+    def pause_with(self, over) -> None:
+        """Nothing here takes long."""
+
+    def under_way(self) -> str:
+        return self.turns.at
 
     def archive_with(self, writer=None, runner=None) -> None:
         """Nothing is archived."""

@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--config", metavar="FILE", help="TOML file with any of these options; the command line wins")
     add("--host", help="address to listen on (default 127.0.0.1); one that others reach asks for a token, or --open")
     add("--port", type=int, help="default 7654; 0: any free one")
-    add("--http-port", type=int, help="serve /metrics and /healthz there (default: not at all)")
+    add("--http-port", type=int, help="serve /metrics, /healthz and /readyz there (default: not at all)")
     add(
         "--data",
         metavar="DIR",
@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--statement-bytes", type=_size, metavar="SIZE", help="what one statement may keep while it runs (default 1G)")
     add("--step-rows", type=int, metavar="N", help="results of one join at one instant (default 4194304)")
     add("--subscriber-bytes", type=_size, metavar="SIZE", help="results that may wait for one reader (default 64M)")
+    add("--max-slice-ms", type=int, metavar="MS", help="name in the log what holds the engine for longer than that")
     add("--no-warmup", action="store_true", help="compile kernels when they are first needed instead")
 
 
