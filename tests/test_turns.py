@@ -88,8 +88,10 @@ def test_instants_at_which_nothing_happens_are_passed_over(name, strategy, monke
 
 def test_an_error_in_the_middle_still_leaves_what_came_before():
     def stopped(pause):
-        query = create("SELECT 10 / (u.k - 1) AS x FROM u [RANGE 10 s] LEFT JOIN v [RANGE 7 s] ON u.k = v.k",
-                       "WITH (on_error = stop)")  # fmt: skip
+        query = create(
+            "SELECT 10 / (u.k - 1) AS x FROM u [RANGE 10 s] LEFT JOIN v [RANGE 7 s] ON u.k = v.k",
+            "WITH (on_error = stop)",
+        )
         engine = Engine(settings=Settings(pause=pause))
         engine.execute(STREAMS + query)
         results = engine.subscribe("q")

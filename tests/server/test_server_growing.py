@@ -64,7 +64,7 @@ FRAMES = {
     "an unknown field": request(b"xxx", array(2) + array(MUCH // 2) + b"\x80" * (MUCH // 2) + b"\xc0"),
     "cut off": request(b"rows", array(1) + array(MUCH) + b"\x80" * (MUCH - 1)),
     "many fields": b"\xdf" + (MUCH // 2).to_bytes(4) + b"\xa1a\x01" * (MUCH // 3),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -118,8 +118,13 @@ def count(value: Any) -> int:
 def test_nothing_of_any_bytes_is_believed(data: bytes) -> None:
     found = extent(memoryview(data))
     try:
-        reader = msgpack.Unpacker(ext_hook=lambda code, data: None, strict_map_key=False, object_pairs_hook=list,
-                                  timestamp=0, unicode_errors="replace")  # fmt: skip
+        reader = msgpack.Unpacker(
+            ext_hook=lambda code, data: None,
+            strict_map_key=False,
+            object_pairs_hook=list,
+            timestamp=0,
+            unicode_errors="replace",
+        )
         reader.feed(data)
         reader.skip()
     except Exception:
