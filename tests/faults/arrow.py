@@ -39,10 +39,10 @@ class Death:
         return path
 
 
-def run(first: int, count: int) -> tuple[Death | None, str]:
+def run(first: int, count: int, module: str = "tests.faults.arrow_child") -> tuple[Death | None, str]:
     """Frames `first` to `first + count - 1`: what killed the child, if it died; else how the frames
     ended."""
-    command = [sys.executable, "-X", "faulthandler", "-m", "tests.faults.arrow_child", str(first), str(count)]
+    command = [sys.executable, "-X", "faulthandler", "-m", module, str(first), str(count)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert child.stdout is not None and child.stderr is not None
     complaints: list[str] = []

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 
 from dsms.sql.expr import Call
@@ -62,7 +62,11 @@ def to_decimal(x: Value, target: Type) -> Decimal:
         x = Decimal(repr(x))
     with localcontext() as context:
         context.prec = 800
-        return Decimal(x).quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP)
+        try:
+            found = Decimal(x).quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP)
+        except InvalidOperation:
+            raise Failed("more than 800 digits") from None
+        return found or abs(found)  # a DECIMAL has one zero
 
 
 _NUMERIC: dict[Kind, Callable[[Value, Type], Value]] = {

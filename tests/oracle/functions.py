@@ -158,7 +158,7 @@ def _extreme(sign: int) -> Callable[[Call, Eval], Value]:
         for found in map(value, call.args):
             if found is not None and (best is None or sign * compare(found, best) > 0):
                 best = found
-        return best
+        return best + 0.0 if isinstance(best, float) else best  # -0.0 + 0.0 is 0.0
 
     return pick
 

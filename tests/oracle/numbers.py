@@ -15,7 +15,7 @@ from tests.oracle.values import Value
 def _whole(rounding: str, exact: Callable[[Fraction], int]) -> Callable[..., Value]:
     def run(call: Call, x: Value) -> Value:
         if isinstance(x, float):
-            return x if not math.isfinite(x) else float(exact(Fraction(x)))
+            return x if not math.isfinite(x) else math.copysign(float(exact(Fraction(x))), x)
         if isinstance(x, Decimal):
             return check(_quantized(x, 0, rounding), call.type)
         return x
@@ -26,7 +26,8 @@ def _whole(rounding: str, exact: Callable[[Fraction], int]) -> Callable[..., Val
 def _quantized(x: Decimal, digits: int, rounding: str) -> Decimal:
     with localcontext() as context:
         context.prec = 120
-        return x.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
+        found = x.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
+        return found or abs(found)  # a DECIMAL has one zero
 
 
 def half_away(x: Fraction) -> int:

@@ -15,6 +15,8 @@ BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "||": "con
 COMPARE = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _SIGNS = {fn: sign for sign, fn in (BINARY | COMPARE).items()} | {"neg": "-"}
 
+_ALIKE = ("case", "coalesce", "in", "greatest", "least", "nullif")  # take values of one type
+
 
 def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ...] = ()) -> Expr:
     """The typed call of an operator or function; DS206, DS207 or DS208 at `at`."""
@@ -28,11 +30,11 @@ def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ..
 
 def function_error(failure: FunctionError, name: str, types: Sequence[Type], at: ast.Node) -> Exception:
     """The failure of a function look-up as an error at its place."""
-    sign = _SIGNS.get(name)
+    sign = _SIGNS.get(name) if len(types) >= 2 or (name == "neg" and types) else None
     if failure.kind == "types" and sign is not None:
         shown = f" {sign} ".join(str(t) for t in types) if len(types) > 1 else f"{sign}{types[0]}"
         return error("DS208", f"{shown} is not possible", at, _conversion_hint(types, sign))
-    if failure.kind == "types" and name.casefold() in ("case", "coalesce", "in", "greatest", "least", "nullif"):
+    if failure.kind == "types" and types and name.casefold() in _ALIKE:
         kinds = ", ".join(dict.fromkeys(str(t) for t in types))
         message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
         return error("DS208", message, at, _conversion_hint(types))

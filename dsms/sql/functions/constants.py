@@ -13,6 +13,7 @@ from dsms.lengths import LENGTH_UNITS
 from dsms.sql.expr import Expr, Lit
 from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 from dsms.sql.signatures import FunctionError
+from dsms.sql.types import INTERVAL
 
 
 def _near(word: str, known: Iterable[str]) -> list[str]:
@@ -81,6 +82,10 @@ def check_constants(fn: str, constants: Mapping[int, str], args: Sequence[Expr],
         complaint = _CHECKS[what](arg.value)
         if complaint:
             raise FunctionError("constant", complaint, position=at)
+    if fn == "date_trunc" and args[1].type == INTERVAL and isinstance(args[0], Lit):
+        complaint = _CHECKS["length_unit"](str(args[0].value))
+        if complaint:
+            raise FunctionError("constant", f"{complaint} (a length of time has no longer ones)", position=0)
     if fn == "like":
         _check_like(args[1], params)
     if fn == "regexp_replace":
