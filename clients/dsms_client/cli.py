@@ -44,7 +44,9 @@ def _explain(problem: Exception) -> int:
 
     if not isinstance(problem, DsmsError):
         raise problem
-    print(problem, file=sys.stderr)
+    from dsms_client.visible import prose
+
+    print(prose(str(problem)), file=sys.stderr)
     return MISUSED
 
 

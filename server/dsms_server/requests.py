@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dsms.api import Cancel, IngestReport, Result, Rows, Subscription
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import DsmsError, UsageError, brief
 from dsms_client.protocol import VERSION
 from dsms_server.clock import elapsed
 from dsms_server.core import Feed
@@ -355,5 +355,5 @@ def _report_fields(report: IngestReport) -> dict[str, Any]:
     if report.repeated:
         fields["repeated"] = True
     if report.reasons:
-        fields["reasons"] = list(report.reasons)
+        fields["reasons"] = [brief(reason) for reason in report.reasons]
     return fields

@@ -9,6 +9,7 @@ from typing import IO, Any
 from dsms.errors import UsageError
 from dsms_client.files.pieces import Piece, Reject
 from dsms_client.results import IngestReport
+from dsms_client.visible import prose
 
 SHOWN = 20  # rejected lines printed; the rest is counted
 
@@ -81,9 +82,9 @@ class Reporter:
 
     def say(self, line: str) -> None:
         if self._bar is not None:
-            self._bar.console.print(line, markup=False, highlight=False)
+            self._bar.console.print(prose(line), markup=False, highlight=False)
         else:
-            print(line, file=sys.stderr)
+            print(prose(line), file=sys.stderr)
 
     def note(self, line: str) -> None:
         """Something worth knowing, unless --quiet."""

@@ -19,6 +19,7 @@ from dsms.errors import DsmsError
 from dsms_client.names import unique
 from dsms_client.results import Push
 from dsms_client.shell import show
+from dsms_client.visible import for_screen, prose, visible
 
 if TYPE_CHECKING:
     from dsms_client.shell.runner import Runner
@@ -49,10 +50,11 @@ def watch(runner: Runner, query: str, start: int | None) -> None:
 def _print(runner: Runner, results: Subscription) -> None:
     out = runner._out or sys.stdout
     if runner.form == "csv":
-        print(show.csv_line(unique(("$kind", "$at", *results.columns))), file=out, flush=True)
+        head = show.csv_line(unique(("$kind", "$at", *results.columns)))
+        print(for_screen(head, out), file=out, flush=True)
     while (push := _next(results, out)) is not None:
         for line in push_lines(push, results.types, runner.form):
-            print(line, file=out, flush=True)
+            print(for_screen(line, out), file=out, flush=True)
 
 
 def _next(results: Subscription, out: TextIO) -> Push | None:
@@ -78,14 +80,15 @@ def is_read(out: TextIO) -> bool:
 def push_lines(push: Push, types: tuple[str, ...], form: str) -> list[str]:
     """A push as text, a line per row: its mark, its instant, its values."""
     if push.kind == "end":
-        return [f"the query has ended{': ' + push.message if push.message else ''}"]
+        return [prose(f"the query has ended{': ' + push.message if push.message else ''}")]
     if push.kind == "progress":
         return [f". {show.instant(push.at)}  nothing"] if form == "table" else []
     if form == "json":
         names, kinds = ("$kind", "$at", *push.columns), ("STRING", "TIMESTAMP", *types)
         return list(show.as_json(names, kinds, _marked(push, push.kind)))
     rows = _marked(push, MARKS.get(push.kind, "?"))
-    texts = [[show.cell(v, t) for v, t in zip(row, ("STRING", "TIMESTAMP", *types), strict=True)] for row in rows]
+    as_text = show.cell if form == "csv" else show.shown
+    texts = [[as_text(v, t) for v, t in zip(row, ("STRING", "TIMESTAMP", *types), strict=True)] for row in rows]
     if form == "csv":
         return [show.csv_line(text) for text in texts]
     return [f"{mark} {at}  {' | '.join(values)}" for mark, at, *values in texts]
@@ -181,7 +184,9 @@ def _picture(view: View, results: Subscription) -> Any:
 
     out = Table()
     for column, sql in zip(results.columns, results.types, strict=True):
-        out.add_column(column, justify="right" if sql.partition("(")[0] in show._RIGHT else "left", no_wrap=True)
+        out.add_column(
+            Text(visible(column)), justify="right" if sql.partition("(")[0] in show._RIGHT else "left", no_wrap=True
+        )
     for row in view.rows(max(3, shutil.get_terminal_size().lines - 7)):
-        out.add_row(*(show.cell(v, t) for v, t in zip(row, results.types, strict=True)))
-    return Group(Text(view.title(results.query), style="italic", no_wrap=True), out)
+        out.add_row(*(Text(show.shown(v, t)) for v, t in zip(row, results.types, strict=True)))
+    return Group(Text(visible(view.title(results.query)), style="italic", no_wrap=True), out)

@@ -12,6 +12,7 @@ from dsms_client.line import Line
 from dsms_client.results import Done, Result
 from dsms_client.shell import show
 from dsms_client.shell.statements import Statement, script
+from dsms_client.visible import for_screen, prose
 
 if TYPE_CHECKING:
     from dsms_client.sync import Client
@@ -45,10 +46,11 @@ class Runner:
         self.client = connect(self.line)
 
     def say(self, line: str = "") -> None:
-        print(line, file=self._out or sys.stdout)
+        out = self._out or sys.stdout
+        print(for_screen(line, out), file=out)
 
     def complain(self, line: str) -> None:
-        print(line, file=self._err or sys.stderr)
+        print(prose(line), file=self._err or sys.stderr)
 
     def script(self, text: str) -> bool:
         """Run a text of statements and lines that begin with a backslash; False at the first that fails."""
@@ -88,14 +90,14 @@ class Runner:
         """Print one result."""
         if isinstance(result, Done):
             if self.form == "table" or self.interactive:
-                self.say(result.message)
+                self.say(prose(result.message))
             for warning in result.warnings:
                 self.complain(f"NOTE: {warning}")
             self.changed()
             return
         if result.columns in (("plan",), ("explain",), ("text",)) and self.form == "table":
             for row in result.rows:  # a drawing, not a table
-                self.say(str(row[0]))
+                self.say(prose(str(row[0])))
             return
         for line in show.render(result.columns, result.types, result.rows, self.form):
             self.say(line)

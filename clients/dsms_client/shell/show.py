@@ -12,6 +12,7 @@ from typing import Any
 from dsms.errors import DsmsError
 from dsms_client.files.source import NULLS
 from dsms_client.names import unique
+from dsms_client.visible import prose, visible
 
 FORMATS = ("table", "csv", "json", "vertical")
 EPOCH = dt.datetime(1970, 1, 1)
@@ -41,6 +42,11 @@ def cell(value: Any, sql: str) -> str:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
     return str(value)
+
+
+def shown(value: Any, sql: str) -> str:
+    """`cell` on one line, without what would steer a terminal."""
+    return visible(cell(value, sql))
 
 
 def instant(us: int | None) -> str:
@@ -81,7 +87,8 @@ def duration(us: int) -> str:
 
 def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
     """Aligned columns under a rule, numbers to the right, and the number of rows."""
-    texts = [[cell(v, t).replace("\n", "\\n") for v, t in zip(row, types, strict=True)] for row in rows]
+    columns = [visible(c) for c in columns]
+    texts = [[shown(v, t) for v, t in zip(row, types, strict=True)] for row in rows]
     widths = [max([len(c), *(len(t[i]) for t in texts)]) for i, c in enumerate(columns)]
     right = [t.partition("(")[0] in _RIGHT for t in types]
     if columns:
@@ -130,11 +137,12 @@ def _json_value(value: Any, sql: str) -> Any:
 
 def vertical(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
     """A line per value."""
+    columns = [visible(c) for c in columns]
     width = max(map(len, columns), default=0)
     for number, row in enumerate(rows, 1):
         yield f"--- row {number} ---"
         for column, value, sql in zip(columns, row, types, strict=True):
-            yield f"{column.ljust(width)} : {cell(value, sql)}"
+            yield f"{column.ljust(width)} : {shown(value, sql)}"
 
 
 def error(problem: DsmsError, text: str, line: int = 1, column: int = 1) -> Iterator[str]:
@@ -146,12 +154,12 @@ def error(problem: DsmsError, text: str, line: int = 1, column: int = 1) -> Iter
     if problem.line is not None and problem.column is not None:
         shift = column - 1 if problem.line == 1 else 0
         place = f" at line {problem.line + line - 1}, column {problem.column + shift}"
-    yield f"{type(problem).__name__} {problem.code}{place}: {problem.message}"
+    yield prose(f"{type(problem).__name__} {problem.code}{place}: {problem.message}")
     if problem.line is not None and problem.column is not None:
         lines = text.splitlines()
         if 1 <= problem.line <= len(lines):
-            shown = lines[problem.line - 1]
-            yield f"  {shown}"
-            yield "  " + "".join("\t" if c == "\t" else " " for c in shown[: problem.column - 1]) + "^"
+            before, rest = lines[problem.line - 1][: problem.column - 1], lines[problem.line - 1][problem.column - 1 :]
+            yield f"  {prose(before)}{prose(rest)}"
+            yield "  " + "".join("\t" if c == "\t" else " " for c in prose(before)) + "^"
     if problem.hint:
-        yield f"HINT: {problem.hint}"
+        yield prose(f"HINT: {problem.hint}")
