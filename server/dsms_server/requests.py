@@ -65,7 +65,7 @@ class Requests:
     def _hello(self, message: Message, ident: Any, size: int) -> None:
         if message["version"] != VERSION:
             raise UsageError("DS606", f"this server speaks version {VERSION}, not {message['version']}")
-        if not self._token_fits(message, ident, size):
+        if not self._token_fits(message.get("token"), message, ident, size):
             return
         form = message.get("data", "rows")
         if form not in ("rows", "arrow", "auto"):
@@ -88,11 +88,11 @@ class Requests:
         )
         self.session.release(size)
 
-    def _token_fits(self, hello: Message, ident: Any, size: int) -> bool:
+    def _token_fits(self, token: str | None, message: Message, ident: Any, size: int) -> bool:
         """False: the hello is answered here, or later."""
-        threshold, token = self.session.threshold, hello.get("token")
+        threshold = self.session.threshold
         if threshold.guarded and token and (seconds := threshold.wait()):
-            threshold.hold(seconds, size, partial(self._start, "hello", ident, hello, size))
+            threshold.hold(seconds, size, partial(self._start, "hello", ident, message, size))
             return False
         if threshold.knows(token):
             if self.session.trusted():

@@ -13,7 +13,7 @@ import pytest
 from dsms_client import columns
 from dsms_client.protocol import HEADER, pack
 from dsms_client.sync import connect
-from dsms_server import decode, http, threshold
+from dsms_server import decode, descriptors, http, threshold
 from dsms_server.descriptors import Room
 from dsms_server.guesses import AT_ONCE, FORGIVEN, LONGEST, Guesses
 from dsms_server.strangers import Strangers, address_of
@@ -309,6 +309,14 @@ def test_descriptors_are_kept_for_files(serve):
     with running.peer() as peer:
         assert peer.ask("ping")["ok"]
     assert not Room().left_by(Room().below)
+
+
+def test_as_many_descriptors_as_the_system_allows(monkeypatch):
+    limits = [(1024, 4096)]
+    monkeypatch.setattr(descriptors.resource, "getrlimit", lambda what: limits[-1])
+    monkeypatch.setattr(descriptors.resource, "setrlimit", lambda what, pair: limits.append(pair))
+    descriptors.raise_limit()
+    assert limits[-1] == (4096, 4096) and Room().below == 4096 - descriptors.RESERVED
 
 
 def test_the_system_looks_whether_peers_are_there(serve):
