@@ -36,8 +36,8 @@ from dsms.running.writers import Part, Writers
 from dsms.settings import Settings
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, StreamDef
-from dsms.sql.parser import parse_piece
-from dsms.sql.script import pieces
+from dsms.sql.parser import parse_piece, parsing_piece
+from dsms.sql.script import Piece, pieces
 from dsms.sql.suggest import hint
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ class Engine:
             for piece in pieces(text):
                 if cancel is not None:
                     cancel.check()
-                statement = self._begin(parse_piece(piece), piece.text, priority, cancel)
+                parsed = yield from self._parsing(piece, cancel)
+                statement = self._begin(parsed, piece.text, priority, cancel)
                 try:
                     while not statement.step():
                         yield statement
@@ -106,6 +107,19 @@ class Engine:
             error.done = results  # type: ignore[attr-defined]
             raise
         return results
+
+    def _parsing(self, piece: Piece, cancel: Cancel | None) -> Generator[Statement, None, ast.Statement]:
+        reading = select.Whole(lambda: Done(""))  # what is at work meanwhile
+        parsing = parsing_piece(piece)
+        while True:
+            try:
+                next(parsing)
+            except StopIteration as end:
+                parsed: ast.Statement = end.value
+                return parsed
+            if cancel is not None:
+                cancel.check()
+            yield reading
 
     def begin(self, sql: str, priority: int = 0, cancel: Cancel | None = None) -> Statement:
         """One statement, to be done by `step`s: a SELECT reads one sub-window at a time, and windows may slide
@@ -123,6 +137,8 @@ class Engine:
     def _begin(self, statement: ast.Statement, sql: str, priority: int, cancel: Cancel | None) -> Statement:
         if isinstance(statement, ast.SelectStatement):
             return select.Selection(self.runtime, statement, priority, cancel)
+        if isinstance(statement, ast.Insert) and len(statement.rows) > change.ROWS:
+            return select.InPieces(change.inserting(self.runtime, self.store, statement, cancel))
         return select.Whole(lambda: self._run(statement, sql, cancel))
 
     def _run(self, statement: ast.Statement, sql: str, cancel: Cancel | None) -> Result:

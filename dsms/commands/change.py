@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,19 +26,61 @@ from dsms.sql.types import MIN_INSTANT
 from dsms.storage.catalog import packed
 from dsms.tables.changes import Change
 
+ROWS = 64  # VALUES that are bound, or computed, in one go
+
 
 def change_table(
     runtime: Runtime, store: Store, statement: ast.Insert | ast.Update | ast.Delete, cancel: Cancel | None
 ) -> Done:
     """Check the whole statement, store it, apply it, and let queries that read the table react."""
-    change = bind_table_statement(statement, runtime.catalog)
+    return _changed(runtime, store, bind_table_statement(statement, runtime.catalog), None, cancel)
+
+
+def inserting(
+    runtime: Runtime, store: Store, statement: ast.Insert, cancel: Cancel | None
+) -> Generator[None, None, Done]:
+    """`change_table` for many VALUES: bound and computed ROWS at a time, others may come in between; stored and applied
+    in one go, if the table is still the one that it was."""
+    room = runtime.settings.statement_bytes
+    while True:
+        bound: list[tuple[Expr, ...]] = []
+        for first in range(0, len(statement.rows), ROWS):
+            part = replace(statement, rows=statement.rows[first : first + ROWS])
+            change = bind_table_statement(part, runtime.catalog)
+            assert isinstance(change, Insert)
+            bound += change.rows
+            yield from _between(cancel)
+        columns = []
+        for k, f in enumerate(change.table.schema):
+            parts = []
+            for first in range(0, len(bound), ROWS):
+                parts.append(_column(bound[first : first + ROWS], k, f.type.arrow, room))
+                yield from _between(cancel)
+            columns.append(pa.concat_arrays(parts))
+        if runtime.catalog.tables.get(Catalog.key(change.table.name)) is change.table:
+            return _changed(runtime, store, change, columns, cancel)
+
+
+def _between(cancel: Cancel | None) -> Iterator[None]:
+    yield
+    if cancel is not None:
+        cancel.check()
+
+
+def _changed(
+    runtime: Runtime,
+    store: Store,
+    change: Insert | Update | Delete,
+    values: list[pa.Array] | None,
+    cancel: Cancel | None,
+) -> Done:
     key = Catalog.key(change.table.name)
     table = runtime.tables[key]
     at = instant_of_change(runtime, key, change.at)
     room = runtime.settings.statement_bytes
     match change:
         case Insert():
-            prepared, verb = table.inserting(_rows(runtime, change, cancel), at), "inserted"
+            prepared, verb = table.inserting(values or _rows(runtime, change, cancel), at), "inserted"
         case Update():
             new = {i: _evaluator(e, room) for i, e in change.assignments}
             prepared, verb = table.updating(new, _predicate(change.predicate, room), at), "updated"
@@ -91,11 +134,13 @@ def _rows(runtime: Runtime, change: Insert, cancel: Cancel | None) -> list[pa.Ar
         output = change.query if isinstance(change.query, lp.Output) else _output(change.query)
         batch, _ = answer_of(runtime, output, cancel)
         return list(batch.columns)
-    columns, room = [], runtime.settings.statement_bytes
-    for k, f in enumerate(change.table.schema):
-        parts = [compile_expr(row[k])([], 1, ErrorCounter.once(room)) for row in change.rows]
-        columns.append(pa.concat_arrays([p.cast(f.type.arrow) for p in parts]))
-    return columns
+    room = runtime.settings.statement_bytes
+    return [_column(change.rows, k, f.type.arrow, room) for k, f in enumerate(change.table.schema)]
+
+
+def _column(rows: Sequence[tuple[Expr, ...]], k: int, type_: pa.DataType, room: int) -> pa.Array:
+    parts = [compile_expr(row[k])([], 1, ErrorCounter.once(room)) for row in rows]
+    return pa.concat_arrays([p.cast(type_) for p in parts])
 
 
 def _output(node: lp.Node) -> lp.Output:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -77,6 +77,27 @@ class Whole:
 
     def close(self) -> None:
         """There is nothing that could be left half done."""
+
+
+class InPieces(Whole):
+    """A statement that is done a piece after the other."""
+
+    def __init__(self, pieces: Generator[None, None, Result]) -> None:
+        super().__init__(lambda: self.result)  # type: ignore[arg-type, return-value]
+        self._pieces = pieces
+
+    def step(self) -> bool:
+        """The next piece."""
+        try:
+            next(self._pieces)
+        except StopIteration as end:
+            self.result = end.value
+            return True
+        return False
+
+    def close(self) -> None:
+        """Nothing has been stored or applied, unless it is done."""
+        self._pieces.close()
 
 
 class Selection:

@@ -12,7 +12,7 @@ Every complaint is a `QueryError` DS1xx with line and column:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from lark.exceptions import UnexpectedInput
 
@@ -25,6 +25,7 @@ from dsms.sql.script import Piece, is_complete, pieces, split_statements
 
 __all__ = ["MAX_DEPTH", "is_complete", "parse", "parse_one", "parse_piece", "split_statements", "statements"]
 
+TOKENS = 512  # of a statement that are read in one go
 MAX_DEPTH = 150  # nodes below each other; whoever walks the tree may use recursion
 
 
@@ -60,32 +61,58 @@ def statements(text: str) -> Iterator[ast.Statement]:
 
 def parse_piece(piece: Piece) -> ast.Statement:
     """The statement of a piece (dsms.sql.script); places are those of the whole script."""
+    parsing = parsing_piece(piece)
+    while True:
+        try:
+            next(parsing)
+        except StopIteration as end:
+            statement: ast.Statement = end.value
+            return statement
+
+
+def parsing_piece(piece: Piece) -> Generator[None, None, ast.Statement]:
+    """`parse_piece`, about TOKENS tokens at a time."""
     try:
-        statement = _parsed(piece)
+        statement = yield from _parsing(piece)
     except UnexpectedInput as error:
         from dsms.sql.complaints import complaint  # only wrong text needs it
 
         raise complaint(error, piece) from None
-    _check(statement)
+    yield from _checking(statement)
     check_aliases(statement, piece)
     return statement
 
 
-def _parsed(piece: Piece) -> ast.Statement:
+def _parsing(piece: Piece) -> Generator[None, None, ast.Statement]:
     state = parser().parse_interactive(piece.text)
     counter = state.lexer_thread.state.line_ctr
     counter.line, counter.column, counter.line_start_pos = piece.line, piece.column, 1 - piece.column
-    return state.resume_parse()
+    read, feed = 0, state.parser_state.feed_token
+    try:
+        for token in state.lexer_thread.lex(state.parser_state):
+            feed(token)
+            read += 1
+            if read % TOKENS == 0:
+                yield
+        statement: ast.Statement = state.feed_eof(state.lexer_thread.state.last_token)
+        return statement
+    except UnexpectedInput as error:
+        error.interactive_parser = state  # type: ignore[attr-defined]
+        raise
 
 
-def _check(statement: ast.Node) -> None:
+def _checking(statement: ast.Node) -> Generator[None, None, None]:
     """What a single rule can't see: depth, and an INT that only a minus would have made fit."""
     level, depth = [statement], 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise bad("DS105", level[0].pos, f"this is nested deeper than {MAX_DEPTH} levels")
-        for node in level:
+        below: list[ast.Node] = []
+        for k, node in enumerate(level):
             if isinstance(node, ast.IntLit) and node.value > INT_MAX:
                 raise bad("DS106", node.pos, f"the number {node.value} is too large; INT has 64 bits")
-        level = [child for node in level for child in ast.children(node)]
+            below += ast.children(node)
+            if k % TOKENS == TOKENS - 1:
+                yield
+        level = below
