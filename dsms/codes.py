@@ -180,6 +180,8 @@ CODES: dict[str, str] = {
     "DS643": "subscribed already",
     "DS644": "not subscribed",
     "DS645": "the server would be open to others without a token",
+    "DS647": "the server is coming back from its data folder, and takes no requests yet",
+    "DS648": "a query is set aside, since the server died over it twice",
     "DS650": "no Java that Spark can run on",
     "DS651": "PySpark is not installed",
     "DS652": "Spark does not start",

@@ -42,6 +42,7 @@ from dsms.storage.frozen import freeze, thaw
 from dsms.storage.journal import ENGINE, STREAMS, Entry
 from dsms.storage.restore import restore
 from dsms.storage.synced import CATALOG
+from dsms.storage.working import AtWork
 
 LOG = logging.getLogger(__name__)
 NEWEST = "newest"  # setting of the catalog: the number of its last change
@@ -102,6 +103,7 @@ class Saver:
     trouble: DsmsError | None = None  # why the last checkpoint could not be made
     failures: int = 0  # in a row
     made: int = 0  # checkpoints
+    at_work: AtWork | None = None  # where files are real
     saving: Future[int] | None = None  # a checkpoint that is being written: its bytes
 
     # -- what happens, written down -----------------------------------------------------------------------------------
@@ -114,6 +116,7 @@ class Saver:
         client, seq, done, last = (part.client, part.seq, part.done, part.last) if part else (None, None, 0, True)
         record = records.Rows(rows.columns, now, rows.kept, client, seq, done, last, tuple(rows.refusals))
         journal.append(stream, records.ROWS, records.encode(record))
+        self._begun(journal.lsn)
         self._commit(stream)
 
     def late(self, source: str, stream: str, columns: Any, now: int | None) -> None:
@@ -154,7 +157,13 @@ class Saver:
 
     def _append(self, stream: str, kind: int, record: Any) -> None:
         self.durable.journal.append(stream, kind, records.encode(record))
+        self._begun(self.durable.journal.lsn)
         self._commit(stream)
+
+    def _begun(self, lsn: int) -> None:
+        """A record is written down and about to be applied."""
+        if self.at_work is not None:
+            self.at_work.record(lsn)
 
     def _could_append(self, stream: str, kind: int, record: Any) -> bool:
         try:
@@ -173,6 +182,8 @@ class Saver:
 
     def settled(self) -> None:
         """Between two inputs: make a checkpoint if it is time."""
+        if self.at_work is not None and not self.durable.journal.muted:
+            self.at_work.done()
         if self.saving is not None:
             if self.saving.done():
                 self._finished()
@@ -271,6 +282,8 @@ class Saver:
             self.unsaved = self.trouble  # (after it a sealed sub-window that is lost could not be put back any more)
         self.durable.close()
         self.catalog.close()
+        if self.at_work is not None:
+            self.at_work.close()
 
     # -- coming back --------------------------------------------------------------------------------------------------
 
@@ -292,8 +305,12 @@ class Saver:
             journal.lsn = max(journal.lsn, entry.lsn)
             journal.written += len(entry.payload) if entry.kind >= 0 else 0
             self.statements += entry.kind < 0
-            if entry.kind < 0 or journal.follows(entry):
+            if (entry.kind < 0 or journal.follows(entry)) and not self._is_set_aside(entry):
+                self._begun(entry.lsn)
                 self._again(entry)
+        if self.at_work is not None:
+            self.at_work.done()
+            self.recovered.notes += [f"set aside: the server died twice over {w}" for w in self.at_work.twice]
         journal.settle()
         journal.muted = False
         self.recovered.checkpoint = start
@@ -310,6 +327,21 @@ class Saver:
             self.checkpoint()
         elif self.durable.checkpoints.kept:
             self.durable.sweep(_segments(self.engine.runtime))
+
+    def _is_set_aside(self, entry: Entry) -> bool:
+        """A record over which the engine has died twice is left out; what it holds is kept in a file."""
+        if self.at_work is None or not self.at_work.records or entry.lsn not in self.at_work.records:
+            return False
+        folder = Path(self.at_work.folder) / "set-aside"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        kind, payload = entry.kind, entry.payload
+        if kind < 0:
+            kind, payload = payload
+        path = folder / f"record-{entry.lsn}.bin"
+        path.write_bytes(bytes(payload))
+        self.recovered.notes.append(f"record {entry.lsn} (of {entry.stream}, kind {kind}) is kept in {path}")
+        LOG.error("record %d is left out, the server died over it twice; it is kept in %s", entry.lsn, path)
+        return True
 
     def _check_catalog(self, checkpoint: Checkpoint) -> None:
         """The catalog has all changes that are known of."""
@@ -466,6 +498,9 @@ def open_data(engine: Recovering, data: str, files: Files | None = None) -> Save
         durable = Durable(files, f"{data}/journal")
         engine.runtime.durable = durable
         saver = engine.saver = Saver(engine, durable, catalog)
+        if files is None or isinstance(files, RealFiles):
+            saver.at_work = engine.runtime.settings.at_work = AtWork(data)
+            saver.at_work.open()
         saver.recover()
     except BaseException:
         engine.saver = None

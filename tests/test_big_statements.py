@@ -46,8 +46,6 @@ def test_rows_come_in_between_and_all_are_there():
     assert steps_of(slices) > ROWS // 64
     found = engine.execute("SELECT COUNT(*) AS n, MAX(k) AS m FROM d")[0].data.to_pylist()
     assert found == [{"n": ROWS, "m": ROWS - 1}]
-        {"n": ROWS, "m": ROWS - 1}
-    ]
 
 
 def test_it_is_cancelled_at_any_piece():

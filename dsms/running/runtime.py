@@ -9,6 +9,7 @@ from dsms.adhoc.pool import Adhocs
 from dsms.adhoc.run import Adhoc
 from dsms.api import Cancel
 from dsms.archiving import Archiving, tidy
+from dsms.errors import UsageError
 from dsms.intake.clock import Clocks
 from dsms.intake.stream import Released, StreamInput
 from dsms.operators.expressions import ErrorCounter
@@ -285,6 +286,8 @@ class Runtime:
 
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
+        if self.settings.safe_mode:
+            return
         groups = list(self.shared.of(stream))
         queries = [q for q in self.queries.values() if (stream in q.reads if stream is not None else q.reads)]
         if isinstance(cancel, Turn):
@@ -294,6 +297,8 @@ class Runtime:
             if cancel is not None:
                 cancel.check()
             self._run_unit(unit, cancel)
+        if self.settings.at_work is not None:
+            self.settings.at_work.rest()
 
     def _in_turn(self, units: Sequence[Group | RunningQuery | PeriodicQuery], turn: Turn) -> None:
         for unit in units:
@@ -306,8 +311,17 @@ class Runtime:
             turn.turns.done(unit, whole=True)
             if turn.turns.left:
                 turn.between()
+        if self.settings.at_work is not None:
+            self.settings.at_work.rest()
 
     def _run_unit(self, unit: Group | RunningQuery | PeriodicQuery, cancel: Cancel | None) -> None:
+        at_work = self.settings.at_work
+        if at_work is not None:
+            at_work.query(unit.name)
+            if unit.name in at_work.queries:
+                at_work.queries.discard(unit.name)  # one that is registered anew may run
+                self._set_aside(unit)
+                return
         if isinstance(unit, Group):
             try:
                 unit.advance(self.due_of(unit), cancel)
@@ -318,6 +332,18 @@ class Runtime:
                 self._advance(unit, cancel)
             except Exception as fault:
                 stop([unit], fault)
+
+    def _set_aside(self, unit: Group | RunningQuery | PeriodicQuery) -> None:
+        """It has killed the server twice at the same place."""
+        why = UsageError(
+            "DS648",
+            f"{unit.name} is set aside: the server died over it twice",
+            hint="drop it, and register it anew once the cause is known",
+        )
+        if isinstance(unit, Group):
+            self._stop(unit, why)
+        elif unit.failure is None:
+            stop([unit], why)
 
     def _advance(self, query: RunningQuery | PeriodicQuery, cancel: Cancel | None) -> None:
         due = self.due(query)

@@ -52,6 +52,7 @@ class Config:
     reply_seconds: float = 60.0  # in which something of them must have been read (DS620)
     unprocessed_bytes: int = 64 << 20  # of one session; past it its socket is not read on
     total_unprocessed_bytes: int = 512 << 20  # of all sessions
+    safe_mode: bool = False  # queries do not move
     max_slice_ms: int | None = None  # slices of the engine that take longer are named in the log
     stop_seconds: float = 10.0  # what a graceful stop may take
 
@@ -137,6 +138,8 @@ def _typed(key: str, value: Any, wanted: str) -> Any:
         raise UsageError("DS640", f"{key} must be true or false, not {value!r}")
     if wanted.startswith("int") and (isinstance(value, bool) or not isinstance(value, int)):
         raise UsageError("DS640", f"{key} must be a whole number, not {value!r}")
+    if wanted == "bool" and not isinstance(value, bool):
+        raise UsageError("DS640", f"{key} must be true or false, not {value!r}")
     if wanted == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
         raise UsageError("DS640", f"{key} must be a number, not {value!r}")
     return value

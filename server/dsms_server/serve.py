@@ -41,6 +41,10 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     engine = make_engine(config, spark)
     for line in recovered(engine) if config.data is not None else [forgetful(config)]:
         say(line)
+    if config.safe_mode:
+        say(
+            "note: safe mode: queries do not move, rows wait for them; drop what did harm and start without --safe-mode"
+        )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         calm_collector()
         runner.run(_serve(engine, config, say, spark, warm is not None))
@@ -100,6 +104,7 @@ def make_engine(config: Config, spark: Spark | None = None) -> EngineFace:
         "archive": config.archive,
         "archive_due": None if spark is None else spark.due,
         "archive_runner": spark,
+        "safe_mode": config.safe_mode,
     }
     known = {name: value for name, value in limits.items() if value is not None}
     make_folder(config.data)

@@ -56,6 +56,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--step-rows", type=int, metavar="N", help="results of one join at one instant (default 4194304)")
     add("--subscriber-bytes", type=_size, metavar="SIZE", help="results that may wait for one reader (default 64M)")
     add("--max-slice-ms", type=int, metavar="MS", help="name in the log what holds the engine for longer than that")
+    add(
+        "--safe-mode",
+        action="store_true",
+        default=None,
+        help="start with all queries paused, to drop what keeps the server from starting; rows wait for them",
+    )
     add("--no-warmup", action="store_true", help="compile kernels when they are first needed instead")
 
 

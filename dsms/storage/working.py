@@ -1,0 +1,108 @@
+"""What an engine was at when it died: a page of the data folder that is written before each piece of work.
+
+The page is mapped into memory, so a note costs no system call and outlives the process (not a power failure, which is
+nobody's fault).  A note is the number of the newest record and the query that has its turn: who dies over the same
+query at the same record, or over the same record, TWICE is in a loop; whoever is killed at work has got further the
+next time.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PAGE = 4096
+HALF = PAGE // 2
+TWICE = 2
+
+
+@dataclass(slots=True)
+class AtWork:
+    """folder  the data folder;  deaths: how often the engine has died over what, "record 12" or "record 12, query q";
+    before: what the last one died over"""
+
+    folder: str
+    deaths: dict[str, int] = field(default_factory=dict)
+    before: str = ""
+    queries: set[str] = field(default_factory=set)  # over which it has died twice at the same record
+    records: set[int] = field(default_factory=set)  # ... before any query had to do with them
+    _page: mmap.mmap | None = None
+
+    def open(self) -> None:
+        """Read what the last process was at, count it if it died, and begin anew."""
+        path, counts = Path(self.folder) / "at-work", Path(self.folder) / "deaths.json"
+        was = path.read_bytes() if path.exists() else b""
+        self.before = _shown(was)
+        self.deaths = _read(counts)
+        if self.before:
+            self.deaths[self.before] = self.deaths.get(self.before, 0) + 1
+            temporary = counts.with_suffix(".new")
+            temporary.write_text(json.dumps(self.deaths), encoding="utf-8")
+            os.replace(temporary, counts)
+        for what in self.twice:
+            record, _, query = what.partition(", query ")
+            if query:
+                self.queries.add(query)
+            else:
+                self.records.add(int(record.removeprefix("record ")))
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.truncate(fd, PAGE)
+            self._page = mmap.mmap(fd, PAGE)
+        finally:
+            os.close(fd)
+        self.done()
+
+    def record(self, lsn: int) -> None:
+        """The record of that number is about to be applied."""
+        self._note(0, b"record %d" % lsn)
+
+    def query(self, name: str) -> None:
+        """That query is about to move."""
+        self._note(HALF, name.encode()[: HALF - 1])
+
+    def rest(self) -> None:
+        """No query moves."""
+        if self._page is not None:
+            self._page[HALF] = 0
+
+    def done(self) -> None:
+        """Nothing is under way."""
+        if self._page is not None:
+            self._page[0] = self._page[HALF] = 0
+
+    def _note(self, at: int, text: bytes) -> None:
+        if self._page is not None:
+            self._page[at : at + len(text) + 1] = text + b"\0"
+
+    def close(self) -> None:
+        """The engine stops in good order: nobody has died."""
+        self.done()
+        if self._page is not None:
+            self._page.close()
+            self._page = None
+        (Path(self.folder) / "deaths.json").unlink(missing_ok=True)
+
+    @property
+    def twice(self) -> Mapping[str, int]:
+        """What the engine has died over often enough."""
+        return {what: count for what, count in self.deaths.items() if count >= TWICE}
+
+
+def _shown(page: bytes) -> str:
+    record, query = (page[at : at + HALF].partition(b"\0")[0].decode(errors="replace") for at in (0, HALF))
+    if not record:
+        return ""
+    return f"{record}, query {query}" if query else record
+
+
+def _read(path: Path) -> dict[str, int]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {what: count for what, count in found.items() if what.startswith("record ") and isinstance(count, int)}
+    except (OSError, ValueError, AttributeError):
+        return {}
