@@ -2,7 +2,7 @@
 
 example:
   dsms doctor
-  dsms doctor --host db.example.org --token secret
+  dsms doctor --host db.example.org --token-file secret.txt
 """
 
 from __future__ import annotations
