@@ -11,7 +11,7 @@ import pytest
 
 import dsms
 from dsms.errors import DsmsError
-from dsms.operators.expressions import ErrorCounter, compile_expr, growth
+from dsms.operators.expressions import ErrorCounter, compile_expr, made
 from dsms.sql import functions
 from dsms.sql.expr import Col, Expr, Lit
 from dsms.sql.types import INT, STRING
@@ -105,7 +105,7 @@ def test_one_row_may_not_make_much_in_many_functions() -> None:
     found = compile_expr(fn("greatest", *parts))(ROWS, 3, errors)
     assert found.to_pylist() == [1_000_000] * 3  # the first have had their turn
     assert set(errors.by_code) == {"DS705"}
-    assert growth.ONE_ROW < 300_000_000
+    assert made.ONE_ROW < 300_000_000
 
 
 def test_a_constant_that_grows_is_not_made_when_the_statement_is_bound() -> None:

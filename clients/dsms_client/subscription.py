@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from dsms.errors import DsmsError, UsageError
+from dsms_client.link import Link
 from dsms_client.protocol import MAX_LOSSES, error_from_map, given_up
 from dsms_client.results import Data, Push
 
-if TYPE_CHECKING:
-    from dsms_client.aio import AsyncClient
-
 BUFFER_BYTES = 64 << 20  # of pushes that wait for the reader; past it the server keeps the rest
+
+
+class Requests(Protocol):
+    """The client that asks for it (`aio.AsyncClient`)."""
+
+    host: str
+    port: int
+    _subs: dict[str, AsyncSubscription]
+    _link: Link | None
+    _mending: asyncio.Task[None] | None
+    _patience: float
+
+    def _send(
+        self, op: str, fields: dict[str, Any], *, on_reply: Callable[[dict[str, Any]], None] | None = None
+    ) -> tuple[int, asyncio.Future[dict[str, Any]], int]: ...
+
+    async def _request(self, op: str, **fields: Any) -> dict[str, Any]: ...
+
+    def _give_up(self, ident: int) -> None: ...
 
 
 class AsyncSubscription:
@@ -23,7 +41,7 @@ class AsyncSubscription:
     server's log once the reader has caught up.  If the log no longer has them, the iteration raises.
     """
 
-    def __init__(self, client: AsyncClient, query: str, start: int | None, resume: bool) -> None:
+    def __init__(self, client: Requests, query: str, start: int | None, resume: bool) -> None:
         self.query = query
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str, ...] = ()

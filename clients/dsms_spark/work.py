@@ -6,15 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsms.errors import UsageError
 from dsms_spark.pipe import packed, unpacked
+from dsms_spark.task import Task
 from dsms_spark.tasks import connected
 from dsms_spark.watch import Watch
-
-if TYPE_CHECKING:
-    from dsms_spark.worker import Task
 
 MORE = {"spark.scheduler.mode": "FAIR"}  # a query need not wait until an update is done
 

@@ -17,39 +17,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, BinaryIO, Protocol
 
-from dsms.api import Cancel
 from dsms.errors import INSTALL_SPARK, DsmsError, InternalError, UsageError
 from dsms_spark.pipe import Channel
+from dsms_spark.task import Task
 
 AT_ONCE = 4  # requests that run beside each other
 LEAVE_SECONDS = 3.0  # what requests under way get to come to an end when the server is gone
-
-
-class Task:
-    """A request at work: `check` between steps, `progress` when one is reached."""
-
-    def __init__(self, ident: int, send: Callable[[dict[str, Any]], None]) -> None:
-        self.ident = ident
-        self.group = f"dsms-{ident}"  # what its jobs are called in Spark
-        self.cancel = Cancel()
-        self.cancelled = False
-        self._send = send
-        self._told: Any = None
-
-    def check(self) -> None:
-        """Raise DS610 if nobody waits for it any more."""
-        self.cancel.check()
-
-    def progress(self, what: str, done: int = 0, of: int = 0) -> None:
-        """Tell how far it is: `done` of `of` steps (0: nobody knows).  Raises DS610 if it was cancelled."""
-        self.tell(what, done, of)
-        self.check()
-
-    def tell(self, what: str, done: int = 0, of: int = 0) -> None:
-        """Tell how far it is, unless that was told already."""
-        if (what, done, of) != self._told:
-            self._told = (what, done, of)
-            self._send({"id": self.ident, "progress": what, "done": done, "of": of})
 
 
 class Work(Protocol):

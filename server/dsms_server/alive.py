@@ -7,10 +7,9 @@ clients do, is expected to keep to it, since a machine may be there and its prog
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from dsms_server.session import Session
+from dsms_server.parties import Peer
 
 # seconds of silence until the system asks whether the peer is there, between two questions, and questions unanswered
 MISSED = 3  # times that a peer may break its promise
@@ -29,7 +28,7 @@ def watch(connection: Any) -> None:
 class Pulse:
     """`session` has promised to send something every so many seconds; the latest promise counts."""
 
-    def __init__(self, session: Session, every: float) -> None:
+    def __init__(self, session: Peer, every: float) -> None:
         self._session = session
         self._seconds = MISSED * min(max(every, EVERY[0]), EVERY[1])
         self._begin()

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from dsms_server import clock
-
-if TYPE_CHECKING:
-    from dsms_server.server import Server
+from dsms_server.parties import Host
 
 SECONDS = 10.0  # that a connection may last, request and answer
 AT_ONCE = 32  # connections
@@ -24,7 +21,7 @@ class Http:
 
     Whoever comes then takes the place of the one that has been there longest."""
 
-    def __init__(self, server: Server, runner: web.AppRunner) -> None:
+    def __init__(self, server: Host, runner: web.AppRunner) -> None:
         assert runner.server is not None
         self._server, self._runner, self._web = server, runner, runner.server
         self._deadlines: dict[web.RequestHandler, asyncio.TimerHandle] = {}
@@ -60,7 +57,7 @@ class Http:
             connection.transport.abort()
 
 
-async def start_http(server: Server) -> Http:
+async def start_http(server: Host) -> Http:
     """Serve on the configured address."""
     app = web.Application()
     app.on_response_prepare.append(_once)
@@ -83,7 +80,7 @@ async def _once(request: web.Request, response: web.StreamResponse) -> None:
     response.force_close()
 
 
-async def _metrics(server: Server, request: web.Request) -> web.Response:
+async def _metrics(server: Host, request: web.Request) -> web.Response:
     if not server.stopping:
         stats = server.core.worker.call(server.core.engine.stats)
         done, _ = await asyncio.wait({stats}, timeout=STATS_SECONDS)
@@ -93,7 +90,7 @@ async def _metrics(server: Server, request: web.Request) -> web.Response:
     return web.Response(body=server.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"})
 
 
-async def _health(server: Server, request: web.Request) -> web.Response:
+async def _health(server: Host, request: web.Request) -> web.Response:
     if server.stopping:
         return web.Response(status=503, text="stopping\n")
     if not server.core.worker.alive:
@@ -103,7 +100,7 @@ async def _health(server: Server, request: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-async def _ready(server: Server, request: web.Request) -> web.Response:
+async def _ready(server: Host, request: web.Request) -> web.Response:
     """Whether clients are served: not while the server stops.  A long slice makes it no less ready."""
     if server.stopping:
         return web.Response(status=503, text="stopping\n")

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 from dsms.errors import UsageError
+from dsms_server.parties import Peer
 from dsms_server.worker import Lane
-
-if TYPE_CHECKING:
-    from dsms_server.session import Session
 
 log = logging.getLogger("dsms.server")
 
@@ -21,7 +18,7 @@ log = logging.getLogger("dsms.server")
 class Replies:
     """The brake of one session.  `unread` is part of the server's total."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Peer) -> None:
         self.session = session
         self.unread = 0
         self.lane: Lane | None = None  # the one that is held

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsms.api import Cancel, IngestReport, Result, Rows, Subscription
 from dsms.errors import DsmsError, UsageError, brief
@@ -15,11 +15,9 @@ from dsms_client.protocol import VERSION
 from dsms_server.clock import elapsed
 from dsms_server.core import Feed
 from dsms_server.encode import result_reply
+from dsms_server.parties import Peer
 from dsms_server.pushes import ROWS_PIECE
 from dsms_server.worker import Job, Lane, Steps, Urgency, expected
-
-if TYPE_CHECKING:
-    from dsms_server.session import Session
 
 Message = dict[str, Any]
 
@@ -27,7 +25,7 @@ Message = dict[str, Any]
 class Requests:
     """The requests of one session that wait or run, and its subscriptions."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Peer) -> None:
         self.session = session
         self.server = session.server
         self.feeds: dict[str, Feed] = {}

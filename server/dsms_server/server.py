@@ -16,6 +16,7 @@ from dsms_server.core import Core
 from dsms_server.face import EngineFace
 from dsms_server.guesses import Guesses
 from dsms_server.metrics import Metrics
+from dsms_server.parties import Peer
 from dsms_server.session import Session
 from dsms_server.spark import Spark, worker_command
 from dsms_server.strangers import Strangers
@@ -42,18 +43,18 @@ class Server:
         self.spark = spark or Spark(worker_command(config.spark_master, config.spark_memory))
         self.metrics = Metrics()
         self.run = uuid.uuid4().hex  # told in each hello: another after each start
-        self.sessions: set[Session] = set()
-        self.proven: set[Session] = set()  # whose peers have shown who they are
-        self.strangers: Strangers[Session] = Strangers(config.max_strangers)
+        self.sessions: set[Peer] = set()
+        self.proven: set[Peer] = set()  # whose peers have shown who they are
+        self.strangers: Strangers[Peer] = Strangers(config.max_strangers)
         self.guesses = Guesses(config.guess_seconds, clock.elapsed)
-        self.held: set[Session] = set()  # whose reading is stopped
+        self.held: set[Peer] = set()  # whose reading is stopped
         self.unprocessed = self.unread = 0
         self.stopping = False
         self.port = 0
         self.http_port: int | None = None
         self._engine = engine
         self._lanes: WeakValueDictionary[str, Lane] = WeakValueDictionary()
-        self._owners: dict[str, Session] = {}
+        self._owners: dict[str, Peer] = {}
 
     async def start(self) -> None:
         """Listen; `port` and `http_port` tell where."""
@@ -154,7 +155,7 @@ class Server:
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
-    def admit(self, session: Session) -> UsageError | None:
+    def admit(self, session: Peer) -> UsageError | None:
         """Count a new session in, or say why not."""
         if self.stopping:
             return UsageError("DS641", "the server is stopping")
@@ -168,7 +169,7 @@ class Server:
             return UsageError("DS621", "the server has no file descriptors for more sessions")
         return self._full()
 
-    def prove(self, session: Session) -> UsageError | None:
+    def prove(self, session: Peer) -> UsageError | None:
         """The peer has shown who it is: give it a place, or say why not."""
         problem = self._full()
         if problem is None and self.strangers.leave(session):
@@ -184,7 +185,7 @@ class Server:
             hint="close one, or start the server with a larger --max-sessions",
         )
 
-    def gone(self, session: Session) -> None:
+    def gone(self, session: Peer) -> None:
         self.sessions.discard(session)
         self.proven.discard(session)
         self.strangers.leave(session)
@@ -192,7 +193,7 @@ class Server:
         if session.requests.client is not None and self._owners.get(session.requests.client) is session:
             del self._owners[session.requests.client]
 
-    def lane_of(self, client: str, session: Session) -> Lane:
+    def lane_of(self, client: str, session: Peer) -> Lane:
         """The lane of a named writer.  A second session of that name takes over and the first is ended."""
         owner = self._owners.get(client)
         if owner is not None and owner is not session:

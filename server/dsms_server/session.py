@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
@@ -20,14 +20,12 @@ from dsms_client.protocol import pack
 from dsms_server import alive, clock, foreign
 from dsms_server.core import Feed
 from dsms_server.decode import SMALL, decoded
+from dsms_server.parties import Host
 from dsms_server.pushes import push_frames
 from dsms_server.replies import Replies
 from dsms_server.requests import Requests
 from dsms_server.threshold import HELLO_BYTES, Threshold
 from dsms_server.worker import expected
-
-if TYPE_CHECKING:
-    from dsms_server.server import Server
 
 WRITE_HIGH = 256 << 10  # bytes in the transport at which pushes wait
 LINGER_SECONDS = 1.0  # how long a refused peer may go on talking before the connection is cut
@@ -37,7 +35,7 @@ TURN_SECONDS = 0.002  # how long pushes are written before other sessions get th
 class Session(asyncio.BufferedProtocol):
     """The protocol object of one connection.  A `stranger` speaks plainly where TLS is asked for."""
 
-    def __init__(self, server: Server, stranger: bool = False) -> None:
+    def __init__(self, server: Host, stranger: bool = False) -> None:
         self.server = server
         self.stranger = stranger
         self.transport: Any = None

@@ -11,18 +11,15 @@ import asyncio
 import hmac
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgpack
 
 from dsms.errors import DsmsError, UsageError
 from dsms_client import protocol
 from dsms_server import foreign
+from dsms_server.parties import Host, Peer
 from dsms_server.strangers import address_of
-
-if TYPE_CHECKING:
-    from dsms_server.server import Server
-    from dsms_server.session import Session
 
 log = logging.getLogger("dsms.server")
 HELLO_BYTES = 4 << 10  # of a frame before the token
@@ -33,9 +30,9 @@ FIELDS = 16  # of a map
 class Threshold:
     """Where a session stands until it is `proven`; `waiting`: a token of it is not looked at, or answered, yet."""
 
-    session: Session  # from `come` on, which a handshake that fails never sees
+    session: Peer  # from `come` on, which a handshake that fails never sees
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self.server = server
         self.guarded = self.server.config.token is not None
         self.proven = self.waiting = False
@@ -46,7 +43,7 @@ class Threshold:
         self._seen = self.came = 0  # bytes until the time began, and until now
         self._late = False
 
-    def come(self, session: Session) -> None:
+    def come(self, session: Peer) -> None:
         """The connection is there."""
         self.session = session
         self.address = address_of(self.session.transport.get_extra_info("peername"))

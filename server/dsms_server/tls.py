@@ -11,15 +11,12 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dsms.errors import UsageError
 from dsms_server.config import Config
+from dsms_server.parties import Host
 from dsms_server.strangers import Strangers, address_of
-
-if TYPE_CHECKING:
-    from dsms_server.server import Server
-    from dsms_server.session import Session
 
 HANDSHAKE = b"\x16"
 AT_ONCE = 64  # connections accepted before others get their turn
@@ -44,7 +41,9 @@ class Door:
     A peer has `handshake_seconds` for its first byte and as many for the handshake, and there are at most
     `max_strangers` of them: a handshake costs a lot of memory."""
 
-    def __init__(self, make: Callable[[bool], Session], server: Server, context: ssl.SSLContext, backlog: int) -> None:
+    def __init__(
+        self, make: Callable[[bool], asyncio.BaseProtocol], server: Host, context: ssl.SSLContext, backlog: int
+    ) -> None:
         self.sockets: list[socket.socket] = []
         self._make = make
         self._server = server

@@ -10,21 +10,35 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dsms_server.worker import Worker
+from typing import Any, Protocol
 
 log = logging.getLogger("dsms.server")
 STUCK_SECONDS = 5.0
 ROOMS = ("operators", "adhoc", "sql", "storage", "periodic", "sharing", "running", "commands", "intake", "tables")
 
 
+class Turning(Protocol):
+    """The engine's thread (`worker.Worker`): slices so far, the job under way, and when its slice began."""
+
+    slices: int
+    running: Any
+    began: float
+
+    @property
+    def ident(self) -> int | None:
+        """Of the thread."""
+        ...
+
+    def doing(self, job: Any) -> str:
+        """What it is, in words."""
+        ...
+
+
 @dataclass(slots=True)
 class Watchdog:
     """`held`: seconds for which the slice under way has held the thread, if those are too many; else 0."""
 
-    worker: Worker
+    worker: Turning
     limit: float = STUCK_SECONDS
     held: float = 0.0
     what: str = ""

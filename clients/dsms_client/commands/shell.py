@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING
 from dsms_client.cli import FAILED, MISUSED, OK
 from dsms_client.commands import connection
 from dsms_client.line import Line
-from dsms_client.shell.runner import Quit, Runner
+from dsms_client.shell.meta import Quit
+from dsms_client.shell.runner import Runner
 from dsms_client.shell.show import FORMATS
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from dsms.errors import DsmsError
 from dsms_client.names import unique
@@ -22,8 +22,7 @@ from dsms_client.shell import show
 from dsms_client.visible import for_screen, prose, visible
 
 if TYPE_CHECKING:
-    from dsms_client.shell.runner import Runner
-    from dsms_client.sync import Subscription
+    from dsms_client.sync import Client, Subscription
 
 MARKS = {"snapshot": "=", "insert": "+", "delete": "-", "result": ">", "progress": "."}
 REFRESH = 0.1  # seconds between two drawings
@@ -32,7 +31,23 @@ GOODBYE = 1.0  # seconds that a server may take to say it has stopped sending
 LOOK = 0.5  # seconds between two looks whether anybody reads the lines
 
 
-def watch(runner: Runner, query: str, start: int | None) -> None:
+class Screen(Protocol):
+    """Where the view is shown (`runner.Runner`)."""
+
+    form: str
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def out(self) -> TextIO:
+        """Where lines go."""
+        ...
+
+    def say(self, line: str = "") -> None: ...
+
+
+def watch(runner: Screen, query: str, start: int | None) -> None:
     """Show the results of `query` until it ends or Ctrl-C.  Raises DsmsError if the subscription does."""
     results = runner.client.subscribe(query, start)
     try:
@@ -47,8 +62,8 @@ def watch(runner: Runner, query: str, start: int | None) -> None:
             results.close(GOODBYE)
 
 
-def _print(runner: Runner, results: Subscription) -> None:
-    out = runner._out or sys.stdout
+def _print(runner: Screen, results: Subscription) -> None:
+    out = runner.out
     if runner.form == "csv":
         head = show.csv_line(unique(("$kind", "$at", *results.columns)))
         print(for_screen(head, out), file=out, flush=True)
@@ -150,7 +165,7 @@ class View:
         return f"{query} at {show.instant(self.at)}: {count}   (Ctrl-C leaves)"
 
 
-def _draw(runner: Runner, results: Subscription) -> None:
+def _draw(runner: Screen, results: Subscription) -> None:
     from rich.live import Live
 
     view, seen = View(), -1

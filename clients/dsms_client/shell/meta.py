@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from dsms.errors import DsmsError
 from dsms_client.protocol import nearest
-from dsms_client.shell import show
-from dsms_client.shell.runner import Quit, Runner
+from dsms_client.shell import live, show
+from dsms_client.shell.live import Screen
 from dsms_client.shell.statements import Statement
 
 DEEPEST = 16  # files that include files
@@ -25,7 +26,31 @@ HELP = {
 }
 
 
-def run(runner: Runner, line: str) -> bool:
+class Quit(Exception):
+    """``\\q``."""
+
+
+class Shell(Screen, Protocol):
+    """What commands are about (`runner.Runner`)."""
+
+    timing: bool
+    watching: bool
+    last: str | None
+    problem: DsmsError | None
+    depth: int
+
+    def complain(self, line: str) -> None: ...
+
+    def script(self, text: str) -> bool:
+        """Run a text of statements and commands; False at the first that fails."""
+        ...
+
+    def statement(self, statement: Statement) -> bool:
+        """Run one statement and show its result; True if it went well."""
+        ...
+
+
+def run(runner: Shell, line: str) -> bool:
     """Run one backslash command; True if it went well.  Raises Quit."""
     word, *rest = line.strip().rstrip(";").split()
     command = COMMANDS.get(word)
@@ -41,7 +66,7 @@ def run(runner: Runner, line: str) -> bool:
         return False
 
 
-def _describe(runner: Runner, rest: list[str]) -> bool:
+def _describe(runner: Shell, rest: list[str]) -> bool:
     names = runner.client.names()
     told = _evaluated(runner) if names["queries"] else {}
     if rest:
@@ -62,7 +87,7 @@ def _describe(runner: Runner, rest: list[str]) -> bool:
     return True
 
 
-def _evaluated(runner: Runner) -> dict[str, str]:
+def _evaluated(runner: Shell) -> dict[str, str]:
     """By query when it is answered, and how."""
     answer = runner.client.query("SHOW QUERIES")
     told = {}
@@ -79,17 +104,17 @@ def _when(period: str | None) -> str:
     return period if period.startswith("on ") else f"every {period}"
 
 
-def _quit(runner: Runner, rest: list[str]) -> bool:
+def _quit(runner: Shell, rest: list[str]) -> bool:
     raise Quit
 
 
-def _timing(runner: Runner, rest: list[str]) -> bool:
+def _timing(runner: Shell, rest: list[str]) -> bool:
     runner.timing = rest[0].lower() == "on" if rest else not runner.timing
     runner.say(f"timing is {'on' if runner.timing else 'off'}")
     return True
 
 
-def _format(runner: Runner, rest: list[str]) -> bool:
+def _format(runner: Shell, rest: list[str]) -> bool:
     if rest and rest[0] not in show.FORMATS:
         runner.complain(f"unknown format {rest[0]}\nHINT: formats are {', '.join(show.FORMATS)}")
         return False
@@ -98,14 +123,14 @@ def _format(runner: Runner, rest: list[str]) -> bool:
     return True
 
 
-def _help(runner: Runner, rest: list[str]) -> bool:
+def _help(runner: Shell, rest: list[str]) -> bool:
     for name, what in HELP.items():
         runner.say(f"  {name:<20}  {what}")
     runner.say("Statements end with ;  Ctrl-C stops a statement that runs.")
     return True
 
 
-def _include(runner: Runner, rest: list[str]) -> bool:
+def _include(runner: Shell, rest: list[str]) -> bool:
     if not rest:
         runner.complain("\\i needs a file name")
         return False
@@ -124,7 +149,7 @@ def _include(runner: Runner, rest: list[str]) -> bool:
         runner.depth -= 1
 
 
-def _watch(runner: Runner, rest: list[str]) -> bool:
+def _watch(runner: Shell, rest: list[str]) -> bool:
     try:
         period = float(rest[0]) if rest else 2.0
     except ValueError:
@@ -146,14 +171,12 @@ def _watch(runner: Runner, rest: list[str]) -> bool:
     return False
 
 
-def _was_lost(runner: Runner) -> bool:
+def _was_lost(runner: Shell) -> bool:
     """The statement failed since the connection was lost: the next one waits for it."""
     return runner.problem is not None and runner.problem.code == "DS611"
 
 
-def _subscribe(runner: Runner, rest: list[str]) -> bool:
-    from dsms_client.shell import live
-
+def _subscribe(runner: Shell, rest: list[str]) -> bool:
     if not rest or (len(rest) > 1 and not rest[1].isdigit()):
         runner.complain("\\subscribe needs the name of a query, and may have the number of the first row wanted")
         return False
@@ -161,7 +184,7 @@ def _subscribe(runner: Runner, rest: list[str]) -> bool:
     return True
 
 
-COMMANDS: dict[str, Callable[[Runner, list[str]], bool]] = {
+COMMANDS: dict[str, Callable[[Shell, list[str]], bool]] = {
     "\\d": _describe, "\\q": _quit, "\\timing": _timing, "\\format": _format, "\\?": _help, "\\h": _help,
     "\\i": _include, "\\watch": _watch, "\\subscribe": _subscribe, "\\s": _subscribe,
 }  # a table  # fmt: skip

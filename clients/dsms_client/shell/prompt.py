@@ -14,7 +14,8 @@ from prompt_toolkit.lexers import PygmentsLexer
 
 from dsms.errors import DsmsError
 from dsms_client.shell.complete import ShellCompleter
-from dsms_client.shell.runner import Quit, Runner
+from dsms_client.shell.meta import Quit
+from dsms_client.shell.runner import Runner
 from dsms_client.shell.statements import complete
 
 PROMPT, MORE = "dsms> ", "   -> "

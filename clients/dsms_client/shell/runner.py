@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, TextIO
 from dsms.errors import DsmsError
 from dsms_client.line import Line
 from dsms_client.results import Done, Result
-from dsms_client.shell import show
+from dsms_client.shell import meta, show
 from dsms_client.shell.statements import Statement, script
 from dsms_client.visible import for_screen, prose
 
 if TYPE_CHECKING:
     from dsms_client.sync import Client
-
-
-class Quit(Exception):
-    """``\\q``."""
 
 
 class Runner:
@@ -45,17 +41,19 @@ class Runner:
         self._err = err
         self.client = connect(self.line)
 
+    @property
+    def out(self) -> TextIO:
+        """Where lines go."""
+        return self._out or sys.stdout
+
     def say(self, line: str = "") -> None:
-        out = self._out or sys.stdout
-        print(for_screen(line, out), file=out)
+        print(for_screen(line, self.out), file=self.out)
 
     def complain(self, line: str) -> None:
         print(prose(line), file=self._err or sys.stderr)
 
     def script(self, text: str) -> bool:
         """Run a text of statements and lines that begin with a backslash; False at the first that fails."""
-        from dsms_client.shell import meta
-
         with self.line.waiting():
             return all(
                 self.statement(piece) if isinstance(piece, Statement) else meta.run(self, piece)

@@ -13,7 +13,8 @@ from dsms.errors import InternalError, QueryError
 from dsms.operators.expressions import arithmetic, casts, compare, digests, logic, maths, patterns, strings, times
 from dsms.operators.expressions.arrays import NO
 from dsms.operators.expressions.errors import ErrorCounter
-from dsms.operators.expressions.growth import Texts, bytes_of, in_turns, measured
+from dsms.operators.expressions.growth import bytes_of, in_turns, measured
+from dsms.operators.expressions.made import Texts
 from dsms.operators.expressions.node import Builder, Built, Evaluator, Kernel, Node, bind, literal, reads_of
 from dsms.sql.expr import Call, Col, Expr, Lit, walk
 from dsms.sql.types import Kind

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from dsms.errors import QueryError
-
-if TYPE_CHECKING:
-    from dsms.operators.expressions.growth import Texts
+from dsms.operators.expressions.made import Texts
 
 LARGEST = 2**31 - 1  # bytes of text that one column of a batch holds
 

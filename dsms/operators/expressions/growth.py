@@ -1,8 +1,7 @@
 """Text that functions make: its size is known before it is made, and rows take turns where together they make much.
 
     MOST     bytes of one text: past it the function fails for that row (DS705), whatever the other rows are
-    AT_ONCE  bytes that one evaluation makes: past it the rows are cut in parts that take turns
-    ONE_ROW  bytes that one evaluation makes for a single row, in all its functions: past it the row fails
+    AT_ONCE  bytes that one evaluation makes: past it the rows are cut in parts that take turns (`made`)
 
 What an expression gives for a whole batch is held against the room of its query or statement
 (`ErrorCounter.room`).  Kernels of functions whose result may be longer than their arguments call `admitted` first.
@@ -11,7 +10,6 @@ What an expression gives for a whole batch is held against the room of its query
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,39 +17,14 @@ import pyarrow as pa
 from dsms.errors import UsageError
 from dsms.operators.expressions.arrays import Value, blank, present
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
+from dsms.operators.expressions.made import InParts, Texts
 from dsms.operators.expressions.slices import offsets_of
 
 MOST = 1 << 24
-AT_ONCE = 1 << 24
-ONE_ROW = 1 << 27
 CELLS = 1 << 23  # rows times nodes of an expression, at once
 SHORT = 256  # bytes of a constant that is copied for each row without being counted
 
 Run = Callable[[Sequence[pa.Array], int, ErrorCounter], pa.Array]
-
-
-class InParts(Exception):
-    """These rows together make too much: they are to be cut in so many parts."""
-
-    def __init__(self, parts: int) -> None:
-        super().__init__(parts)
-        self.parts = parts
-
-
-@dataclass(slots=True)
-class Texts:
-    """What an evaluation of so many rows has made, in bytes."""
-
-    rows: int
-    made: int = 0
-
-    def fits(self, size: int) -> bool:
-        """Whether so many bytes more may be made; of several rows, InParts is raised where they may not."""
-        if self.made + size <= AT_ONCE:
-            return True
-        if self.rows > 1:
-            raise InParts(-(-(self.made + size) // AT_ONCE))
-        return self.made + size <= ONE_ROW
 
 
 def bytes_of(x: pa.Array) -> int:

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from dsms.operators.expressions.arrays import Value, ints, spread
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
-from dsms.operators.expressions.growth import AT_ONCE, MOST, admitted, sizes_of
+from dsms.operators.expressions.growth import MOST, admitted, sizes_of
+from dsms.operators.expressions.made import AT_ONCE
 from dsms.operators.expressions.node import Builder, Built, Node, length
 from dsms.operators.expressions.strings import by_distinct
 from dsms.sql.expr import Call

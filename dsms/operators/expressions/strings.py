@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import Value, both, either, from_bits, from_ints, ints, present, spread
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
-from dsms.operators.expressions.growth import AT_ONCE, MOST, admitted, sizes_of
+from dsms.operators.expressions.growth import MOST, admitted, sizes_of
+from dsms.operators.expressions.made import AT_ONCE
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.operators.expressions.slices import Points, offsets_of, slice_points
 from dsms.sql.expr import Call

@@ -1,0 +1,139 @@
+"""What the parts of a server know of each other: of the server that holds them, and of the session of a peer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from dsms.api import Chunk, Push
+from dsms.errors import DsmsError, UsageError
+from dsms_server.config import Config
+from dsms_server.core import Core, Feed
+from dsms_server.descriptors import Room
+from dsms_server.guesses import Guesses
+from dsms_server.metrics import Metrics
+from dsms_server.watchdog import Watchdog
+from dsms_server.worker import Lane
+
+
+class Host(Protocol):
+    """As `dsms_server.server.Server` says."""
+
+    version: str
+    run: str
+    config: Config
+    core: Core
+    metrics: Metrics
+    loop: asyncio.AbstractEventLoop
+    pool: ThreadPoolExecutor
+    room: Room
+    guesses: Guesses
+    later: Callable[..., asyncio.TimerHandle]
+    watchdog: Watchdog
+    held: set[Peer]
+    unprocessed: int
+    unread: int
+    stopping: bool
+    http_port: int | None
+
+    def admit(self, session: Peer) -> UsageError | None: ...
+
+    def prove(self, session: Peer) -> UsageError | None: ...
+
+    def gone(self, session: Peer) -> None: ...
+
+    def lane_of(self, client: str, session: Peer) -> Lane: ...
+
+    def relax(self) -> None: ...
+
+    def update_gauges(self) -> None: ...
+
+
+class Standing(Protocol):
+    """As `dsms_server.threshold.Threshold` says."""
+
+    came: int
+    guarded: bool
+    address: str
+
+    def refused(self) -> None: ...
+
+    def knows(self, token: str | None) -> bool: ...
+
+    def wait(self) -> float: ...
+
+    def wrong(self) -> float: ...
+
+    def hold(self, seconds: float, size: int, then: Callable[[], None]) -> None: ...
+
+    def lost(self) -> None: ...
+
+
+class Asking(Protocol):
+    """As `dsms_server.requests.Requests` says."""
+
+    client: str | None
+    lane: Lane
+    feeds: dict[str, Feed]
+
+    def cancel_all(self) -> None: ...
+
+
+class Peer(Protocol):
+    """As `dsms_server.session.Session` says."""
+
+    transport: Any
+    unprocessed: int
+    closed: bool
+    form: str
+    read_paused: bool
+    write_paused: bool
+
+    @property
+    def server(self) -> Host: ...
+
+    @property
+    def threshold(self) -> Standing: ...
+
+    @property
+    def requests(self) -> Asking: ...
+
+    @property
+    def written(self) -> tuple[int, int]: ...
+
+    @property
+    def quiet(self) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def buffer_updated(self, nbytes: int) -> None: ...
+
+    def trusted(self) -> bool: ...
+
+    def promised(self, every: float | None) -> None: ...
+
+    def hold(self, size: int) -> None: ...
+
+    def release(self, size: int) -> None: ...
+
+    def expect(self, size: int) -> None: ...
+
+    def regulate(self) -> None: ...
+
+    def write(self, frame: bytes) -> None: ...
+
+    def reply(self, ident: Any, **fields: Any) -> None: ...
+
+    def refuse(self, ident: Any, problem: DsmsError) -> None: ...
+
+    def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None: ...
+
+    def forget(self, feed: Feed) -> None: ...
+
+    def linger(self) -> None: ...
+
+    def dismiss(self, problem: DsmsError) -> None: ...
+
+    def farewell(self, problem: UsageError) -> None: ...
