@@ -78,7 +78,7 @@ class Bench:
             wanted = [evaluate(expr, (k, *row)) for k, row in enumerate(self.rows)]
             if _zoned(expr):  # Python's calendar has no day beside its first and last
                 wanted = [v if row[T] in (MIN_INSTANT, MAX_INSTANT) else w
-                          for v, w, row in zip(values, wanted, self.rows, strict=True)]  # fmt: skip
+                          for v, w, row in zip(values, wanted, self.rows, strict=True)]  # one value a row  # fmt: skip
             self._agree(text, "the oracle", values, wanted)
         if number % PERSISTENT == 0:
             self._persistent(text, values)

@@ -16,7 +16,7 @@ DEC, WIDE = decimal(10, 2), decimal(38, 10)
 COLUMNS: dict[str, Type] = {
     "b": BOOL, "i": INT, "j": INT, "f": FLOAT, "g": FLOAT, "d": DEC, "w": WIDE, "s": STRING, "u": STRING, "y": BYTES,
     "t": TIMESTAMP, "n": INTERVAL,
-}  # fmt: skip
+}  # a table  # fmt: skip
 TEXTS = (
     "",
     "a",
@@ -32,7 +32,7 @@ TEXTS = (
     "2020-02-29 10:30",
     "1 h",
     "true",
-    "x\ny",
+    "q\ny",
 )
 EDGES: dict[Type, Sequence[object]] = {
     BOOL: (True, False),
@@ -50,7 +50,7 @@ LITERALS = (
     "''",
     "'%'", "'day'", "'UTC'", "'s'", "'x*'", "TIMESTAMP '1970-01-01 00:00:05'", "INTERVAL '1' SECOND", "DECIMAL '1.25'",
     "CAST('a' AS BYTES)", "CAST(NULL AS INT)", "CAST(NULL AS STRING)",
-)  # fmt: skip
+)  # a long list  # fmt: skip
 CONSTANTS = {
     "unit": ("second", "Hours", "day", "week", "month", "quarter", "year", "fortnight"),
     "length_unit": ("microsecond", "minutes", "week", "month"),
@@ -74,7 +74,7 @@ TYPES = (
 SIGNS = ("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "||", "AND", "OR", "IS DISTINCT FROM", "LIKE")
 _SIGNS_OF = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">",
              "ge": ">=", "distinct_from": "IS DISTINCT FROM", "not_distinct_from": "IS NOT DISTINCT FROM", "and": "AND",
-             "or": "OR", "like": "LIKE"}  # fmt: skip
+             "or": "OR", "like": "LIKE"}  # a table  # fmt: skip
 
 
 def rows(number: int, count: int) -> list[tuple[object, ...]]:

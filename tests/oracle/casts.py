@@ -126,7 +126,10 @@ def _float_text(s: str, raw: str, target: Type) -> float:
 def _decimal_text(s: str, raw: str, target: Type) -> Decimal:
     if NUMBER.fullmatch(s) is None:
         raise Failed("no DECIMAL")
-    return to_decimal(Decimal(s), target)
+    try:
+        return to_decimal(Decimal(s), target)
+    except InvalidOperation:
+        raise Failed("no exponent") from None
 
 
 def _bool_text(s: str, raw: str, target: Type) -> bool:
