@@ -443,6 +443,8 @@ class Saver:
         """Apply a record.  What failed then fails now, and is told to nobody."""
         engine = self.engine
         self.recovered.records += 1
+        if engine.runtime.settings.recovering is not None:
+            engine.runtime.settings.recovering(self.recovered.records)
         try:
             if entry.kind < 0:
                 self._statement(*entry.payload)

@@ -48,6 +48,7 @@ class Settings:
     pause             asked between two steps of queries whether the call is to return and to leave the rest to
                       `Engine.work`; None: each call does all that it causes
     safe_mode         queries do not move: rows wait for them (to drop what keeps the server from starting)
+    recovering        told how many records of the journal have been applied, after each
     at_work           notes what is under way, for the next start (`dsms.storage.working`); set by the data folder
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
     """
@@ -74,6 +75,7 @@ class Settings:
     archive_due: Callable[[str, str], None] = _nobody
     archive_runner: Any = None
     safe_mode: bool = False
+    recovering: Callable[[int], None] | None = None
     at_work: Any = None
     pause: Callable[[], bool] | None = None
     eager_instants: bool = False

@@ -93,7 +93,7 @@ class AsyncClient:
                 await self._open()
                 return self
             except UsageError as problem:
-                if problem.code != "DS612" or loop.time() + PAUSE > until:
+                if problem.code not in ("DS612", "DS647") or loop.time() + PAUSE > until:
                     raise
             await asyncio.sleep(PAUSE)
 

@@ -16,6 +16,7 @@ from dsms.errors import UsageError
 from dsms_server import clock, descriptors, quiet
 from dsms_server.config import Config
 from dsms_server.face import EngineFace
+from dsms_server.recovering import WaitingRoom
 from dsms_server.server import Server
 from dsms_server.spark import Spark, worker_command
 
@@ -38,7 +39,14 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     if warm is not None:
         _prepare(say, warm)
     spark = Spark(worker_command(config.spark_master, config.spark_memory))
-    engine = make_engine(config, spark)
+    room = WaitingRoom(config)
+    if config.data is not None:
+        room.open()
+    try:
+        engine = make_engine(config, spark, room.see)
+    finally:
+        if config.data is not None:
+            room.close()
     for line in recovered(engine) if config.data is not None else [forgetful(config)]:
         say(line)
     if config.safe_mode:
@@ -85,7 +93,9 @@ def warn_of_readers(data: str | None) -> None:
         log.warning("others on this machine may look into %s: `chmod -R go= %s` keeps its rows to you", data, data)
 
 
-def make_engine(config: Config, spark: Spark | None = None) -> EngineFace:
+def make_engine(
+    config: Config, spark: Spark | None = None, recovering: Callable[[int], None] | None = None
+) -> EngineFace:
     """The engine with the configured limits, over the catalog in `config.data` if there is one.
 
     `spark` is told when archives are to be updated; None: nobody is."""
@@ -105,6 +115,7 @@ def make_engine(config: Config, spark: Spark | None = None) -> EngineFace:
         "archive_due": None if spark is None else spark.due,
         "archive_runner": spark,
         "safe_mode": config.safe_mode,
+        "recovering": recovering,
     }
     known = {name: value for name, value in limits.items() if value is not None}
     make_folder(config.data)
