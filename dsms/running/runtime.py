@@ -30,7 +30,7 @@ from dsms.running.measure import StreamFigures, statistics
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.transactions import Transactions
-from dsms.running.turns import Pause, Turn
+from dsms.running.turns import Turn
 from dsms.settings import Settings
 from dsms.sharing.group import Group
 from dsms.sharing.registry import Registry
@@ -301,16 +301,16 @@ class Runtime:
             self.settings.at_work.rest()
 
     def _in_turn(self, units: Sequence[Group | RunningQuery | PeriodicQuery], turn: Turn) -> None:
-        for unit in units:
-            turn.turns.at = unit.name
-            try:
+        count = 0
+        try:
+            for unit in units:
+                turn.turns.at = unit.name
                 self._run_unit(unit, turn)
-            except Pause:
-                turn.turns.done(unit, whole=False)
-                raise
-            turn.turns.done(unit, whole=True)
-            if turn.turns.left:
-                turn.between()
+                count += 1
+                if count < len(units):
+                    turn.between()
+        finally:
+            turn.turns.done(units, count)
         if self.settings.at_work is not None:
             self.settings.at_work.rest()
 

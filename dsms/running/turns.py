@@ -39,15 +39,16 @@ class Turns:
 
     def order(self, units: Sequence[T]) -> list[T]:
         """All of them are to move; those that were to move before come first."""
-        fresh = [u for u in units if id(u) not in self.left]
-        ordered = [*self.remaining(units), *fresh] if self.left else fresh
-        self.left.update((id(u), u) for u in fresh)
-        return ordered
+        if not self.left:
+            return list(units)
+        return [*self.remaining(units), *(u for u in units if id(u) not in self.left)]
 
-    def done(self, unit: Any, whole: bool) -> None:
-        """A unit has moved: as far as it may (`whole`), or else it goes on when the others have had their turn."""
-        self.left.pop(id(unit), None)
-        if not whole:
+    def done(self, units: Sequence[Any], count: int) -> None:
+        """The first `count` have moved as far as they may; the one behind them goes on after the others."""
+        if self.left:
+            for unit in units[: count + 1]:
+                self.left.pop(id(unit), None)
+        for unit in (*units[count + 1 :], *units[count : count + 1]):
             self.left[id(unit)] = unit
 
     def take(
