@@ -124,6 +124,8 @@ def _steps() -> Iterator[tuple[str, str]]:
     for strategy in STRATEGIES:
         for what, query in _plain():
             yield f"{what}, {strategy}", f"{query} WITH (strategy = {strategy})"
+    query = f"SELECT a.i, b.i FROM a {WIDTH} LEFT JOIN b {WIDTH} ON a.k = b.k"
+    yield "from event to event", f"{query} WITH (on_error = stop)"
     for what, query in _grouped():
         yield what, query
 

@@ -30,7 +30,7 @@ class Pulse:
 
     def __init__(self, session: Peer, every: float) -> None:
         self._session = session
-        self._seconds = MISSED * min(max(every, EVERY[0]), EVERY[1])
+        self._seconds = MISSED * min(max(EVERY[0], every), EVERY[1])  # in this order NaN is the least
         self._begin()
 
     def stop(self) -> None:

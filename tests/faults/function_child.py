@@ -85,7 +85,7 @@ class Bench:
         self.ends["compared"] += 1
 
     def _bound(self, text: str) -> Expr:
-        plan = bind_query(parse_one(f"SELECT {text} AS x FROM e"), self.engine.world.catalog, persistent=False)  # type: ignore[arg-type]
+        plan = bind_query(parse_one(f"SELECT {text} AS x FROM e"), self.engine.runtime.catalog, persistent=False)  # type: ignore[arg-type]
         return plan.child.exprs[0]  # type: ignore[attr-defined,no-any-return]
 
     def _evaluated(self, expr: Expr, cols: Sequence[pa.Array]) -> tuple[list[object], ErrorCounter]:

@@ -386,3 +386,10 @@ def test_clients_keep_their_promise(serve):
         assert running.on_loop(lambda: [s._pulse is not None for s in running.server.sessions]) == [True]
     with connect(port=serve(ping_seconds=0.0).port) as db:
         db.ping()
+
+
+@pytest.mark.parametrize("every", [float("nan"), float("inf"), -1.0, 1e300])
+def test_a_promise_that_is_no_time(serve, every):
+    with serve().peer() as peer:
+        assert peer.ask("ping", every=every)["ok"]
+        assert peer.ask("ping")["ok"]
