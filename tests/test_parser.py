@@ -9,9 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql import ast, grammar, literals
 from dsms.sql.ast import Duration, Ident, Pos, Unit
+from dsms.sql.binder.typenames import TYPE_NAMES
 from dsms.sql.parser import is_complete, parse, parse_one, split_statements, statements
 from dsms.sql.printer import to_sql
 from tests.effort import examples
@@ -472,3 +474,16 @@ def test_durations_print_back(micros: int, unit: Unit) -> None:
 def test_instants_print_back(moment: object) -> None:
     micros = literals.instant(str(moment), Pos(1, 1))
     assert literals.instant(literals.instant_text(micros), Pos(1, 1)) == micros
+
+
+@pytest.mark.parametrize("name", TYPE_NAMES)
+def test_every_name_of_a_type_is_one(name: str):
+    engine = Engine()
+    engine.execute(f"CREATE STREAM s (c {name}, t TIMESTAMP) TIMESTAMP BY t; SELECT CAST(NULL AS {name.lower()})")
+    assert engine.streams()[0].schema[0].type == TYPE_NAMES[name]
+
+
+@pytest.mark.parametrize("text", ["SELECT ٣", "SELECT ٣.5", "SELECT INTERVAL '٣ s'", "SELECT 1 FROM s [RANGE ٣ s]"])
+def test_digits_are_those_of_ascii(text: str):
+    with pytest.raises(QueryError):
+        Engine().execute(text)

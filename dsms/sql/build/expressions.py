@@ -62,7 +62,7 @@ class Literals(Times):
         """A reserved word as an option's name; quoted, as it prints."""
         return ast.Ident(token.lower(), True, pos=pos)
 
-    @token_rule("NAME", "TIMESTAMP", "INT")
+    @token_rule("NAME", "TIMESTAMP", "DOUBLE_PRECISION", "INT")
     def type(self, pos: Pos, name: Token, *args: Token) -> ast.TypeName:
         return ast.TypeName(" ".join(name.upper().split()), tuple(literals.integer(a, pos) for a in args), pos=pos)
 
