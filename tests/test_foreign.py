@@ -116,6 +116,7 @@ def test_each_word_is_answered(section: str, word: str):
         ("CREATE TABLE x (k INT[])", "no arrays"),
         ("SELECT k[1] FROM r", "no arrays"),
         ("SELECT 'a' + 'b'", "||"),
+        ("SELECT t + '1 day' FROM s", "INTERVAL '5' MINUTE"),
         ("SELECT trim(BOTH ' ' FROM 'a')", "LTRIM(x)"),
         ("SELECT position('a' IN k) FROM r", "POSITION(part, text)"),
         ("SELECT * FROM 'x.csv'", "dsms load"),

@@ -47,6 +47,8 @@ def _conversion_hint(types: Sequence[Type], sign: str = "") -> str | None:
     kinds = {t.kind for t in types}
     if sign == "+" and kinds == {Kind.STRING}:
         return "texts are joined with ||, or CONCAT"
+    if sign == "+" and kinds == {Kind.TIMESTAMP, Kind.STRING}:
+        return "write a length of time as INTERVAL '5' MINUTE"
     if Kind.TIMESTAMP in kinds and Kind.STRING in kinds:
         return "write an instant as TIMESTAMP '2013-01-01 00:00:00'"
     if kinds & {Kind.TIMESTAMP, Kind.INTERVAL} and kinds & {Kind.INT, Kind.FLOAT, Kind.STRING}:
