@@ -95,6 +95,7 @@ ELSEWHERE = {  # words that this grammar takes there, or that another complaint 
     ("function", "IF"),
     ("bare", "STREAM"),
     ("bare", "TOP"),
+    *(("bare", word) for word in ("COUNT", "SUM", "AVG", "MIN", "MAX")),
 }
 
 
@@ -108,6 +109,8 @@ def test_each_word_is_answered(section: str, word: str):
     ("text", "part"),
     [
         ("SELECT 1 FROM s [NOW] NATURAL JOIN r", "USING (k)"),
+        ("SELECT k, COUNT(*) FROM s GROUP BY k ORDER BY count", "COUNT(*) AS n"),
+        ("SELECT max FROM s", "arguments stand in ( )"),
         ("SELECT 1 FROM s [NOW] LEFT OUTER ANTI JOIN r ON s.k = r.k", "NOT EXISTS"),
         ("SELECT 5 DIV 2", "write a / b"),
         ("SELECT substring('a' FOR 2)", "separated by commas"),

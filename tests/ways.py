@@ -59,10 +59,11 @@ def outcome(way: Any, data: Any, schema: Schema) -> Any:
 
 def both(data: Any, schema: Schema) -> Any:
     """The outcome (of an error the code), which is the same in process and over TCP; an error's words, too, but that
-    less may be said of a value that can't be sent."""
+    less may be said of a text that can't be sent."""
     here = outcome(lambda d, s: to_batch(d, s, "stream s"), data, schema)
     there = outcome(over_wire, data, schema)
-    assert there == here or FAR in here or here.casefold().startswith(there.casefold())
+    unsendable = "\\ud" in str(here) and here.startswith(there)
+    assert there == here or FAR in here or here.casefold() == there.casefold() or unsendable, (here, there)
     return here.split()[1].rstrip(":") if isinstance(here, str) else here
 
 
@@ -98,6 +99,7 @@ VALUES: list[tuple[Any, dict[Type, Any]]] = [  # the types that take a value, an
     (2**70, {FLOAT: 2.0**70}),
     (10**17, {INT: 10**17, TYPES[3]: Decimal(10**17), TIMESTAMP: 10**17, INTERVAL: 10**17, FLOAT: 1e17}),
     (10**5000, {}),
+    (dt.timedelta.max, {}),
     (1.5, {FLOAT: 1.5}),
     (np.float32(0.5), {FLOAT: 0.5}),
     (np.float16(2), {FLOAT: 2.0, INT: 2}),

@@ -7,14 +7,15 @@ import re
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
-from dsms.forms.scalars import EPOCH, Instant, Length, kind_name, plain, shown
+from dsms.forms.scalars import EPOCH, Instant, Length, Other, kind_name, plain, shown
 from dsms.instants import MAX_INSTANT, instant, why_not
 from dsms.lengths import interval_of
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import INTERVAL, Kind, Type
 
 __all__ = ["duration_text", "instant_text", "physical", "shown"]
 
 _INT64 = 1 << 63
+_TOO_LARGE = ", which needs more than 64 bits"
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000))
 _DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*")  # Python takes 1_000, too
 _EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])
@@ -77,10 +78,15 @@ def _int(value: Any, type_: Type) -> int:
 
 def _count(value: Any, type_: Type) -> int:
     if type(value) is not int:
-        raise _wrong(value, type_)
+        raise _wrong(value, type_, _TOO_LARGE if _was_number(value, type_) else "")
     if not -_INT64 <= value < _INT64:
-        raise _wrong(value, type_, ", which needs more than 64 bits")
+        raise _wrong(value, type_, _TOO_LARGE)
     return value
+
+
+def _was_number(value: Any, type_: Type) -> bool:
+    """A number so large that a client could send nothing but its kind and its first digits."""
+    return isinstance(value, Other) and (value.kind == "int" or (value.kind == "timedelta" and type_ == INTERVAL))
 
 
 def _float(value: Any, type_: Type) -> float:
