@@ -75,6 +75,17 @@ def test_a_damaged_checkpoint_is_replaced_by_the_one_before_it(tmp_path, undistu
     assert finish(world) == undisturbed
 
 
+def test_a_sound_state_in_the_place_of_another_is_not_taken_for_it(tmp_path, undisturbed):
+    """Without the manifest's digest the rows between the two states would be gone without a word."""
+    world = saved_twice(tmp_path)
+    older, newest = sorted(p for p in world.files.names if p.endswith(".state"))
+    world.files.names[newest].data[:] = world.files.names[older].data
+    world.open()
+    (note,) = world.engine.saver.recovered.notes
+    assert "the one before it was" in note and "not what the manifest says" in note
+    assert finish(world) == undisturbed
+
+
 def saved_twice(data: Path) -> World:
     """Killed, with two checkpoints."""
     world = opened(data, checkpoint_bytes=0, steps=5)

@@ -2,7 +2,8 @@
 
 The two newest are kept, with what the journal holds since the older one: should the newest turn out damaged, the other
 one leads to the same state, only more slowly.  The manifest is replaced in one step, so a crash at any moment finds
-either the old set of files or the new one; files that no manifest names are swept.
+either the old set of files or the new one; files that no manifest names are swept.  The manifest holds the digest of
+each state, so that a sound file of another time or folder, copied into a state's place, is not taken for it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+import xxhash
 
 from dsms.errors import DsmsError, UsageError
 from dsms.storage.chains import Damage
@@ -30,6 +33,7 @@ class Checkpoint:
     tails     of each stream the last record that is part of it
     damaged   streams that have lost something
     catalog   the last change of the catalog that is part of it
+    digest    of the state's bytes; empty in manifests that were written without
     """
 
     path: str
@@ -38,6 +42,7 @@ class Checkpoint:
     tails: Mapping[str, int] = field(default_factory=dict)
     damaged: Mapping[str, Damage] = field(default_factory=dict)
     catalog: int = 0
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -82,6 +87,7 @@ class Checkpoints:
     def save(self, made: Checkpoint, state: Sequence[Any]) -> None:
         """Write a checkpoint down and make it the newest."""
         lsn = made.lsn
+        made = replace(made, digest=_digest(state))
         self.files.write_atomic(f"{self.folder}/{made.path}", state)
         kept = (*[c for c in self.kept if c.lsn != lsn], made)[-KEPT:]
         body = [asdict(c) | {"segments": list(c.segments)} for c in kept]
@@ -94,10 +100,18 @@ class Checkpoints:
         out: list[tuple[Checkpoint, Any]] = []
         for checkpoint in reversed(self.kept):
             try:
-                out.append((checkpoint, self.files.map(f"{self.folder}/{checkpoint.path}")))
+                out.append((checkpoint, self._state(checkpoint)))
             except DsmsError as error:
                 out.append((checkpoint, error))
         return out
+
+    def _state(self, checkpoint: Checkpoint) -> Any:
+        path = f"{self.folder}/{checkpoint.path}"
+        state = self.files.map(path)
+        if checkpoint.digest and _digest([state]) != checkpoint.digest:
+            why = f"the state in {path} is damaged or another's: it is not what the manifest says was written"
+            raise UsageError("DS545", why, hint="restore it from a backup")
+        return state
 
     def sweep(self) -> None:
         """Remove states that the manifest does not name."""
@@ -117,12 +131,20 @@ class Checkpoints:
 
 def _checkpoint(told: dict[str, Any]) -> Checkpoint:
     damaged = {stream: Damage(**damage) for stream, damage in told["damaged"].items()}
-    return Checkpoint(told["path"], told["lsn"], tuple(told["segments"]), told["tails"], damaged, told["catalog"])
+    segments, digest = tuple(told["segments"]), told.get("digest", "")
+    return Checkpoint(told["path"], told["lsn"], segments, told["tails"], damaged, told["catalog"], digest)
 
 
 def path_of(lsn: int) -> str:
     """Where the state of a checkpoint lies, below the folder."""
     return f"checkpoint-{lsn:020d}.state"
+
+
+def _digest(buffers: Sequence[Any]) -> str:
+    found = xxhash.xxh3_128()
+    for buffer in buffers:
+        found.update(buffer)
+    return found.hexdigest()
 
 
 def _crc(body: Any) -> int:
