@@ -11,6 +11,7 @@ from dsms.running.sources import StreamSource
 from dsms.settings import Settings
 from dsms.sharing.group import Group
 from dsms.sharing.joins import JoinGroup
+from dsms.sharing.stream_group import StreamGroup
 
 S = 10**6
 DECLARED = """
@@ -61,11 +62,11 @@ def break_(engine: Engine, monkeypatch: pytest.MonkeyPatch, owner: type, method:
         (CONTINUOUS, StreamSource, "push"),
         (PERIODIC, PeriodicQuery, "begin"),
         (PERIODIC, PeriodicQuery, "report"),
-        (PERIODIC, Group, "take"),
-        (PERIODIC, Group, "begin"),
-        (PERIODIC, Group, "advance"),
-        (PERIODIC, Group, "answers"),
-        (PERIODIC, Group, "_trim"),
+        (PERIODIC, StreamGroup, "take"),
+        (PERIODIC, StreamGroup, "begin"),
+        (PERIODIC, StreamGroup, "advance"),
+        (PERIODIC, StreamGroup, "answers"),
+        (PERIODIC, StreamGroup, "_trim"),
         (ALONE, PeriodicQuery, "heard"),
         (ALONE, PeriodicQuery, "begin"),
         (ALONE, PeriodicQuery, "advance"),
@@ -103,7 +104,7 @@ def test_a_fault_of_an_elastic_query_stops_it(monkeypatch, sql):
     engine = Engine(settings=Settings(deferred=True))
     engine.execute(DECLARED + f"CREATE QUERY bad AS {sql} WITH (boundaries = elastic);")
     fed(engine, 0, 9)
-    owner = {PERIODIC: Group, ALONE: PeriodicQuery, JOINED: JoinGroup}[sql]
+    owner = {PERIODIC: StreamGroup, ALONE: PeriodicQuery, JOINED: JoinGroup}[sql]
     break_(engine, monkeypatch, owner, "refresh")
     fed(engine, 9, 30)
     assert "as planned" in engine.runtime.queries["bad"].failure.message
@@ -120,7 +121,7 @@ def test_a_fault_in_what_two_queries_share_stops_both_and_no_other_group(monkeyp
         DECLARED + f"CREATE QUERY bad AS {PERIODIC}; CREATE QUERY too AS {too}; CREATE QUERY other AS {other}"
     )
     fed(engine, 0, 9)
-    break_(engine, monkeypatch, Group, "take")
+    break_(engine, monkeypatch, StreamGroup, "take")
     fed(engine, 9, 12)
     failed = {name for name, query in engine.runtime.queries.items() if query.failure is not None}
     assert failed == {"bad", "too"}

@@ -15,7 +15,7 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.storage import frozen
-from dsms.storage.layout import Gone, by_tag, kind_of
+from dsms.storage.layout import Gone, by_place, by_tag, kind_of
 from tests.folders import story
 from tests.folders.play import play
 
@@ -48,6 +48,10 @@ def test_tags_are_never_taken_away() -> None:
     """What a folder of any version may hold."""
     legacy = Path(frozen.__file__).with_name("legacy.txt").read_text(encoding="utf-8").splitlines()
     assert {line.split()[1] for line in legacy if not line.startswith("#")} <= set(by_tag())
+
+
+def test_of_the_tags_of_a_class_the_last_is_written() -> None:
+    assert by_place()["dsms.sharing.member", "Member"].tag == "shared.member"
 
 
 @pytest.mark.parametrize("tag", by_tag())

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from dsms.aggregates.parts.words import Coding, coding
+from dsms.engine import Engine
 from dsms.operators.build import Builder, Piped
+from dsms.periodic.query import PeriodicQuery
 from dsms.plan.explain_text import nodes
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
@@ -138,3 +140,38 @@ def test_every_variant_is_met() -> None:
 def test_the_planner_knows_which_values_are_one_word(type_: Type) -> None:
     kept = coding(type_)
     assert one_word(type_) == (type(kept) is Coding and not kept.wide)
+
+
+PERIODIC = [
+    "SELECT SUM(a) AS m FROM s [RANGE 1 MINUTE SLIDE 1 SECOND]",
+    "SELECT COUNT(DISTINCT a) AS n FROM s [RANGE 10 MINUTES SLIDE 1 SECOND]",
+    "SELECT COUNT(DISTINCT a) AS n FROM s [RANGE 2 MINUTES SLIDE 1 SECOND]",
+    "SELECT b, TOPK(c, 2) AS top FROM s [RANGE 10 MINUTES SLIDE 1 SECOND] WHERE a = 1 GROUP BY b",
+    "SELECT b, TOPK(c, 2) AS top FROM s [RANGE 10 MINUTES SLIDE 5 MINUTES] WHERE a = 1 GROUP BY b",
+    "SELECT MIN(a) AS m FROM s [RANGE 1 MINUTE SLIDE 1 SECOND]",
+    "SELECT COUNT(DISTINCT b) AS n FROM s [ROWS 1000 SLIDE 10 ROWS]",
+    "SELECT COUNT(DISTINCT s.c) AS n FROM s [RANGE 1 MINUTE SLIDE 1 SECOND], u [RANGE 1 MINUTE] WHERE s.a = u.a",
+    "SELECT a FROM s [RANGE 1 MINUTE SLIDE 30 SECONDS]",
+]
+
+
+@pytest.mark.parametrize("wish", ["auto", "'is'", "ws", "ss", "iss"])
+def test_the_access_path_that_is_explained_is_taken(wish: str) -> None:
+    engine = Engine()
+    engine.execute(DDL)
+    taken = []
+    for k, select in enumerate(PERIODIC):
+        sql = f"{select} WITH (path = {wish})"
+        before = explained(engine, sql)
+        engine.execute(f"CREATE QUERY q{k} AS {sql}")
+        query = engine.runtime.queries[f"q{k}"]
+        assert isinstance(query, PeriodicQuery)
+        assert query.evaluator.path == before == explained(engine, f"QUERY q{k}")
+        taken.append(before)
+    assert "ISS" in taken if wish in ("auto", "iss") else "ISS" not in taken
+
+
+def explained(engine: Engine, what: str) -> str:
+    """The access path that EXPLAIN names."""
+    lines = engine.execute(f"EXPLAIN {what}")[0].data["plan"].to_pylist()
+    return next(line.split()[2] for line in lines if line.startswith("access path: "))

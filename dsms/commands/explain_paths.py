@@ -10,14 +10,15 @@ from dsms.periodic.query import PeriodicQuery
 from dsms.plan.paths import MEANINGS
 from dsms.plan.text import aggregate, expression
 from dsms.running.runtime import Runtime
-from dsms.sharing.answer_source import AnswerSource
+from dsms.sharing.answer_source import AnswerSource, SignedFeed
 from dsms.sharing.columns import needed
-from dsms.sharing.feed import Feed
+from dsms.sharing.feed import SingleFeed
 from dsms.sharing.member import Answering, Member
-from dsms.sharing.request import Request, span_of
+from dsms.sharing.request import Request, made_of
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 from dsms.sql.expr import AggCall, conjunction
+from dsms.sql.types import Schema
 
 
 def of_registered(runtime: Runtime, query: PeriodicQuery) -> list[str]:
@@ -36,12 +37,12 @@ def of_statement(runtime: Runtime, bound: lp.Output, options: dict[str, Option])
     plan = periodic_plan(runtime, bound, options)
     lines = [f"access path: {plan.path.kind} ({MEANINGS[plan.path.kind]}): {plan.path.why}"]
     if plan.path.kind in ("SS", "ISS") and isinstance(plan.wanted, Request):
-        registry, covers = runtime.shared, options.get("synopsis") != "own"
-        found = registry.place(plan.wanted, plan.counted)
-        if found is None and covers:
-            found = registry.covered(plan.wanted, plan.counted)
+        registry = runtime.shared
+        found = registry.find(plan.wanted, plan.counted, options.get("synopsis") != "own")
         if found is None:
-            lines.append(f"synopses: new ones, of sub-windows of {_span(span_of(plan.wanted), plan.counted)}")
+            declared = runtime.inputs[plan.wanted.stream].definition.subwindow
+            span = _span(made_of(plan.wanted, plan.counted, declared), plan.counted)
+            lines.append(f"synopses: new ones, of sub-windows of {span}")
         else:
             group, view = found
             lines += _synopses(runtime, plan.wanted, group, view)
@@ -63,21 +64,19 @@ def _sharing(member: Member) -> list[Member]:
 
 def _synopses(runtime: Runtime, wanted: Request, group: Answering, view: AnswerSource | None) -> Iterator[str]:
     """A line for each aggregate, and column that answers it."""
-    parts: list[tuple[Feed, Mapping[AggCall, AggCall] | None, bool]] = [(f, None, False) for f in group.feed.feeds]
-    if view is not None:
-        parts = [(p.feed, p.sources, p.less) for p in view.parts]
     schema = tuple(f for s in group.sides for f in runtime.inputs[s].definition.schema)
+    parts: list[tuple[SingleFeed, Mapping[AggCall, AggCall] | None, str]] = [(f, None, "") for f in group.feed.feeds]
+    if view is not None:
+        parts = [(p.feed, p.sources, "" if view.single else _cover(p, schema)) for p in view.parts]
     for call in needed(wanted.aggs, bool(wanted.keys)):
-        for feed, sources, less in parts:
+        for feed, sources, cover in parts:
             source = call if sources is None else sources[call]
             told = aggregate(call, schema) + ("" if source == call else f", from {aggregate(source, schema)}")
-            if view is not None and not view.single:
-                whole = conjunction(list(feed.where))
-                told += f", {'less' if less else 'with'} {'' if whole is None else expression(whole, schema)}"
             width, span = (wanted.length - wanted.until) // feed.span, _span(feed.span, feed.counted)
             column = feed.columns.get(source)
             where = "a new one, " if column is None else ""
-            yield f"synopsis: {told}: {where}{width} sub-windows of {span}" + (f" in {column.why}" if column else "")
+            why = f" in {column.why}" if column else ""
+            yield f"synopsis: {told}{cover}: {where}{width} sub-windows of {span}{why}"
 
 
 def _span(span: int, counted: bool) -> str:
@@ -86,3 +85,8 @@ def _span(span: int, counted: bool) -> str:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _cover(part: SignedFeed, schema: Schema) -> str:
+    whole = conjunction(list(part.feed.where))
+    return f", {'less' if part.less else 'with'} {'' if whole is None else expression(whole, schema)}"

@@ -31,6 +31,7 @@ from dsms.running.runtime import Handle, Runtime
 from dsms.running.transactions import Transactions
 from dsms.schedulers.tasks import Task
 from dsms.sharing import ungrouped
+from dsms.sharing.incremental import Answers
 from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.member import Member
 from dsms.sql import logical as lp
@@ -108,7 +109,8 @@ def _shared(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan
         member, query, runtime.rings.get(stream), runtime.handed_on(stream), first
     )
     query.numbers = member.numbers
-    member.settle_path(str(dict(definition.options).get("path", "auto")))
+    if plan.path.kind == "ISS":
+        member.path, member.kept = "ISS", Answers()
     member.plain = ungrouped.kind(member)
     if stream in runtime.first_rows:
         query.begin(runtime.first_rows[stream])

@@ -46,7 +46,7 @@ def periodic_plan(runtime: Runtime, bound: lp.Output, options: dict[str, Option]
     inner = runtime.plan(core, options.items())
     wanted = _wanted(bound, inner, counted, numbered) if options.get("on_error") != "stop" else None
     asked = Asked(replace(output, slide=bound.slide), inner, counted, numbered)
-    path = choose(paths(asked, _offer(runtime, wanted, inner)), str(options.get("path", "auto")))
+    path = choose(paths(asked, _offer(runtime, wanted, inner, counted, options)), str(options.get("path", "auto")))
     if path.kind == "WS" and numbered:
         core, inner = as_written, runtime.plan(as_written, options.items())
     timed = path.kind == "IS" and counted and not numbered
@@ -65,10 +65,14 @@ def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Req
     return found if found is not None or counted else join_request(root.child, slide)
 
 
-def _offer(runtime: Runtime, wanted: Request | JoinRequest | None, inner: Phys) -> Offer | None:
+def _offer(runtime: Runtime, wanted: Request | JoinRequest | None, inner: Phys, counted: bool,
+           options: dict[str, Option]) -> Offer | None:  # fmt: skip
     """What synopses offer.  Those of a join pay where they are there, or worth making."""
-    if not isinstance(wanted, JoinRequest):
-        return None if wanted is None else Offer()
+    if wanted is None:
+        return None
+    if isinstance(wanted, Request):
+        declared = runtime.inputs[wanted.stream].definition.subwindow
+        return runtime.shared.offer(wanted, counted, declared, options.get("synopsis") != "own")
     grouped = inner
     while not isinstance(grouped.node, lp.GroupBy):
         (grouped,) = grouped.children

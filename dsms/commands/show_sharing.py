@@ -10,9 +10,8 @@ from dsms.commands.rows import as_rows
 from dsms.intake.values import duration_text
 from dsms.plan.text import aggregate, expression
 from dsms.running.runtime import Runtime
-from dsms.sharing.feed import Feed
+from dsms.sharing.feed import Feed, SingleFeed
 from dsms.sharing.group import Group
-from dsms.sharing.join_feed import JoinFeed
 from dsms.sharing.report import Shared
 from dsms.sharing.rules import RULES, Rule
 from dsms.sql.expr import AggCall, conjunction
@@ -47,10 +46,10 @@ def _line(runtime: Runtime, rule: Rule, group: Group, found: Shared) -> tuple[An
     return rule.name, what, _synopses(found, schema), ", ".join(names), len(names), rule.says
 
 
-def _feed(feed: Feed, group: Group, schema: Schema) -> str:
+def _feed(feed: SingleFeed, group: Group, schema: Schema) -> str:
     """A feed in words."""
     span = _length(feed.span, feed)
-    if isinstance(feed, JoinFeed):
+    if not isinstance(feed, Feed):
         return f"{' JOIN '.join(group.sides)}, sub-windows of {span}"
     by = ", ".join(expression(e, schema) for e in feed.space.exprs)
     where = _predicate(feed, schema)
@@ -71,7 +70,7 @@ def _combined(found: Shared, schema: Schema) -> str:
     return f"{found.feed.stream} WHERE {plus}{minus}{by and ' GROUP BY ' + by}, sub-windows of {span}"
 
 
-def _length(length: int, feed: Feed) -> str:
+def _length(length: int, feed: SingleFeed) -> str:
     return f"{length} rows" if feed.counted else duration_text(length)
 
 

@@ -28,6 +28,7 @@ MEANINGS: dict[Kind, str] = {
 OVERHEAD = 2000.0  # row operations that a scan costs before it has read a row
 SCANNED = 0.3  # row operations that a scanned row costs
 WORTH = 4.0  # times less that a scan must cost to be taken: its cost comes all at once
+SPARED = 2.0  # times fewer cells that the last answer must spare to be kept
 SECOND = 1_000_000
 
 
@@ -42,9 +43,13 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Synopses can answer the query.  `pays`: they are there, or worth making; else they must be asked for."""
+    """Synopses can answer the query.
+
+    pays    they are there, or worth making; else they must be asked for
+    cells   that SS and ISS combine for an answer; None: no last answer can be kept"""
 
     pays: bool = True
+    cells: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +69,29 @@ def paths(asked: Asked, offer: Offer | None) -> list[Path]:
     scans = _scans(asked)
     if offer is None:
         return scans
-    why = "aggregates over windows, from pre-aggregated sub-windows"
-    shared = [Path("SS", None, why), Path("ISS", None, why)]
+    shared = _shared(offer)
     return [*shared, *scans] if offer.pays else [*scans, *shared]
+
+
+def _shared(offer: Offer) -> list[Path]:
+    """SS always; ISS where the last answer can be kept."""
+    why = "aggregates over windows, from pre-aggregated sub-windows"
+    whole, last = Path("SS", None, why), Path("ISS", None, why)
+    if offer.cells is None:
+        return [whole]
+    scan, steps = offer.cells
+    return [last, whole] if scan > SPARED * steps else [whole, last]
 
 
 def choose(found: Sequence[Path], wish: str) -> Path:
     """Of those `paths` the one that is taken.  `wish`: the option `path`; one that can't be had is passed over."""
+    kinds = [p.kind for p in found]
+    if wish == "iss" and "ISS" not in kinds:
+        wish = "ss"
     wished = next((p for p in found if p.kind == wish.upper()), None)
     if wished is None:
         return next(p for p in found if p.kind == "IS") if wish == "ws" else found[0]
-    free = wished.kind in ("WS", "IS") and any(p.kind == "WS" for p in found)
+    free = wished.kind in ("WS", "IS") and "WS" in kinds
     return replace(wished, why="asked for") if free else wished
 
 

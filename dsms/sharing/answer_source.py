@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.aggregates.parts.cells import State
-from dsms.sharing.feed import Column, Feed
+from dsms.sharing.column import Column
+from dsms.sharing.feed import Feed, SingleFeed
 from dsms.sql.expr import AggCall
 
 
@@ -60,7 +61,7 @@ class AnswerSource:
             for source in dict.fromkeys(part.sources.values()):
                 yield part.feed, part.feed.columns[source]
 
-    def reads(self, feed: Feed) -> bool:
+    def reads(self, feed: SingleFeed) -> bool:
         return any(p.feed is feed for p in self.parts)
 
     def probe(self, call: AggCall, *asked: np.ndarray) -> State:

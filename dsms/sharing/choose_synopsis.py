@@ -3,9 +3,13 @@ read it together has changed by a quarter, or a window is longer, and moved sub-
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from dsms.sharing.feed import CELLS, Column, Feed
+from dsms.aggregates.parts.cells import Algebra
+from dsms.sharing.column import Column
+from dsms.sharing.feed import CELLS, Feed
 from dsms.synopses.basic import Basic
 from dsms.synopses.cells import Synopsis
 from dsms.synopses.choose import choose
@@ -15,31 +19,53 @@ CHANGED = 1.25
 BACK = 2  # times more queries that would have to keep the basic intervals, for them to be given up
 
 
+Widths = Mapping[tuple[int, int], int]
+
+
 def read(column: Column, feed: Feed, width: int, reach: int, more: int = 1) -> None:
     """One more (or less) query reads windows of `width` sub-windows that reach back `reach` of them."""
-    key = width, reach
-    column.widths[key] = column.widths.get(key, 0) + more
-    if not column.widths[key]:
-        del column.widths[key]
+    column.widths = _with(column.widths, width, reach, more)
     if not column.widths:
         return
     if more > 0 and isinstance(column.synopsis, Landmark):
         column.synopsis.expect([width])
-    together, (known, longest) = sum(column.widths.values()), column.chosen_for
-    if reach > longest or not known / CHANGED < together < known * CHANGED:
-        column.chosen_for = together, max(r for _, r in column.widths)
-        _choose(column, feed, together)
+    if _outgrown(column, column.widths):
+        column.chosen_for = _asked(column.widths)
+        made, why = _chosen(column, feed.space.groups, column.widths)
+        if type(made) is not type(column.synopsis):
+            move(column, made)
+            column.why = why
 
 
-def _choose(column: Column, feed: Feed, together: int) -> None:
-    widths, longest = sorted({w for w, _ in column.widths}), max(r for _, r in column.widths)
-    groups = feed.space.groups
-    made, why = choose(column.algebra, widths, groups, longest, together)
-    if isinstance(column.synopsis, Basic) and not isinstance(made, Basic):
-        made, why = choose(column.algebra, widths, groups, longest, BACK * together)
-    if type(made) is not type(column.synopsis):
-        move(column, made)
-        column.why = why
+def foreseen(how: Algebra, column: Column | None, groups: int, width: int, reach: int) -> Synopsis:
+    """The kind of synopsis that a column (None: a new one) has once one more query reads it."""
+    if column is None:
+        return choose(how, [width], groups, reach, 1)[0]
+    widths = _with(column.widths, width, reach)
+    return _chosen(column, groups, widths)[0] if _outgrown(column, widths) else column.synopsis
+
+
+def _with(widths: Widths, width: int, reach: int, more: int = 1) -> dict[tuple[int, int], int]:
+    counts = {**widths, (width, reach): widths.get((width, reach), 0) + more}
+    return {key: count for key, count in counts.items() if count}
+
+
+def _asked(widths: Widths) -> tuple[int, int]:
+    """So many queries, and how far back the longest window reaches."""
+    return sum(widths.values()), max(reach for _, reach in widths)
+
+
+def _outgrown(column: Column, widths: Widths) -> bool:
+    (together, longest), (known, reached) = _asked(widths), column.chosen_for
+    return longest > reached or not known / CHANGED < together < known * CHANGED
+
+
+def _chosen(column: Column, groups: int, widths: Widths) -> tuple[Synopsis, str]:
+    (together, longest), spans = _asked(widths), sorted({width for width, _ in widths})
+    found = choose(column.algebra, spans, groups, longest, together)
+    if isinstance(column.synopsis, Basic) and not isinstance(found[0], Basic):
+        found = choose(column.algebra, spans, groups, longest, BACK * together)
+    return found
 
 
 def move(column: Column, synopsis: Synopsis) -> None:

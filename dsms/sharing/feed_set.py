@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dsms.sharing.feed import Column, Feed, KeySpace
+from dsms.sharing.column import Column
+from dsms.sharing.feed import Feed
+from dsms.sharing.key_space import KeySpace
 from dsms.sql.expr import AggCall
 from dsms.state.batch import Batch
 

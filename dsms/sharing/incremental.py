@@ -6,15 +6,15 @@ that slide in short steps.  What is kept is a state per query and aggregate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import State
-from dsms.sharing.feed import Column
+from dsms.sharing.column import Column
 from dsms.sql.expr import AggCall
-
-WORTH = 2.0  # times fewer cells that ISS must combine to be chosen
+from dsms.synopses.cells import Synopsis
 
 
 @dataclass(slots=True)
@@ -57,12 +57,6 @@ class Answers:
         return sum(columns[a].algebra.nbytes(k.state) for a, k in self.kept.items() if a in columns)
 
 
-def fits(columns: list[Column]) -> bool:
-    """Whether all of them can be subtracted from."""
-    return all(c.algebra.subtractable for c in columns)
-
-
-def pays(columns: list[Column], width: int, step: int) -> bool:
-    """Whether fewer cells are combined."""
-    whole = sum(c.synopsis.cost(width) for c in columns)
-    return whole > WORTH * sum(2 * c.synopsis.cost(min(step, width)) + 2 for c in columns)
+def combined(synopses: Sequence[Synopsis], width: int, step: int) -> tuple[float, float]:
+    """Cells that an answer over `width` sub-windows combines: read from end to end, and from the one `step` before."""
+    return sum(s.cost(width) for s in synopses), sum(2 * s.cost(min(step, width)) + 2 for s in synopses)

@@ -8,17 +8,19 @@ sub-windows are counted with a shift, as if both windows were max(b1, b2) long. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.operators.expressions import ErrorCounter
+from dsms.sharing.column import FeedColumn
 from dsms.sharing.columns import ROWS
-from dsms.sharing.feed import Column, Feed, KeySpace
+from dsms.sharing.feed import RowFeed
+from dsms.sharing.key_space import KeySpace
 from dsms.sql.expr import AggCall, Expr
-from dsms.state.batch import Batch, concat
+from dsms.state.batch import Batch
 from dsms.state.columns import numpy_values
 from dsms.synopses.bij import BasicIntervalJoin
 from dsms.synopses.ij import IntervalJoin
@@ -88,15 +90,14 @@ def _named(kind: str, shape: Shape) -> str:
 
 
 @dataclass(slots=True)
-class JoinColumn(Column):
+class JoinColumn(FeedColumn[JoinSynopsis]):
     """One aggregate over results.  `open`: the buffer of the open sub-window."""
 
-    synopsis: JoinSynopsis  # type: ignore[assignment]
     filled: bool = False  # the buffer holds rows
     scan: tuple[np.ndarray, State] | None = None  # what all who are due together ask, and the cells
 
     def __post_init__(self) -> None:
-        Column.__post_init__(self)
+        FeedColumn.__post_init__(self)
         self.open = self.algebra.empty(self.synopsis.buffer)
 
     def grow(self, groups: int) -> None:
@@ -144,7 +145,7 @@ class JoinColumn(Column):
 
 
 @dataclass(slots=True)
-class JoinFeed(Feed):
+class JoinFeed(RowFeed[JoinColumn]):
     """`times`: the columns of the results that hold their parts' timestamps; `mapped`: an expression over both streams'
     columns as one over the results'; `asked`: the kind of synopsis that is asked for."""
 
@@ -153,34 +154,24 @@ class JoinFeed(Feed):
     mapped: Callable[[Expr], Expr] = field(kw_only=True)
     asked: str = "auto"
 
-    def __post_init__(self) -> None:
-        self.predicate = None
-        self.space.feeds.append(self)
-
     def column(self, call: AggCall, algebra: Algebra, pairs: int) -> None:
         """Another aggregate; only before the first row."""
         synopsis, why = new_synopsis(algebra, self.shape, pairs, self.asked)
         here = replace(call, args=tuple(map(self.mapped, call.args)),
                        filter=None if call.filter is None else self.mapped(call.filter))  # fmt: skip
-        column = JoinColumn(here, algebra, synopsis, 0)  # type: ignore[arg-type]
-        column.why = why
+        column = JoinColumn(here, algebra, synopsis, why=why)
         column.grow(self.space.groups)
         self.columns[call] = column
 
-    @property
-    def joined(self) -> Sequence[JoinColumn]:
-        return list(self.columns.values())  # type: ignore[arg-type]
-
     def flush(self) -> None:
-        """Lift what waits, sub-window by sub-window."""
         if not self.pending:
             return
-        rows, self.pending, self.rows = concat(self.pending), [], 0
+        rows = self._taken()
         code, born = self.space.codes(rows, self.errors), self.numbers(rows.ts)
         shape = self.shape
         k1, k2 = (self.numbers(numpy_values(rows.cols[t])) for t in self.times)
         k1, k2 = k1 + shape.b1 - shape.b, k2 + shape.b2 - shape.b
-        for column in self.joined:
+        for column in self.columns.values():
             column.grow(self.space.groups)
         cuts = np.flatnonzero(np.diff(born)) + 1
         for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), len(rows)], strict=True):
@@ -189,7 +180,7 @@ class JoinFeed(Feed):
             self._lift(rows.slice(start, stop), k1[some], k2[some], code[some])
 
     def _lift(self, rows: Batch, k1: np.ndarray, k2: np.ndarray, code: np.ndarray) -> None:
-        columns = self.joined
+        columns = list(self.columns.values())
         if not columns:
             return
         cell = columns[0].synopsis.cell(k1, k2, code)
@@ -207,13 +198,13 @@ class JoinFeed(Feed):
 
     def _begin(self, number: int) -> None:
         self.open = self.began = number
-        for column in self.joined:
+        for column in self.columns.values():
             column.synopsis.begin(number)
 
     def _go_to(self, number: int) -> None:
         assert self.open is not None
         if number > self.open:
-            for column in self.joined:
+            for column in self.columns.values():
                 column.close(number)
             self.updates += 1
             self.open = number
@@ -226,9 +217,7 @@ class JoinFeed(Feed):
         """What has expired goes with the next update."""
 
     def present(self) -> np.ndarray:
-        """bool[groups]: which groups have results in any interval held."""
         column = self.columns[ROWS]
-        assert isinstance(column, JoinColumn)
         column.grow(self.space.groups)
         return column.counts() > 0
 
@@ -237,5 +226,5 @@ def new_feed(shape: Shape, keys: tuple[Expr, ...], times: tuple[int, int], mappe
              stream: str, asked: str) -> JoinFeed:  # fmt: skip
     """A feed without columns.  `keys` over both streams' columns."""
     space = KeySpace(stream, tuple(map(mapped, keys)))
-    return JoinFeed(stream, (), space, shape.span, shape.phase, False, shape=shape, times=times, mapped=mapped,
+    return JoinFeed(stream, space, shape.span, shape.phase, False, shape=shape, times=times, mapped=mapped,
                     asked=asked)  # fmt: skip

@@ -21,14 +21,13 @@ from dsms.api import Cancel
 from dsms.errors import DsmsError, UsageError
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.query import PeriodicQuery
-from dsms.plan.boundaries import boundaries
 from dsms.running.history import Past, whole_from
 from dsms.settings import Settings
 from dsms.sharing import ungrouped
 from dsms.sharing.columns import needed
 from dsms.sharing.feed import CELLS
-from dsms.sharing.group import MANY, Group
-from dsms.sharing.join_feed import JoinColumn, JoinFeed, Shape, new_feed
+from dsms.sharing.group import Group
+from dsms.sharing.join_feed import JoinFeed, Shape, new_feed
 from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.member import Above, Due, Member
 from dsms.sharing.shared_join import SharedJoin, shared_join
@@ -53,23 +52,9 @@ class Surroundings(Protocol):
 
 
 @dataclass(slots=True)
-class JoinMember(Member):
-    """One query of a group over a join."""
-
-    request: JoinRequest  # type: ignore[assignment]
-    group: JoinGroup  # type: ignore[assignment]
-
-    def cost(self) -> float:
-        """Cells that an evaluation combines."""
-        feed, (n1, n2) = self.group.feed, self.group.feed.shape.counted(self.request.lengths)
-        return float((min(n1, n2) + abs(n1 - n2)) * len(set(self.request.aggs)) * feed.space.groups)
-
-
-@dataclass(slots=True)
-class JoinGroup(Group):
+class JoinGroup(Group[JoinFeed, JoinRequest]):
     """`gone`: rows of either stream up to there are missing.  `failure`: what stopped the join."""
 
-    feed: JoinFeed  # type: ignore[assignment]
     stem: SharedJoin = field(kw_only=True)
     gone: tuple[int, int] = field(kw_only=True)
     asked: JoinRequest = field(kw_only=True)
@@ -147,7 +132,7 @@ class JoinGroup(Group):
     def _answer_from(self, first: int, limit: int) -> None:
         """Boundaries from the first that is due to the last before which nothing more comes."""
         self.feed.close(self.feed.number(first))
-        self._answer([(m, b) for m in self.members if len(b := self._due_by(m, limit))])
+        self._answer(self._all_due(limit))
         self._trim()
 
     def _next_due(self) -> int:
@@ -155,16 +140,6 @@ class JoinGroup(Group):
         queries = [m.query for m in self.members if m.query is not None]
         live = [q for q in queries if q.due is not None and q.failure is None and not q.elastic]
         return min((q.due for q in live if q.due is not None and q.due <= q.until), default=FOREVER)
-
-    def _due_by(self, member: Member, limit: int) -> np.ndarray:
-        query = member.query
-        if query is None or query.due is None or query.failure is not None or query.elastic:
-            return np.empty(0, np.int64)
-        limit = self.limit(query, limit)
-        if query.due > limit:
-            return np.empty(0, np.int64)
-        most = max(1, min(MANY, CELLS // self.feed.space.groups))
-        return boundaries(member.request.slide, query.due - 1, limit, most)
 
     def _trim(self) -> None:
         self._forget()
@@ -190,24 +165,28 @@ class JoinGroup(Group):
     def nbytes(self) -> int:
         return self.feed.nbytes + self.stem.pipeline.nbytes()
 
+    def cost(self, member: Member[JoinRequest]) -> float:
+        n1, n2 = self.feed.shape.counted(member.request.lengths)
+        return float((min(n1, n2) + abs(n1 - n2)) * len(set(member.request.aggs)) * self.feed.space.groups)
+
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def _answer(self, due: list[Due]) -> None:
+    def _answer(self, due: list[Due[JoinRequest]]) -> None:
         """Columns that are read for several lists of aggregates are scanned once for all."""
         for call, column in self.feed.columns.items():
             users = [d for d in due if call in needed(d[0].request.aggs, bool(d[0].request.keys))]
-            if isinstance(column, JoinColumn) and len({m.request.aggs for m, _ in users}) > 1:
+            if len({m.request.aggs for m, _ in users}) > 1:
                 column.prepare(*self.asks(users))
         try:
             Group._answer(self, due)
         finally:
-            for column in self.feed.joined:
+            for column in self.feed.columns.values():
                 column.scan = None
 
-    def asks(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
+    def asks(self, due: Sequence[Due[JoinRequest]]) -> tuple[np.ndarray, ...]:
         """Boundaries, and the lengths of both windows, in sub-windows."""
         counts = [len(b) for _, b in due]
-        pairs = [self.feed.shape.counted(m.request.lengths) for m, _ in due]  # type: ignore[attr-defined]
+        pairs = [self.feed.shape.counted(m.request.lengths) for m, _ in due]
         at = np.concatenate([self.feed.numbers(b) for _, b in due])
         return at, np.repeat([n for n, _ in pairs], counts), np.repeat([n for _, n in pairs], counts)
 
@@ -225,21 +204,23 @@ class Joins:
             if stream is None or stream in group.streams:
                 yield group
 
-    def join(self, wanted: JoinRequest, errors: ErrorCounter, runtime: Surroundings, synopsis: str) -> JoinMember:
+    def join(
+        self, wanted: JoinRequest, errors: ErrorCounter, runtime: Surroundings, synopsis: str
+    ) -> Member[JoinRequest]:
         """A member for the request: of a group that answers it as it is, that can be made to, or of a new one."""
         group = self._fitting(wanted, synopsis) or self._grown(wanted, runtime, synopsis)
         if group is None:
             group = self._new(wanted, runtime, synopsis)
             self.groups.append(group)
-        return JoinMember(wanted, group, Above(wanted.above, len(wanted.keys), errors))
+        return Member[JoinRequest](wanted, group, Above(wanted.above, len(wanted.keys), errors))
 
     def fits(self, wanted: JoinRequest) -> bool:
         """Whether a group answers it as it is."""
         return self._fitting(wanted, "auto") is not None
 
-    def settle(self, member: JoinMember, query: PeriodicQuery, runtime: Surroundings) -> int:
+    def settle(self, member: Member[JoinRequest], query: PeriodicQuery, runtime: Surroundings) -> int:
         """The member becomes part of its group; answers the instant from which its answers miss nothing."""
-        group = member.group
+        group = _group_of(member)
         member.query = query
         group.members.append(member)
         member.plain = ungrouped.kind(member)
@@ -251,9 +232,9 @@ class Joins:
         missing = {f"{k}": group.gone[k] for k in range(len(group.sides))}
         return whole_from(pasts, {}, missing, query.registered)
 
-    def leave(self, member: JoinMember) -> None:
+    def leave(self, member: Member[JoinRequest]) -> None:
         """The member's query is gone: so is what it alone used."""
-        group = member.group
+        group = _group_of(member)
         group.members = [m for m in group.members if m is not member]
         used = {c for m in group.members for c in needed(m.request.aggs, bool(m.request.keys))}
         group.feed.columns = {c: column for c, column in group.feed.columns.items() if c in used}
@@ -281,11 +262,11 @@ class Joins:
         """A group made anew for its members and the new one, where no answer misses a row for it."""
         for group in self._alike(wanted, synopsis):
             requests = [m.request for m in group.members]
-            shape = fitting_shape([*requests, wanted])  # type: ignore[list-item]
+            shape = fitting_shape([*requests, wanted])
             if shape is None or shape.cells * group.feed.space.groups > CELLS or group.stem.flow is not None:
                 continue
             if _in_reach(group, shape, runtime):
-                renew(group, [*requests, wanted], shape, runtime)  # type: ignore[list-item]
+                renew(group, [*requests, wanted], shape, runtime)
                 return group
         return None
 
@@ -298,6 +279,11 @@ class Joins:
         group = JoinGroup(name, feed, stem=upstream, gone=(ALWAYS, ALWAYS), asked=wanted)
         _fill(group, runtime, runtime.clock_of(group.streams))
         return group
+
+
+def _group_of(member: Member[JoinRequest]) -> JoinGroup:
+    assert isinstance(member.group, JoinGroup)
+    return member.group
 
 
 def _phase(wanted: JoinRequest, span: int) -> int:

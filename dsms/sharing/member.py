@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,10 @@ from dsms.periodic.query import PeriodicQuery
 from dsms.plan import paths
 from dsms.running.pipeline import Path
 from dsms.running.sources import Source
-from dsms.sharing import incremental
 from dsms.sharing.answer_source import AnswerSource
-from dsms.sharing.feed import Column, Feed, GroupFeed
+from dsms.sharing.feed import GroupFeed, SingleFeed
 from dsms.sharing.incremental import Answers
-from dsms.sharing.request import Request
+from dsms.sharing.request import Wanted
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import ALWAYS, Schema
@@ -79,7 +78,7 @@ class Answering(Protocol):
     """A group, as its members know it, and who looks at them (`group.Group`)."""
 
     name: str
-    members: list[Member]
+    members: list[Member[Any]]
     numbers: Numbers | None  # where time is counted in rows
     backlog: Backlog | None  # where elastic members wait
     kinds: dict[Kind, Kind]
@@ -101,6 +100,10 @@ class Answering(Protocol):
         """Answer those members as of the latest sub-window."""
         ...
 
+    def cost(self, member: Member[Any]) -> float:
+        """Cells that an evaluation of the member combines."""
+        ...
+
     def latest(self, clock: int) -> int:
         """The newest boundary that is complete at `clock`."""
         ...
@@ -109,11 +112,11 @@ class Answering(Protocol):
         """The clock where no row follows the last one."""
         ...
 
-    def asks(self, due: Sequence[Due]) -> tuple[np.ndarray, ...]:
+    def asks(self, due: Sequence[Due[Any]]) -> tuple[np.ndarray, ...]:
         """What synopses are asked for each boundary."""
         ...
 
-    def answers(self, due: Sequence[Due]) -> list[Cells]:
+    def answers(self, due: Sequence[Due[Any]]) -> list[Cells]:
         """For each member its answer rows over its boundaries."""
         ...
 
@@ -122,11 +125,14 @@ class Answering(Protocol):
         ...
 
 
+R = TypeVar("R", bound=Wanted)
+
+
 @dataclass(slots=True)
-class Member:
+class Member(Generic[R]):
     """One query of a group.  It is also the query's evaluator."""
 
-    request: Request
+    request: R
     group: Answering
     above: Above
     query: PeriodicQuery | None = None
@@ -139,26 +145,9 @@ class Member:
     view: AnswerSource | None = None  # None: columns of the group's feed (joins)
     same: int = 0  # members with the same one differ in nothing but their SLIDE; 0: like no other
 
-    def settle_path(self, asked: str) -> None:
-        """SS or ISS: as `asked` (the option `path`), or what combines fewer cells."""
-        feed, wanted, columns = self.group.feed, self.request, self._columns()
-        width, step = (wanted.length - wanted.until) // feed.span, max(1, wanted.slide.every // feed.span)
-        alone = self.view is None or self.view.single
-        if asked == "ss" or not columns or not alone or not incremental.fits(columns):
-            return
-        if asked == "iss" or incremental.pays(columns, width, step):
-            self.path, self.kept = "ISS", Answers()
-
-    def reads(self, feed: Feed) -> bool:
+    def reads(self, feed: SingleFeed) -> bool:
         """Whether it is answered from that feed of its group."""
         return self.view is None or self.view.reads(feed)
-
-    def _columns(self) -> list[Column]:
-        """The columns that an evaluation reads, those of the rows of groups apart."""
-        aggs = dict.fromkeys(self.request.aggs)
-        if self.view is None:
-            return [self.group.feed.columns[a] for a in aggs if a in self.group.feed.columns]
-        return [p.feed.columns[s] for p in self.view.parts for s in dict.fromkeys(p.sources[a] for a in aggs)]
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
         """The answer of one boundary."""
@@ -184,12 +173,10 @@ class Member:
 
     def cost(self) -> float:
         """Cells that an evaluation combines."""
-        feed, asked = self.group.feed, self.request
-        width = (asked.length - asked.until) // feed.span
-        return sum(c.synopsis.cost(width) for c in self._columns()) * feed.space.groups
+        return self.group.cost(self)
 
     def nbytes(self) -> int:
         return self.group.nbytes // max(1, len(self.group.members))
 
 
-Due = tuple[Member, np.ndarray]  # with the boundaries at which it is to be answered
+Due = tuple[Member[R], np.ndarray]  # with the boundaries at which it is to be answered

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -10,30 +9,37 @@ from dsms.aggregates.parts.cells import Algebra
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import Numbers
 from dsms.periodic.query import PeriodicQuery
+from dsms.plan.paths import Offer
 from dsms.sharing import choose_synopsis
 from dsms.sharing.answer_source import AnswerSource, SignedFeed
+from dsms.sharing.choose_synopsis import foreseen
+from dsms.sharing.column import Column
 from dsms.sharing.columns import sources
 from dsms.sharing.covers import terms
-from dsms.sharing.feed import Column, Feed, KeySpace
+from dsms.sharing.feed import Feed
 from dsms.sharing.feed_set import FeedSet
 from dsms.sharing.find_cover import covering, exact
 from dsms.sharing.group import Group
-from dsms.sharing.joins import JoinMember, Joins
+from dsms.sharing.incremental import combined
+from dsms.sharing.joins import JoinGroup, Joins
+from dsms.sharing.key_space import KeySpace
 from dsms.sharing.member import Above, Answering, Member
-from dsms.sharing.request import Request, phase_of, span_of
+from dsms.sharing.request import Request, made_of, phase_of
 from dsms.sharing.rules import SS1, SS4, Asked
+from dsms.sharing.stream_group import StreamGroup
 from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import NO_SLIDE
 from dsms.state.batch import Batch
 from dsms.state.ring import Ring
+from dsms.synopses.choose import choose
 
 
 @dataclass(slots=True)
 class Registry:
     """Groups by stream."""
 
-    groups: dict[str, list[Group]] = field(default_factory=dict)
+    groups: dict[str, list[StreamGroup]] = field(default_factory=dict)
     spaces: list[KeySpace] = field(default_factory=list)
     made: int = 0
     joins: Joins = field(default_factory=Joins)
@@ -59,20 +65,47 @@ class Registry:
              covers: bool = True) -> Member:  # fmt: skip
         """A member for the request, in a group that fits or a new one.  `declared`: the stream's SUBWINDOW; `covers`:
         whether feeds with other predicates may answer it (SS4)."""
-        found = self.place(wanted, counted)
-        if found is None and covers and (found := self.covered(wanted, counted)) is not None:
-            found = self._bundled(found[1]), found[1]
+        found = self.find(wanted, counted, covers)
         if found is None:
-            group = self._new(wanted, counted, declared)
-            found = group, AnswerSource((SignedFeed(group.feed.feeds[0], {}),))
-        return Member(wanted, found[0], Above(wanted.above, len(wanted.keys), errors), view=found[1])
+            feed = self._new(wanted, counted, declared)
+            self.made += 1
+            group = StreamGroup(f"{wanted.stream}#{self.made}", feed)
+            self.groups.setdefault(wanted.stream, []).append(group)
+            view = AnswerSource((SignedFeed(feed, {}),))
+        else:
+            view = found[1]
+            group = self._bundled(view)
+        return Member(wanted, group, Above(wanted.above, len(wanted.keys), errors), view=view)
 
-    def place(self, wanted: Request, counted: bool) -> tuple[Group, AnswerSource] | None:
+    def find(self, wanted: Request, counted: bool, covers: bool = True) -> tuple[StreamGroup, AnswerSource] | None:
+        """Feeds there are that answer the query, and the group of the first of them."""
+        return self._placed(wanted, counted) or (self._covered(wanted, counted) if covers else None)
+
+    def offer(self, wanted: Request, counted: bool, declared: int | None, covers: bool = True) -> Offer:
+        """What synopses, those that there are or new ones, offer the query that asks to `join`."""
+        found, have = self.find(wanted, counted, covers), dict[AggCall, Column]()
+        if found is None:
+            span, space = made_of(wanted, counted, declared), self._space(wanted)
+        elif found[1].single:
+            feed = found[1].parts[0].feed
+            span, space, have = feed.span, feed.space, feed.columns
+        else:
+            return Offer()
+        used, groups = sources(wanted.aggs, bool(wanted.keys), have), 1 if space is None else space.groups
+        width, reach = (wanted.length - wanted.until) // span, wanted.length // span
+        calls = [used[a] for a in wanted.aggs]
+        hows = {c: have[c].algebra if c in have else self._algebra(wanted.stream, c) for c in calls}
+        if not hows or not all(how.subtractable for how in hows.values()):
+            return Offer()
+        read = [foreseen(how, have.get(call), groups, width, reach) for call, how in hows.items()]
+        return Offer(cells=combined(read, width, max(1, wanted.slide.every // span)))
+
+    def _placed(self, wanted: Request, counted: bool) -> tuple[StreamGroup, AnswerSource] | None:
         """SS1: a feed whose sub-windows the query's window and SLIDE are multiples of; the coarsest."""
         found = [
             (group, feed)
             for group in self.groups.get(wanted.stream, ())
-            for feed in group.feed.feeds
+            for feed in _feeds(group)
             if SS1.applies(Asked(wanted, counted, (feed,)))
         ]
         if not found:
@@ -80,13 +113,13 @@ class Registry:
         group, feed = max(found, key=lambda pair: pair[1].span)
         return group, AnswerSource((SignedFeed(feed, sources(wanted.aggs, bool(wanted.keys), feed.columns)),))
 
-    def covered(self, wanted: Request, counted: bool) -> tuple[Group, AnswerSource] | None:
+    def _covered(self, wanted: Request, counted: bool) -> tuple[StreamGroup, AnswerSource] | None:
         """SS4: feeds that cover the query's predicate, all of the same sub-windows; the coarsest.  (And the group of
         the first of them.)"""
         mine = terms(wanted.where)
         if counted or not mine:
             return None
-        there = [(g, f) for g in self.groups.get(wanted.stream, ()) for f in g.feed.feeds if f.terms]
+        there = [(g, f) for g in self.groups.get(wanted.stream, ()) for f in _feeds(g) if f.terms]
         touching = frozenset(t for _, f in there if f.terms and f.terms & mine for t in f.terms)
         feeds = [
             (group, feed)
@@ -100,25 +133,21 @@ class Registry:
                 return next(g for g, f in feeds if view.reads(f)), view
         return None
 
-    def _new(self, wanted: Request, counted: bool, declared: int | None) -> Group:
-        span = span_of(wanted)
-        if declared is not None and not counted:
-            span = math.gcd(span, declared)
-        space = next((s for s in self.spaces if s.stream == wanted.stream and s.exprs == wanted.keys), None)
+    def _new(self, wanted: Request, counted: bool, declared: int | None) -> Feed:
+        span, space = made_of(wanted, counted, declared), self._space(wanted)
         if space is None:
             space = KeySpace(wanted.stream, wanted.keys)
             self.spaces.append(space)
-        self.made += 1
-        feed = Feed(wanted.stream, wanted.where, space, span, phase_of(wanted, span), counted)
-        group = Group(f"{wanted.stream}#{self.made}", feed)
-        self.groups.setdefault(wanted.stream, []).append(group)
-        return group
+        return Feed(wanted.stream, space, span, phase_of(wanted, span), counted, where=wanted.where)
 
-    def _bundled(self, view: AnswerSource) -> Group:
+    def _space(self, wanted: Request) -> KeySpace | None:
+        return next((s for s in self.spaces if s.stream == wanted.stream and s.exprs == wanted.keys), None)
+
+    def _bundled(self, view: AnswerSource) -> StreamGroup:
         """The groups of its feeds as one, whose feeds move together."""
         first, *others = [g for g in self.groups[view.parts[0].feed.stream] if any(map(view.reads, g.feed.feeds))]
         if others:
-            first.feed = FeedSet(f for g in (first, *others) for f in g.feed.feeds)
+            first.feed = FeedSet(f for g in (first, *others) for f in _feeds(g))
         for group in others:
             first.clock = max(first.clock, group.clock)
             first.told = group.told if first.told is None else first.told
@@ -201,9 +230,7 @@ class Registry:
                 made.whole_from, made.widths, made.chosen_for = past.number(feed), column.widths, column.chosen_for
 
     def _column(self, group: Answering, feed: Feed, call: AggCall) -> Column:
-        from dsms.synopses.choose import choose
-
-        how = self._algebra(feed, call)
+        how = self._algebra(feed.stream, call)
         members = [m for m in group.members if m.reads(feed)]
         longest = max((m.request.length for m in members), default=feed.span) // feed.span
         widths = sorted({(m.request.length - m.request.until) // feed.span for m in members})
@@ -214,11 +241,11 @@ class Registry:
         column.grow(groups)
         return column
 
-    def _algebra(self, feed: Feed, call: AggCall) -> Algebra:
+    def _algebra(self, stream: str, call: AggCall) -> Algebra:
         """One algebra for all columns of the stream that hold the same aggregate: their cells can be combined."""
         from dsms.aggregates.registry import algebra
 
-        others = (f.columns[call] for g in self.groups[feed.stream] for f in g.feed.feeds if call in f.columns)
+        others = (f.columns[call] for g in self.groups.get(stream, ()) for f in _feeds(g) if call in f.columns)
         known = next((c.algebra for c in others if exact(c.algebra)), None)
         return known or algebra(call)
 
@@ -227,7 +254,7 @@ class Registry:
         column = feed.columns[call]
         if feed.open is None or not past.rows:
             return
-        side = Feed(feed.stream, feed.where, feed.space, feed.span, feed.phase, feed.counted, {call: column})
+        side = Feed(feed.stream, feed.space, feed.span, feed.phase, feed.counted, {call: column}, where=feed.where)
         feed.space.feeds.remove(side)
         for rows in past.rows:
             side.push(rows)
@@ -237,7 +264,7 @@ class Registry:
 
     def leave(self, member: Member) -> None:
         """The member's query is gone: so is what it alone used."""
-        if isinstance(member, JoinMember):
+        if isinstance(member.group, JoinGroup):
             self.joins.leave(member)
             return
         group, stream = _group_of(member), member.request.stream
@@ -246,7 +273,7 @@ class Registry:
         if not any(m.same == member.same for m in group.members):
             self._forget(member)
         kept = []
-        for feed in group.feed.feeds:
+        for feed in _feeds(group):
             used = {id(c) for m in group.members if m.view is not None for _, c in m.view.columns()}
             feed.columns = {call: column for call, column in feed.columns.items() if id(column) in used}
             if any(m.reads(feed) for m in group.members):
@@ -283,9 +310,13 @@ class _Past:
         return ALWAYS if self.gone <= ALWAYS else -((feed.phase - self.gone - 1) // feed.span)
 
 
-def _group_of(member: Member) -> Group:
-    assert isinstance(member.group, Group)
+def _group_of(member: Member[Request]) -> StreamGroup:
+    assert isinstance(member.group, StreamGroup)
     return member.group
+
+
+def _feeds(group: StreamGroup) -> list[Feed]:
+    return [f for f in group.feed.feeds if isinstance(f, Feed)]
 
 
 def _count(member: Member, more: int) -> None:

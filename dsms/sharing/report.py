@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from dsms.sharing.column import FeedColumn
 from dsms.sharing.columns import ROWS, needed
-from dsms.sharing.feed import Column, Feed
+from dsms.sharing.feed import Feed, SingleFeed
 from dsms.sharing.group import Group
 from dsms.sharing.join_feed import JoinFeed
 from dsms.sharing.member import Member
@@ -25,14 +26,14 @@ class Shared:
     """
 
     members: tuple[Member, ...]
-    feed: Feed
+    feed: SingleFeed
     calls: tuple[AggCall, ...] = ()
     kinds: tuple[SynopsisKind, ...] = ()
     others: tuple[tuple[Feed, bool], ...] = ()
     length: int | None = None
 
 
-def reads(member: Member) -> Iterator[tuple[AggCall, Column]]:
+def reads(member: Member) -> Iterator[tuple[AggCall, FeedColumn]]:
     """Each aggregate with the columns that answer it."""
     if member.view is None:
         held = member.group.feed.columns
@@ -42,7 +43,7 @@ def reads(member: Member) -> Iterator[tuple[AggCall, Column]]:
         yield from ((call, part.column(call)) for call in part.sources)
 
 
-def columns(member: Member) -> list[Column]:
+def columns(member: Member) -> list[FeedColumn]:
     """The columns that it reads, each once."""
     return list({id(c): c for _, c in reads(member)}.values())
 
@@ -63,7 +64,7 @@ def feeds(group: Group) -> Iterator[Shared]:
     """SS1: several queries of a feed."""
     for feed in group.feed.feeds:
         mine = tuple(m for m in group.members if not covered(m) and m.reads(feed))
-        if len(mine) > 1 and not isinstance(feed, JoinFeed):
+        if len(mine) > 1 and isinstance(feed, Feed):
             yield Shared(mine, feed)
 
 
@@ -71,7 +72,7 @@ def data(group: Group) -> Iterator[Shared]:
     """SS2: a column that several aggregates read."""
     for feed, key, column, readers in _read(group):
         calls = tuple(dict.fromkeys(call for _, call in readers))
-        if len(calls) > 1 and not isinstance(feed, JoinFeed):
+        if len(calls) > 1 and isinstance(feed, Feed):
             members = dict.fromkeys(i for i, _ in readers)
             yield Shared(tuple(group.members[i] for i in members), feed, (key, *(c for c in calls if c != key)),
                          (column.synopsis.kind,))  # fmt: skip
@@ -166,7 +167,7 @@ def _divides(fast: Member, slow: Member) -> bool:
 Reader = tuple[int, AggCall]  # place of the member in its group, the aggregate that it asks for
 
 
-def _read(group: Group) -> Iterator[tuple[Feed, AggCall, Column, list[Reader]]]:
+def _read(group: Group) -> Iterator[tuple[SingleFeed, AggCall, FeedColumn, list[Reader]]]:
     """Every column of the group, with its readers."""
     readers: dict[int, list[Reader]] = {}
     for i, member in enumerate(group.members):
@@ -179,7 +180,7 @@ def _read(group: Group) -> Iterator[tuple[Feed, AggCall, Column, list[Reader]]]:
 
 def _together(group: Group, kinds: tuple[SynopsisKind, ...], alike: Callable[[Member], Key]) -> Iterator[Shared]:
     """Members whose `alike` is the same, by what they read; columns read by the same ones in one."""
-    found: dict[tuple[int, tuple[int, ...]], tuple[Feed, list[AggCall], list[SynopsisKind]]] = {}
+    found: dict[tuple[int, tuple[int, ...]], tuple[SingleFeed, list[AggCall], list[SynopsisKind]]] = {}
     for feed, key, column, readers in _read(group):
         if column.synopsis.kind not in kinds:
             continue

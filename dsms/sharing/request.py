@@ -11,12 +11,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col, Expr, conjuncts, rewrite
 from dsms.sql.types import Schema
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
+
+
+class Wanted(Protocol):
+    """What a query asks, of a stream (`Request`) or of a join (`join_request`)."""
+
+    @property
+    def keys(self) -> tuple[Expr, ...]: ...
+
+    @property
+    def aggs(self) -> tuple[AggCall, ...]: ...
+
+    @property
+    def length(self) -> int:
+        """Of its longest window."""
+        ...
+
+    @property
+    def until(self) -> int: ...
+
+    @property
+    def slide(self) -> Slide: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +148,11 @@ def normal(call: AggCall, exprs: Sequence[Expr]) -> AggCall:
     arguments = tuple(over(a, exprs) for a in call.args)
     passes = None if call.filter is None else over(call.filter, exprs)
     return replace(call, args=arguments, filter=passes, name="")
+
+
+def made_of(wanted: Request, counted: bool, declared: int | None) -> int:
+    """The sub-window of a new feed for it; `declared`: the SUBWINDOW of its stream."""
+    return span_of(wanted) if counted or declared is None else gcd(span_of(wanted), declared)
 
 
 def span_of(wanted: Request) -> int:

@@ -1,0 +1,82 @@
+"""The groups of one stream by the same keys, numbered once for all feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.expressions import ErrorCounter, compile_expr
+from dsms.operators.group_keys import GroupKeys
+from dsms.sql.expr import Expr
+from dsms.state.batch import Batch
+
+Exprs = Sequence[Callable[..., pa.Array]]
+
+
+class Grouped(Protocol):
+    """What holds cells of the groups."""
+
+    def flush(self) -> None:
+        """Lift what waits."""
+        ...
+
+    def present(self) -> np.ndarray:
+        """bool[groups]: which groups have rows in what is held."""
+        ...
+
+
+@dataclass(slots=True)
+class KeySpace:
+    """Codes of the groups of one stream by the same keys; feeds with different conditions share it."""
+
+    stream: str
+    exprs: tuple[Expr, ...]
+    keys: GroupKeys = field(init=False)
+    compiled: Exprs = field(init=False)
+    feeds: list[Grouped] = field(default_factory=list)
+    rank: np.ndarray | None = None  # codes in the order of their keys, while no key is new
+
+    def __post_init__(self) -> None:
+        self.keys = GroupKeys(tuple(e.type for e in self.exprs))
+        self.compiled = [compile_expr(e) for e in self.exprs]
+
+    @property
+    def groups(self) -> int:
+        """Codes are below this."""
+        return max(1, self.keys.capacity)
+
+    def codes(self, rows: Batch, errors: ErrorCounter) -> np.ndarray:
+        """int64[n]: groups of the rows."""
+        n = len(rows)
+        if not self.exprs:
+            return np.zeros(n, np.int64)
+        before = self.keys.rows
+        codes = self.keys.codes([e(rows.cols, n, errors) for e in self.compiled], n)
+        if self.keys.rows != before:
+            self.rank = None
+        return codes
+
+    def in_order(self) -> np.ndarray:
+        """int64[g]: the codes in use, by their keys left to right, NULLs last."""
+        from dsms.operators.sort import by_columns
+
+        if self.rank is None or len(self.rank) > self.keys.rows:
+            used = np.flatnonzero(self.keys.place.view[: self.keys.capacity] >= 0)
+            self.rank = used[by_columns(self.keys.gather(used), len(used))]
+        return self.rank
+
+    def forget(self) -> None:
+        """Let go of groups that no sub-window holds."""
+        if not self.exprs or self.keys.rows < 4096:
+            return
+        live = np.zeros(self.keys.capacity, np.bool_)
+        for feed in self.feeds:
+            feed.flush()
+            live |= feed.present()[: self.keys.capacity]
+        if self.keys.wants_purge(int(np.count_nonzero(live))):
+            self.keys.purge(live)
+            self.rank = None

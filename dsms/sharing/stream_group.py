@@ -1,0 +1,138 @@
+"""A group over one stream: its rows, its clock, and the boundaries that are due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dsms.api import Cancel
+from dsms.plan.boundaries import next_boundary
+from dsms.sharing.feed import GroupFeed
+from dsms.sharing.group import Group
+from dsms.sharing.member import Due, Member
+from dsms.sharing.request import Request
+from dsms.sql.types import ALWAYS
+from dsms.state.batch import Batch
+
+
+@dataclass(slots=True)
+class StreamGroup(Group[GroupFeed, Request]):
+    """Members with the same feed.  `clock`: the stream is complete up to here (or this row number)."""
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return (self.feed.stream,)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return (self.feed.stream,)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def take(self, stream: str, rows: Batch) -> None:
+        self.push(rows)
+
+    def push(self, rows: Batch) -> None:
+        """Complete rows of the stream.  Where they jump far ahead, what lies before is answered first."""
+        instants = rows.ts
+        if self.numbers is not None:
+            instants = rows.ids[0]
+            self.numbers.see(rows)
+        else:
+            self.heard(self.feed.stream, rows)
+        newest, known = int(instants[-1]), self.clock if self.feed.open is not None else self._waited(int(instants[0]))
+        if (newest - known) // self.feed.span > self._far():
+            gaps = np.flatnonzero(np.diff(self.feed.numbers(np.append(known, instants))) > self._far())
+            for start, stop in pairwise(np.unique([0, *gaps, len(rows)]).tolist()):
+                self._leap(int(instants[start]))
+                self.feed.push(rows.slice(start, stop))
+                self.clock = int(instants[stop - 1])
+            return
+        self.feed.push(rows)
+        self.clock = max(self.clock, newest)
+
+    def _waited(self, instant: int) -> int:
+        """From where on sub-windows are asked for, if the first row comes at that instant."""
+        dues = [m.query.due - 1 for m in self.members if m.query is not None and m.query.due is not None]
+        return max(self.clock, min([*dues, instant]))
+
+    def _leap(self, instant: int) -> None:
+        """A row of that instant comes after nothing for long."""
+        self.advance(instant - 1)
+        if self.feed.open is not None and self.feed.number(instant) - self.feed.open > self._far():
+            self.feed.jump(self.feed.number(instant))
+
+    def begin(self, first_row: int) -> None:
+        for member in self.members:
+            if member.query is not None:
+                member.query.begin(first_row)
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+        upto = self.clock if self.feed.counted else max(upto, self.clock)
+        self.clock = upto
+        while due := self._all_due(upto + 1):
+            last = min(int(b[-1]) for _, b in due)  # members wait for each other, so that sub-windows can go
+            if any(int(b[-1]) > last for _, b in due):
+                due = [(m, mine) for m, b in due if len(mine := b[b <= last])]
+            self.feed.close(self.feed.number(last))
+            self._answer(due)
+            self._trim()
+            if cancel is not None:
+                cancel.between()
+        self._catch_up(upto)
+        self._take_updates(upto)
+
+    def _catch_up(self, upto: int) -> None:
+        """Boundaries were passed over: the sub-windows before them are empty, and none is read any more."""
+        if upto > ALWAYS and self.feed.open is not None and self.feed.number(upto + 1) - self.feed.open > self._far():
+            self.feed.flush()
+            self.feed.jump(self.feed.number(upto + 1))
+
+    def _trim(self) -> None:
+        self._forget()
+        if self.feed.open is not None:
+            oldest = self.feed.open
+            for feed in self.feed.feeds:
+                alone = feed is self.feed
+                readers = [m for m in self.members if m.query is not None and (alone or m.reads(feed))]
+                mine = min([self.feed.open, *map(self._oldest, readers)])
+                feed.trim(mine)
+                oldest = min(oldest, mine)
+            self.feed.space.forget()
+            if self.numbers is not None:
+                self.numbers.forget(self.feed.phase + oldest * self.feed.span)
+
+    def _oldest(self, member: Member[Request]) -> int:
+        assert member.query is not None
+        due = member.query.due
+        if member.query.elastic and self.feed.open is not None:
+            due = self.feed.phase + self.feed.open * self.feed.span
+        if member.kept is not None and due is not None:
+            due -= member.request.slide.every  # what expires is still to be subtracted
+        if due is None:
+            due = next_boundary(member.request.slide, self.clock)
+        return self.feed.number(due - member.request.length)
+
+    def cost(self, member: Member[Request]) -> float:
+        wanted, view = member.request, member.view
+        assert view is not None
+        read = [p.feed.columns[s] for p in view.parts for s in dict.fromkeys(p.sources[a] for a in wanted.aggs)]
+        width = (wanted.length - wanted.until) // self.feed.span
+        return sum(c.synopsis.cost(width) for c in read) * self.feed.space.groups
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def asks(self, due: Sequence[Due[Request]]) -> tuple[np.ndarray, ...]:
+        """Spans of sub-windows, by their ends."""
+        first = due[0][1]
+        if all(b is first for _, b in due):
+            lengths = np.array([(m.request.length, m.request.until) for m, _ in due], np.int64)
+            ends = self.feed.numbers(first[None, None, :] - lengths.T[:, :, None])
+            return ends[0].ravel(), ends[1].ravel()
+        low = np.concatenate([self.feed.numbers(b - m.request.length) for m, b in due])
+        return low, np.concatenate([self.feed.numbers(b - m.request.until) for m, b in due])
