@@ -27,9 +27,8 @@ from dsms.commands.store import Write
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.intake.convert import Converted, to_batch
-from dsms.periodic.query import PeriodicQuery
 from dsms.running.archive_reads import ArchiveRunner
-from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.running.turns import Turns
 from dsms.running.writers import Part, Writers
@@ -351,7 +350,7 @@ class Engine:
         if running is not None:
             running.readers = [r for r in running.readers if r is not subscription]
 
-    def _query(self, name: str) -> RunningQuery | PeriodicQuery:
+    def _query(self, name: str) -> Registered:
         running = self.runtime.queries.get(Catalog.key(name))
         if running is None:
             names = [q.name for q in self.runtime.queries.values()]

@@ -7,14 +7,11 @@ from typing import Protocol
 
 from dsms.archiving.archiving import Archiving
 from dsms.intake.stream import StreamInput
-from dsms.periodic.query import PeriodicQuery
-from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
 from dsms.settings import Settings
 from dsms.sql.catalog import Catalog
 from dsms.state.ring import Need, Ring
 from dsms.storage.durable import Durable
-
-Query = RunningQuery | PeriodicQuery
 
 
 class Around(Protocol):
@@ -24,7 +21,7 @@ class Around(Protocol):
     catalog: Catalog
     inputs: dict[str, StreamInput]
     rings: dict[str, Ring]
-    queries: dict[str, Query]
+    queries: dict[str, Registered]
     archivings: dict[str, Archiving]
     durable: Durable | None
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from dsms.archiving.archiving import Archiving
-from dsms.archiving.around import Around, Query
+from dsms.archiving.around import Around
 from dsms.archiving.place import Wanted, open_place
 from dsms.archiving.queries import Tap
 from dsms.archiving.results import results_of
 from dsms.errors import DsmsError, UsageError
 from dsms.intake.values import duration_text
+from dsms.running.registered import Registered
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.state.ring import Need
 from dsms.storage.folders import folder_name
@@ -93,7 +94,7 @@ def connect_stream(runtime: Around, archiving: Archiving) -> None:
         ring.reach = max(ring.reach, archiving.seam)
 
 
-def connect_query(runtime: Around, archiving: Archiving | None, query: Query) -> None:
+def connect_query(runtime: Around, archiving: Archiving | None, query: Registered) -> None:
     """From now on the results of the query go to the archive, if there is one."""
     if archiving is not None:
         runtime.archivings[Catalog.key(archiving.name)] = archiving

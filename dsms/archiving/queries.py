@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from dsms.api import Chunk
 from dsms.archiving.archiving import Archiving
-from dsms.archiving.around import Around, Query
+from dsms.archiving.around import Around
 from dsms.archiving.results import Results
 from dsms.archiving.waiting import Leaving
-from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.evaluated import EvaluatedQuery
+from dsms.running.registered import Registered
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
 
@@ -49,21 +50,21 @@ class Tap:
         self.archiving.take(self.results.told(chunk))
 
 
-def edge(runtime: Around, query: Query) -> int:
+def edge(runtime: Around, query: Registered) -> int:
     """The instant up to which all result rows have been made."""
-    if isinstance(query, PeriodicQuery):
+    if isinstance(query, EvaluatedQuery):
         return query.answered
     upto = min(query.clock, runtime.clock_of(query.reads)) if query.early else query.clock
     return ALWAYS if upto >= FOREVER - 1 or upto < MIN_INSTANT else upto
 
 
-def ended(runtime: Around, query: Query) -> None:
+def ended(runtime: Around, query: Registered) -> None:
     """The query is dropped: its answer ends with it, at the instant after its clock."""
     tap = query.archived
     assert isinstance(tap, Tap)
     upto = edge(runtime, query)
     if upto > ALWAYS:
-        rest = tap.results.rest(None if isinstance(query, PeriodicQuery) else query.answer(), upto + 1)
+        rest = tap.results.rest(None if isinstance(query, EvaluatedQuery) else query.answer(), upto + 1)
         if rest is not None:
             tap.archiving.take(rest)
     tap.archiving.edge = max(tap.archiving.edge, tap.archiving.taken)

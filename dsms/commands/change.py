@@ -16,6 +16,7 @@ from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.periodic.query import PeriodicQuery
 from dsms.running.containing import stop
+from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -107,6 +108,8 @@ def apply(runtime: Runtime, key: str, change: Change, cancel: Cancel | None = No
             if isinstance(query, PeriodicQuery):
                 if change.at >= MIN_INSTANT:
                     query.heard(f"table {key}", np.array([change.at]))
+            elif not isinstance(query, RunningQuery):
+                continue  # it looks when it is asked
             elif not query.streams:
                 query.advance(table.last_change, cancel)
             elif change.at < MIN_INSTANT:  # no row can come before it

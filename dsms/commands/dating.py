@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsms.intake.values import instant_text
-from dsms.periodic.query import PeriodicQuery
 from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
 from dsms.running.runtime import ENDED, Runtime
 from dsms.sql.suggest import listed
 from dsms.sql.types import ALWAYS, MIN_INSTANT
 
 FAR = 86_400_000_000  # µs that a change may lie ahead of a stream before that is worth a word
-
-Query = RunningQuery | PeriodicQuery
 
 
 def instant_of_change(runtime: Runtime, key: str, at: int | None) -> int:
@@ -49,7 +47,7 @@ def _unseen(runtime: Runtime, key: str, at: int, said: bool) -> Iterator[str]:
             yield f"query {query.name} will not see this before then: {ahead}"
 
 
-def unseen_tables(runtime: Runtime, query: Query) -> tuple[str, ...]:
+def unseen_tables(runtime: Runtime, query: Registered) -> tuple[str, ...]:
     """What a user should know of a query just registered: tables that changed later than its streams have got to."""
     notes = []
     for key in dict.fromkeys(query.tables if query.reads else ()):
@@ -60,16 +58,16 @@ def unseen_tables(runtime: Runtime, query: Query) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _readers(runtime: Runtime, key: str) -> list[Query]:
+def _readers(runtime: Runtime, key: str) -> list[Registered]:
     return [q for q in runtime.queries.values() if key in q.tables]
 
 
-def _ended(runtime: Runtime, query: Query) -> bool:
+def _ended(runtime: Runtime, query: Registered) -> bool:
     """Nothing can come any more."""
     return bool(query.reads) and runtime.clocks.query_clock(query.reads) >= ENDED
 
 
-def _ahead(runtime: Runtime, query: Query, at: int) -> str | None:
+def _ahead(runtime: Runtime, query: Registered, at: int) -> str | None:
     """How far its streams have got, if `at` lies far ahead of that; None if it does not."""
     fronts = {s: runtime.clocks.front(s) for s in query.reads if not runtime.inputs[s].ended}
     slowest = min(fronts, key=lambda s: fronts[s], default=None)

@@ -15,7 +15,7 @@ from dsms.commands.periodic import announce, forget, periodic_query, schedule
 from dsms.commands.store import Store
 from dsms.errors import DsmsError, UsageError
 from dsms.operators.pieces import go_on
-from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.planner import notes
 from dsms.running.beginning import begin
 from dsms.running.runtime import Runtime
@@ -167,7 +167,7 @@ def _forget(runtime: Runtime, key: str, why: str) -> None:
     gone = runtime.queries.pop(key)
     runtime.archivings.pop(key, None)
     gone.close(why)
-    if isinstance(gone, PeriodicQuery):
+    if isinstance(gone, EvaluatedQuery):
         forget(runtime, gone)
     del runtime.catalog.queries[key]
     runtime.clocks.forget(key)

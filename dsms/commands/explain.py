@@ -8,10 +8,10 @@ from dsms.api import Rows
 from dsms.commands.explain_archives import archive_plan, reads_archive
 from dsms.commands.explain_paths import of_registered, of_statement
 from dsms.errors import UsageError
-from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.explain import explain
 from dsms.plan.physical import Phys
-from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -58,11 +58,11 @@ def _known(runtime: Runtime, name: ast.Ident) -> tuple[Phys, list[str]]:
     return running.phys, _more(runtime, running)
 
 
-def _more(runtime: Runtime, running: RunningQuery | PeriodicQuery) -> list[str]:
-    return of_registered(runtime, running) if isinstance(running, PeriodicQuery) else []
+def _more(runtime: Runtime, running: Registered) -> list[str]:
+    return of_registered(runtime, running) if isinstance(running, EvaluatedQuery) else []
 
 
-def registered(runtime: Runtime, name: ast.Ident) -> RunningQuery | PeriodicQuery:
+def registered(runtime: Runtime, name: ast.Ident) -> Registered:
     """The running query of that name; raises DS401."""
     running = runtime.queries.get(Catalog.key(name.text))
     if running is None:

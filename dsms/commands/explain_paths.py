@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dsms.commands.periodic_plan import Plan, periodic_plan
 from dsms.intake.values import duration_text
-from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.paths import MEANINGS
 from dsms.plan.text import aggregate, expression
 from dsms.running.runtime import Runtime
@@ -21,7 +21,7 @@ from dsms.sql.expr import AggCall, conjunction
 from dsms.sql.types import Schema
 
 
-def of_registered(runtime: Runtime, query: PeriodicQuery) -> list[str]:
+def of_registered(runtime: Runtime, query: EvaluatedQuery) -> list[str]:
     """Lines for a query that runs."""
     path = query.evaluator.path
     lines = [f"access path: {path} ({MEANINGS[path]}): {query.why}" if query.why else f"access path: {path}"]

@@ -12,19 +12,17 @@ from dsms.adhoc.reads import Read
 from dsms.api import Cancel
 from dsms.commands.watch import watching
 from dsms.errors import UsageError
-from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.windows import by_calendar
 from dsms.running.archive_reads import archived_clock
 from dsms.running.behind import rows_behind
 from dsms.running.contents import stream_of, stream_rows
-from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
-
-Query = RunningQuery | PeriodicQuery
 
 
 def instant(runtime: Runtime, needed: Iterable[Read]) -> int:
@@ -121,7 +119,7 @@ def _living(pieces: Iterator[tuple[Batch, int]], at: int) -> Iterator[Batch]:
 # ---------------------------------------------------------------- answers of queries
 
 
-def _query(runtime: Runtime, read: Read) -> Query | None:
+def _query(runtime: Runtime, read: Read) -> Registered | None:
     """The query whose answer a leaf reads; None if it is a table's."""
     if not isinstance(read.node, lp.TableScan):
         return None
@@ -129,16 +127,16 @@ def _query(runtime: Runtime, read: Read) -> Query | None:
     return None if key in runtime.tables else runtime.queries.get(key)
 
 
-def _answered(query: Query) -> int:
+def _answered(query: Registered) -> int:
     """The last instant that its answer takes in; FOREVER where it reads tables alone, whose last change holds on."""
     if not query.reads:
         return FOREVER
-    if isinstance(query, PeriodicQuery) and query.numbers is None and query.answered != ALWAYS:
+    if isinstance(query, EvaluatedQuery) and query.numbers is None and query.answered != ALWAYS:
         return query.answered - 1
     return query.shown_clock if query.shown_clock >= MIN_INSTANT else ALWAYS
 
 
-def _answer(query: Query) -> Batch:
+def _answer(query: Registered) -> Batch:
     if query.output.kind != "rstream":
         raise UsageError(
             "DS410",

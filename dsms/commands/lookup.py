@@ -9,6 +9,8 @@ from dsms.commands.periodic import announce, recall
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import fits, over_numbers
 from dsms.periodic.lookup import LookupQuery, Waiting, lookup_span
+from dsms.plan.paths import choose, lookup_paths
+from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.plan.windows import newest
 from dsms.running.behind import rows_behind
@@ -31,12 +33,12 @@ def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> Lo
                      (sort.child if sort else bound.child).schema)  # fmt: skip
     phys = runtime.plan(replace(bound, kind="rstream", explicit=True), definition.options)
     wanted, counted = _wanted(runtime, definition, core)
-    found = None if dict(definition.options).get("path") in ("is", "ws") else wanted
-    if found is not None:
-        return _from_synopses(runtime, definition, phys, sort, found, counted)
+    path = choose(lookup_paths(wanted is not None), str(dict(definition.options).get("path", "auto")))
+    if wanted is not None and path.kind == "SS":
+        return _from_synopses(runtime, definition, phys, sort, wanted, counted)
     inner = runtime.assembled(definition, runtime.plan(core, definition.options), ResultLog(0))
     query = LookupQuery(definition, phys, ResultLog(0), inner.errors, inner.streams, inner.tables, inner.state_limit,
-                        evaluator=Waiting(inner), sort=sort, width=0)  # fmt: skip
+                        evaluator=Waiting(inner), sort=sort)  # fmt: skip
     query.notes = notes(phys)
     recall(runtime, query, core, False)
     return query
@@ -46,13 +48,9 @@ def _wanted(runtime: Runtime, definition: QueryDef, core: lp.Output) -> tuple[Re
     """What it asks of synopses."""
     if dict(definition.options).get("on_error") == "stop":
         return None, False
-    root = runtime.plan(core, definition.options).node
-    assert isinstance(root, lp.Output)
     counted = any(isinstance(n, lp.Window) and newest(n.spec) is not None for n in lp.nodes_of(core)) and fits(core)
-    if counted:
-        over = runtime.plan(over_numbers(core), definition.options).node  # type: ignore[arg-type]
-        assert isinstance(over, lp.Output)
-        root = over
+    root = runtime.plan(over_numbers(core) if counted else core, definition.options).node
+    assert isinstance(root, lp.Output)
     found = request(root.child, NO_SLIDE)
     if found is None:
         return None, False
@@ -61,15 +59,15 @@ def _wanted(runtime: Runtime, definition: QueryDef, core: lp.Output) -> tuple[Re
     return replace(found, slide=Slide(span, by_rows=counted)), counted
 
 
-def _from_synopses(runtime: Runtime, definition: QueryDef, phys: object, sort: lp.Sort | None, wanted: Request,
+def _from_synopses(runtime: Runtime, definition: QueryDef, phys: Phys, sort: lp.Sort | None, wanted: Request,
                    counted: bool) -> LookupQuery:  # fmt: skip
     errors, stream = ErrorCounter.of_query(runtime.settings.state_bytes), wanted.stream
     entry = runtime.inputs[stream]
     member = runtime.shared.join(wanted, errors, counted, entry.definition.subwindow)
-    query = LookupQuery(definition, phys, ResultLog(0), errors, {0: stream}, (), runtime.settings.state_bytes,  # type: ignore[arg-type]
-                        evaluator=member, sort=sort, width=0)  # fmt: skip
+    query = LookupQuery(definition, phys, ResultLog(0), errors, {0: stream}, (), runtime.settings.state_bytes,
+                        evaluator=member, sort=sort)  # fmt: skip
     query.elastic = True
-    query.notes = notes(phys)  # type: ignore[arg-type]
+    query.notes = notes(phys)
     first = entry.next_complete
     query.registered = first if counted else runtime.clock_of((stream,))
     query.partial_until = runtime.shared.settle(

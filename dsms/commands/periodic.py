@@ -15,8 +15,9 @@ from dsms.commands.periodic_plan import Plan, periodic_plan
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.timeline import Timeline
 from dsms.periodic.counted import Numbers
+from dsms.periodic.evaluated import EvaluatedQuery, Evaluator
 from dsms.periodic.incremental import Collected, Incremental, lazily
-from dsms.periodic.query import Evaluator, PeriodicQuery
+from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.scan import Scan, Sliced, need_of
 from dsms.periodic.timed import Timed
 from dsms.plan.boundaries import next_boundary
@@ -146,7 +147,7 @@ def schedule(runtime: Runtime, query: PeriodicQuery) -> None:
         runtime.backlog.add(query.name, query, Task(query.name, 1, 1, priority))
 
 
-def forget(runtime: Runtime, query: PeriodicQuery) -> None:
+def forget(runtime: Runtime, query: EvaluatedQuery) -> None:
     """The query is dropped: what it alone used goes with it."""
     unit = query.evaluator.group.name if isinstance(query.evaluator, Member) else query.name
     runtime.backlog.remove(unit, query.name)
@@ -294,7 +295,7 @@ def _alone(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan)
     return query
 
 
-def recall(runtime: Runtime, query: PeriodicQuery, core: lp.Output, counted: bool) -> None:
+def recall(runtime: Runtime, query: EvaluatedQuery, core: lp.Output, counted: bool) -> None:
     """What the rings hold of its past goes in; what they don't is told."""
     clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     past = list(pasts(core.child))
@@ -318,7 +319,7 @@ def recall(runtime: Runtime, query: PeriodicQuery, core: lp.Output, counted: boo
     query.partial_until = whole_from(past, runtime.rings, fronts, clock)
 
 
-def _count(runtime: Runtime, query: PeriodicQuery, evaluator: Timed, clock: int) -> None:
+def _count(runtime: Runtime, query: EvaluatedQuery, evaluator: Timed, clock: int) -> None:
     """Rows later than the clock are counted; those up to it that the ring has kept are known."""
     rows = _come(runtime, evaluator.counted, clock)
     query.numbers = Numbers(rows.next)
@@ -350,10 +351,11 @@ def _come(runtime: Runtime, stream: str, clock: int) -> _Come:
     return _Come(first, np.concatenate(earlier), later)
 
 
-def announce(query: PeriodicQuery) -> tuple[str, ...]:
+def announce(query: EvaluatedQuery) -> tuple[str, ...]:
     """What a user should know of a query just registered."""
-    slides = query.numbers is None and query.output.slide is not None and query.partial_until > ALWAYS
-    if slides and query.partial_until < next_boundary(query.slide, query.registered):
+    slide = query.output.slide
+    slides = query.numbers is None and query.partial_until > ALWAYS
+    if slides and slide is not None and query.partial_until < next_boundary(slide, query.registered):
         query.partial_until = ALWAYS  # its first answer is whole
     if query.partial_until <= ALWAYS or query.numbers is not None:
         return query.notes

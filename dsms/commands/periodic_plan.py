@@ -40,9 +40,7 @@ def periodic_plan(runtime: Runtime, bound: lp.Output, options: dict[str, Option]
     counted = is_counted(bound)
     numbered, as_written = counted and fits(core), core
     if numbered:
-        over = over_numbers(core)
-        assert isinstance(over, lp.Output)
-        core = over
+        core = over_numbers(core)
     inner = runtime.plan(core, options.items())
     wanted = _wanted(bound, inner, counted, numbered) if options.get("on_error") != "stop" else None
     asked = Asked(replace(output, slide=bound.slide), inner, counted, numbered)

@@ -7,10 +7,10 @@ from typing import Any
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
 from dsms.intake.values import duration_text
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.text import slide
 from dsms.running.behind import rows_behind, waits_for
-from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sharing.member import Member
@@ -65,8 +65,8 @@ def _waiting(runtime: Runtime, query: Registered) -> int | None:
 
 def _timing(runtime: Runtime, query: Registered) -> dict[str, Any]:
     """What is told of a periodic query.  lateness: boundaries that passed unanswered, on average per evaluation."""
-    if not isinstance(query, PeriodicQuery):
-        return {"partial_until": _partial(query.partial_until)} if isinstance(query, RunningQuery) else {}
+    if not isinstance(query, EvaluatedQuery):
+        return {"partial_until": _partial(query.partial_until)}
     late = runtime.backlog.lateness(query.name)
     member = query.evaluator if isinstance(query.evaluator, Member) else None
     period = query.output.slide
@@ -74,7 +74,7 @@ def _timing(runtime: Runtime, query: Registered) -> dict[str, Any]:
     found: dict[str, Any] = {
         "path": query.evaluator.path,
         "period": "on look-up" if period is None else slide(period),
-        "deadline": query.due if query.numbers is None else None,
+        "deadline": query.due if isinstance(query, PeriodicQuery) and query.numbers is None else None,
         "evaluations": query.evaluations,
         "lateness": 0.0 if late is None else late.average,
         "shares_with": 0 if member is None else len(member.group.members) - 1,

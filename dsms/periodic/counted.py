@@ -34,9 +34,13 @@ def fits(node: lp.Node) -> bool:
     return len(streams) == 1 and not tables and not clocks
 
 
-def over_numbers(node: lp.Node) -> lp.Node:
+def over_numbers(output: lp.Output) -> lp.Output:
     """The plan with arrival numbers for instants."""
-    node = lp.with_children(node, tuple(over_numbers(c) for c in lp.children(node)))
+    return replace(output, child=_numbered(output.child))
+
+
+def _numbered(node: lp.Node) -> lp.Node:
+    node = lp.with_children(node, tuple(map(_numbered, lp.children(node))))
     if isinstance(node, lp.Window) and isinstance(node.child, lp.StreamScan):
         return replace(node, spec=_over_numbers(node.spec))
     return node

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from dsms.api import Cancel
 from dsms.operators.answers import Answer
 from dsms.operators.sort import sort_order
 from dsms.periodic.counted import Numbers
-from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan import paths
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
@@ -79,16 +80,10 @@ class Waiting:
 
 
 @dataclass(slots=True)
-class LookupQuery(PeriodicQuery):
+class LookupQuery(EvaluatedQuery):
     """A query ON LOOKUP."""
 
     lookups: int = 0
-
-    def begin(self, first_row: int) -> None:
-        """It has no boundaries."""
-
-    def no_more(self, last_row: int, front: int) -> None:
-        """... and so no last one."""
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Only where too many rows wait."""
@@ -98,9 +93,12 @@ class LookupQuery(PeriodicQuery):
             if self.evaluator.inner.failure is not None:
                 self.fail(self.evaluator.inner.failure)
 
-    def behind(self, upto: int) -> int:
-        """It is never due."""
-        return 0
+    def answer(self) -> pa.RecordBatch | None:
+        """What it was last asked; None before that."""
+        return None if self.last is None else self.batch(self.last)
+
+    def answer_rows(self) -> int:
+        return 0 if self.last is None else self.last.n
 
     def ask(self, clock: int, boundary: int, cancel: Cancel | None) -> tuple[Answer, int]:
         """The answer before `boundary`, and the instant it holds at; `clock`: that of its streams."""

@@ -1,7 +1,6 @@
 """A periodic query as it runs: at each boundary b it answers Q(b - 1), whole or as what has changed (§3.3.4).
 
-How an answer is got at is an `Evaluator`'s business (access paths of Golab 2006, §7.2.1); this file says when, and what
-of it is reported.
+How an answer is got at is an `Evaluator`'s business (`evaluated`); this file says when, and what of it is reported.
 """
 
 from __future__ import annotations
@@ -18,55 +17,16 @@ from dsms.api import Cancel, Chunk, Push
 from dsms.errors import DsmsError
 from dsms.operators.answers import Answer, concat, new_rows
 from dsms.operators.sort import sort_order
-from dsms.periodic.counted import Numbers
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.silence import SILENCE, Arrivals, gone_at, latest_boundary, quiet, reach, steady
-from dsms.plan import paths
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.containing import CANCELLED, explained
-from dsms.running.pipeline import Path
 from dsms.running.registered import Registered
-from dsms.running.sources import Source
-from dsms.sql import logical as lp
-from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
+from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import NO_SLIDE, Slide
 from dsms.state.columns import taken
 
 ROWS = 1 << 16  # of repeated answers, told in one go
-
-
-class Evaluator(Protocol):
-    """How a periodic query gets at its answers."""
-
-    path: paths.Kind  # WS, IS, SS, ISS
-    numbers: Numbers | None  # arrival numbers stand for instants
-    together: bool  # its group answers it
-    deltas: bool  # `evaluate` gives what has come since the last boundary, not the whole answer
-
-    def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
-        """The answer of a boundary, later than all before; rows in their fixed order.  Raises DsmsError."""
-        ...
-
-    def sources_of(self, stream: str) -> Iterator[Source]:
-        """Where rows of a stream go."""
-        ...
-
-    def leaf_sources(self, leaf: int) -> Iterator[Source]:
-        """Where rows of a stream leaf go."""
-        ...
-
-    def next_due(self) -> int:
-        """Before this instant nothing changes (not later than that)."""
-        ...
-
-    def seed(self, upto: int) -> None:
-        """Take in what was given as history, up to that instant; the first boundary reports of it."""
-        ...
-
-    def live(self) -> dict[Path, dict[str, float]]:
-        """Live counts per place in the plan."""
-        ...
-
-    def nbytes(self) -> int: ...
 
 
 @runtime_checkable
@@ -81,26 +41,15 @@ class Interruptible(Protocol):
 
 
 @dataclass(slots=True)
-class PeriodicQuery(Registered):
-    """A query with SLIDE.  `evaluator` finds the answers; `first_row`: of all its streams, when it is known."""
+class PeriodicQuery(EvaluatedQuery):
+    """A query with SLIDE."""
 
-    evaluator: Evaluator = field(kw_only=True)
-    sort: lp.Sort | None = field(kw_only=True)
     width: int = field(kw_only=True)  # id columns of its answers
-    why: str = ""  # it takes this access path
-    registered: int = ALWAYS  # its clock when it was registered
-    partial_until: int = ALWAYS  # before this instant its answers miss rows that were gone when it was registered
-    numbers: Numbers | None = None  # SLIDE counts rows: boundaries are numbers of rows
     due: int | None = None  # the boundary to be answered next
     until: int = FOREVER  # after this instant there are no boundaries: all its streams have ended
     first: int = ALWAYS  # the first boundary
-    last: Answer | None = None
     latest: pa.RecordBatch | None = None  # instead of `last`: its last row is the answer
-    answered: int = ALWAYS  # the boundary of `last`
-    evaluations: int = 0
-    elastic: bool = False  # evaluated when there is time (`dsms.periodic.elastic`)
     reached: int = ALWAYS  # the instant up to which boundaries have passed, if it is elastic
-    early: bool = False
     arrivals: Arrivals = field(init=False)
 
     slide: Slide = field(init=False)  # that governs it
@@ -113,8 +62,7 @@ class PeriodicQuery(Registered):
         self.reach, self.quiet = reach(self.output), quiet(self.slide, self.output)
         self.steady = steady(self.output)
         self.arrivals = Arrivals(self.quiet)
-        self.grouped = self.evaluator.together
-        self.reads = tuple(sorted(set(self.streams.values())))
+        EvaluatedQuery.__post_init__(self)
 
     def looked(self) -> int:
         """The instant up to which it has answered, or could not have."""
@@ -123,19 +71,6 @@ class PeriodicQuery(Registered):
         if self.numbers is None:
             return self.due - 1
         return self.numbers.ts(self.clock) if self.numbers.starts and self.clock >= self.numbers.starts[0] else ALWAYS
-
-    @property
-    def begun(self) -> int:
-        """The instant up to which it has looked at tables."""
-        return self.clock if self.numbers is None else self.answered
-
-    @property
-    def read_tables(self) -> int:
-        return self.begun
-
-    @property
-    def shown_clock(self) -> int:
-        return self.answered
 
     def begin(self, first_row: int) -> None:
         """Rows are there: the first boundary is the one after registration or the first row, whichever is later."""
@@ -313,11 +248,6 @@ class PeriodicQuery(Registered):
             self.archived.told(chunk)
         Registered.publish(self, chunk)
 
-    def batch(self, rows: Answer) -> pa.RecordBatch:
-        """An answer as it is told."""
-        cols = list(rows.cols[: len(self.output.schema)])  # more are there for ORDER BY only
-        return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.output.schema))
-
     def _changes(self, now: Answer) -> Answer:
         """What of the answer is reported."""
         before = self.last if self.last is not None else no_rows_like(now)
@@ -338,23 +268,7 @@ class PeriodicQuery(Registered):
         return self.batch(self.last)
 
     def answer_rows(self) -> int:
-        """Rows of the last answer."""
-        if self.last is None:
-            return 0 if self.latest is None else 1
-        return self.last.n
-
-    def live(self) -> dict[Path, dict[str, float]]:
-        """Live counts per place in the plan."""
-        return self.evaluator.live()
-
-    def nbytes(self) -> int:
-        """Bytes of state and waiting rows, about."""
-        own = 0 if self.last is None else sum(c.nbytes for c in self.last.cols)
-        return self.evaluator.nbytes() + own
-
-    def sources_of(self, stream: str) -> Iterator[Source]:
-        """Where rows of a stream go."""
-        return self.evaluator.sources_of(stream)
+        return int(self.latest is not None) if self.last is None else self.last.n
 
 
 def _pieces(told: np.ndarray, span: np.ndarray) -> Iterator[tuple[int, int, int | None]]:

@@ -30,6 +30,7 @@ SCANNED = 0.3  # row operations that a scanned row costs
 WORTH = 4.0  # times less that a scan must cost to be taken: its cost comes all at once
 SPARED = 2.0  # times fewer cells that the last answer must spare to be kept
 SECOND = 1_000_000
+AGGREGATES = "aggregates over windows, from pre-aggregated sub-windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,15 @@ def paths(asked: Asked, offer: Offer | None) -> list[Path]:
     return [*shared, *scans] if offer.pays else [*scans, *shared]
 
 
+def lookup_paths(shared: bool) -> list[Path]:
+    """Those of a query ON LOOKUP; `shared`: synopses can answer it."""
+    waiting = Path("IS", None, "rows wait until it is asked, or too many do")
+    return [Path("SS", None, AGGREGATES), waiting] if shared else [waiting]
+
+
 def _shared(offer: Offer) -> list[Path]:
     """SS always; ISS where the last answer can be kept."""
-    why = "aggregates over windows, from pre-aggregated sub-windows"
-    whole, last = Path("SS", None, why), Path("ISS", None, why)
+    whole, last = Path("SS", None, AGGREGATES), Path("ISS", None, AGGREGATES)
     if offer.cells is None:
         return [whole]
     scan, steps = offer.cells

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
-from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
 from dsms.running.runtime import ENDED, Runtime
 from dsms.sql.types import ALWAYS
 
 SECOND = 1_000_000
 
 
-def progress(runtime: Runtime, query: RunningQuery | PeriodicQuery) -> dict[str, float]:
+def progress(runtime: Runtime, query: Registered) -> dict[str, float]:
     """Figures of a periodic query, in seconds of its streams' time; {} for others.
 
     evaluations         executions so far (their rate is the throughput)
@@ -18,7 +19,7 @@ def progress(runtime: Runtime, query: RunningQuery | PeriodicQuery) -> dict[str,
     interval_seconds    between two executions, on average: its period, unless it falls behind
     lateness            boundaries that passed unanswered, on average per execution
     """
-    if not isinstance(query, PeriodicQuery):
+    if not isinstance(query, EvaluatedQuery):
         return {}
     late = runtime.backlog.lateness(query.name)
     found: dict[str, float] = {
@@ -29,6 +30,6 @@ def progress(runtime: Runtime, query: RunningQuery | PeriodicQuery) -> dict[str,
         clock = runtime.clock_of(query.reads)
         if clock < ENDED:
             found["staleness_seconds"] = max(0, clock + 1 - query.answered) / SECOND
-        if query.evaluations > 1 and query.first != ALWAYS:
+        if isinstance(query, PeriodicQuery) and query.evaluations > 1 and query.first != ALWAYS:
             found["interval_seconds"] = (query.answered - query.first) / (query.evaluations - 1) / SECOND
     return found

@@ -27,18 +27,13 @@ LARGE = 1 << 16  # rows of a piece after which state is looked at
 
 @dataclass(slots=True)
 class RunningQuery(Registered):
-    """A continuous query.
-
-    `early`: the plan keeps nothing and reads one stream, so rows of the newest instant may pass before it is complete.
-    """
+    """A continuous query.  `early` where the plan keeps nothing and reads one stream."""
 
     pipeline: Pipeline = field(kw_only=True)
     sink: Sink = field(kw_only=True)
     begun: int = ALWAYS  # the instant to which the step under way, or the last one, goes
     flow: Iterator[Piece] | None = None  # what remains of the step under way
     pieces: int = 0
-    partial_until: int = ALWAYS  # before this instant its answer misses rows that were gone when it was registered
-    early: bool = field(init=False)
 
     def __post_init__(self) -> None:
         plain = all(
@@ -78,7 +73,6 @@ class RunningQuery(Registered):
 
     @property
     def read_tables(self) -> int:
-        """Of what ended up to this instant in tables nothing will be asked again."""
         return self.clock
 
     def advance(self, upto: int, cancel: Cancel | None = None, past: int | None = None) -> None:
@@ -155,7 +149,6 @@ class RunningQuery(Registered):
         return pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.sink.spec.schema))
 
     def answer_rows(self) -> int:
-        """Rows of the answer."""
         if self.sink.kept is not None:
             return self.sink.live()
         rows = self.answer() if self.sink.spec.kind == "rstream" else None
@@ -168,7 +161,6 @@ class RunningQuery(Registered):
         return counts
 
     def nbytes(self) -> int:
-        """Bytes of state and waiting rows, about."""
         own = self.pipeline.nbytes() + self.sink.nbytes()
         return own if self.archived is None else own + self.archived.nbytes
 

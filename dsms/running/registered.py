@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,7 +14,9 @@ from dsms.api import Cancel, Chunk, Column, Push, Subscription, shown_instant
 from dsms.errors import DsmsError
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.physical import Phys
+from dsms.running.pipeline import Path
 from dsms.running.results import ResultLog
+from dsms.running.sources import Source
 from dsms.sql import logical as lp
 from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS, MIN_INSTANT
@@ -45,7 +49,7 @@ class ResultTap(Protocol):
 
 
 @dataclass(slots=True)
-class Registered:
+class Registered(ABC):
     """One query.  `streams` are the keys of the streams it reads, per stream leaf of the plan; `reads` each once."""
 
     definition: QueryDef
@@ -59,9 +63,11 @@ class Registered:
     readers: list[Subscription] = field(default_factory=list)
     failure: DsmsError | None = None
     notes: tuple[str, ...] = ()
+    partial_until: int = ALWAYS  # before this instant its answers miss rows that were gone when it was registered
     archived: ResultTap | None = None  # its results go to an archive
     reads: tuple[str, ...] = field(init=False)
     grouped: bool = field(default=False, init=False)  # a group takes its rows and answers it
+    early: bool = field(default=False, init=False)  # rows of the newest instant may pass before it is complete
 
     @property
     def name(self) -> str:
@@ -81,13 +87,39 @@ class Registered:
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(f.name, str(f.type)) for f in self.output.schema)
 
+    @property
+    @abstractmethod
+    def begun(self) -> int:
+        """The instant up to which it has looked at tables."""
+
+    @property
+    @abstractmethod
+    def read_tables(self) -> int:
+        """Of what ended up to this instant in tables nothing will be asked again."""
+
+    @abstractmethod
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all instants <= `upto`.  An error stops the query and is kept."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self) -> pa.RecordBatch | None:
         """The answer as it stands; None for a query that only streams."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def answer_rows(self) -> int:
+        """Rows of the answer."""
+
+    @abstractmethod
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        """Where rows of a stream go."""
+
+    @abstractmethod
+    def live(self) -> dict[Path, dict[str, float]]:
+        """Live counts per place in the plan."""
+
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of state and waiting rows, about."""
 
     def publish(self, chunk: Chunk) -> None:
         """Result rows, numbered on from `seq`."""

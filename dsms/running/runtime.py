@@ -28,6 +28,7 @@ from dsms.running.containing import stop
 from dsms.running.history import begins, pasts
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
 from dsms.running.results import ResultLog
 from dsms.running.transactions import Transactions
 from dsms.running.turns import Turn
@@ -86,7 +87,7 @@ class Runtime:
     catalog: Catalog = field(default_factory=Catalog)
     inputs: dict[str, StreamInput] = field(default_factory=dict)
     tables: dict[str, VersionedTable] = field(default_factory=dict)
-    queries: dict[str, RunningQuery | PeriodicQuery] = field(default_factory=dict)
+    queries: dict[str, Registered] = field(default_factory=dict)
     rings: dict[str, Ring] = field(default_factory=dict)
     backlog: Backlog = field(init=False)
     shared: Registry = field(default_factory=Registry)
@@ -290,17 +291,18 @@ class Runtime:
             return
         groups = list(self.shared.of(stream))
         queries = [q for q in self.queries.values() if (stream in q.reads if stream is not None else q.reads)]
+        units: list[Group | Registered] = [*groups, *queries]
         if isinstance(cancel, Turn):
-            self._in_turn(cancel.turns.order([*groups, *queries]), cancel)
+            self._in_turn(cancel.turns.order(units), cancel)
             return
-        for unit in (*groups, *queries):
+        for unit in units:
             if cancel is not None:
                 cancel.check()
             self._run_unit(unit, cancel)
         if self.settings.at_work is not None:
             self.settings.at_work.rest()
 
-    def _in_turn(self, units: Sequence[Group | RunningQuery | PeriodicQuery], turn: Turn) -> None:
+    def _in_turn(self, units: Sequence[Group | Registered], turn: Turn) -> None:
         count = 0
         try:
             for unit in units:
@@ -314,7 +316,7 @@ class Runtime:
         if self.settings.at_work is not None:
             self.settings.at_work.rest()
 
-    def _run_unit(self, unit: Group | RunningQuery | PeriodicQuery, cancel: Cancel | None) -> None:
+    def _run_unit(self, unit: Group | Registered, cancel: Cancel | None) -> None:
         at_work = self.settings.at_work
         if at_work is not None:
             at_work.query(unit.name)
@@ -327,13 +329,13 @@ class Runtime:
                 unit.advance(self.due_of(unit), cancel)
             except Exception as fault:
                 self._stop(unit, fault)
-        elif unit.failure is None and not (unit.grouped and unit.due is not None):  # type: ignore[union-attr]
+        elif unit.failure is None and not _left_to_group(unit):
             try:
                 self._advance(unit, cancel)
             except Exception as fault:
                 stop([unit], fault)
 
-    def _set_aside(self, unit: Group | RunningQuery | PeriodicQuery) -> None:
+    def _set_aside(self, unit: Group | Registered) -> None:
         """It has killed the server twice at the same place."""
         why = UsageError(
             "DS648",
@@ -345,7 +347,7 @@ class Runtime:
         elif unit.failure is None:
             stop([unit], why)
 
-    def _advance(self, query: RunningQuery | PeriodicQuery, cancel: Cancel | None) -> None:
+    def _advance(self, query: Registered, cancel: Cancel | None) -> None:
         due = self.due(query)
         query.advance(due, cancel)
         if isinstance(query, PeriodicQuery) and query.elastic and not query.evaluator.together:
@@ -359,7 +361,7 @@ class Runtime:
             stop([self.queries.get(name) for name in self.backlog.began], fault)
             return True
 
-    def due(self, query: RunningQuery | PeriodicQuery) -> int:
+    def due(self, query: Registered) -> int:
         """The instant up to which a query may answer now."""
         clock = self.clock_of(query.reads)
         if isinstance(query, PeriodicQuery) and query.due is None:
@@ -370,7 +372,7 @@ class Runtime:
             return self._closed(query, clock)
         if query.early and clock < ENDED:
             return max(clock, *(self.inputs[n].settled for n in query.reads))
-        return max(clock, self._before_rows(query))
+        return max(clock, self._before_rows(query)) if isinstance(query, RunningQuery) else clock
 
     def _before_rows(self, query: RunningQuery) -> int:
         """The last change of its tables before every row: no stream can hold that back."""
@@ -380,7 +382,7 @@ class Runtime:
     def due_of(self, group: Group) -> int:
         """The instant up to which the members of a group may be answered now."""
         clock = self.clock_of(group.streams)
-        return max([clock, *(self._closed(m.query, clock) for m in group.members if m.query is not None)])
+        return max([clock, *(self._closed(q, clock) for m in group.members if (q := m.sliding) is not None)])
 
     def came_late(self, query: PeriodicQuery) -> None:
         """A query that is registered when all its streams have ended has no boundaries to come."""
@@ -405,7 +407,11 @@ class Runtime:
                 table.forget(limit)
 
 
-def _push(query: RunningQuery | PeriodicQuery, stream: str, released: Released) -> None:
+def _left_to_group(query: Registered) -> bool:
+    return query.grouped and isinstance(query, PeriodicQuery) and query.due is not None
+
+
+def _push(query: Registered, stream: str, released: Released) -> None:
     """What a stream has released, into a query of its own."""
     if isinstance(query, PeriodicQuery):
         for batch in released.complete:

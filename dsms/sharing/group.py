@@ -38,7 +38,7 @@ MANY = 4096  # boundaries of one query answered in one go
 
 def _due_of(member: Member) -> int | None:
     """The boundary that a member waits for; None: it has none, or had enough."""
-    query = member.query
+    query = member.sliding
     return None if query is None or query.failure is not None else query.due
 
 
@@ -95,7 +95,7 @@ class Group(ABC, Generic[F, R]):
 
     def heard(self, stream: str, rows: Batch) -> None:
         """Rows of a stream have come."""
-        self.arrivals.gap = min((m.query.quiet for m in self.members if m.query is not None), default=1)
+        self.arrivals.gap = min((q.quiet for m in self.members if (q := m.sliding) is not None), default=1)
         self.arrivals.heard(stream, rows.ts)
 
     def _far(self) -> int:
@@ -155,7 +155,7 @@ class Group(ABC, Generic[F, R]):
         known: dict[tuple[object, ...], np.ndarray] = {}
         due = []
         for member in self.members:
-            query = member.query
+            query = member.sliding
             if query is None or query.due is None or query.elastic or query.failure is not None:
                 continue
             last = self.limit(query, limit)
@@ -196,8 +196,8 @@ class Group(ABC, Generic[F, R]):
             self._one_by_one(due, error)
             return
         for (member, at), (cols, span, n) in zip(due, found, strict=True):
-            assert member.query is not None
-            member.query.report(at, span, cols, n)
+            assert member.sliding is not None
+            member.sliding.report(at, span, cols, n)
 
     def _plainly(self, due: list[Due[R]]) -> list[Due[R]]:
         """Answer global aggregates; the other members remain."""

@@ -109,8 +109,8 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
 
     def _begin_members(self, upto: int) -> None:
         for member in self.members:
-            if member.query is not None and self.first_row <= upto:
-                member.query.begin(self.first_row)
+            if member.sliding is not None and self.first_row <= upto:
+                member.sliding.begin(self.first_row)
 
     def _welcome(self) -> None:
         """A member that came at the instant before a boundary is answered there: nothing has to come for it."""
@@ -137,9 +137,8 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
 
     def _next_due(self) -> int:
         """The earliest boundary that a member waits for."""
-        queries = [m.query for m in self.members if m.query is not None]
-        live = [q for q in queries if q.due is not None and q.failure is None and not q.elastic]
-        return min((q.due for q in live if q.due is not None and q.due <= q.until), default=FOREVER)
+        queries = [q for m in self.members if (q := m.sliding) is not None and q.failure is None and not q.elastic]
+        return min((q.due for q in queries if q.due is not None and q.due <= q.until), default=FOREVER)
 
     def _trim(self) -> None:
         self._forget()

@@ -14,6 +14,7 @@ from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.periodic.counted import Numbers
 from dsms.periodic.elastic import Backlog
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan import paths
 from dsms.running.pipeline import Path
@@ -135,7 +136,7 @@ class Member(Generic[R]):
     request: R
     group: Answering
     above: Above
-    query: PeriodicQuery | None = None
+    query: EvaluatedQuery | None = None
     numbers: Numbers | None = None
     deltas: bool = False
     path: paths.Kind = "SS"
@@ -144,6 +145,11 @@ class Member(Generic[R]):
     plain: Kind | None = None  # see `ungrouped.kind`
     view: AnswerSource | None = None  # None: columns of the group's feed (joins)
     same: int = 0  # members with the same one differ in nothing but their SLIDE; 0: like no other
+
+    @property
+    def sliding(self) -> PeriodicQuery | None:
+        """Its query, if that has boundaries; one ON LOOKUP has none."""
+        return self.query if isinstance(self.query, PeriodicQuery) else None
 
     def reads(self, feed: SingleFeed) -> bool:
         """Whether it is answered from that feed of its group."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from dsms.aggregates.parts.cells import Algebra
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import Numbers
-from dsms.periodic.query import PeriodicQuery
+from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.paths import Offer
 from dsms.sharing import choose_synopsis
 from dsms.sharing.answer_source import AnswerSource, SignedFeed
@@ -162,7 +162,7 @@ class Registry:
 
     # -- becoming part of a group -------------------------------------------------------------------------------------
 
-    def settle(self, member: Member, query: PeriodicQuery, ring: Ring | None, gone: int, first_number: int) -> int:
+    def settle(self, member: Member, query: EvaluatedQuery, ring: Ring | None, gone: int, first_number: int) -> int:
         """The member becomes part of its group: its columns are made and filled with what the ring holds.
 
         `gone`: rows up to this instant can't be had; `first_number`: of the next row, where rows are counted.

@@ -56,7 +56,7 @@ class StreamGroup(Group[GroupFeed, Request]):
 
     def _waited(self, instant: int) -> int:
         """From where on sub-windows are asked for, if the first row comes at that instant."""
-        dues = [m.query.due - 1 for m in self.members if m.query is not None and m.query.due is not None]
+        dues = [q.due - 1 for m in self.members if (q := m.sliding) is not None and q.due is not None]
         return max(self.clock, min([*dues, instant]))
 
     def _leap(self, instant: int) -> None:
@@ -67,8 +67,8 @@ class StreamGroup(Group[GroupFeed, Request]):
 
     def begin(self, first_row: int) -> None:
         for member in self.members:
-            if member.query is not None:
-                member.query.begin(first_row)
+            if member.sliding is not None:
+                member.sliding.begin(first_row)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ class StreamGroup(Group[GroupFeed, Request]):
 
     def _oldest(self, member: Member[Request]) -> int:
         assert member.query is not None
-        due = member.query.due
+        due = None if member.sliding is None else member.sliding.due
         if member.query.elastic and self.feed.open is not None:
             due = self.feed.phase + self.feed.open * self.feed.span
         if member.kept is not None and due is not None:

@@ -43,6 +43,6 @@ def answer(group: Answering, due: Sequence[Due]) -> None:
     start = 0
     for member, b in due:
         stop = start + len(b)
-        assert member.query is not None
-        member.query.take(rows.slice(start, stop - start), at[start:stop], sign[start:stop], each)
+        assert member.sliding is not None
+        member.sliding.take(rows.slice(start, stop - start), at[start:stop], sign[start:stop], each)
         start = stop

@@ -104,6 +104,9 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("logical.output", 1): _output,
     ("logical.window_spec", 1): _window_spec,
     ("lookup_query", 1): _beat,
+    ("lookup_query", 2): _without(
+        "width", "due", "until", "first", "latest", "reached", "arrivals", "slide", "reach", "quiet", "steady"
+    ),
     ("periodic.fetcher", 1): _renamed("engine", "here"),
     ("periodic.lazy_op", 1): _beat,
     ("periodic_append_op", 1): _beat,

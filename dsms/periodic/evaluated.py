@@ -1,0 +1,106 @@
+"""A query whose answers an evaluator finds: at its boundaries (`query`) or when it is asked (`lookup`).
+
+How it does is its access path (Golab 2006, §7.2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from dsms.api import Cancel
+from dsms.operators.answers import Answer
+from dsms.periodic.counted import Numbers
+from dsms.plan import paths
+from dsms.running.pipeline import Path
+from dsms.running.registered import Registered
+from dsms.running.sources import Source
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS, arrow_schema
+
+
+class Evaluator(Protocol):
+    """How a periodic query gets at its answers."""
+
+    path: paths.Kind  # WS, IS, SS, ISS
+    numbers: Numbers | None  # arrival numbers stand for instants
+    together: bool  # its group answers it
+    deltas: bool  # `evaluate` gives what has come since the last boundary, not the whole answer
+
+    def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
+        """The answer of a boundary, later than all before; rows in their fixed order.  Raises DsmsError."""
+        ...
+
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        """Where rows of a stream go."""
+        ...
+
+    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+        """Where rows of a stream leaf go."""
+        ...
+
+    def next_due(self) -> int:
+        """Before this instant nothing changes (not later than that)."""
+        ...
+
+    def seed(self, upto: int) -> None:
+        """Take in what was given as history, up to that instant; the first boundary reports of it."""
+        ...
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        """Live counts per place in the plan."""
+        ...
+
+    def nbytes(self) -> int: ...
+
+
+@dataclass(slots=True)
+class EvaluatedQuery(Registered):
+    """`evaluator` finds the answers."""
+
+    evaluator: Evaluator = field(kw_only=True)
+    sort: lp.Sort | None = field(kw_only=True)
+    why: str = ""  # it takes this access path
+    registered: int = ALWAYS  # its clock when it was registered
+    numbers: Numbers | None = None  # SLIDE counts rows: boundaries are numbers of rows
+    last: Answer | None = None
+    answered: int = ALWAYS  # the boundary of `last`
+    evaluations: int = 0
+    elastic: bool = False  # evaluated when there is time (`dsms.periodic.elastic`), or when it is asked
+
+    def __post_init__(self) -> None:
+        self.grouped = self.evaluator.together
+        self.reads = tuple(sorted(set(self.streams.values())))
+
+    @property
+    def begun(self) -> int:
+        """The instant up to which it has looked at tables."""
+        return self.clock if self.numbers is None else self.answered
+
+    @property
+    def read_tables(self) -> int:
+        return self.begun
+
+    @property
+    def shown_clock(self) -> int:
+        return self.answered
+
+    def batch(self, rows: Answer) -> pa.RecordBatch:
+        """An answer as it is told."""
+        cols = list(rows.cols[: len(self.output.schema)])  # more are there for ORDER BY only
+        return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.output.schema))
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        """Live counts per place in the plan."""
+        return self.evaluator.live()
+
+    def nbytes(self) -> int:
+        """Bytes of state and waiting rows, about."""
+        own = 0 if self.last is None else sum(c.nbytes for c in self.last.cols)
+        return self.evaluator.nbytes() + own
+
+    def sources_of(self, stream: str) -> Iterator[Source]:
+        """Where rows of a stream go."""
+        return self.evaluator.sources_of(stream)
