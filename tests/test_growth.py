@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pyarrow as pa
 import pytest
 
@@ -15,21 +11,9 @@ from dsms.operators.expressions import ErrorCounter, compile_expr, made
 from dsms.sql import functions
 from dsms.sql.expr import Col, Expr, Lit
 from dsms.sql.types import INT, STRING
+from tests.memory import memory
 
 MIB = 1 << 20
-
-
-@contextmanager
-def memory(more: int) -> Iterator[None]:
-    """Within it the process may take so many bytes of address space more."""
-    with open("/proc/self/statm") as f:
-        now = int(f.read().split()[0]) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (now + more, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def fn(name: str, *args: Expr) -> Expr:

@@ -41,10 +41,7 @@ class BoolRows(ByGroup):
         self.tally = grown(self.tally, feed.groups)
         (arg,) = args
         _tally(
-            feed.code,
-            feed.sign,
-            feed.slot,
-            feed.emit,
+            *feed.events,
             arg.words,
             arg.valid,
             self.tally,

@@ -15,7 +15,7 @@ from numba import njit
 
 from dsms.aggregates.parts.base import NO_BOOLS, Aggregate, Answers, Arg, Feed, Leaving, grown
 from dsms.aggregates.parts.coded import Words
-from dsms.aggregates.parts.heap import NO_WORDS, Linked, run_heap
+from dsms.aggregates.parts.heap import NO_WORDS, Heap
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
 from dsms.aggregates.parts.picks import FIRST, LAST, Picks
 from dsms.aggregates.parts.words import arg_coding
@@ -75,10 +75,7 @@ class EndOfList:
         self.ends = [grown(e, feed.groups, NIL) for e in self.ends]
         self.links = [grown(k, len(a.words), NIL) for k in self.links]
         _ends(
-            feed.code,
-            feed.sign,
-            feed.slot,
-            feed.emit,
+            *feed.events,
             a.words,
             a.valid,
             self.youngest,
@@ -137,33 +134,12 @@ class EndKept:
 
 
 @dataclass(slots=True)
-class EndHeap(Linked):
-    """FIRST and LAST of rows that neither come nor leave in the order of their ages.  down: the youngest is wanted."""
-
-    down: bool
-    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)])
-    links: list[np.ndarray] = field(default_factory=lambda: [np.empty((0, 3), np.int64)])
+class EndHeap(Heap):
+    """FIRST and LAST of rows that neither come nor leave in the order of their ages."""
 
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
-        self._grow(feed, len(a.words))
-        run_heap(
-            feed.code,
-            feed.sign,
-            feed.slot,
-            feed.emit,
-            NO_WORDS,
-            a.valid,
-            NO_BOOLS,
-            a.rank,
-            a.words,
-            self.down,
-            feed.ages,
-            *self.roots,
-            *self.links,
-            out.words,
-            out.valid,
-        )
+        self._run(feed, a, NO_WORDS, a.words, NO_BOOLS, out)
 
 
 def follow(call: AggCall, leaving: Leaving) -> Aggregate:

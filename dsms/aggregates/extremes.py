@@ -21,7 +21,7 @@ from numba import njit
 
 from dsms.aggregates.parts.base import NO_AGES, Aggregate, Answers, Arg, Feed, Leaving, grown
 from dsms.aggregates.parts.coded import Words
-from dsms.aggregates.parts.heap import Linked, better, run_heap
+from dsms.aggregates.parts.heap import Heap, Linked, better
 from dsms.aggregates.parts.links import NIL
 from dsms.aggregates.parts.picks import GREATEST, LEAST, Picks
 from dsms.aggregates.parts.words import arg_coding
@@ -81,33 +81,12 @@ def sides(args: tuple[Arg, ...]) -> tuple[Arg, Arg]:
 
 
 @dataclass(slots=True)
-class BestHeap(Linked):
-    """Rows leave in any order.  down: the greatest is wanted;  roots: one by group;  links: nodes by slot."""
-
-    down: bool
-    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)])
-    links: list[np.ndarray] = field(default_factory=lambda: [np.empty((0, 3), np.int64)])
+class BestHeap(Heap):
+    """Rows leave in any order."""
 
     def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
         told, by = sides(args)
-        self._grow(feed, len(by.words))
-        run_heap(
-            feed.code,
-            feed.sign,
-            feed.slot,
-            feed.emit,
-            by.words,
-            by.valid,
-            told.valid,
-            by.rank,
-            told.words,
-            self.down,
-            feed.ages,
-            *self.roots,
-            *self.links,
-            out.words,
-            out.valid,
-        )
+        self._run(feed, by, by.words, told.words, told.valid, out)
 
 
 @dataclass(slots=True)
@@ -123,10 +102,7 @@ class BestDeque(Linked):
         told, by = sides(args)
         self._grow(feed, len(by.words))
         _deque(
-            feed.code,
-            feed.sign,
-            feed.slot,
-            feed.emit,
+            *feed.events,
             by.words,
             by.valid,
             told.valid,

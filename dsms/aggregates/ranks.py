@@ -83,10 +83,7 @@ class RankRows(ByGroup):
         twos = (q & -q).bit_length() - 1
         how = STEP if not self.line else LINE if self.type.kind is Kind.FLOAT else FLOOR
         _ranked(
-            feed.code,
-            feed.sign,
-            feed.slot,
-            feed.emit,
+            *feed.events,
             a.words,
             a.valid,
             a.rank,

@@ -72,10 +72,7 @@ class SpreadRows(ByGroup):
             limbs.settle_all(self.squares)
             self.added = 3 * len(feed.code)
         _spread(
-            feed.code,
-            feed.sign,
-            feed.slot,
-            feed.emit,
+            *feed.events,
             a.words,
             a.valid,
             self.sums,

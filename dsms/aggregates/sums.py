@@ -230,10 +230,7 @@ class DoubleRows(ByGroup):
             limbs.settle_all(self.acc)
             self.added = len(feed.code)
         _sum_doubles(
-            feed.code,
-            feed.sign,
-            feed.slot,
-            feed.emit,
+            *feed.events,
             a.words,
             a.valid,
             self.acc,

@@ -90,10 +90,7 @@ class TopK(ByGroup):
         while start < len(feed.code):
             start, given = _serve(
                 start,
-                feed.code,
-                feed.sign,
-                feed.slot,
-                feed.emit,
+                *feed.events,
                 a.words,
                 a.valid,
                 a.rank,

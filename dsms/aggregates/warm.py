@@ -6,7 +6,7 @@ from dsms.aggregates.cards import CARDS, FAMILIES
 from dsms.sql.binder import bind_query
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.expr import AggCall
-from dsms.sql.logical import GroupBy, children
+from dsms.sql.logical import GroupBy, Node, children
 from dsms.sql.parser import parse_one
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Field, decimal
 
@@ -22,7 +22,7 @@ def texts() -> dict[str, str]:
 def calls() -> tuple[AggCall, ...]:
     """The same, bound over a stream of such columns."""
     stream = StreamDef("a", tuple(Field(name, type_) for name, type_ in COLUMNS.items()))
-    node = bind_query(parse_one(f"SELECT {', '.join(texts().values())} FROM a"), Catalog({"a": stream}))  # type: ignore[arg-type]
+    node: Node = bind_query(parse_one(f"SELECT {', '.join(texts().values())} FROM a"), Catalog({"a": stream}))  # type: ignore[arg-type]
     while not isinstance(node, GroupBy):
-        (node,) = children(node)  # type: ignore[assignment]
+        (node,) = children(node)
     return node.aggs

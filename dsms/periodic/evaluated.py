@@ -56,6 +56,24 @@ class Evaluator(Protocol):
     def nbytes(self) -> int: ...
 
 
+class Fed:
+    """An evaluator that reads what others keep: nothing of the plan is its own."""
+
+    __slots__ = ()
+
+    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+        return iter(())
+
+    def next_due(self) -> int:
+        return ALWAYS
+
+    def seed(self, upto: int) -> None:
+        return
+
+    def live(self) -> dict[Path, dict[str, float]]:
+        return {}
+
+
 @dataclass(slots=True)
 class EvaluatedQuery(Registered):
     """`evaluator` finds the answers."""

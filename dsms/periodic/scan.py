@@ -18,8 +18,8 @@ from dsms.api import Cancel
 from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import Numbers
+from dsms.periodic.evaluated import Fed
 from dsms.plan import paths
-from dsms.running.pipeline import Path
 from dsms.running.reading import Reading
 from dsms.running.sources import Source
 from dsms.running.transactions import Transactions
@@ -63,7 +63,7 @@ class Sliced:
 
 
 @dataclass(slots=True)
-class Scan:
+class Scan(Fed):
     """prepared  the plan, rendered;  needed: what it reads, by leaf;  fetch: gets it
     sliced    how to read it one sub-window at a time, if it may be interrupted
     counted   the leaves over the stream whose rows the SLIDE counts, and its key; none if it counts time
@@ -130,18 +130,6 @@ class Scan:
         """The rings take the rows; here only rows are counted."""
         if self.numbers is not None and stream == self.stream:
             yield NumbersOnly(self.numbers)
-
-    def leaf_sources(self, leaf: int) -> Iterator[Source]:
-        return iter(())
-
-    def next_due(self) -> int:
-        return ALWAYS
-
-    def seed(self, upto: int) -> None:
-        return
-
-    def live(self) -> dict[Path, dict[str, float]]:
-        return {}
 
     def nbytes(self) -> int:
         streams = {r.node.stream.name.casefold() for r in self.needed.values() if isinstance(r.node, lp.StreamScan)}

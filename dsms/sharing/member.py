@@ -14,10 +14,9 @@ from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.periodic.counted import Numbers
 from dsms.periodic.elastic import Backlog
-from dsms.periodic.evaluated import EvaluatedQuery
+from dsms.periodic.evaluated import EvaluatedQuery, Fed
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan import paths
-from dsms.running.pipeline import Path
 from dsms.running.sources import Source
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.feed import GroupFeed, SingleFeed
@@ -25,7 +24,7 @@ from dsms.sharing.incremental import Answers
 from dsms.sharing.request import Wanted
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col
-from dsms.sql.types import ALWAYS, Schema
+from dsms.sql.types import Schema
 from dsms.state.columns import numpy_true
 
 Kind = tuple[object, tuple[int, ...] | None, Schema, object]  # of global aggregates that are answered together
@@ -130,7 +129,7 @@ R = TypeVar("R", bound=Wanted)
 
 
 @dataclass(slots=True)
-class Member(Generic[R]):
+class Member(Fed, Generic[R]):
     """One query of a group.  It is also the query's evaluator."""
 
     request: R
@@ -164,18 +163,6 @@ class Member(Generic[R]):
     def sources_of(self, stream: str) -> Iterator[Source]:
         """None: the group's feed takes the rows."""
         return iter(())
-
-    def leaf_sources(self, leaf: int) -> Iterator[Source]:
-        return iter(())
-
-    def next_due(self) -> int:
-        return ALWAYS
-
-    def seed(self, upto: int) -> None:
-        return
-
-    def live(self) -> dict[Path, dict[str, float]]:
-        return {}
 
     def cost(self) -> float:
         """Cells that an evaluation combines."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def slice(self, start: int, stop: int) -> Rows: ...
+    def slice(self, start: int, stop: int) -> Self: ...
 
     @property
     def nbytes(self) -> int: ...
@@ -48,7 +48,8 @@ class BatchQueue(Generic[B]):
 
     def take(self, upto: int) -> list[B]:
         """The rows with keys <= `upto`, in order; they wait no more."""
-        batches, key, taken = self.batches, self.key, []
+        batches, key = self.batches, self.key
+        taken: list[B] = []
         while batches:
             head = batches[0]
             keys = getattr(head, key)
@@ -56,12 +57,12 @@ class BatchQueue(Generic[B]):
                 break
             if keys[-1] > upto:
                 stop = int(np.searchsorted(keys, upto, side="right"))
-                batches[0] = head.slice(stop, len(head))  # type: ignore[assignment]
+                batches[0] = head.slice(stop, len(head))
                 taken.append(head.slice(0, stop))
                 break
             taken.append(batches.popleft())
         self.rows -= sum(map(len, taken))
-        return taken  # type: ignore[return-value]
+        return taken
 
     def upto(self, upto: int) -> list[B]:
         """The rows with keys <= `upto`, in order, without taking them."""

@@ -118,8 +118,8 @@ class Session(asyncio.BufferedProtocol):
     def _dissolve(self) -> None:
         """The connection is gone; once nothing of it is under way, no object of it may hold another in a circle."""
         if self.closed and not self.unprocessed:
-            self.requests.session = self.replies.session = None  # type: ignore[assignment]
-            self.threshold.session = None  # type: ignore[assignment]
+            for part in (self.requests, self.replies, self.threshold):
+                vars(part).pop("session", None)
 
     def pause_writing(self) -> None:
         self.write_paused = True

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import msgpack
@@ -22,6 +19,7 @@ from dsms.sql.types import INT, STRING, Field
 from dsms_client import protocol
 from dsms_server.decode import Shape, decode
 from tests.effort import examples
+from tests.memory import memory
 
 MIB = 1 << 20
 SHAPE = Shape("s", (Field("a", INT), Field("b", STRING)))
@@ -29,19 +27,6 @@ VALUES = st.recursive(
     st.none() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-
-
-@contextmanager
-def memory(more: int) -> Iterator[None]:
-    """Within it the process may take so many bytes of address space more."""
-    with open("/proc/self/statm") as f:
-        now = int(f.read().split()[0]) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (now + more, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def request(field: bytes, value: bytes) -> bytes:

@@ -46,6 +46,11 @@ class Feed:
     live: np.ndarray
     ages: np.ndarray = field(default_factory=lambda: NO_AGES)
 
+    @property
+    def events(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """code, sign, slot, emit: what every kernel of events takes first."""
+        return self.code, self.sign, self.slot, self.emit
+
 
 @dataclass(slots=True)
 class Arg:

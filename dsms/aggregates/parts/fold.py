@@ -85,44 +85,15 @@ def chained(algebra: Algebra, state: State, prev: np.ndarray, prev_older: bool) 
     return algebra.take(algebra.concat(done), back)
 
 
-class Folds:
+class Folds(Algebra):
     """An algebra with verbs over many cells; the class of all algebras of this room that have kernels for them."""
 
     subtractable: bool = False
     duplicate_insensitive: bool = False
     constant = False  # whether a state takes the same space however many rows there are
 
-    # -- as `Algebra` has it ------------------------------------------------------------------------------------------
-
-    def empty(self, cells: int) -> State:
-        raise NotImplementedError
-
-    def lift(self, rows: Rows, cells: int) -> State:
-        raise NotImplementedError
-
     def close(self, state: State) -> State:
         return state
-
-    def combine(self, older: State, newer: State) -> State:
-        raise NotImplementedError
-
-    def subtract(self, whole: State, part: State) -> State:
-        raise NotImplementedError
-
-    def lower(self, state: State) -> pa.Array:
-        raise NotImplementedError
-
-    def size(self, state: State) -> int:
-        raise NotImplementedError
-
-    def take(self, state: State, index: np.ndarray) -> State:
-        raise NotImplementedError
-
-    def concat(self, states: Sequence[State]) -> State:
-        raise NotImplementedError
-
-    def nbytes(self, state: State) -> int:
-        raise NotImplementedError
 
     # -- over many cells ----------------------------------------------------------------------------------------------
 
@@ -160,10 +131,33 @@ class Plain(Folds):
     def __init__(self, inner: Algebra) -> None:
         self.inner = inner
         self.subtractable, self.duplicate_insensitive = inner.subtractable, inner.duplicate_insensitive
-        self.empty, self.lift, self.lower = inner.empty, inner.lift, inner.lower  # type: ignore[method-assign]
-        self.combine, self.subtract = inner.combine, inner.subtract  # type: ignore[method-assign]
-        self.size, self.take, self.concat = inner.size, inner.take, inner.concat  # type: ignore[method-assign]
-        self.nbytes = inner.nbytes  # type: ignore[method-assign]
+
+    def empty(self, cells: int) -> State:
+        return self.inner.empty(cells)
+
+    def lift(self, rows: Rows, cells: int) -> State:
+        return self.inner.lift(rows, cells)
+
+    def combine(self, older: State, newer: State) -> State:
+        return self.inner.combine(older, newer)
+
+    def subtract(self, whole: State, part: State) -> State:
+        return self.inner.subtract(whole, part)
+
+    def lower(self, state: State) -> pa.Array:
+        return self.inner.lower(state)
+
+    def size(self, state: State) -> int:
+        return self.inner.size(state)
+
+    def take(self, state: State, index: np.ndarray) -> State:
+        return self.inner.take(state, index)
+
+    def concat(self, states: Sequence[State]) -> State:
+        return self.inner.concat(states)
+
+    def nbytes(self, state: State) -> int:
+        return self.inner.nbytes(state)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"inner": self.inner}

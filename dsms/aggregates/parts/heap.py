@@ -6,10 +6,12 @@ All groups share the link array: 24 bytes a slot.     Cost  O(log n) amortised a
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Feed, grown
+from dsms.aggregates.parts.base import Answers, Arg, Feed, grown
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
 
 NO_WORDS = np.empty(0, np.int64)
@@ -136,3 +138,19 @@ class Linked:
     @property
     def nbytes(self) -> int:
         return int(sum(a.nbytes for a in (*self.roots, *self.links)))
+
+
+@dataclass(slots=True)
+class Heap(Linked):
+    """Rows leave in any order.  down: the greatest is wanted, or the youngest;  roots: one by group;  links: nodes by
+    slot."""
+
+    down: bool
+    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)])
+    links: list[np.ndarray] = field(default_factory=lambda: [np.empty((0, 3), np.int64)])
+
+    def _run(self, feed: Feed, by: Arg, words: np.ndarray, told: np.ndarray, valid: np.ndarray, out: Answers) -> None:
+        """`words` that compare (none: ages do);  `told`, `valid`: what is reported of the best row."""
+        self._grow(feed, len(told))
+        run_heap(*feed.events, words, by.valid, valid, by.rank, told, self.down, feed.ages, *self.roots, *self.links,
+                 out.words, out.valid)  # fmt: skip

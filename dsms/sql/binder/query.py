@@ -14,7 +14,11 @@ from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
 from dsms.sql.logical import Node, Output
 
-Kind = Literal["istream", "dstream", "rstream"]
+KINDS: dict[ast.OutputKind, Literal["istream", "dstream", "rstream"]] = {
+    ast.OutputKind.ISTREAM: "istream",
+    ast.OutputKind.DSTREAM: "dstream",
+    ast.OutputKind.RSTREAM: "rstream",
+}
 
 
 def bind_query(
@@ -53,7 +57,7 @@ def bind_query(
         node = sorted_(bound, ordering, whole)
     if output is not None and output.restore:
         windows.check_restore(ctx, output)
-    kind: Kind = "rstream" if output is None else output.kind.value.lower()  # type: ignore[assignment]
+    kind = "rstream" if output is None else KINDS[output.kind]
     restore = output is not None and output.restore
     return Output(node, kind, output is not None, restore, slide, bound.schema())
 
