@@ -404,6 +404,11 @@ class Engine:
         durable = self.runtime.durable
         return None if durable is None else durable.journal.policies.get(Catalog.key(stream))
 
+    def log_files(self) -> int:
+        """How many logs it may have open at once: of as many descriptors nobody else should dispose."""
+        durable = self.runtime.durable
+        return 0 if durable is None else durable.journal.open.most()
+
     def uncommitted(self, durability: str) -> bool:
         """Whether rows of streams of that durability are not on the disk yet."""
         durable = self.runtime.durable

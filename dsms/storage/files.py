@@ -26,8 +26,8 @@ CODES = {
     errno.EACCES: ("DS551", "it may not be used", "check who owns the folder and its permissions"),
     errno.EPERM: ("DS551", "it may not be used", "check who owns the folder and its permissions"),
     errno.EROFS: ("DS551", "the file system may only be read", "check how it is mounted"),
-    errno.EMFILE: ("DS552", "too many files are open", "raise the limit (`ulimit -n`): every stream has a log open"),
-    errno.ENFILE: ("DS552", "too many files are open", "raise the system's limit: every stream has a log open"),
+    errno.EMFILE: ("DS552", "too many files are open", "raise the limit of this process (`ulimit -n`)"),
+    errno.ENFILE: ("DS552", "too many files are open", "raise the system's limit (`fs.file-max`)"),
     errno.ENOENT: ("DS553", "it is missing", "restore the data directory from a backup"),
 }
 OTHER = ("DS552", "reading or writing it failed", "check the disk, then start again")

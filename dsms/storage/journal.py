@@ -24,6 +24,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.storage.chains import Chain, Damage
 from dsms.storage.files import Files
 from dsms.storage.log import LogWriter, read_log
+from dsms.storage.open_logs import OpenLogs
 from dsms.storage.synced import BEGUN, CATALOG, Synced
 
 STREAMS, SPARE = "streams", "spare"
@@ -66,6 +67,7 @@ class Journal:
     notes     what was found missing on reading, without any damage
     gone      whether records of streams that are dropped are missing
     chains    what is found of each stream while the journal is read
+    open      which logs are open
     """
 
     files: Files
@@ -83,6 +85,7 @@ class Journal:
     gone: bool = False
     chains: dict[str, Chain] = field(default_factory=dict)
     synced: Synced = field(init=False)
+    open: OpenLogs = field(default_factory=OpenLogs)
     _known: dict[str, int] = field(default_factory=dict)  # the number of each stream's last record on the disk
     _logs: dict[str, LogWriter] = field(default_factory=dict)
     _left: list[tuple[str, LogWriter]] = field(default_factory=list)  # of before the last checkpoint
@@ -145,8 +148,22 @@ class Journal:
         """The stream was dropped."""
         for told in (self.policies, self.failures, self.refused, self.damaged, self.tails, self._known):
             told.pop(stream, None)
+        self._end(stream)
         if stream in self.chains:
             self.chains[stream].dropped(self.lsn)
+
+    def _end(self, stream: str) -> None:
+        """Close the logs of a stream that is gone.  On the disk they must be all the same: late rows of it that went to
+        another stream come back with them."""
+        with self._lock:
+            mine = [log for name, log in self._left if name == stream]
+            self._left = [(name, log) for name, log in self._left if name != stream]
+            if stream in self._logs:
+                mine.append(self._logs.pop(stream))
+            for log in mine:
+                with suppress(DsmsError):
+                    log.sync()
+                log.close()
 
     def damage(self, stream: str, damage: Damage) -> None:
         """The stream refuses rows from now on."""
@@ -160,7 +177,7 @@ class Journal:
 
     def pending(self, policy: str | None = None) -> bool:
         """Whether something (of streams of that durability) is not on the disk yet.  Any thread may ask."""
-        return any(log.position > log.synced for _, log in self._of_policy(policy))
+        return any(not log.is_synced for _, log in self._of_policy(policy))
 
     def commit(self, policy: str | None = None) -> None:
         """Bring what was written (for streams of that durability) to the disk.  Any thread may call it.
@@ -168,7 +185,7 @@ class Journal:
         A log that can't be synced is not written any more: nobody knows what of it is kept."""
         for stream, log in self._of_policy(policy):
             with self._lock:
-                if log.position > log.synced and not log.closed:
+                if not log.is_synced and not log.closed:
                     self._sync(stream, log)
         with self._lock:
             self._let_go()
@@ -180,7 +197,7 @@ class Journal:
     def _let_go(self, needless: Collection[str] = ()) -> None:
         """Close the logs of before the last checkpoint that are on the disk, or need not be.  With the lock held."""
         for stream, log in list(self._left):
-            if log.position == log.synced or stream in self.failures or log.path in needless:
+            if log.is_synced or stream in self.failures or log.path in needless:
                 log.close()
                 self._left.remove((stream, log))
 
@@ -200,6 +217,9 @@ class Journal:
 
     def _log(self, stream: str) -> LogWriter:
         log = self._logs.get(stream)
+        if log is None or not log.is_open:
+            with self._lock:
+                self.open.make_room(self._sync)
         if log is None:
             folder = self.place(stream)
             path = f"{folder}/{self.lsn + 1:020d}.log"
@@ -208,6 +228,7 @@ class Journal:
                 self.files.remove(path)
             log = self._logs[stream] = LogWriter(self.files, path, self._spare(), self.lsn + 1)
             self.files.sync_folder(folder)
+        self.open.used(stream, log)
         return log
 
     def _spare(self) -> str | None:

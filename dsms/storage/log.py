@@ -23,13 +23,14 @@ from typing import Any
 
 import xxhash
 
-from dsms.errors import DsmsError
+from dsms.errors import DsmsError, UsageError
 from dsms.storage.files import Appender, Files
 
 MAGIC = b"dsL3"
 HEAD = struct.Struct("<4sIQ")
 BODY = struct.Struct("<QQQB")
 MOST = 1 << 31  # bytes of a record
+RESTORE = "stop the server and restore the data directory from a backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,20 @@ class LogWriter:
         """`over`: a log that nobody needs any more, whose place this one takes.  `first`: the number from which this
         log's records are numbered."""
         self.path, self.first, self.last = path, first, 0
-        self._file: Appender = files.append(path) if over is None else files.recycle(over, path)
+        self._files = files
+        self._file: Appender | None = files.append(path) if over is None else files.recycle(over, path)
         self.position = self.synced = self._file.size
         self.closed = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes a descriptor."""
+        return self._file is not None
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all that was written is on the disk."""
+        return self.position == self.synced
 
     def append(self, lsn: int, kind: int, buffers: Sequence[Any], before: int = 0, known: int = 0) -> int:
         """Write a record; the position behind it.  If that fails nothing of it stays, and DS55x is raised."""
@@ -79,26 +91,46 @@ class LogWriter:
         for buffer in buffers:
             check.update(buffer)
             length += memoryview(buffer).nbytes
+        file = self._opened()
         try:
-            self._file.write([HEAD.pack(MAGIC, length, check.intdigest()), body, *buffers])
+            file.write([HEAD.pack(MAGIC, length, check.intdigest()), body, *buffers])
         except Exception:
             with suppress(DsmsError):  # the next record is written over what stays then
-                self._file.truncate(self.position)
+                file.truncate(self.position)
             raise
-        self.position = self._file.size
+        self.position = file.size
         self.last = lsn  # after the write: another thread that syncs takes it for written
         return self.position
 
     def sync(self) -> int:
         """Bring what was written to the disk; the number of the last record of which that is sure."""
         last, upto = self.last, self.position
-        self._file.sync()
+        if self._file is not None:
+            self._file.sync()
         self.synced = max(self.synced, upto)
         return last
 
+    def rest(self) -> None:
+        """Let go of the file, all of which is on the disk, until the next record."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+
+    def _opened(self) -> Appender:
+        """The file, opened again if it was let go of.  Raises DS55x, also if it is not as it was."""
+        if self._file is None:
+            file = self._files.append(self.path)
+            if file.size < self.position:
+                file.close()
+                raise UsageError("DS553", f"{self.path}: it was cut short, or removed", hint=RESTORE)
+            file.size = self.position  # behind it may stand what is left of an older log
+            self._file = file
+        return self._file
+
     def close(self) -> None:
+        """No more records come."""
         self.closed = True
-        self._file.close()
+        self.rest()
 
 
 def read_log(files: Files, path: str, first: int = 0) -> LogScan:

@@ -9,10 +9,12 @@ import functools
 from aiohttp import web
 
 from dsms_server import clock
+from dsms_server.accepting import Plain
 from dsms_server.parties import Host
 
 SECONDS = 10.0  # that a connection may last, request and answer
 AT_ONCE = 32  # connections
+BACKLOG = 100  # connections that the system keeps until they are accepted
 STATS_SECONDS = 1.0  # how long a scrape waits for a busy engine before it shows the counters it last saw
 
 
@@ -32,8 +34,9 @@ class Http:
     async def open(self) -> None:
         """Raises OSError."""
         config = self._server.config
-        self._listener = await self._server.loop.create_server(self._connection, config.host, config.http_port or 0)
-        self.port = self._listener.sockets[0].getsockname()[1]
+        self._listener = Plain(self._server, self._connection, BACKLOG)
+        await self._listener.open(config.host, config.http_port or 0)
+        self.port = self._listener.port
 
     async def close(self) -> None:
         self._listener.close()

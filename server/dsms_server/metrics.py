@@ -26,6 +26,9 @@ class Metrics:
         self.sessions_total = Counter("dsms_sessions_opened", "sessions ever opened", registry=registry)
         self.strangers = Gauge("dsms_strangers", "sessions that have not shown who they are", registry=registry)
         self.let_go = Counter("dsms_let_go", "connections ended by the server, by reason", ["why"], registry=registry)
+        self.accept_failures = Counter(
+            "dsms_accept_failures", "times that no connection could be accepted", registry=registry
+        )
         self.wrong_tokens = Counter("dsms_wrong_tokens", "wrong tokens given", registry=registry)
         self.requests = Counter("dsms_requests", "requests by name", ["op"], registry=registry)
         self.errors = Counter("dsms_errors", "errors answered by code", ["code"], registry=registry)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from dsms.errors import UsageError
 from dsms_server import clock, descriptors
+from dsms_server.accepting import Plain
 from dsms_server.config import Config
 from dsms_server.core import Core
 from dsms_server.face import EngineFace
@@ -27,6 +29,7 @@ from dsms_server.worker import Lane
 if TYPE_CHECKING:
     from dsms_server.http import Http
 
+log = logging.getLogger("dsms.server")
 BACKLOG = 512  # connections that the system keeps until they are accepted
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
 PUSH_SECONDS = 1.0  # at the stop, who has taken nothing for so long gets no more
@@ -60,7 +63,7 @@ class Server:
         """Listen; `port` and `http_port` tell where."""
         self.loop = asyncio.get_running_loop()
         self.later: Callable[..., asyncio.TimerHandle] = self.loop.call_later
-        self.room = descriptors.Room()
+        self.room = descriptors.Room(self._engine.log_files())
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="dsms-codec")
         self._lend_spark()
         self.core = Core(self._engine, self.loop, self.config.subscriber_bytes)
@@ -89,7 +92,7 @@ class Server:
         self._http: Http | None = None
         try:
             self._listener = await self._open_port()
-            self.port = self._listener.sockets[0].getsockname()[1]
+            self.port = self._listener.port
             if config.http_port is not None:
                 from dsms_server.http import start_http
 
@@ -100,13 +103,15 @@ class Server:
             why = problem.strerror or problem
             raise UsageError("DS640", f"cannot listen on {where}: {why}", hint="is one running already?") from None
 
-    async def _open_port(self) -> Any:
+    async def _open_port(self) -> Plain | Door:
         config = self.config
+        port: Plain | Door
         if config.tls_cert is None:
-            return await self.loop.create_server(lambda: Session(self), config.host, config.port, backlog=BACKLOG)
-        door = Door(lambda stranger: Session(self, stranger), self, context_of(config), BACKLOG)
-        await door.open(config.host, config.port)
-        return door
+            port = Plain(self, lambda: Session(self), BACKLOG)
+        else:
+            port = Door(lambda stranger: Session(self, stranger), self, context_of(config), BACKLOG)
+        await port.open(config.host, config.port)
+        return port
 
     async def stop(self) -> None:
         """Accept nothing more, finish what was accepted, end the subscriptions, close the engine."""
@@ -166,6 +171,8 @@ class Server:
             self.metrics.let_go.labels("crowded").inc()
             crowded_out.dismiss(UsageError("DS621", "too many connections have not shown who they are"))
         if not self.room.left_by(session.transport.get_extra_info("socket").fileno()):
+            self.metrics.let_go.labels("descriptors").inc()
+            log.warning(descriptors.NONE_LEFT)
             return UsageError("DS621", "the server has no file descriptors for more sessions")
         return self._full()
 

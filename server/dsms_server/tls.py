@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import Callable
 from typing import Any
 
 from dsms.errors import UsageError
+from dsms_server.accepting import Listener
 from dsms_server.config import Config
+from dsms_server.descriptors import NONE_LEFT
 from dsms_server.parties import Host
 from dsms_server.strangers import Strangers, address_of
 
+log = logging.getLogger("dsms.server")
 HANDSHAKE = b"\x16"
-AT_ONCE = 64  # connections accepted before others get their turn
 GOODBYE = 1.0  # seconds that a peer has to end the encryption, once we have
-PAUSE = 0.1  # seconds until the next try to accept, where the process has no room for another socket
 
 
 def context_of(config: Config) -> ssl.SSLContext:
@@ -44,59 +46,42 @@ class Door:
     def __init__(
         self, make: Callable[[bool], asyncio.BaseProtocol], server: Host, context: ssl.SSLContext, backlog: int
     ) -> None:
-        self.sockets: list[socket.socket] = []
+        self._listener = Listener(server, self._take, backlog)
         self._make = make
         self._server = server
         self._patience = server.config.handshake_seconds
         self._crowd: Strangers[socket.socket] = Strangers(server.config.max_strangers)
         self._context = context
-        self._backlog = backlog
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[socket.socket, asyncio.TimerHandle] = {}  # for the first byte
         self._coming: dict[socket.socket, asyncio.Task[None]] = {}
 
     async def open(self, host: str, port: int) -> None:
         """Raises OSError."""
-        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        try:
-            for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
-                listener = socket.create_server(address[:2], family=family, backlog=self._backlog)
-                listener.setblocking(False)
-                self.sockets.append(listener)
-        except OSError:
-            self.close()
-            raise
-        for listener in self.sockets:
-            self._loop.add_reader(listener, self._accept, listener)
+        await self._listener.open(host, port)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._listener.port
 
     def close(self) -> None:
         """Accept nothing more; who has not been let in by now stays out."""
-        for listener in self.sockets:
-            self._loop.remove_reader(listener)
-            listener.close()
+        self._listener.close()
         for peer in list(self._waiting):
             self._drop(peer)
         for task in self._coming.values():
             task.cancel()
 
-    def _accept(self, listener: socket.socket) -> None:
-        for _ in range(AT_ONCE):
-            try:
-                peer, address = listener.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError:
-                self._loop.remove_reader(listener)
-                self._loop.call_later(PAUSE, self._again, listener)
-                return
-            if not self._server.room.left_by(peer.fileno()):
-                self._server.metrics.let_go.labels("descriptors").inc()
-                peer.close()
-                continue
-            peer.setblocking(False)
-            self._waiting[peer] = self._server.later(self._patience, self._too_late, peer)
-            self._loop.add_reader(peer, self._look, peer)
-            self._make_room(self._crowd.enter(peer, address_of(address)))
+    def _take(self, peer: socket.socket, address: Any) -> None:
+        if not self._server.room.left_by(peer.fileno()):
+            self._server.metrics.let_go.labels("descriptors").inc()
+            log.warning(NONE_LEFT)
+            peer.close()
+            return
+        self._waiting[peer] = self._server.later(self._patience, self._too_late, peer)
+        self._loop.add_reader(peer, self._look, peer)
+        self._make_room(self._crowd.enter(peer, address_of(address)))
 
     def _make_room(self, peer: socket.socket | None) -> None:
         """Let go who has to leave."""
@@ -107,10 +92,6 @@ class Door:
             self._drop(peer)
         else:
             self._coming[peer].cancel()
-
-    def _again(self, listener: socket.socket) -> None:
-        if listener.fileno() >= 0:
-            self._loop.add_reader(listener, self._accept, listener)
 
     def _look(self, peer: socket.socket) -> None:
         try:

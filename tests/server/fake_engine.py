@@ -184,6 +184,9 @@ class FakeEngine:
     def durability(self, stream: str) -> None:
         return None
 
+    def log_files(self) -> int:
+        return 0
+
     def uncommitted(self, durability: str) -> bool:
         return False
 

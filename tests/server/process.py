@@ -15,17 +15,18 @@ from tests.waiting import WAIT, reserved
 
 
 class Process:
-    """`dsms serve` on a port and a data folder that stay the same."""
+    """`dsms serve` on a port and a data folder that stay the same; `descriptors`: how many it may have."""
 
-    def __init__(self, data: str) -> None:
+    def __init__(self, data: str, descriptors: int | None = None) -> None:
         self.data = data
+        self._before = [] if descriptors is None else ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh"]
         self._held = reserved()  # also while no server listens there
         self.port = self._held.getsockname()[1]
         self.start()
 
     def start(self) -> None:
         """Start, and wait until it listens."""
-        command = [sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--data", self.data]
+        command = [*self._before, sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--data", self.data]
         self._process = subprocess.Popen([*command, "--port", str(self.port)], stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None
         said = []
