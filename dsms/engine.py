@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscription
 from dsms.archiving import check as check_archives
 from dsms.archiving import tidy
-from dsms.commands import change, define, explain, lookup, select, settings, show
+from dsms.commands import statements
 from dsms.commands.select import Statement
 from dsms.commands.stats import engine_stats
 from dsms.commands.store import Write
-from dsms.errors import DsmsError, InternalError, UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.intake.convert import Converted, to_batch
 from dsms.running.archive_reads import ArchiveRunner
@@ -35,12 +35,11 @@ from dsms.running.writers import Part, Writers
 from dsms.settings import Settings
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, StreamDef
-from dsms.sql.parser import parse_piece, parsing_piece
-from dsms.sql.script import Piece, pieces
 from dsms.sql.suggest import hint
 
 if TYPE_CHECKING:
-    from dsms.recovery import Recovered, Saver
+    from dsms.recovering.face import Recovered
+    from dsms.recovering.saver import Saver
 
 
 class Engine:
@@ -50,7 +49,7 @@ class Engine:
     settings  limits and defaults
     files     how files are used (tests let them fail); None: as the operating system does
 
-    What was there goes on where it was (see `dsms.recovery`); `recovered` says how.
+    What was there goes on where it was (see `dsms.recovering`); `recovered` says how.
     """
 
     def __init__(self, data: str | None = None, settings: Settings | None = None, files: Any = None) -> None:
@@ -61,7 +60,7 @@ class Engine:
         self.saver: Saver | None = None
         self.unsaved: DsmsError | None = None  # why `close` could not write the state down
         if data is not None:
-            from dsms.recovery import open_data
+            from dsms.recovering.opening import open_data
 
             self.saver = open_data(self, data, files)
 
@@ -80,45 +79,14 @@ class Engine:
                 results: list[Result] = end.value
                 return results
 
-    def slices(self, text: str, cancel: Cancel | None = None, priority: int = 0) \
-            -> Generator[Statement, None, list[Result]]:  # fmt: skip
+    def slices(
+        self, text: str, cancel: Cancel | None = None, priority: int = 0
+    ) -> Generator[Statement, None, list[Result]]:
         """`execute`, one slice of work at a time: rows and other statements may come in between.
 
         Yields the statement that is at work.  If it is `ready`, its `run` may be called in another thread before the
         next slice, which then waits for nothing.  Close the generator to give up."""
-        results: list[Result] = []
-        try:
-            for piece in pieces(text):
-                if cancel is not None:
-                    cancel.check()
-                parsed = yield from self._parsing(piece, cancel)
-                statement = self._begin(parsed, piece.text, priority, cancel)
-                try:
-                    while not statement.step():
-                        yield statement
-                finally:
-                    statement.close()
-                assert statement.result is not None
-                results.append(statement.result)
-                yield statement
-        except DsmsError as error:
-            error.statement = len(results)
-            error.done = results  # type: ignore[attr-defined]
-            raise
-        return results
-
-    def _parsing(self, piece: Piece, cancel: Cancel | None) -> Generator[Statement, None, ast.Statement]:
-        reading = select.Whole(lambda: Done(""))  # what is at work meanwhile
-        parsing = parsing_piece(piece)
-        while True:
-            try:
-                next(parsing)
-            except StopIteration as end:
-                parsed: ast.Statement = end.value
-                return parsed
-            if cancel is not None:
-                cancel.check()
-            yield reading
+        return statements.slices(self, text, cancel, priority)
 
     def begin(self, sql: str, priority: int = 0, cancel: Cancel | None = None) -> Statement:
         """One statement, to be done by `step`s: a SELECT reads one sub-window at a time, and windows may slide
@@ -126,48 +94,11 @@ class Engine:
 
         priority  of a SELECT: larger ones suspend smaller ones
         Raises what binding it raises; UsageError DS400 unless `sql` is one statement."""
-        found = list(pieces(sql))
-        if len(found) != 1:
-            raise UsageError(
-                "DS400", f"one statement at a time is begun, not {len(found)}", hint="`execute` runs scripts"
-            )
-        return self._begin(parse_piece(found[0]), found[0].text, priority, cancel)
-
-    def _begin(self, statement: ast.Statement, sql: str, priority: int, cancel: Cancel | None) -> Statement:
-        if isinstance(statement, ast.SelectStatement):
-            return select.Selection(self.runtime, statement, priority, cancel)
-        if isinstance(statement, ast.Insert) and len(statement.rows) > change.ROWS:
-            return select.InPieces(change.inserting(self.runtime, self.store, statement, cancel))
-        return select.Whole(lambda: self._run(statement, sql, cancel))
-
-    def _run(self, statement: ast.Statement, sql: str, cancel: Cancel | None) -> Result:
-        runtime = self.runtime
-        match statement:
-            case ast.CreateStream():
-                return define.create_stream(runtime, self.store, statement, sql, self.heartbeat_of)
-            case ast.CreateTable():
-                return define.create_table(runtime, self.store, statement, sql)
-            case ast.CreateQuery():
-                return define.create_query(runtime, self.store, statement, sql, cancel)
-            case ast.Drop():
-                return define.drop(runtime, self.store, statement, sql, self.writers)
-            case ast.Insert() | ast.Update() | ast.Delete():
-                return change.change_table(runtime, self.store, statement, cancel)
-            case ast.Explain():
-                return explain.explain_statement(runtime, statement)
-            case ast.Show():
-                return show.show(runtime, statement)
-            case ast.Describe():
-                return show.describe(runtime, statement)
-            case ast.Set():
-                return settings.set_setting(runtime, statement)
-            case ast.Lookup():
-                return lookup.lookup(runtime, statement, cancel)
-        raise InternalError("DS901", f"nothing runs {type(statement).__name__}; please report this")
+        return statements.begin(self, sql, priority, cancel)
 
     def declare(self, statement: ast.Statement, sql: str) -> Result:
         """One statement that was parsed, and its text; out of the data folder."""
-        return self._run(statement, sql, None)
+        return statements.run(self, statement, sql, None)
 
     def store(self, write: Write, kind: str, body: bytes) -> None:
         """Write to the catalog file, if there is one, and with it what the journal says of it."""

@@ -49,8 +49,9 @@ def test_a_checkpoint_that_fails_changes_nothing(tmp_path, undisturbed, caplog):
         world.files.count, world.files.plan = 0, Plan(at, errno.ENOSPC)
         if world.engine.saver.checkpoint():
             break
-        assert world.engine.saver.trouble is not None and world.engine.saver.trouble.code == "DS550"
-        world.engine.saver.trouble, world.engine.saver.failures = None, 0
+        checkpointer = world.engine.saver.checkpointer
+        assert checkpointer.trouble is not None and checkpointer.trouble.code == "DS550"
+        checkpointer.trouble, checkpointer.failures = None, 0
     else:
         raise AssertionError("never made")
     assert "no checkpoint could be made, the journal grows until one can: " in caplog.text

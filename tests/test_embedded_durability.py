@@ -30,7 +30,7 @@ def test_logs_that_checkpoints_have_overtaken_are_let_go(tmp_path, policy):
     engine.execute(f"{STREAM} WITH (durability = {policy})")
     for i in range(50):
         engine.ingest("s", [[i, i * S]])
-    assert engine.saver.made > 5
+    assert engine.saver.checkpointer.made > 5
     assert len(logs(files)) <= 3
     assert len(engine.saver.durable.journal._left) <= 3
     engine.saver.catalog.close()

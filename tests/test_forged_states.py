@@ -127,7 +127,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, tuple[bytes,
         engine.execute(f"CREATE QUERY {query} AS {story.QUERIES[query]}")
     play(engine, story.BEFORE[:40])
     assert engine.saver is not None
-    data = b"".join(map(bytes, engine.saver._state()))
+    data = b"".join(map(bytes, engine.saver.checkpointer.state()))
     _, blobs = frozen._unpacked(memoryview(data), "here")
     engine.close()
     return bytes(blobs[0]), tuple(map(bytes, blobs[1:]))

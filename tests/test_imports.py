@@ -79,8 +79,8 @@ ALLOWED: dict[str, set[str]] = {
     RUNTIME: QUERIES | PERIODIC,  # everything declared, and how it moves on
     **dict.fromkeys(ON_RUNTIME, QUERIES | PERIODIC | {RUNTIME}),
     "dsms.commands": WORK,  # one statement each
-    "dsms.recovery": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
-    "dsms.engine": WORK | {"dsms.forms", "dsms.commands", "dsms.recovery"},
+    "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
+    "dsms.engine": WORK | {"dsms.forms", "dsms.commands", "dsms.recovering"},
     "dsms.kernel_folder": set(),
     "dsms.kernel_cache": {"dsms.operators"},
     "dsms.warmup": WORK | {"dsms.commands", "dsms.engine", "dsms.kernel_cache"},

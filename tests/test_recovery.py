@@ -51,7 +51,7 @@ def test_restart_time_is_bounded_by_the_state_not_by_history(tmp_path):
         world.crash()
         world.open()
         saver = world.engine.saver
-        assert saver.durable.journal.written < saver.size + 3000
+        assert saver.durable.journal.written < saver.checkpointer.size + 3000
         checkpoints.add(saver.recovered.checkpoint)
     assert len(checkpoints) > 1
 
@@ -331,7 +331,7 @@ def test_queries_that_scan_windows_are_part_of_checkpoints(tmp_path):
         engine.execute(WHOLE_WINDOWS)
         fed(engine, 0, 40)
     for upto in (60, 80):
-        assert world.engine.saver.checkpoint(), world.engine.saver.trouble
+        assert world.engine.saver.checkpoint(), world.engine.saver.checkpointer.trouble
         world.crash()
         world.open()
         assert (world.engine.saver.recovered.notes, world.engine.saver.recovered.records) == ([], 0)

@@ -65,7 +65,7 @@ def test_all_that_runs_can_be_written_down(tmp_path: Path) -> None:
     for query, sql in story.QUERIES.items():
         engine.execute(f"CREATE QUERY {query} AS {sql}")
     play(engine, story.BEFORE)
-    assert engine.saver is not None and engine.saver.checkpoint(), engine.saver and engine.saver.trouble
+    assert engine.saver is not None and engine.saver.checkpoint(), engine.saver and engine.saver.checkpointer.trouble
     engine.close()
 
 

@@ -30,6 +30,7 @@ from dsms.running.measure import StreamFigures, statistics
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.results import ResultLog
+from dsms.running.table_source import TableSource
 from dsms.running.transactions import Transactions
 from dsms.running.turns import Turn
 from dsms.settings import Settings
@@ -39,37 +40,11 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.sql.window import Slide
-from dsms.state.batch import Batch
 from dsms.state.ring import Need, Ring
 from dsms.storage.durable import Durable
 from dsms.tables.versioned import VersionedTable
 
 ENDED = FOREVER - 1
-
-
-@dataclass(slots=True)
-class TableSource:
-    """A retroactive table as an input: its rows as of registration at ALWAYS, then its changes."""
-
-    table: VersionedTable
-    since: int
-    cursor: int | None = None
-
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
-        if self.cursor is None:
-            self.cursor = self.table.cursor(self.since)
-            return self.table.state(self.since)
-        batch, self.cursor = self.table.changes(self.cursor, upto)
-        return batch
-
-    def live(self) -> int:
-        return len(self.table)
-
-    def nbytes(self) -> int:
-        return 0
-
-    def next_due(self) -> int:
-        return ALWAYS if self.cursor is None else self.table.next_change(self.cursor)
 
 
 @dataclass(slots=True, eq=False)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from dsms.api import Cancel, Chunk, Done, IngestReport, Push, Subscription
+from dsms.api import Cancel, Chunk, Done, IngestReport, Push
 from dsms.errors import UsageError
 from dsms.intake.convert import Converted
 from dsms_client.protocol import nearest
@@ -20,6 +19,7 @@ from dsms_server import clock
 from dsms_server.commit import Committer
 from dsms_server.decode import Payload, Shape, part
 from dsms_server.face import EngineFace
+from dsms_server.feeds import Feed
 from dsms_server.landing import LandingWriter
 from dsms_server.worker import Job, Steps, Urgency, Worker
 
@@ -33,40 +33,6 @@ LANDING_SECONDS = 1.0  # between two tries to write a landing file where nothing
 RUNNERS = 2  # SELECTs whose plans run at once, beside the engine's thread
 ASKERS = 8  # ... and that wait for Spark
 MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
-
-
-class Reader(Protocol):
-    """Who takes the pushes of a feed (a session); called on the event loop."""
-
-    def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None: ...
-
-
-class Feed:
-    """One session's subscription.  All but `credit` belongs to the engine thread until the subscribe is answered."""
-
-    __slots__ = ("credit", "dropped", "next_seq", "query", "reader", "snapshot", "sub", "types")
-
-    def __init__(self, reader: Reader, query: str) -> None:
-        self.reader = reader
-        self.query = query
-        self.sub: Subscription | None = None
-        self.types: tuple[str, ...] = ()
-        self.next_seq = 0  # of the row after the last one handed over
-        self.snapshot = False  # what comes first is one
-        self.dropped = False  # the engine gave up on a reader that is too slow
-        self.credit = False  # the reader has room for what comes next
-
-    def number(self, item: Push | Chunk) -> Push | Chunk:
-        """The item, with the number of the next row if it has none; `next_seq` moves behind it."""
-        if isinstance(item, Push) and item.seq < 0:
-            return replace(item, seq=self.next_seq)
-        count = 0
-        if isinstance(item, Chunk):
-            count = len(item)
-        elif item.data is not None and item.kind in ("insert", "delete", "result"):
-            count = item.data.num_rows
-        self.next_seq = item.seq + count
-        return item
 
 
 class Core:

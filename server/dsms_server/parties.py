@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
 from dsms_server.config import Config
-from dsms_server.core import Core, Feed
+from dsms_server.core import Core
 from dsms_server.descriptors import Room
+from dsms_server.feeds import Feed
 from dsms_server.guesses import Guesses
 from dsms_server.metrics import Metrics
 from dsms_server.watchdog import Watchdog

@@ -13,8 +13,8 @@ from dsms.api import Cancel, IngestReport, Result, Rows, Subscription
 from dsms.errors import DsmsError, UsageError, brief
 from dsms_client.protocol import VERSION
 from dsms_server.clock import elapsed
-from dsms_server.core import Feed
 from dsms_server.encode import result_reply
+from dsms_server.feeds import Feed
 from dsms_server.parties import Peer
 from dsms_server.pushes import ROWS_PIECE
 from dsms_server.worker import Job, Lane, Steps, Urgency, expected

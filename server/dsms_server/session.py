@@ -18,8 +18,8 @@ from dsms.errors import DsmsError, UsageError
 from dsms_client.frames import SCRATCH, Foreign, FrameBuffer, Oversized
 from dsms_client.protocol import pack
 from dsms_server import alive, clock, foreign
-from dsms_server.core import Feed
 from dsms_server.decode import SMALL, decoded
+from dsms_server.feeds import Feed
 from dsms_server.parties import Host
 from dsms_server.pushes import push_frames
 from dsms_server.replies import Replies

@@ -10,8 +10,8 @@ import pytest
 from dsms.api import Chunk, Push
 from dsms.errors import InternalError, UsageError
 from dsms_client import columns
-from dsms_server.core import Feed
 from dsms_server.decode import Shape, join, part
+from dsms_server.feeds import Feed
 from dsms_server.pushes import push_frames
 from dsms_server.worker import Job, Lane, Urgency, Worker
 from tests.waiting import WAIT

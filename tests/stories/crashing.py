@@ -58,8 +58,8 @@ class Host:
     def saved(self) -> None:
         """Whatever runs can be written down, and read."""
         saver = self.engine.saver
-        thaw(b"".join(saver._state()), saver._outside(), saver.durable.resolve, "the state")
-        assert saver.trouble is None, saver.trouble
+        thaw(b"".join(saver.checkpointer.state()), saver.checkpointer.outside(), saver.durable.resolve, "the state")
+        assert saver.checkpointer.trouble is None, saver.checkpointer.trouble
 
     def maybe(self) -> None:
         """Perhaps read, perhaps crash."""

@@ -1,0 +1,165 @@
+"""Checkpoints: when the whole state of an engine is written down, what of it, and what is not needed any more then."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dsms.errors import DsmsError
+from dsms.recovering.face import Recovering
+from dsms.running.runtime import Runtime
+from dsms.storage.catalog import CatalogStore
+from dsms.storage.checkpoints import Checkpoint, path_of
+from dsms.storage.durable import Durable
+from dsms.storage.frozen import freeze
+
+LOG = logging.getLogger(__name__)
+STATEMENTS = 2000  # of which a checkpoint saves the repetition
+
+
+@dataclass(slots=True)
+class Checkpointer:
+    """The checkpoints of an engine.
+
+    saver       who moves idle streams, of which the state knows as that
+    statements  since the last one
+    changed     the number of the catalog's last change
+    size        bytes of the last one
+    trouble     why the last one could not be made; `failures` of them in a row
+    made        how many
+    saving      one that is being written: its bytes
+    """
+
+    engine: Recovering
+    durable: Durable
+    catalog: CatalogStore
+    saver: object
+    statements: int = 0
+    changed: int = 0
+    size: int = 0
+    trouble: DsmsError | None = None
+    failures: int = 0
+    made: int = 0
+    saving: Future[int] | None = None
+
+    def settled(self) -> None:
+        """Between two inputs: make a checkpoint if it is time."""
+        if self.saving is not None:
+            if self.saving.done():
+                self.finished()
+        elif self.engine.runtime.settings.checkpoint_bytes and self.due():
+            self.make(wait=False)
+
+    def due(self) -> bool:
+        """Whether a restart would repeat more than it would read."""
+        journal, least = self.durable.journal, self.engine.runtime.settings.checkpoint_bytes
+        patience = 1 << min(self.failures, 4)  # after a failure it is tried again when there is more to save
+        much = journal.written >= patience * max(least, self.size) or self.statements >= patience * STATEMENTS
+        return much and not journal.muted
+
+    def make(self, wait: bool = True) -> bool:
+        """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays as it is).
+
+        Unless it should `wait`, the files are written in the background, if there is one, and `settled` sees to the
+        rest."""
+        if self.saving is not None:
+            self.finished()
+        durable = self.durable
+        try:
+            journal = durable.journal
+            lsn, state = journal.lsn, self.state()
+            self.statements, segments = 0, tuple(sorted(durable.referred))
+            tails, damaged = dict(journal.tails), dict(journal.damaged)
+            made = Checkpoint(path_of(lsn), lsn, segments, tails, damaged, self.changed)
+            journal.rotate()
+        except DsmsError as error:
+            return self._failed(error)
+
+        def save() -> int:
+            durable.sync_segments(segments)
+            durable.checkpoints.save(made, state)
+            return sum(len(b) for b in state)
+
+        if durable.background is not None and not wait:
+            self.saving = durable.background.submit(save)
+            return True
+        self.saving = Future()
+        try:
+            self.saving.set_result(save())
+        except DsmsError as error:
+            self.saving.set_exception(error)
+        return self.finished()
+
+    def finished(self) -> bool:
+        """The checkpoint is written, or was not: forget what is not needed any more."""
+        assert self.saving is not None
+        saving, self.saving = self.saving, None
+        try:
+            self.size = saving.result()
+            self.catalog.set("checkpointed", True)
+            self.catalog.trim(self.durable.checkpoints.oldest)
+            self.sweep()
+        except DsmsError as error:
+            return self._failed(error)
+        self.trouble, self.failures = None, 0
+        self.made += 1
+        return True
+
+    def _failed(self, error: DsmsError) -> bool:
+        self.trouble = error
+        self.failures += 1
+        if self.failures == 1:
+            LOG.warning("no checkpoint could be made, the journal grows until one can: %s", error.message)
+        return False
+
+    def sweep(self) -> None:
+        """Remove the files that neither a checkpoint nor a ring needs."""
+        rings = self.engine.runtime.rings.values()
+        self.durable.sweep({s.segment for ring in rings for s in ring.closed if s.segment is not None})
+
+    def state(self) -> list[Any]:
+        """The whole state, as bytes."""
+        engine = self.engine
+        settle(engine.runtime)
+        self.durable.referred.clear()
+        with _unread(engine.runtime):
+            state = {"world": engine.runtime, "now": engine.now, "writers": engine.writers}
+            return freeze(state, self.outside(), self.durable.refer)
+
+    def outside(self) -> dict[str, Any]:
+        """What the state stands on, by the names that it is called by there."""
+        runtime = self.engine.runtime
+        outside = {
+            "saver": self.saver,
+            "settings": runtime.settings,
+            "adhoc": runtime.adhoc,
+            "adhocs": runtime.adhocs,
+            "transactions": runtime.transactions,
+            "engine": runtime.handle,
+            "durable": self.durable,
+        }
+        return outside if runtime.settings.timer is None else outside | {"timer": runtime.settings.timer}
+
+
+def settle(runtime: Runtime) -> None:
+    """Finish what is under way, so that state holds no half-done step."""
+    runtime.run(None)
+    while runtime.backlog.going is not None:
+        runtime.backlog.work()
+
+
+@contextmanager
+def _unread(runtime: Runtime) -> Iterator[None]:
+    """The runtime without those who read results."""
+    readers = {key: query.readers for key, query in runtime.queries.items()}
+    try:
+        for query in runtime.queries.values():
+            query.readers = []
+        yield
+    finally:
+        for key, found in readers.items():
+            runtime.queries[key].readers = found

@@ -1,0 +1,48 @@
+"""The engine, as far as it is written down and brought back, and how it came back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dsms.intake.convert import Converted
+from dsms.running.runtime import Runtime
+from dsms.running.writers import Part, Writers
+from dsms.sql import ast
+
+
+@dataclass(slots=True)
+class Recovered:
+    """How an engine came back.
+
+    checkpoint  the record that it started from (0: none)
+    records     applied again behind it, of which `rows` rows of streams
+    notes       what is missing or was mended, in sentences
+    """
+
+    checkpoint: int = 0
+    records: int = 0
+    rows: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+class Recovering(Protocol):
+    """The engine, as far as it is written down and brought back (`dsms.engine.Engine`)."""
+
+    runtime: Runtime
+    now: int | None
+    writers: Writers
+
+    def take(self, key: str, rows: Converted, now: int | None = None, part: Part | None = None) -> object: ...
+
+    def take_late(self, key: str, columns: Any, now: int | None) -> None: ...
+
+    def heartbeat_of(self, key: str, ts: int) -> None: ...
+
+    def end_of(self, key: str) -> None: ...
+
+    def advance(self, now: int) -> None: ...
+
+    def declare(self, statement: ast.Statement, sql: str) -> object:
+        """One statement, and its text."""
+        ...

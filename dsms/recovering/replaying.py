@@ -1,0 +1,135 @@
+"""Recovery: the newest state, and the records of the journal behind it, applied again."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import logging
+from pathlib import Path
+
+from dsms.commands import change
+from dsms.errors import DsmsError
+from dsms.intake.convert import Converted
+from dsms.recovering.face import Recovering
+from dsms.recovering.losses import accept, check_catalog, fallen_back, gap, refuse_lost
+from dsms.recovering.saver import Saver
+from dsms.recovering.starting import start
+from dsms.running.writers import Part
+from dsms.sql.parser import parse_one
+from dsms.storage import records
+from dsms.storage.catalog import unpacked
+from dsms.storage.checkpoints import Checkpoint
+from dsms.storage.journal import ENGINE, Entry
+
+LOG = logging.getLogger(__name__)
+
+
+def recover(saver: Saver) -> None:
+    """Read the newest checkpoint that can be read, and apply what came after it."""
+    journal = saver.durable.journal
+    journal.muted = True
+    checkpoint, older = start(saver)
+    check_catalog(saver, checkpoint)
+    clocks = saver.engine.runtime.clocks  # of the state that was read
+    clocks.still = True
+    gaps = _replay(saver, checkpoint)
+    if saver.at_work is not None:
+        saver.at_work.done()
+        saver.recovered.notes += [f"set aside: the server died twice over {w}" for w in saver.at_work.twice]
+    journal.settle()
+    journal.muted = False
+    saver.recovered.checkpoint = checkpoint.lsn
+    accepted = accept(saver)
+    refusing = [f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items()]
+    told = [*fallen_back(saver, older), *journal.notes, *refusing]
+    saver.recovered.notes += told or ([] if journal.gone else gaps)
+    clocks.moved, clocks.still = saver.moved, False
+    saver.durable.clean()
+    if accepted or (not saver.durable.checkpoints.kept and saver.engine.runtime.catalog.names()):
+        saver.checkpoint()
+    elif saver.durable.checkpoints.kept:
+        saver.checkpointer.sweep()
+
+
+def _replay(saver: Saver, checkpoint: Checkpoint) -> list[str]:
+    """Apply the records behind the checkpoint; which numbers are missing among them."""
+    journal, gaps = saver.durable.journal, list[str]()
+    after = journal.lsn = checkpoint.lsn
+    noted = [Entry(lsn, ENGINE, -1, (kind, body)) for lsn, kind, body in saver.catalog.noted(after)]
+    written = journal.entries(after, checkpoint.tails, checkpoint.damaged)
+    refuse_lost(saver)
+    for entry in heapq.merge(written, noted, key=lambda e: e.lsn):
+        if entry.lsn > journal.lsn + 1:
+            gaps.append(gap(journal.lsn, entry.lsn))
+        journal.lsn = max(journal.lsn, entry.lsn)
+        journal.written += len(entry.payload) if entry.kind >= 0 else 0
+        saver.checkpointer.statements += entry.kind < 0
+        if (entry.kind < 0 or journal.follows(entry)) and not _is_set_aside(saver, entry):
+            saver.begun(entry.lsn)
+            _again(saver, entry)
+    return gaps
+
+
+def _is_set_aside(saver: Saver, entry: Entry) -> bool:
+    """A record over which the engine has died twice is left out; what it holds is kept in a file."""
+    if saver.at_work is None or not saver.at_work.records or entry.lsn not in saver.at_work.records:
+        return False
+    folder = Path(saver.at_work.folder) / "set-aside"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    kind, payload = entry.kind, entry.payload
+    if kind < 0:
+        kind, payload = payload
+    path = folder / f"record-{entry.lsn}.bin"
+    path.write_bytes(bytes(payload))
+    saver.recovered.notes.append(f"record {entry.lsn} (of {entry.stream}, kind {kind}) is kept in {path}")
+    LOG.error("record %d is left out, the server died over it twice; it is kept in %s", entry.lsn, path)
+    return True
+
+
+def _again(saver: Saver, entry: Entry) -> None:
+    """Apply a record.  What failed then fails now, and is told to nobody."""
+    engine = saver.engine
+    saver.recovered.records += 1
+    if engine.runtime.settings.recovering is not None:
+        engine.runtime.settings.recovering(saver.recovered.records)
+    try:
+        if entry.kind < 0:
+            _statement(saver.engine, *entry.payload)
+            return
+        match records.decode(entry.kind, entry.payload):
+            case records.Rows() as r:
+                saver.recovered.rows += len(r.columns[0])
+                part = None if r.client is None or r.seq is None else Part(r.client, r.seq, r.done, r.last)
+                engine.take(entry.stream, Converted(r.columns, len(r.columns[0]), r.kept, r.refusals), r.now, part)
+            case records.Late() as r:
+                engine.take_late(entry.stream, r.columns, r.now)
+            case records.Heartbeat(ts):
+                engine.heartbeat_of(entry.stream, ts)
+            case records.Moved(upto):
+                engine.runtime.inputs[entry.stream].move(upto)
+                engine.runtime.pump_all()
+            case records.Ended():
+                engine.end_of(entry.stream)
+            case records.Advance(now):
+                engine.advance(now)
+    except Exception as error:  # also a fault of ours: it must not keep all else from coming back
+        what = error.message if isinstance(error, DsmsError) else repr(error)
+        saver.recovered.notes.append(f"record {entry.lsn} of the journal failed again: {what}")
+
+
+def _statement(engine: Recovering, kind: str, body: bytes) -> None:
+    match kind:
+        case "statement":
+            _declare(engine, body.decode())
+        case "reached":
+            reached, sql = json.loads(body)
+            for key, upto in reached.items():
+                engine.runtime.rings[key].let_go(upto)
+            _declare(engine, sql)
+        case _:
+            key, made = unpacked(body)
+            change.apply(engine.runtime, key, made)
+
+
+def _declare(engine: Recovering, sql: str) -> None:
+    engine.declare(parse_one(sql), sql)

@@ -1,0 +1,42 @@
+"""A session's subscription: what it has been handed so far, and whether it has room for more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from dsms.api import Chunk, Push, Subscription
+
+
+class Reader(Protocol):
+    """Who takes the pushes of a feed (a session); called on the event loop."""
+
+    def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None: ...
+
+
+class Feed:
+    """One session's subscription.  All but `credit` belongs to the engine thread until the subscribe is answered."""
+
+    __slots__ = ("credit", "dropped", "next_seq", "query", "reader", "snapshot", "sub", "types")
+
+    def __init__(self, reader: Reader, query: str) -> None:
+        self.reader = reader
+        self.query = query
+        self.sub: Subscription | None = None
+        self.types: tuple[str, ...] = ()
+        self.next_seq = 0  # of the row after the last one handed over
+        self.snapshot = False  # what comes first is one
+        self.dropped = False  # the engine gave up on a reader that is too slow
+        self.credit = False  # the reader has room for what comes next
+
+    def number(self, item: Push | Chunk) -> Push | Chunk:
+        """The item, with the number of the next row if it has none; `next_seq` moves behind it."""
+        if isinstance(item, Push) and item.seq < 0:
+            return replace(item, seq=self.next_seq)
+        count = 0
+        if isinstance(item, Chunk):
+            count = len(item)
+        elif item.data is not None and item.kind in ("insert", "delete", "result"):
+            count = item.data.num_rows
+        self.next_seq = item.seq + count
+        return item
