@@ -405,6 +405,12 @@ def test_threads_share_the_parser() -> None:
     assert results == [[parse_one(text) for text in texts]] * 8
 
 
+def test_one_thread_at_a_time_loads_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grammar, "_made", grammar._making.locked)
+    assert grammar.parser()
+    assert not grammar._making.locked()
+
+
 # ---------------------------------------------------------------- the grammar itself
 
 
@@ -438,15 +444,15 @@ def test_unwritable_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.Mo
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("DSMS_CACHE_DIR", str(blocked / "below"))
-    assert grammar.parser.__wrapped__().parse("SELECT 1") == parse_one("SELECT 1")
+    assert grammar._made.__wrapped__().parse("SELECT 1") == parse_one("SELECT 1")
 
 
 def test_broken_cache_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSMS_CACHE_DIR", str(tmp_path))
-    grammar.parser.__wrapped__()
+    grammar._made.__wrapped__()
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"garbage")
-    assert grammar.parser.__wrapped__().parse("SELECT 1") == parse_one("SELECT 1")
+    assert grammar._made.__wrapped__().parse("SELECT 1") == parse_one("SELECT 1")
 
 
 # ---------------------------------------------------------------- round trips

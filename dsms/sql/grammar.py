@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import tempfile
+import threading
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -21,6 +22,7 @@ import lark
 from dsms.sql.build.statements import Statements
 
 GRAMMAR_FILE = "cql.lark"
+_making = threading.Lock()
 
 
 def grammar_text() -> str:
@@ -31,9 +33,14 @@ def grammar_text() -> str:
     return (Path(__file__).parents[2] / "grammar" / GRAMMAR_FILE).read_text(encoding="utf-8")
 
 
-@cache
 def parser() -> lark.Lark:
     """The parser of one statement; it returns AST nodes.  May be used by several threads."""
+    with _making:  # who comes while another thread loads it waits
+        return _made()
+
+
+@cache
+def _made() -> lark.Lark:
     text = grammar_text()
     folder = _cache_folder()
     name = f"cql-{hashlib.sha256(text.encode()).hexdigest()[:16]}-{lark.__version__}.pickle"

@@ -1,4 +1,4 @@
-"""`dsms serve`: build the engine, listen, and load kernels meanwhile, until SIGTERM or SIGINT."""
+"""`dsms serve`: build the engine, listen, and load grammar and kernels meanwhile, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
-from dsms_server import clock, descriptors, quiet
+from dsms_server import clock, descriptors, lean, quiet
 from dsms_server.config import Config
-from dsms_server.face import EngineFace
-from dsms_server.recovering import WaitingRoom
-from dsms_server.server import Server
-from dsms_server.spark import Spark, worker_command
+
+if TYPE_CHECKING:  # what takes time to load comes when all that can be wrong with the options has been said
+    from dsms_server.face import EngineFace
+    from dsms_server.spark import Spark
 
 log = logging.getLogger("dsms.server")
 Say = Callable[[str], None]
@@ -36,17 +37,10 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     descriptors.raise_limit()
     make_folder(config.data)
     warn_of_readers(config.data)
+    _load_code()
     if warm is not None:
         _prepare(say, warm)
-    spark = Spark(worker_command(config.spark_master, config.spark_memory))
-    room = WaitingRoom(config)
-    if config.data is not None:
-        room.open()
-    try:
-        engine = make_engine(config, spark, room.see)
-    finally:
-        if config.data is not None:
-            room.close()
+    engine, spark = _come_back(config)
     for line in recovered(engine) if config.data is not None else [forgetful(config)]:
         say(line)
     if config.safe_mode:
@@ -54,7 +48,8 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
             "note: safe mode: queries do not move, rows wait for them; drop what did harm and start without --safe-mode"
         )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        calm_collector()
+        gc.collect()  # what came since the code was loaded: the state
+        gc.freeze()
         runner.run(_serve(engine, config, say, spark, warm is not None))
     sparing.flush()
     if engine.unsaved is not None:
@@ -62,6 +57,31 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
         say("note: rows of streams of durability none since the last checkpoint are lost; all else comes back")
         return 1
     return 0
+
+
+def _load_code() -> None:
+    """All modules that a server needs, without a look for cycles among what stays anyhow."""
+    calm_collector()
+    lean.load_arrow()
+    for module in ("dsms.engine", "dsms_server.server"):
+        import_module(module)
+    gc.freeze()
+
+
+def _come_back(config: Config) -> tuple[EngineFace, Spark]:
+    """The engine with what its data folder holds; meanwhile whoever comes is told so."""
+    from dsms_server.recovering import WaitingRoom
+    from dsms_server.spark import Spark, worker_command
+
+    spark = Spark(worker_command(config.spark_master, config.spark_memory))
+    if config.data is None:
+        return make_engine(config, spark), spark
+    room = WaitingRoom(config)
+    room.open()
+    try:
+        return make_engine(config, spark, room.see), spark
+    finally:
+        room.close()
 
 
 def _prepare(say: Say, warm: Progress) -> None:
@@ -101,7 +121,6 @@ def make_engine(
     `spark` is told when archives are to be updated; None: nobody is."""
     from dsms.engine import Engine
     from dsms.settings import Settings
-    from dsms.sql.grammar import parser
 
     limits: dict[str, Any] = {
         "queries": config.max_queries,
@@ -120,9 +139,7 @@ def make_engine(
     known = {name: value for name, value in limits.items() if value is not None}
     make_folder(config.data)
     settings = Settings(timer=clock.elapsed, deferred=True, group_commit=True, **known)
-    engine = Engine(config.data, settings)
-    parser()  # the grammar: the first statement of a user need not wait for it
-    return engine
+    return Engine(config.data, settings)
 
 
 def recovered(engine: EngineFace) -> list[str]:
@@ -147,10 +164,8 @@ def forgetful(config: Config) -> str:
 
 
 def calm_collector() -> None:
-    """What is loaded by now stays, and rows of lists come and go by the hundred thousand without a cycle among them:
-    the cycle collector looks at the former no more and at the latter seldom."""
-    gc.collect()
-    gc.freeze()
+    """Rows of lists come and go by the hundred thousand without a cycle among them, and modules stay: the cycle
+    collector looks seldom."""
     gc.set_threshold(200_000, 20, 20)
 
 
@@ -160,31 +175,36 @@ async def _serve(engine: EngineFace, config: Config, say: Say, spark: Spark, war
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
+    from dsms_server.server import Server
+
     server = Server(engine, config, spark)
     await server.start()
     http = f", http://{config.host}:{server.http_port}/metrics" if server.http_port else ""
     say(f"dsms listens on {config.host}:{server.port}{http}")
-    loading = loop.run_in_executor(None, _load_kernels, stop.is_set) if warm else None
+    loading = loop.run_in_executor(None, _load_rest, warm, stop.is_set)
     await stop.wait()
     say("stopping: finishing what was accepted")
     for number in (signal.SIGTERM, signal.SIGINT):  # a second signal ends the process at once
         with contextlib.suppress(NotImplementedError):
             loop.remove_signal_handler(number)
     await server.stop()
-    if loading is not None:
-        await loading
+    await loading
     say("stopped")
 
 
-def _load_kernels(stop: Callable[[], bool]) -> None:
-    """Behind the listening socket: who needs a kernel earlier loads that one."""
+def _load_rest(kernels: bool, stop: Callable[[], bool]) -> None:
+    """Behind the listening socket, what the first statements need: the grammar, and kernels that were kept.  Who needs
+    one earlier loads that one."""
     from dsms import warmup
+    from dsms.sql.grammar import parser
 
     try:
-        warmup.load(stop)
+        parser()
+        if kernels:
+            warmup.load(stop)
     except Exception:
-        log.exception("kernels could not be loaded: each will be when it is needed")
-    gc.freeze()  # as in `calm_collector`; to look for cycles in them now would hold everybody up
+        log.exception("grammar or kernels could not be loaded: each will be when it is needed")
+    gc.freeze()  # what is loaded stays; to look for cycles in it now would hold everybody up
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -11,7 +11,7 @@ import pytest
 
 from dsms import kernel_folder, warmup
 from dsms_client.cli import main
-from dsms_server import config, serve
+from dsms_server import config, lean, serve
 from dsms_server.serve import run
 from tests.waiting import WAIT
 
@@ -21,6 +21,7 @@ def as_it_was(monkeypatch):
     """A server has its process to itself: here it is that of other tests."""
     interval = sys.getswitchinterval()
     monkeypatch.setattr(serve, "gc", Mock())
+    monkeypatch.setattr(lean, "load_arrow", lambda: None)
     yield
     sys.setswitchinterval(interval)
 

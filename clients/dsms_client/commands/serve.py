@@ -66,11 +66,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from dsms_server import config, serve  # the command line is where client, server and engine meet
+    from dsms_server import config  # the command line is where client, server and engine meet
 
     options = {k: v for k, v in vars(args).items() if k not in ("command", "version", "config", "no_warmup")}
     layers = [{"token": tokens.from_environment()}, *([config.from_file(args.config)] if args.config else [])]
-    return serve.run(config.build(*layers, options), _say, None if args.no_warmup else progress_line)
+    built = config.build(*layers, options)
+    from dsms_server import serve
+
+    return serve.run(built, _say, None if args.no_warmup else progress_line)
 
 
 def _say(line: str) -> None:

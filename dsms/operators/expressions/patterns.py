@@ -17,7 +17,6 @@ from dsms.operators.expressions.strings import by_distinct
 from dsms.sql.expr import Call
 
 ANY, ONE = object(), object()  # % and _
-_EMPTY = pa.array([""])
 Test = Callable[[pa.Array], pa.Array]
 
 
@@ -98,7 +97,8 @@ def _replaced(errors: ErrorCounter, x: pa.Array, regex: str, to: str) -> pa.Arra
     kept = size * (1 + to.count("\\"))  # matches do not overlap: each group is no longer than the text
     most = kept + (size + 1) * len(to.encode())
     if most.sum() > AT_ONCE or most.max(initial=0) > MOST:
-        found = pc.count_substring_regex(x, regex) if not pc.match_substring_regex(_EMPTY, regex)[0].as_py() else None
+        of_nothing = pc.match_substring_regex(pa.scalar(""), regex).as_py()
+        found = None if of_nothing else pc.count_substring_regex(x, regex)
         if found is not None:
             most = kept + ints(pc.fill_null(found.cast(pa.int64()), 0)) * len(to.encode())
     return pc.replace_substring_regex(admitted(errors, x, most, (), "a text with replacements"), regex, to)
