@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.sql.types import MIN_INSTANT
 
 PushKind = Literal["snapshot", "insert", "delete", "result", "progress", "end"]
@@ -140,18 +140,34 @@ class Column:
 class Cancel:
     """A request to stop, shared by the thread that asks and the engine, which looks between slices of work."""
 
-    __slots__ = ("_event",)
+    __slots__ = ("_event", "why")
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self.why: DsmsError | None = None  # what to tell the user instead of DS610
 
-    def set(self) -> None:
+    def set(self, why: DsmsError | None = None) -> None:
+        """Ask it to stop.  The first who asks says why."""
+        if not self._event.is_set():
+            self.why = why
         self._event.set()
 
+    @property
+    def is_set(self) -> bool:
+        """Whether somebody asked."""
+        return self._event.is_set()
+
     def check(self) -> None:
-        """Raise DS610 if the statement was cancelled."""
+        """Raise DS610 if the statement was cancelled, whoever asked and why."""
         if self._event.is_set():
             raise UsageError("DS610", "the statement was cancelled")
+
+    def told(self, problem: DsmsError) -> DsmsError:
+        """What to tell of a problem that ended the statement: for DS610 the reason, if one was given."""
+        if problem.code != "DS610" or self.why is None:
+            return problem
+        why = self.why
+        return type(why)(why.code, why.message, problem.line, problem.column, why.hint, problem.statement)
 
     def between(self) -> None:
         """As `check`, where a step is done and what follows it may as well be done by a later call."""

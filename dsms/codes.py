@@ -163,11 +163,13 @@ CODES: dict[str, str] = {
     "DS613": "no statement answered with rows",
     "DS614": "a request over which the server died twice, or the connection was lost five times, is given up",
     "DS615": "more text in one batch than a column holds",
+    "DS616": "the statement took longer than statement_timeout allows",
     "DS620": "the reader is too slow: its buffer is full",
     # limits
     "DS621": "all sessions are taken",
     "DS622": "too many requests of a session wait",
     "DS623": "the answer is larger than a reply may be",
+    "DS625": "the memory that the server may take is used up",
     "DS630": "a query keeps more state than it may",
     "DS631": "a join has more results at one instant than it may",
     "DS632": "a statement keeps more than it may while it runs",
@@ -187,6 +189,10 @@ CODES: dict[str, str] = {
     "DS652": "Spark does not start",
     "DS653": "the Spark process has died",
     "DS654": "a Spark job failed; the archive is as it was",
+    # sessions
+    "DS671": "there is no such session",
+    "DS672": "there are no sessions: no server runs",
+    "DS673": "the session was closed by CLOSE SESSION",
     # values
     "DS701": "division by zero",
     "DS702": "a result outside of its type",

@@ -22,6 +22,7 @@ from dsms.archiving import check as check_archives
 from dsms.archiving import tidy
 from dsms.commands import statements
 from dsms.commands.select import Statement
+from dsms.commands.show_memory import held
 from dsms.commands.stats import engine_stats
 from dsms.commands.store import Write
 from dsms.errors import DsmsError, UsageError
@@ -32,6 +33,7 @@ from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.running.turns import Turns
 from dsms.running.writers import Part, Writers
+from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.settings import Settings
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, StreamDef
@@ -80,13 +82,15 @@ class Engine:
                 return results
 
     def slices(
-        self, text: str, cancel: Cancel | None = None, priority: int = 0
+        self, text: str, cancel: Cancel | None = None, priority: int = 0, caller: Caller | None = None
     ) -> Generator[Statement, None, list[Result]]:
         """`execute`, one slice of work at a time: rows and other statements may come in between.
 
         Yields the statement that is at work.  If it is `ready`, its `run` may be called in another thread before the
-        next slice, which then waits for nothing.  Close the generator to give up."""
-        return statements.slices(self, text, cancel, priority)
+        next slice, which then waits for nothing.  Close the generator to give up.
+
+        caller  the session of a server that it comes from"""
+        return statements.slices(self, text, cancel, priority, caller)
 
     def begin(self, sql: str, priority: int = 0, cancel: Cancel | None = None) -> Statement:
         """One statement, to be done by `step`s: a SELECT reads one sub-window at a time, and windows may slide
@@ -312,6 +316,10 @@ class Engine:
 
     # -- for whoever runs it among threads of his own, as a server does -----------------------------------------------
 
+    def held(self) -> list[MemoryLine]:
+        """Who holds what part of its memory."""
+        return list(held(self.runtime))
+
     def streams(self) -> list[StreamDef]:
         """What is declared of each stream."""
         return list(self.runtime.catalog.streams.values())
@@ -371,6 +379,10 @@ class Engine:
     def pause_with(self, over: Callable[[], bool]) -> None:
         """Ask `over` between two steps whether the call has held its thread for long enough (`Settings.pause`)."""
         self.runtime.settings.pause = over
+
+    def serve_with(self, sessions: Sessions, memory: Memory | None = None) -> None:
+        """What statements see of the server that it runs in (`Settings.sessions`, `Settings.memory`)."""
+        self.runtime.settings.sessions, self.runtime.settings.memory = sessions, memory
 
     def under_way(self) -> str:
         """The name of the query that has its turn, or had the last one."""

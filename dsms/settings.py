@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dsms.sessions import Memory, Sessions
+
 CHANGEABLE: dict[str, tuple[str, ...]] = {
     "query_scheduler": ("none", "aggressive", "conservative", "hybrid"),
     "late_sharing": ("none", "late", "late-pending"),
     "transaction_scheduler": ("serial", "ws", "lws", "ttu"),
 }  # what SET may change while the engine runs, and its values
+OF_SESSION = ("statement_timeout",)  # ... and for one session of a server alone
 
 
 def _nobody(name: str, url: str) -> None:
@@ -50,6 +53,8 @@ class Settings:
     safe_mode         queries do not move: rows wait for them (to drop what keeps the server from starting)
     recovering        told how many records of the journal have been applied, after each
     at_work           notes what is under way, for the next start (`dsms.storage.working`); set by the data folder
+    sessions          of the server that the engine runs in (SHOW SESSIONS); None: there is none
+    memory            that all of it may take (SHOW MEMORY); None: there is no limit
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
     """
 
@@ -78,4 +83,6 @@ class Settings:
     recovering: Callable[[int], None] | None = None
     at_work: Any = None
     pause: Callable[[], bool] | None = None
+    sessions: Sessions | None = None
+    memory: Memory | None = None
     eager_instants: bool = False

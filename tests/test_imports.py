@@ -37,7 +37,7 @@ EXPRESSIONS = "dsms.operators.expressions"  # knows of SQL's types and values on
 AGGREGATES = "dsms.aggregates"  # how they are computed; operators and synopses do it with the same kernels
 BELOW_OPERATORS = BELOW_STATE | {"dsms.state", EXPRESSIONS, AGGREGATES}
 BELOW_STORAGE = BELOW_OPERATORS | {"dsms.operators", "dsms.synopses", "dsms.tables"}
-ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsms.settings"}
+ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsms.settings", "dsms.sessions"}
 QUERIES = ENGINE | {"dsms.adhoc", "dsms.running"}
 PERIODIC = {"dsms.periodic", "dsms.sharing", "dsms.archiving"}
 RUNTIME = "dsms.running.runtime"
@@ -50,7 +50,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.errors": set(),
     "dsms.instants": set(),  # texts of instants are read in one way wherever they come from
     "dsms.lengths": set(),  # and those of lengths
-    "dsms.settings": set(),
+    "dsms.sessions": set(),  # what statements see of a server
+    "dsms.settings": {"dsms.sessions"},
     "dsms.untrusted": {"dsms.errors"},  # Arrow data from outside, judged before anything else sees it
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
@@ -87,7 +88,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms": {"dsms.engine", "dsms.settings", "dsms.kernel_folder"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors", "dsms.settings",
-                    "dsms.intake", *SQL, "dsms.forms", "dsms.untrusted", "dsms_client.protocol",
+                    "dsms.sessions", "dsms.intake", *SQL, "dsms.forms", "dsms.untrusted", "dsms_client.protocol",
                     "dsms_client.values", "dsms_client.columns", "dsms_client.frames", "dsms_client.tokens",
                     "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},

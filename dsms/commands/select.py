@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
@@ -199,7 +200,7 @@ class Selection:
         if self._archives is not None:
             found = self._archives.run(reading.given, reading.at, reading.limit, self._cancel)
         else:
-            with self._runtime.adhocs.lent(reading.limit) as adhoc:
+            with lent(self._runtime, self._cancel) as limit, self._runtime.adhocs.lent(limit) as adhoc:
                 found = adhoc.run(reading.cut.rest, reading.given, reading.at, reading.errors, self._cancel)
         data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
@@ -269,10 +270,17 @@ def answer_of(runtime: Runtime, bound: lp.Output, cancel: Cancel | None = None) 
                          hint="run the SELECT by itself, and insert what it answers")  # fmt: skip
     at = instant(runtime, needed.values())
     given = {leaf: batches(runtime, read, at, cancel) for leaf, read in needed.items()}
-    runtime.adhoc.limit(runtime.settings.statement_bytes)
-    rows = runtime.adhoc.run(plan, given, at, ErrorCounter.once(runtime.settings.statement_bytes), cancel)
+    with lent(runtime, cancel) as limit:
+        runtime.adhoc.limit(limit)
+        rows = runtime.adhoc.run(plan, given, at, ErrorCounter.once(limit), cancel)
     clock = ALWAYS if at == FOREVER else at
     return pa.RecordBatch.from_arrays(rows.columns, schema=arrow_schema(bound.schema)), clock
+
+
+def lent(runtime: Runtime, cancel: Cancel | None) -> AbstractContextManager[int]:
+    """Bytes that a plan may take while it runs.  Raises DS625 where a server has none left."""
+    memory, most = runtime.settings.memory, runtime.settings.statement_bytes
+    return nullcontext(most) if memory is None else memory.lent(most, cancel)
 
 
 def optimized(runtime: Runtime, bound: lp.Output) -> lp.Node:

@@ -9,12 +9,15 @@ import pyarrow.compute as pc
 
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
+from dsms.commands.sessions import show_sessions, timeout_text
 from dsms.commands.show_archives import show_archives
 from dsms.commands.show_functions import show_functions
+from dsms.commands.show_memory import show_memory
 from dsms.commands.show_queries import show_queries, show_windows
 from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
 from dsms.running.runtime import Runtime
+from dsms.sessions import Caller
 from dsms.settings import CHANGEABLE
 from dsms.sql import ast
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
@@ -23,9 +26,10 @@ from dsms.sql.types import INT, STRING, TIMESTAMP
 from dsms.storage.journal import ENGINE
 
 
-def show(runtime: Runtime, statement: ast.Show) -> Rows:
-    """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS [LIKE 'pattern']."""
-    rows = _all(runtime, statement.what)
+def show(runtime: Runtime, statement: ast.Show, caller: Caller | None = None) -> Rows:
+    """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS | SESSIONS |
+    MEMORY [LIKE 'pattern']."""
+    rows = _all(runtime, statement.what, caller)
     return rows if statement.like is None else _named_like(rows, statement.like)
 
 
@@ -38,7 +42,7 @@ def _named_like(rows: Rows, pattern: str) -> Rows:
     return replace(rows, data=rows.data.filter(pa.array(fit, pa.bool_())))
 
 
-def _all(runtime: Runtime, what: ast.ShowKind) -> Rows:
+def _all(runtime: Runtime, what: ast.ShowKind, caller: Caller | None) -> Rows:
     match what:
         case ast.ShowKind.STREAMS:
             return _streams(runtime)
@@ -55,7 +59,11 @@ def _all(runtime: Runtime, what: ast.ShowKind) -> Rows:
         case ast.ShowKind.ARCHIVES:
             return show_archives(runtime)
         case ast.ShowKind.SETTINGS:
-            return _settings(runtime)
+            return _settings(runtime, caller)
+        case ast.ShowKind.SESSIONS:
+            return show_sessions(runtime)
+        case ast.ShowKind.MEMORY:
+            return show_memory(runtime)
 
 
 def _streams(runtime: Runtime) -> Rows:
@@ -102,7 +110,7 @@ def _tables(runtime: Runtime) -> Rows:
     )
 
 
-def _settings(runtime: Runtime) -> Rows:
+def _settings(runtime: Runtime, caller: Caller | None) -> Rows:
     s = runtime.settings
     shown = (
         "queries",
@@ -114,7 +122,10 @@ def _settings(runtime: Runtime) -> Rows:
         "optimize",
         *CHANGEABLE,
     )
-    return as_rows([("setting", STRING, list(shown)), ("value", STRING, [str(getattr(s, n)).lower() for n in shown])])
+    lines = [(name, str(getattr(s, name)).lower()) for name in shown]
+    if caller is not None:
+        lines.append(("statement_timeout", timeout_text(caller.statement_timeout)))
+    return as_rows([("setting", STRING, [n for n, _ in lines]), ("value", STRING, [v for _, v in lines])])
 
 
 def describe(runtime: Runtime, statement: ast.Describe) -> Rows:

@@ -6,15 +6,18 @@ from collections.abc import Generator
 from typing import Protocol
 
 from dsms.api import Cancel, Done, Result
-from dsms.commands import change, define, explain, lookup, select, settings, show
+from dsms.commands import change, define, explain, lookup, select, sessions, settings, show
 from dsms.commands.select import Statement
 from dsms.commands.store import Write
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
+from dsms.sessions import Caller
 from dsms.sql import ast
 from dsms.sql.parser import parse_piece, parsing_piece
 from dsms.sql.script import Piece, pieces
+
+GROWING = ast.CreateStream | ast.CreateTable | ast.CreateQuery | ast.Insert | ast.Update | ast.SelectStatement
 
 
 class Commanded(Protocol):
@@ -29,7 +32,7 @@ class Commanded(Protocol):
 
 
 def slices(
-    engine: Commanded, text: str, cancel: Cancel | None, priority: int
+    engine: Commanded, text: str, cancel: Cancel | None, priority: int, caller: Caller | None
 ) -> Generator[Statement, None, list[Result]]:
     """Run a script, one slice of work at a time: see `dsms.engine.Engine.slices`."""
     results: list[Result] = []
@@ -38,7 +41,7 @@ def slices(
             if cancel is not None:
                 cancel.check()
             parsed = yield from _parsing(piece, cancel)
-            statement = _begun(engine, parsed, piece.text, priority, cancel)
+            statement = _begun(engine, parsed, piece.text, priority, cancel, caller)
             try:
                 while not statement.step():
                     yield statement
@@ -76,15 +79,27 @@ def begin(engine: Commanded, sql: str, priority: int, cancel: Cancel | None) -> 
     return _begun(engine, parse_piece(found[0]), found[0].text, priority, cancel)
 
 
-def _begun(engine: Commanded, statement: ast.Statement, sql: str, priority: int, cancel: Cancel | None) -> Statement:
+def _begun(
+    engine: Commanded,
+    statement: ast.Statement,
+    sql: str,
+    priority: int,
+    cancel: Cancel | None,
+    caller: Caller | None = None,
+) -> Statement:
+    memory = engine.runtime.settings.memory
+    if memory is not None and isinstance(statement, GROWING):
+        memory.check("a statement that takes more")
     if isinstance(statement, ast.SelectStatement):
         return select.Selection(engine.runtime, statement, priority, cancel)
     if isinstance(statement, ast.Insert) and len(statement.rows) > change.ROWS:
         return select.InPieces(change.inserting(engine.runtime, engine.store, statement, cancel))
-    return select.Whole(lambda: run(engine, statement, sql, cancel))
+    return select.Whole(lambda: run(engine, statement, sql, cancel, caller))
 
 
-def run(engine: Commanded, statement: ast.Statement, sql: str, cancel: Cancel | None) -> Result:
+def run(
+    engine: Commanded, statement: ast.Statement, sql: str, cancel: Cancel | None, caller: Caller | None = None
+) -> Result:
     """Do a statement that is no SELECT in one go."""
     runtime = engine.runtime
     match statement:
@@ -101,11 +116,13 @@ def run(engine: Commanded, statement: ast.Statement, sql: str, cancel: Cancel | 
         case ast.Explain():
             return explain.explain_statement(runtime, statement)
         case ast.Show():
-            return show.show(runtime, statement)
+            return show.show(runtime, statement, caller)
         case ast.Describe():
             return show.describe(runtime, statement)
         case ast.Set():
-            return settings.set_setting(runtime, statement)
+            return settings.set_setting(runtime, statement, caller)
+        case ast.CancelSession():
+            return sessions.cancel_session(runtime, statement)
         case ast.Lookup():
             return lookup.lookup(runtime, statement, cancel)
     raise InternalError("DS901", f"nothing runs {type(statement).__name__}; please report this")

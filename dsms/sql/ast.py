@@ -73,6 +73,7 @@ from dsms.sql.nodes.queries import (
 from dsms.sql.nodes.statements import (
     Archive,
     Assignment,
+    CancelSession,
     ColumnDef,
     CreateQuery,
     CreateStream,
@@ -114,6 +115,7 @@ __all__ = [
     "Binary",
     "BoolLit",
     "BytesLit",
+    "CancelSession",
     "Case",
     "Cast",
     "ColumnDef",

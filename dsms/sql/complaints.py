@@ -27,7 +27,7 @@ _LONG = 20_000  # characters past which no other spelling is tried
 _CLAUSES = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET")
 _BEGINNINGS = frozenset(
     ("SELECT", "CREATE", "DROP", "DESCRIBE", "SHOW", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "SET", "LOOKUP")
-)
+) | {"CANCEL", "CLOSE"}
 _TYPES = frozenset(("BOOL", "INT", "FLOAT", "DECIMAL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"))
 _STRAY = {
     "`": 'names are quoted with double quotes: "name"',

@@ -7,6 +7,7 @@ foreign.txt lists them by section, that is by the place where the word would mea
     [behind]     there, too, but never alone      [function]  a name before (
     [operator]   between values                   [type]      in CAST, or behind a column's name
     [statement]  first of all                     [bare]      a name that needs no (
+    [show]       behind SHOW                      [relation]  a name in FROM
 
 A word of [join] or [clause] that this grammar would take for an alias, as in `s ANTI JOIN r`, is refused there (DS110):
 the query would run and mean something else.  In quotes, or behind AS, it is an alias like any other.

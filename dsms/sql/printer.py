@@ -217,6 +217,8 @@ def _statement(node: ast.Statement) -> str:
             return _explain(node)
         case ast.Set(option):
             return f"SET {_part(option)}"
+        case ast.CancelSession(number, close):
+            return f"{'CLOSE' if close else 'CANCEL'} SESSION {number}"
         case ast.Lookup(what):
             return f"LOOKUP {name(what)}"
         case _:

@@ -7,6 +7,7 @@ clients do, is expected to keep to it, since a machine may be there and its prog
 from __future__ import annotations
 
 import socket
+import struct
 from typing import Any
 
 from dsms_server.parties import Peer
@@ -14,6 +15,7 @@ from dsms_server.parties import Peer
 # seconds of silence until the system asks whether the peer is there, between two questions, and questions unanswered
 MISSED = 3  # times that a peer may break its promise
 EVERY = (1.0, 3600.0)  # seconds, the shortest and longest promise
+LOOK_SECONDS = 0.5  # between two looks at a peer that has closed its side
 OPTIONS = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
@@ -50,3 +52,53 @@ class Pulse:
             return
         self._session.server.metrics.let_go.labels("dead").inc()
         self._session.transport.abort()
+
+
+class Grace:
+    """`session`'s peer has closed its side while statements of it run.
+
+    A peer that had promised to say more is gone.  Another may be a script that waits for its answers: it has
+    `half_closed_seconds`, unless the system knows that nobody holds the other end any more."""
+
+    def __init__(self, session: Peer, promised: bool) -> None:
+        self._session = session
+        self._left = 0.0 if promised else session.server.config.half_closed_seconds
+        self._timer: Any = None
+        self._look()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        session = self._session
+        if session.closed or not session.unprocessed:
+            return
+        over = self._left <= 0 or orphaned(session.transport.get_extra_info("socket"))
+        if over and session.requests.has_statements:
+            session.server.metrics.let_go.labels("half-closed").inc()
+            session.requests.abandon()
+        pause = LOOK_SECONDS if over else min(LOOK_SECONDS, self._left)
+        self._left -= pause
+        self._timer = session.server.later(pause, self._look)
+
+
+def orphaned(connection: Any) -> bool:
+    """Whether the peer is of this machine and has closed its socket, not its side of it alone.  Linux keeps such a
+    socket for a minute, without an owner; of other machines nobody can know before something is written to them."""
+    try:
+        here, there = connection.getsockname(), connection.getpeername()
+        if connection.family != socket.AF_INET or not there[0].startswith("127."):
+            return False
+        wanted = [_written(there), _written(here)]
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            found = next((fields for fields in map(str.split, table) if fields[1:3] == wanted), None)
+    except OSError:
+        return False
+    return found is None or found[9] == "0"
+
+
+def _written(address: tuple[str, int]) -> str:
+    """As /proc/net/tcp has it."""
+    (number,) = struct.unpack("=I", socket.inet_aton(address[0]))
+    return f"{number:08X}:{address[1]:04X}"

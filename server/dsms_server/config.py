@@ -54,6 +54,10 @@ class Config:
     total_unprocessed_bytes: int = 512 << 20  # of all sessions
     safe_mode: bool = False  # queries do not move
     max_slice_ms: int | None = None  # slices of the engine that take longer are named in the log
+    memory: int | None = None  # of all that is accounted for; None: three quarters of the machine's; 0: any
+    max_selects: int | None = None  # whose plans run at once; None: one a core, and at least four
+    statement_timeout: float = 0.0  # seconds that a statement may take, unless its session says otherwise; 0: any
+    half_closed_seconds: float = 10.0  # in which statements of a peer that has closed its side must be answered
     stop_seconds: float = 10.0  # what a graceful stop may take
 
     def check(self) -> Config:
@@ -84,7 +88,7 @@ class Config:
         return self
 
 
-_SECONDS = [f.name for f in fields(Config) if f.name.endswith("_seconds")]
+_SECONDS = [f.name for f in fields(Config) if f.name.endswith(("_seconds", "_timeout"))]
 _SIZES = [f.name for f in fields(Config) if f.name.startswith("max_") or f.name.endswith(("_bytes", "_rows"))]
 
 

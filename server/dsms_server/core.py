@@ -7,6 +7,8 @@ loop.  What both sides read (`shapes`) is replaced, never changed.
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,11 +18,13 @@ from dsms.errors import UsageError
 from dsms.intake.convert import Converted
 from dsms_client.protocol import nearest
 from dsms_server import clock
+from dsms_server.account import Account, Work
 from dsms_server.commit import Committer
 from dsms_server.decode import Payload, Shape, part
 from dsms_server.face import EngineFace
 from dsms_server.feeds import Feed
 from dsms_server.landing import LandingWriter
+from dsms_server.shares import Shares
 from dsms_server.worker import Job, Steps, Urgency, Worker
 
 HOT_TICK = 0.001  # seconds until system time moves on after rows have come
@@ -30,7 +34,7 @@ WHAT = 200  # characters of a statement that the log shows
 TURN_SECONDS = 0.01  # of a slice after which queries leave what they are to do to the next one
 READ_SECONDS = 0.003  # what one slice of a SELECT's reads should take
 LANDING_SECONDS = 1.0  # between two tries to write a landing file where nothing else goes on
-RUNNERS = 2  # SELECTs whose plans run at once, beside the engine's thread
+RUNNERS = 4  # SELECTs whose plans run at once, beside the engine's thread, at least
 ASKERS = 8  # ... and that wait for Spark
 MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
 
@@ -38,7 +42,9 @@ MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
 class Core:
     """The engine and its thread."""
 
-    def __init__(self, engine: EngineFace, loop: asyncio.AbstractEventLoop, subscriber_bytes: int) -> None:
+    def __init__(
+        self, engine: EngineFace, loop: asyncio.AbstractEventLoop, subscriber_bytes: int, runners: int | None = None
+    ) -> None:
         self.engine = engine
         self.loop = loop
         self.worker = Worker(loop)
@@ -50,8 +56,8 @@ class Core:
         self.slow_readers = 0
         self.read_seconds = READ_SECONDS
         self._sealer = ThreadPoolExecutor(1, thread_name_prefix="dsms-seal")
-        self._runners = ThreadPoolExecutor(RUNNERS, thread_name_prefix="dsms-select")
-        self._askers = ThreadPoolExecutor(ASKERS, thread_name_prefix="dsms-archive")
+        self.runners = Shares(runners or max(RUNNERS, os.cpu_count() or 1), clock.elapsed)
+        self.askers = Shares(ASKERS, clock.elapsed, math.inf)
         self._subscriber_bytes = subscriber_bytes
         self.committer = Committer(engine.commit)
         self._ready: set[Feed] = set()  # feeds for which something waits
@@ -65,6 +71,11 @@ class Core:
         self._landing_later = False
         self._working = False  # a job that evaluates elastic queries is queued
         self._clock_matters = False  # some stream is stamped on arrival or may go idle
+
+    def sweep(self) -> None:
+        """Let go of plans that nobody waits for, and see who has the next places."""
+        self.runners.sweep()
+        self.askers.sweep()
 
     # -- life ---------------------------------------------------------------------------------------------------
 
@@ -84,8 +95,6 @@ class Core:
         closed = self.worker.call(self._close_engine, Urgency.BULK)
         await self.worker.stop()
         await closed
-        self._runners.shutdown(wait=False)
-        self._askers.shutdown(wait=False)
 
     def _begin(self) -> None:
         self._learn_names()
@@ -191,22 +200,28 @@ class Core:
 
     # -- jobs ---------------------------------------------------------------------------------------------------
 
-    def execute_steps(self, sql: str, cancel: Cancel) -> Steps:
-        """Run a script.  The result is the list of results; an error has those before it in `done`.
+    def execute_steps(self, sql: str, cancel: Cancel, account: Account) -> Steps:
+        """Run a script of a session.  The result is the list of results; an error has those before it in `done`.
 
-        A SELECT reads for a few milliseconds at a time; its plan runs in another thread."""
+        A SELECT reads for a few milliseconds at a time; its plan runs in another thread, at its session's turn."""
         cancel.check()
         self._doing(sql)
+        work = account.work = Work(sql, cancel, clock.elapsed())
         self._tick(cancel)
-        slices = self.engine.slices(sql, cancel)
+        slices = self.engine.slices(sql, cancel, caller=account)
         until = clock.elapsed() + self.read_seconds
         try:
             while True:
                 statement = next(slices)
+                if statement.result is not None:
+                    work.began = clock.elapsed()  # of the next one
                 if isinstance(statement.result, Done):
                     self._learn_names()
                 if statement.ready:
-                    yield (self._askers if statement.elsewhere else self._runners).submit(statement.run)
+                    shares = self.askers if statement.elsewhere else self.runners
+                    work.run = shares.submit(account.asking, statement.run, cancel)
+                    yield work.run.future
+                    work.run = None
                 elif clock.elapsed() >= until:
                     yield None
                 else:
@@ -215,6 +230,7 @@ class Core:
         except StopIteration as end:
             return end.value
         finally:
+            account.work = None
             slices.close()
 
     def ingest_steps(self, stream: str, payload: Payload, client: str | None, seq: int | None, cancel: Cancel) -> Steps:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from dsms.api import Cancel, Column, IngestReport, Result, Subscription
 from dsms.errors import DsmsError
+from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import StreamDef
 
 
@@ -53,7 +54,9 @@ class EngineFace(Protocol):
     @property
     def is_stored(self) -> bool: ...
 
-    def slices(self, text: str, cancel: Cancel | None = None) -> Generator[Statement, None, list[Result]]: ...
+    def slices(
+        self, text: str, cancel: Cancel | None = None, priority: int = 0, caller: Caller | None = None
+    ) -> Generator[Statement, None, list[Result]]: ...
 
     def ingest(
         self,
@@ -91,6 +94,8 @@ class EngineFace(Protocol):
 
     def unsubscribe(self, subscription: Subscription) -> None: ...
 
+    def held(self) -> list[MemoryLine]: ...
+
     def streams(self) -> list[StreamDef]: ...
 
     def next_seq(self, query: str) -> int: ...
@@ -116,6 +121,8 @@ class EngineFace(Protocol):
     def archive_with(self, writer: Any = None, runner: Any = None) -> None: ...
 
     def pause_with(self, over: Callable[[], bool]) -> None: ...
+
+    def serve_with(self, sessions: Sessions, memory: Memory | None = None) -> None: ...
 
     def under_way(self) -> str: ...
 

@@ -41,6 +41,10 @@ class Metrics:
         self.slow_readers = Gauge("dsms_slow_readers", "subscriptions ended because of DS620", registry=registry)
         self.unprocessed = Gauge("dsms_unprocessed_bytes", "bytes of requests not yet answered", registry=registry)
         self.unread = Gauge("dsms_unread_bytes", "bytes of replies that sessions have not read", registry=registry)
+        self.memory = Gauge("dsms_memory_bytes", "bytes held, by part", ["part"], registry=registry)
+        self.memory_limit = Gauge("dsms_memory_limit_bytes", "what may be held; 0: any", registry=registry)
+        self.selects = Gauge("dsms_selects", "SELECTs whose plans run", registry=registry)
+        self.selects_waiting = Gauge("dsms_selects_waiting", "SELECTs that wait for a place", registry=registry)
         self.waiting = Gauge("dsms_waiting_lanes", "writers with work for the engine thread", registry=registry)
         self.busy = Gauge("dsms_engine_busy_seconds", "time the engine thread has worked", registry=registry)
         self.held = Gauge(

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
+from dsms_server.account import Account
 from dsms_server.config import Config
 from dsms_server.core import Core
 from dsms_server.descriptors import Room
@@ -39,17 +40,30 @@ class Host(Protocol):
     stopping: bool
     http_port: int | None
 
+    def account_of(self, session: Peer) -> Account: ...
+
     def admit(self, session: Peer) -> UsageError | None: ...
 
     def prove(self, session: Peer) -> UsageError | None: ...
 
     def gone(self, session: Peer) -> None: ...
 
+    @property
+    def memory(self) -> Ledger: ...
+
     def lane_of(self, client: str, session: Peer) -> Lane: ...
 
     def relax(self) -> None: ...
 
     def update_gauges(self) -> None: ...
+
+
+class Ledger(Protocol):
+    """As `dsms_server.memory.Memory` says."""
+
+    def check(self, what: str) -> None: ...
+
+    def bound(self, size: int) -> int: ...
 
 
 class Standing(Protocol):
@@ -81,12 +95,19 @@ class Asking(Protocol):
 
     def cancel_all(self) -> None: ...
 
+    def abandon(self) -> None: ...
+
+    @property
+    def has_statements(self) -> bool: ...
+
 
 class Peer(Protocol):
     """As `dsms_server.session.Session` says."""
 
     transport: Any
+    account: Account
     unprocessed: int
+    half_closed: bool
     closed: bool
     form: str
     read_paused: bool
@@ -106,6 +127,12 @@ class Peer(Protocol):
 
     @property
     def quiet(self) -> bool: ...
+
+    @property
+    def waiting_bytes(self) -> int: ...
+
+    @property
+    def unread(self) -> int: ...
 
     def __hash__(self) -> int: ...
 

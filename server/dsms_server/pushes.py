@@ -33,6 +33,13 @@ UNNUMBERED = ("snapshot", "progress", "end")
 NOT_YET = b""
 
 
+def rows_of(item: Push | Chunk) -> int:
+    """Result rows in it."""
+    if isinstance(item, Chunk):
+        return len(item)
+    return 0 if item.data is None else item.data.num_rows
+
+
 def push_frames(item: Push | Chunk, query: str, types: tuple[str, ...], form: str, limit: int) -> Iterator[bytes]:
     """The frames of what a subscription gave, each built by steps that are short beside a turn of
     the event loop."""

@@ -44,7 +44,8 @@ class Replies:
         size = session.transport.get_write_buffer_size() + self._encoding
         session.server.unread += size - self.unread
         self.unread = size
-        own, total = config.reply_bytes // (2 if self.waiting else 1), config.total_reply_bytes
+        own = config.reply_bytes // (2 if self.waiting else 1)
+        total = session.server.memory.bound(config.total_reply_bytes)
         if size > own or (session.write_paused and session.server.unread > total):
             self._hold()
         else:

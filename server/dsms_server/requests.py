@@ -126,9 +126,7 @@ class Requests:
     def _cancel(self, message: Message, ident: Any, size: int) -> None:
         job = self.jobs.get(message["request"])
         if job is not None:
-            job.cancel.set()
-            if self.server.core.worker.drop(job):
-                job.done(None, UsageError("DS610", "the statement was cancelled"))
+            self._stop(job)
         self.session.reply(ident, cancelled=job is not None)
         self.session.release(size)
 
@@ -157,7 +155,7 @@ class Requests:
                 if error is None:
                     answer(result)
                 else:
-                    refuse(expected(error, kind))
+                    refuse(cancel.told(expected(error, kind)))
             except Exception as problem:
                 refuse(expected(problem, f"the answer of {kind}"))
             finally:
@@ -183,7 +181,7 @@ class Requests:
             size,
             "execute",
             Urgency.STATEMENT,
-            lambda cancel: core.execute_steps(sql, cancel),
+            lambda cancel: core.execute_steps(sql, cancel, self.session.account),
             answer,
             lambda problem: self._answer_results(ident, list(getattr(problem, "done", [])), problem),
         )
@@ -197,6 +195,7 @@ class Requests:
         fields = problem.fields() if problem is not None else None
         args = (ident, results, self.session.form, self.server.config.max_reply, fields)
         rows = sum(r.data.num_rows for r in results if isinstance(r, Rows))
+        self.session.account.rows_out += rows
         if rows > ROWS_PIECE:
             size = sum(r.data.nbytes for r in results if isinstance(r, Rows))
             self.session.hold(1)
@@ -220,6 +219,7 @@ class Requests:
 
     def _ingest(self, message: Message, ident: Any, size: int) -> None:
         stream, payload, core = message["stream"], message["payload"], self.server.core
+        self.server.memory.check("rows")
         client, seq = self.client, message.get("seq")
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
@@ -228,6 +228,7 @@ class Requests:
         def answer(report: IngestReport) -> None:
             core.heat()
             self.server.metrics.count_rows(report)
+            self.session.account.rows_in += report.accepted + report.late + report.refused
             if not at_once:
                 self.session.reply(ident, **_report_fields(report))
 
@@ -272,6 +273,7 @@ class Requests:
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
         core, feed = self.server.core, Feed(self.session, message["query"])
+        self.server.memory.check("a subscription")
 
         def answer(sub: Subscription) -> None:
             if self.session.closed:
@@ -317,6 +319,22 @@ class Requests:
     def cancel_all(self) -> None:
         for job in self.jobs.values():
             job.cancel.set()
+
+    @property
+    def has_statements(self) -> bool:
+        """Whether any is not answered."""
+        return any(job.kind == "execute" for job in self.jobs.values())
+
+    def abandon(self) -> None:
+        """Nobody waits for the answers of statements any more."""
+        why = UsageError("DS610", "the statement was cancelled, since its client has closed its side of the connection")
+        for job in [job for job in self.jobs.values() if job.kind == "execute"]:
+            self._stop(job, why)
+
+    def _stop(self, job: Job, why: UsageError | None = None) -> None:
+        job.cancel.set(why)
+        if self.server.core.worker.drop(job):
+            job.done(None, UsageError("DS610", "the statement was cancelled"))
 
     def lost(self) -> None:
         """The connection is gone: accepted rows are still applied, statements nobody waits for are stopped."""

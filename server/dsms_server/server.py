@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from dsms.errors import UsageError
 from dsms_server import clock, descriptors
 from dsms_server.accepting import Plain
+from dsms_server.account import Account
 from dsms_server.config import Config
 from dsms_server.core import Core
 from dsms_server.face import EngineFace
 from dsms_server.guesses import Guesses
+from dsms_server.machine import default_share
+from dsms_server.memory import Memory
 from dsms_server.metrics import Metrics
 from dsms_server.parties import Peer
 from dsms_server.session import Session
+from dsms_server.sessions import Sessions
 from dsms_server.spark import Spark, worker_command
-from dsms_server.strangers import Strangers
+from dsms_server.strangers import Strangers, address_of
 from dsms_server.tls import Door, context_of
 from dsms_server.watchdog import SliceLimit, Watchdog
 from dsms_server.worker import Lane
@@ -52,12 +58,15 @@ class Server:
         self.guesses = Guesses(config.guess_seconds, clock.elapsed)
         self.held: set[Peer] = set()  # whose reading is stopped
         self.unprocessed = self.unread = 0
+        limit = default_share() if config.memory is None else config.memory
+        self.memory = Memory(limit or None, lambda: list(self.sessions))
         self.stopping = False
         self.port = 0
         self.http_port: int | None = None
         self._engine = engine
         self._lanes: WeakValueDictionary[str, Lane] = WeakValueDictionary()
         self._owners: dict[str, Peer] = {}
+        self._numbers = itertools.count(1)
 
     async def start(self) -> None:
         """Listen; `port` and `http_port` tell where."""
@@ -66,7 +75,9 @@ class Server:
         self.room = descriptors.Room(self._engine.log_files())
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="dsms-codec")
         self._lend_spark()
-        self.core = Core(self._engine, self.loop, self.config.subscriber_bytes)
+        self.core = Core(self._engine, self.loop, self.config.subscriber_bytes, self.config.max_selects)
+        self.roll = Sessions(self.loop)
+        self._engine.serve_with(self.roll, self.memory)
         self.core.worker.observe = self.metrics.observe_slice
         if self.config.max_slice_ms is not None:
             self.core.worker.limit = SliceLimit(self.config.max_slice_ms / 1000)
@@ -79,6 +90,7 @@ class Server:
             raise
         self.spark.updates.observe = self.metrics.observe_update
         self.spark.start()
+        self._memory_looked = self.core.worker.call(lambda: None)
         self._lag_due = self.loop.time() + LAG_PERIOD
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
 
@@ -160,6 +172,13 @@ class Server:
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
+    def account_of(self, session: Peer) -> Account:
+        """A new one."""
+        name = session.transport.get_extra_info("peername")
+        peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name or "")
+        number, since = next(self._numbers), clock.now_us()
+        return Account(number, peer, address_of(name), since, self.config.statement_timeout)
+
     def admit(self, session: Peer) -> UsageError | None:
         """Count a new session in, or say why not."""
         if self.stopping:
@@ -181,6 +200,7 @@ class Server:
         problem = self._full()
         if problem is None and self.strangers.leave(session):
             self.proven.add(session)
+            self.roll.enter(session)
         return problem
 
     def _full(self) -> UsageError | None:
@@ -195,6 +215,7 @@ class Server:
     def gone(self, session: Peer) -> None:
         self.sessions.discard(session)
         self.proven.discard(session)
+        self.roll.leave(session)
         self.strangers.leave(session)
         self.held.discard(session)
         if session.requests.client is not None and self._owners.get(session.requests.client) is session:
@@ -221,6 +242,11 @@ class Server:
     def update_gauges(self) -> None:
         m = self.metrics
         m.sessions.set(len(self.sessions))
+        m.selects.set(self.core.runners.running)
+        m.selects_waiting.set(self.core.runners.waiting)
+        m.memory_limit.set(self.memory.limit or 0)
+        for part, size in self.memory.parts().items():
+            m.memory.labels(part).set(size)
         m.strangers.set(len(self.strangers))
         m.unprocessed.set(self.unprocessed)
         m.unread.set(self.unread)
@@ -235,8 +261,17 @@ class Server:
         m.spark_deaths.set(self.spark.deaths)
         m.updates_due.set(self.spark.updates.waiting)
 
+    def _look_at_memory(self) -> None:
+        self.memory.requests, self.memory.replies = self.unprocessed, self.unread
+        if self._memory_looked.done() and self.memory.is_due(clock.elapsed()):
+            look = partial(self.memory.look, self._engine.held, clock.elapsed)
+            self._memory_looked = self.core.worker.call(look)
+
     def _measure_lag(self) -> None:
         self.watchdog.look(clock.elapsed())
+        self.roll.sweep()
+        self._look_at_memory()
+        self.core.sweep()
         self.metrics.observe_lag(max(0.0, self.loop.time() - self._lag_due))
         self._lag_due = self.loop.time() + LAG_PERIOD
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)

@@ -18,10 +18,11 @@ from dsms.errors import DsmsError, UsageError
 from dsms_client.frames import SCRATCH, Foreign, FrameBuffer, Oversized
 from dsms_client.protocol import pack
 from dsms_server import alive, clock, foreign
+from dsms_server.account import Account
 from dsms_server.decode import SMALL, decoded
 from dsms_server.feeds import Feed
 from dsms_server.parties import Host
-from dsms_server.pushes import push_frames
+from dsms_server.pushes import push_frames, rows_of
 from dsms_server.replies import Replies
 from dsms_server.requests import Requests
 from dsms_server.threshold import HELLO_BYTES, Threshold
@@ -40,6 +41,7 @@ class Session(asyncio.BufferedProtocol):
         self.stranger = stranger
         self.transport: Any = None
         self.replies: Replies
+        self.account: Account
         self.requests: Requests  # from `connection_made` on, which a handshake that fails never sees
         self.unprocessed = 0
         self.closed = False
@@ -53,7 +55,8 @@ class Session(asyncio.BufferedProtocol):
         self._pumping: asyncio.Handle | None = None
         self.write_paused = False
         self.read_paused = False
-        self._half_closed = False
+        self.half_closed = False
+        self._grace: alive.Grace | None = None
         self._discarding = False
         self._said_all = False
 
@@ -61,6 +64,7 @@ class Session(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
+        self.account = self.server.account_of(self)
         self.requests = Requests(self)
         self.replies = Replies(self)
         self.transport.set_write_buffer_limits(high=WRITE_HIGH)
@@ -97,9 +101,11 @@ class Session(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """The peer has said all; what it asked is still answered.  Its subscriptions get what is due and are over: a
         peer that is gone looks no different, and would hold its session while its queries have nothing to say."""
-        self._half_closed = True
+        self.half_closed = True
         if self._said_all:
             self.transport.close()
+        if self.unprocessed:
+            self._grace = alive.Grace(self, promised=self._pulse is not None)
         self.close_if_done()
         return self.transport.get_extra_info("sslcontext") is None  # TLS has no half-closed connections
 
@@ -107,6 +113,9 @@ class Session(asyncio.BufferedProtocol):
         self.closed = True
         self.threshold.lost()
         self.promised(None)
+        if self._grace is not None:
+            self._grace.stop()
+            self._grace = None
         self._outbox.clear()
         self._buffer.clear()
         self.replies.over()
@@ -248,7 +257,10 @@ class Session(asyncio.BufferedProtocol):
             or self.server.stopping
             or self.unprocessed > bound
             or self.requests.waiting_ingests >= config.max_requests
-            or (self.unprocessed > 0 and self.server.unprocessed > config.total_unprocessed_bytes)
+            or (
+                self.unprocessed > 0
+                and self.server.unprocessed > self.server.memory.bound(config.total_unprocessed_bytes)
+            )
         )
 
     # -- out ----------------------------------------------------------------------------------------------------
@@ -283,6 +295,7 @@ class Session(asyncio.BufferedProtocol):
         limit = self.server.config.max_frame
         frames = chain.from_iterable(push_frames(item, feed.query, feed.types, self.form, limit) for item in items)
         self.server.metrics.pushes.inc(len(items))
+        self.account.rows_out += sum(map(rows_of, items))
         self._outbox.append((feed, self._guarded(feed, frames), ended))
         if self._pumping is None:
             self._pump()
@@ -325,6 +338,19 @@ class Session(asyncio.BufferedProtocol):
         return sum(feed.next_seq for feed in self.requests.feeds.values()), self.transport.get_write_buffer_size()
 
     @property
+    def unread(self) -> int:
+        """Bytes of replies that the peer has not read, as last counted."""
+        return self.replies.unread
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Of requests that are not answered, and of what the peer has not read.  Any thread may ask."""
+        transport = self.transport
+        unread = 0 if transport is None else transport.get_write_buffer_size()
+        subs = [feed.sub for feed in list(self.requests.feeds.values())]
+        return self.unprocessed + unread + sum(sub.pending_bytes for sub in subs if sub is not None)
+
+    @property
     def quiet(self) -> bool:
         """Nothing it asked is unanswered, nothing waits to be written."""
         busy = self.unprocessed or self._outbox or self._intake or self._decoding
@@ -335,7 +361,7 @@ class Session(asyncio.BufferedProtocol):
     def close_if_done(self) -> None:
         if self._discarding:
             self._last_word()
-        elif self._half_closed and self.quiet and not self.closed:
+        elif self.half_closed and self.quiet and not self.closed:
             self.transport.close()
 
     def linger(self) -> None:

@@ -48,7 +48,9 @@ class FakeEngine:
         self.calls: list[tuple] = []
         self.dropped: set[str] = set()  # their log is still read, and then they end
 
-    def slices(self, text: str, cancel: Cancel | None = None) -> Generator[SimpleNamespace, None, list[Result]]:
+    def slices(
+        self, text: str, cancel: Cancel | None = None, priority=0, caller=None
+    ) -> Generator[SimpleNamespace, None, list[Result]]:
         done: list[Result] = []
         for number, statement in enumerate(s.strip() for s in text.split(";") if s.strip()):
             try:
@@ -198,6 +200,12 @@ class FakeEngine:
 
     def pause_with(self, over) -> None:
         """Nothing here takes long."""
+
+    def held(self) -> list:
+        return []
+
+    def serve_with(self, sessions, memory=None) -> None:
+        self.sessions, self.memory = sessions, memory
 
     def under_way(self) -> str:
         return self.turns.at

@@ -6,7 +6,7 @@ import pytest
 from prompt_toolkit.document import Document
 
 from dsms.errors import QueryError
-from dsms.settings import CHANGEABLE
+from dsms.settings import CHANGEABLE, OF_SESSION
 from dsms.sql import grammar
 from dsms.sql.binder import OPTIONS
 from dsms_client.files.replay import cuts
@@ -151,11 +151,11 @@ class Names:
         ("SEL", ["SELECT"]),
         ("sel", ["select"]),
         ("SELECT fl", ["flights", "floor", "float"]),
-        ("SELECT ca| FROM flights", ["carrier", "case", "cast"]),
+        ("SELECT ca| FROM flights", ["carrier", "case", "cast", "cancel"]),
         ("SELECT ta| FROM flights", ["table", "tables"]),
         ("SELECT APPROX_T", ["APPROX_TOPK"]),
         ("SET tr", ["transaction_scheduler"]),
-        ("SET ", ["query_scheduler", "late_sharing", "transaction_scheduler"]),
+        ("SET ", ["query_scheduler", "late_sharing", "statement_timeout", "transaction_scheduler"]),
         ("set late_sharing = ", ["none", "late", "'late-pending'"]),
         ("SET query_scheduler TO hy", ["hybrid"]),
         ("CREATE QUERY q AS SELECT 1 WITH (bou", ["boundaries"]),
@@ -178,7 +178,8 @@ def test_completion(text, offered):
 def test_completion_knows_all_words_of_the_language():
     assert {*grammar.keywords()} <= {*words.KEYWORDS, "WSTREAM-RESTORE"}
     bare = {n: tuple(v.strip("'") for v in vs) for n, vs in words.SETTINGS.items()}
-    assert bare == CHANGEABLE
+    assert {n: vs for n, vs in bare.items() if n not in OF_SESSION} == CHANGEABLE
+    assert bare.keys() == {*CHANGEABLE, *OF_SESSION}
     offered = {n: {v.strip("'") for v in vs} for n, vs in words.OPTIONS.items()}
     assert offered.keys() == {n for n, option in OPTIONS.items() if "query" in option.on}
     assert all(offered[n] == set(OPTIONS[n].choices) for n in offered if OPTIONS[n].choices)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from dsms.lengths import interval_of
 from dsms_client import tokens
 from dsms_client.commands.warmup import progress_line
 
@@ -55,6 +56,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--statement-bytes", type=_size, metavar="SIZE", help="what one statement may keep while it runs (default 1G)")
     add("--step-rows", type=int, metavar="N", help="results of one join at one instant (default 4194304)")
     add("--subscriber-bytes", type=_size, metavar="SIZE", help="results that may wait for one reader (default 64M)")
+    add("--memory", type=_size, metavar="SIZE", help="of all that is held (default: 3/4 of the machine's; 0: any)")
+    add("--max-selects", type=int, metavar="N", help="SELECTs that run at once (default: one a core, at least 4)")
+    add(
+        "--statement-timeout",
+        type=_seconds,
+        metavar="TIME",
+        help="what a statement may take, for example '30 s', unless its session says otherwise (default 0: any)",
+    )
     add("--max-slice-ms", type=int, metavar="MS", help="name in the log what holds the engine for longer than that")
     add(
         "--safe-mode",
@@ -78,6 +87,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+def _seconds(text: str) -> float:
+    """``30 s`` -> seconds."""
+    found = 0 if text.strip() == "0" else interval_of(text.strip())
+    if found is None or found < 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a length of time; write 500 ms, 30 s, 5 min, or 0 for none")
+    return found / 1_000_000
 
 
 def _size(text: str) -> int:

@@ -15,6 +15,7 @@ from dsms.sql.binder.scope import Column, Scope, relation_scope
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Expr, conjuncts
+from dsms.sql.foreign import instead
 from dsms.sql.logical import Archived, Node, StreamScan, TableScan, Values, Window
 from dsms.sql.types import Field
 from dsms.sql.window import UNBOUNDED
@@ -87,7 +88,8 @@ class _FromBinder:
             case QueryDef():
                 return self._answer(found, ref)
         known = self.ctx.catalog.names()
-        hint = suggest(ref.name.text, known, "names") if known else "declare it first: CREATE STREAM ..."
+        other = instead(ref.name.text, "relation")
+        hint = other or (suggest(ref.name.text, known, "names") if known else "declare it first: CREATE STREAM ...")
         raise error("DS203", f"unknown stream or table `{ref.name.text}`", ref.name, hint)
 
     def _stream(self, stream: StreamDef, ref: ast.TableRef, archive: Archived | None = None) -> tuple[Group, Scope]:

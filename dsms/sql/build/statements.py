@@ -11,6 +11,7 @@ from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
 from dsms.sql.build.queries import Queries, once
 from dsms.sql.build.rules import Clause, Parts, clause, constant, listed, node, only, place_of, rule, token_rule
+from dsms.sql.foreign import instead
 from dsms.sql.literals import bad
 from dsms.sql.suggest import nearest
 
@@ -35,7 +36,7 @@ def _choice(kinds: type[_E], token: Token, what: str) -> _E:
     if token.upper() in known:
         return kinds(token.upper())
     near = nearest(token, known)
-    hint = f"did you mean {near}?" if near else None
+    hint = instead(token, "show") or (f"did you mean {near}?" if near else None)
     raise bad("DS112", place_of([token]), f"{what} takes {', '.join(known[:-1])} or {known[-1]}, not {token}", hint)
 
 
@@ -202,6 +203,11 @@ class Statements(Definitions):
         return ast.Show(_choice(ast.ShowKind, parts[1], "SHOW"), like, pos=place_of(parts))
 
     lookup = node(ast.Lookup)
+
+    def cancel_session(self, parts: Parts) -> ast.CancelSession:
+        number = literals.integer(parts[2], place_of(parts[2:]))
+        return ast.CancelSession(number, parts[0].type == "CLOSE", pos=place_of(parts))
+
     analyze = clause("ANALYZE")
     registered = only
 

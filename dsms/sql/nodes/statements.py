@@ -134,6 +134,8 @@ class ShowKind(StrEnum):
     SHARING = "SHARING"
     ARCHIVES = "ARCHIVES"
     SETTINGS = "SETTINGS"
+    SESSIONS = "SESSIONS"
+    MEMORY = "MEMORY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,3 +205,11 @@ class Lookup(Statement):
     """``LOOKUP q``: the answer, now, of a query registered ON LOOKUP."""
 
     name: Ident
+
+
+@dataclass(frozen=True, slots=True)
+class CancelSession(Statement):
+    """``CANCEL SESSION n`` ends what session n is running; ``CLOSE SESSION n`` ends the session, too."""
+
+    session: int
+    close: bool = False

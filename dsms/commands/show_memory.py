@@ -1,0 +1,46 @@
+"""SHOW MEMORY: which part of the memory is whose, as the engine and the server that it runs in account for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsms.api import Rows
+from dsms.commands.rows import as_rows
+from dsms.running.runtime import Runtime
+from dsms.sessions import MemoryLine
+from dsms.sql.types import INT, STRING
+
+
+def show_memory(runtime: Runtime) -> Rows:
+    """A line for each holder of each part, the largest of a part first."""
+    memory = runtime.settings.memory
+    lines = [*held(runtime), *([] if memory is None else memory.lines())]
+    lines = sorted(lines, key=lambda line: (line.part, -line.bytes, line.holder or ""))
+    return as_rows(
+        [
+            ("part", STRING, [line.part for line in lines]),
+            ("holder", STRING, [line.holder for line in lines]),
+            ("bytes", INT, [line.bytes for line in lines]),
+            ("limit", INT, [line.limit for line in lines]),
+        ]
+    )
+
+
+def held(runtime: Runtime) -> Iterator[MemoryLine]:
+    """What the engine holds: of streams, tables, synopses, queries, and their results for those who resume."""
+    settings = runtime.settings
+    for key, entry in runtime.inputs.items():
+        ring = runtime.rings.get(key)
+        size = entry.nbytes() + (ring.nbytes if ring is not None else 0)
+        yield MemoryLine("streams", entry.definition.name, size)
+    for key, table in runtime.tables.items():
+        yield MemoryLine("tables", runtime.catalog.tables[key].name, table.nbytes)
+    for group in runtime.shared.all():
+        name = " * ".join(runtime.inputs[side].definition.name for side in group.sides)
+        yield MemoryLine("synopses", name, group.nbytes)
+    for query in runtime.queries.values():
+        yield MemoryLine("queries", query.name, query.nbytes(), query.state_limit)
+        yield MemoryLine("results", query.name, query.log.nbytes, settings.result_log_bytes)
+        waiting = sum(reader.pending_bytes for reader in query.readers)
+        if waiting:
+            yield MemoryLine("subscribers", query.name, waiting)

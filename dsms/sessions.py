@@ -1,0 +1,80 @@
+"""What statements see of the server that an engine runs in: its sessions, and the memory that all of it may take.
+
+An engine in a program of its own has neither, and says so (DS672) or shows nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session.
+
+    since          when it began, µs since the epoch
+    state          idle, running, waiting (its statement has no place yet) or closing (its peer has said all)
+    statement      what it runs, cut short and without control characters; `seconds`: for how long
+    rows_in        rows that it has sent, whatever became of them; rows_out: of answers and pushes
+    waiting_bytes  of requests that are not answered, and of replies and results that it has not read
+    """
+
+    id: int
+    user: str | None
+    client: str | None
+    peer: str
+    since: int
+    state: str
+    statement: str | None
+    seconds: float | None
+    rows_in: int
+    rows_out: int
+    waiting_bytes: int
+    subscriptions: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLine:
+    """`bytes` that `holder` has of a `part` of the memory; `limit`: at which that part is stopped, if there is one."""
+
+    part: str
+    holder: str | None
+    bytes: int
+    limit: int | None = None
+
+
+class Caller(Protocol):
+    """The session that a statement comes from."""
+
+    statement_timeout: float
+    """Seconds; 0: none."""
+
+
+class Sessions(Protocol):
+    """The sessions of a server."""
+
+    def lines(self) -> list[SessionLine]: ...
+
+    def cancel(self, number: int, close: bool) -> str:
+        """End what a session runs, or the session; a sentence that says what was done.  Raises DS671."""
+        ...
+
+
+class Memory(Protocol):
+    """The memory that a server may take."""
+
+    def lines(self) -> list[MemoryLine]:
+        """What the server itself holds."""
+        ...
+
+    def check(self, what: str) -> None:
+        """Raise DS625 if there is none left for something new."""
+        ...
+
+    def lent(self, most: int, who: Any) -> AbstractContextManager[int]:
+        """Bytes for a statement that runs once, `most` or fewer, for the time that it runs.  Raises DS625.
+
+        who  its `Cancel`, by which its session is known; or None"""
+        ...

@@ -1,0 +1,120 @@
+"""One budget for the memory of a server: who holds what, and who is refused when it is used up.
+
+    requests, replies   bytes that sessions have sent and not been answered, been sent and not read
+    statements          lent to plans that run once, for the time that they run; at most half of the budget
+    all else            what the engine holds, as it says itself (`dsms.commands.show_memory`), looked at every so often
+
+Who asks for more than there is gets DS625: rows, statements that run once, declarations, subscriptions.  What drops or
+shows something goes on, and so does what is registered: `--state-bytes` is the limit of a query.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from dsms.api import Cancel
+from dsms.errors import UsageError
+from dsms.sessions import MemoryLine
+from dsms_server.parties import Peer
+
+LEAST = 8 << 20  # bytes with which a plan can be run at all
+SELDOM = 100  # a look at what the engine holds may take one in so many seconds
+
+
+class Memory:
+    """`limit`: bytes; None: there is none.  `sessions` gives those that there are; any thread may ask."""
+
+    def __init__(self, limit: int | None, sessions: Callable[[], Iterable[Peer]]) -> None:
+        self.limit = limit
+        self._sessions = sessions
+        self._lock = threading.Lock()
+        self._lent: dict[Cancel, int] = {}
+        self._engine: Counter[str] = Counter()
+        self.requests = self.replies = 0  # kept by the server
+        self._next_look = 0.0
+
+    # -- what there is ------------------------------------------------------------------------------------------
+
+    @property
+    def used(self) -> int:
+        """Bytes of all parts."""
+        return self.requests + self.replies + self._engine.total() + sum(list(self._lent.values()))
+
+    def parts(self) -> dict[str, int]:
+        """Bytes by part."""
+        own = {"requests": self.requests, "replies": self.replies, "statements": sum(list(self._lent.values()))}
+        return {**self._engine, **own}
+
+    def is_due(self, now: float) -> bool:
+        """Whether the last look at what the engine holds is long enough ago."""
+        return now >= self._next_look
+
+    def look(self, held: Callable[[], Iterable[MemoryLine]], elapsed: Callable[[], float]) -> None:
+        """Ask the engine, in its thread, what it holds."""
+        began = elapsed()
+        found: Counter[str] = Counter()
+        for line in held():
+            found[line.part] += line.bytes
+        self._engine = found
+        took = elapsed() - began
+        self._next_look = began + max(1.0, SELDOM * took)
+
+    def bound(self, size: int) -> int:
+        """A bound of the server on bytes on their way, or a quarter of the budget if that is less."""
+        return size if self.limit is None else min(size, self.limit // 4)
+
+    def lines(self) -> list[MemoryLine]:
+        """Of the parts that are the server's, a line for each session; and one for all."""
+        lines = []
+        for session in list(self._sessions()):
+            name = f"session {session.account.id}"
+            held = {"requests": session.unprocessed, "replies": session.unread}
+            lines += [MemoryLine(part, name, size) for part, size in held.items() if size]
+        lines += [MemoryLine("statements", self._holder(who), size) for who, size in list(self._lent.items())]
+        return [*lines, MemoryLine("all", None, self.used, self.limit)]
+
+    def _holder(self, who: Cancel) -> str | None:
+        for session in list(self._sessions()):
+            work = session.account.work
+            if work is not None and work.cancel is who:
+                return f"session {session.account.id}"
+        return None
+
+    # -- who asks -----------------------------------------------------------------------------------------------
+
+    def check(self, what: str) -> None:
+        """Raise DS625 if there is none left for `what`."""
+        if self.limit is not None and (used := self.used) >= self.limit:
+            raise _none_left(what, used, self.limit)
+
+    @contextmanager
+    def lent(self, most: int, who: Cancel | None) -> Iterator[int]:
+        """Bytes for a plan that runs once: `most`, or as much as leaves some for the next one.  Raises DS625."""
+        who = who or Cancel()
+        size = most
+        with self._lock:
+            if self.limit is not None:
+                statements = sum(self._lent.values())
+                left = min((self.limit // 2 - statements) // 2, self.limit - self.used)
+                size = most if most <= left else _round(left)
+                if size < min(most, LEAST):
+                    raise _none_left("a statement", self.used, self.limit)
+            self._lent[who] = size
+        try:
+            yield size
+        finally:
+            with self._lock:
+                del self._lent[who]
+
+
+def _round(size: int) -> int:
+    """A power of two, as a connection to DuckDB is made anew for each other limit."""
+    return 1 << (size.bit_length() - 1) if size > 0 else 0
+
+
+def _none_left(what: str, used: int, limit: int) -> UsageError:
+    message = f"there is no memory left for {what}: {used >> 20} MiB of {limit >> 20} MiB are held"
+    return UsageError("DS625", message, hint="SHOW MEMORY says by whom; the limit is --memory")
