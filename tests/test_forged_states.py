@@ -29,7 +29,7 @@ def forged(body: bytes, version: int, buffers: tuple[bytes, ...] = ()) -> bytes:
     """A file that says what it likes, with checksums that fit."""
     known, frozen.VERSION = frozen.VERSION, version
     try:
-        return b"".join(map(bytes, frozen._packed([memoryview(b) for b in (body, *buffers)])))
+        return b"".join(map(bytes, frozen._written(map(frozen._packed, (body, *map(memoryview, buffers))))))
     finally:
         frozen.VERSION = known
 
@@ -127,7 +127,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, tuple[bytes,
         engine.execute(f"CREATE QUERY {query} AS {story.QUERIES[query]}")
     play(engine, story.BEFORE[:40])
     assert engine.saver is not None
-    data = b"".join(map(bytes, engine.saver.checkpointer.state()))
+    data = b"".join(map(bytes, engine.saver.checkpointer.copy()()))
     _, blobs = frozen._unpacked(memoryview(data), "here")
     engine.close()
     return bytes(blobs[0]), tuple(map(bytes, blobs[1:]))

@@ -17,13 +17,28 @@ from dsms.sql.expr import Call, Col, Lit
 from dsms.sql.types import BOOL, INT
 from dsms.state.vec import Vec
 from dsms.storage import layout
-from dsms.storage.frozen import freeze, thaw
+from dsms.storage.frozen import copy, freeze, thaw
 from dsms.storage.layout import by_tag
 
 
 def again(state, outside=None, refer=lambda o: None, resolve=lambda r: None):
     data = b"".join(map(bytes, freeze(state, outside or {}, refer)))
     return thaw(data, outside or {}, resolve, "a file")
+
+
+@pytest.mark.parametrize("most", [0, 9_000, 1 << 20])  # nothing, one of the arrays, all is compressed later
+def test_what_changes_after_the_copy_is_not_part_of_it(most):
+    state = {"a": np.arange(1000), "b": np.arange(2000), "c": np.arange(3)}
+    pack = copy(state, {}, most=most)
+    for array in state.values():
+        array[:] = -1
+    state.clear()
+    found = thaw(b"".join(map(bytes, pack())), {}, lambda r: None, "a file")
+    assert {name: (len(array), array.sum()) for name, array in found.items()} == {
+        "a": (1000, 499_500),
+        "b": (2000, 1_999_000),
+        "c": (3, 3),
+    }
 
 
 def test_arrays_come_back_as_they_were_and_shared_ones_once():

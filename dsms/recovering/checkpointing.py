@@ -15,7 +15,7 @@ from dsms.running.runtime import Runtime
 from dsms.storage.catalog import CatalogStore
 from dsms.storage.checkpoints import Checkpoint, path_of
 from dsms.storage.durable import Durable
-from dsms.storage.frozen import freeze
+from dsms.storage.frozen import COPIED, Packing, copy
 
 LOG = logging.getLogger(__name__)
 STATEMENTS = 2000  # of which a checkpoint saves the repetition
@@ -71,7 +71,8 @@ class Checkpointer:
         durable = self.durable
         try:
             journal = durable.journal
-            lsn, state = journal.lsn, self.state()
+            later = durable.background is not None and not wait
+            lsn, packing = journal.lsn, self.copy(COPIED if later else 0)
             self.statements, segments = 0, tuple(sorted(durable.referred))
             tails, damaged = dict(journal.tails), dict(journal.damaged)
             made = Checkpoint(path_of(lsn), lsn, segments, tails, damaged, self.changed)
@@ -80,11 +81,12 @@ class Checkpointer:
             return self._failed(error)
 
         def save() -> int:
+            state = packing()
             durable.sync_segments(segments)
             durable.checkpoints.save(made, state)
             return sum(len(b) for b in state)
 
-        if durable.background is not None and not wait:
+        if later and durable.background is not None:
             self.saving = durable.background.submit(save)
             return True
         self.saving = Future()
@@ -121,14 +123,14 @@ class Checkpointer:
         rings = self.engine.runtime.rings.values()
         self.durable.sweep({s.segment for ring in rings for s in ring.closed if s.segment is not None})
 
-    def state(self) -> list[Any]:
-        """The whole state, as bytes."""
+    def copy(self, most: int = 0) -> Packing:
+        """The state as it is now, `most` bytes of it to be compressed later."""
         engine = self.engine
         settle(engine.runtime)
         self.durable.referred.clear()
         with _unread(engine.runtime):
             state = {"world": engine.runtime, "now": engine.now, "writers": engine.writers}
-            return freeze(state, self.outside(), self.durable.refer)
+            return copy(state, self.outside(), self.durable.refer, most)
 
     def outside(self) -> dict[str, Any]:
         """What the state stands on, by the names that it is called by there."""

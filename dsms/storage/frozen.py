@@ -16,7 +16,8 @@ import pickle
 import struct
 import sys
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -38,11 +39,14 @@ MAGIC = b"dsmsST01"
 VERSION = 5  # of the encoding; what objects are made of has versions of its own (`stored.txt`)
 LEGACY = 4  # pickles that name modules
 SMALL = 512  # bytes up to which a buffer is not compressed
+COPIED = 256 << 20  # bytes of state that may be there twice while a checkpoint is written
 MOST = 255  # to one: what LZ4 can make of data at most
 _HEAD = struct.Struct("<8sIQ")  # magic, length and checksum of the table of contents
 
 Names = Mapping[str, Any]
 Refer = Callable[[Any], Any]
+Packing = Callable[[], list[Any]]
+PLAIN = frozenset((str, int, float, bool, type(None), bytes, tuple, list, dict))  # never outside, nor kept elsewhere
 WRONG = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, LookupError, ValueError,
          EOFError, ArithmeticError, MemoryError, RecursionError, AssertionError, RuntimeError,
          pa.ArrowException, struct.error)  # a long list  # fmt: skip
@@ -54,13 +58,29 @@ def freeze(state: Any, outside: Names, refer: Refer = lambda o: None) -> list[An
     outside  objects that are not part of the state, by name
     refer    gives a (plain) reference for an object that is kept elsewhere, None for all others
     Raises InternalError DS931 where something in the state can't be written down."""
+    return copy(state, outside, refer, 0)()
+
+
+def copy(state: Any, outside: Names, refer: Refer = lambda o: None, most: int = COPIED) -> Packing:
+    """`freeze` in two steps: the state may change once this has returned, and any thread may call what is returned,
+    once, for the buffers.  `most` bytes are copied; what is beyond is compressed at once, which takes longer but less
+    memory."""
+    kept: list[bytes | Packed] = []
+    for blob in _blobs_of(state, outside, refer):
+        most -= blob.nbytes
+        kept.append(bytes(blob) if most >= 0 else _packed(blob))
+    return partial(_pack_all, kept)
+
+
+def _blobs_of(state: Any, outside: Names, refer: Refer) -> list[memoryview]:
+    """The state's own memory, which changes with it."""
     parts: list[pickle.PickleBuffer] = []
     out = io.BytesIO()
     try:
         _Writer(out, {id(o): name for name, o in outside.items()}, refer, parts.append).dump(state)
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise InternalError("DS931", f"the state can't be written down: {error}", hint="please report this") from error
-    return _packed([memoryview(out.getbuffer()), *(p.raw() for p in parts)])
+    return [memoryview(out.getbuffer()), *(p.raw() for p in parts)]
 
 
 def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path | str) -> Any:
@@ -90,6 +110,8 @@ class _Writer(pickle.Pickler):
         self._kinds: dict[type, layout.Kind | None] = {}
 
     def persistent_id(self, obj: Any) -> Any:
+        if type(obj) in PLAIN:  # nearly all there is
+            return None
         name = self._names.get(id(obj))
         return ("outside", name) if name is not None else self._refer(obj)
 
@@ -208,13 +230,33 @@ def _plain(array: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------- bytes
 
 
-def _packed(blobs: Sequence[memoryview]) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A part as it is written: its bytes, and how many it was made of."""
+
+    data: bytes
+    size: int
+
+
+def _packed(blob: bytes | memoryview) -> Packed:
+    size = len(blob) if isinstance(blob, bytes) else blob.nbytes
+    return Packed(bytes(blob) if size <= SMALL else pa.compress(blob, codec="lz4", asbytes=True), size)
+
+
+def _pack_all(kept: list[bytes | Packed]) -> list[Any]:
+    """Each copy is let go of when it is compressed."""
+    for k, part in enumerate(kept):
+        if isinstance(part, bytes):
+            kept[k] = _packed(part)
+    return _written(part for part in kept if isinstance(part, Packed))
+
+
+def _written(parts: Iterable[Packed]) -> list[Any]:
+    """The table of contents, and the parts."""
     stored, sizes = [], []
-    for blob in blobs:
-        small = blob.nbytes <= SMALL
-        data = bytes(blob) if small else pa.compress(blob, codec="lz4", asbytes=True)
-        stored.append(data)
-        sizes.append((len(data), blob.nbytes, xxhash.xxh3_64_intdigest(data)))
+    for part in parts:
+        stored.append(part.data)
+        sizes.append((len(part.data), part.size, xxhash.xxh3_64_intdigest(part.data)))
     table = {"version": VERSION, "python": sys.version_info[:2], "blobs": sizes}
     head = json.dumps(table).encode()
     return [_HEAD.pack(MAGIC, len(head), xxhash.xxh3_64_intdigest(head)), head, *stored]

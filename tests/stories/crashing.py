@@ -58,7 +58,7 @@ class Host:
     def saved(self) -> None:
         """Whatever runs can be written down, and read."""
         saver = self.engine.saver
-        thaw(b"".join(saver.checkpointer.state()), saver.checkpointer.outside(), saver.durable.resolve, "the state")
+        thaw(b"".join(saver.checkpointer.copy()()), saver.checkpointer.outside(), saver.durable.resolve, "the state")
         assert saver.checkpointer.trouble is None, saver.checkpointer.trouble
 
     def maybe(self) -> None:
