@@ -8,6 +8,7 @@ foreign.txt lists them by section, that is by the place where the word would mea
     [operator]   between values                   [type]      in CAST, or behind a column's name
     [statement]  first of all                     [bare]      a name that needs no (
     [show]       behind SHOW                      [relation]  a name in FROM
+    [drop]       behind DROP, before [create]
 
 A word of [join] or [clause] that this grammar would take for an alias, as in `s ANTI JOIN r`, is refused there (DS110):
 the query would run and mean something else.  In quotes, or behind AS, it is an alias like any other.
@@ -100,10 +101,10 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return _found(word, "statement")
     begun = before[0].upper()
     if begun in ("CREATE", "DROP") and len(before) == 1:
-        return _found(word, "create")
+        return _found(word, *(("drop", "create") if begun == "DROP" else ("create",)))
     if begun == "CREATE" and before[1].upper() != "QUERY":
         return (1, before[-1], sections()["column"][last]) if last == "WATERMARK" else _found(word, "column")
-    if word.upper() == "FOR" and not in_from and before[-2:-1] != ["FROM"] and "(" in before and "FROM" not in before:
+    if word.upper() == "FOR" and not in_from and _in_call(before):
         return 0, word, "arguments are separated by commas, for example SUBSTR(text, start, n)"
     if begun == "SHOW" or (begun == "INSERT" and len(before) == 1):
         return None
@@ -111,6 +112,17 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return 1, before[-1], hint
     joining = ("join",) if in_from or last in _JOINS else ()
     return _quantified(word.upper(), last, earlier) or _found(word, "clause", "behind", "operator", *joining)
+
+
+def _in_call(before: Sequence[str]) -> bool:
+    """`SUBSTRING(a FROM 2`."""
+    opened: list[int] = []
+    for at, word in enumerate(before):
+        if word == "(":
+            opened.append(at)
+        elif word == ")" and opened:
+            opened.pop()
+    return bool(opened and opened[-1]) and not {"SELECT", "FROM"} & {before[opened[-1] - 1].upper(), before[-1].upper()}
 
 
 def _join_before(before: Sequence[str]) -> tuple[int, str, str] | None:
