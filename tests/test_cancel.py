@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from dsms.adhoc.run import Adhoc
+from dsms.adhoc.steps import STRETCH
 from dsms.api import Cancel, Chunk, Rows, Subscription
 from dsms.commands.watch import watching
 from dsms.engine import Engine
@@ -556,3 +557,59 @@ def test_a_cancel_between_two_chunks_of_rows_is_the_cancel():
             cancel,
         )
     assert seen
+
+
+class Counted(Cancel):
+    """Counts how often it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def check(self) -> None:
+        self.asked += 1
+        super().check()
+
+
+def many_rows(rows: int) -> Engine:
+    """A stream with all its rows in one sub-window."""
+    engine = Engine()
+    engine.execute("CREATE STREAM s (k INT, x STRING, t TIMESTAMP) TIMESTAMP BY t SUBWINDOW 1 h RETAIN 2 h")
+    t = np.arange(rows, dtype=np.int64)
+    engine.ingest("s", pa.table({"k": t % 7, "x": pa.array([f"abc{k % 977}" for k in range(rows)]), "t": t}))
+    engine.heartbeat("s", rows)
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("sql", "answer"),
+    [
+        ("SELECT COUNT(*) AS n FROM s [RANGE 1 h] WHERE REGEXP_MATCHES(x, '[bc]+976$')", [{"n": 307}]),
+        (
+            "SELECT k, COUNT(*) AS n FROM s [RANGE 1 h] WHERE UPPER(x) = 'ABC1' GROUP BY k HAVING k = 1",
+            [{"k": 1, "n": 44}],
+        ),
+    ],
+)
+def test_a_condition_over_many_rows_looks_on_the_way(sql: str, answer: list[dict[str, int]]) -> None:
+    rows = 300_000
+    engine, cancel = many_rows(rows), Counted()
+    statement = engine.begin(sql, cancel=cancel)
+    while not statement.ready:
+        statement.step()
+    read = cancel.asked  # until here the engine's thread: it has not worked on the rows
+    statement.run()
+    assert cancel.asked - read >= rows // STRETCH
+    while not statement.step():
+        pass
+    assert isinstance(statement.result, Rows)
+    assert statement.result.data.to_pylist() == answer
+
+
+def test_small_sub_windows_are_worked_on_as_they_are_read() -> None:
+    engine, cancel = many_rows(1000), Counted()
+    statement = engine.begin("SELECT COUNT(*) AS n FROM s [RANGE 1 h] WHERE REGEXP_MATCHES(x, '9$')", cancel=cancel)
+    while not statement.step():
+        pass
+    assert isinstance(statement.result, Rows)
+    assert statement.result.data.to_pylist() == [{"n": 99}]

@@ -22,6 +22,7 @@ from dsms.sql.window import WindowSpec, counts
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true
 
+STRETCH = 1 << 16  # rows between two looks whether to go on
 Take = Callable[[pa.RecordBatch], None]
 Sql = Callable[[str, Mapping[str, pa.Table], Take], None]
 
@@ -133,8 +134,9 @@ class MapStep:
     def run(self, env: Env) -> list[Part]:
         out = []
         for part in env.rels[self.source]:
-            env.look()
-            out.append(self.ops(part, env.errors))
+            for start in range(0, part.n, STRETCH):
+                env.look()
+                out.append(self.ops(part.slice(start, min(start + STRETCH, part.n)), env.errors))
         return gathered([p for p in out if p.n])
 
 

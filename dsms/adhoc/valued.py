@@ -23,6 +23,7 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS, Schema
 from dsms.state.batch import Batch
+from dsms.state.batch import concat as joined
 from dsms.state.intern import Intern
 
 BLANK = -1
@@ -49,7 +50,7 @@ class GroupStep:
         rows = by_age(rows, self.order, "ts") if self.sorted else rows
         env.look()
         plain = tuple(k for k, call in enumerate(self.node.aggs) if not CARDS[call.fn].sampled)
-        operator, made = self._grouped(rows, plain, env.errors)
+        operator, made = self._grouped(rows, plain, env)
         keys, aggs = made.cols[: len(self.node.keys)], dict(zip(plain, made.cols[len(self.node.keys) :], strict=True))
         if len(plain) < len(self.node.aggs):
             codes = operator.groups.codes([compile_expr(k)(rows.cols, rows.n, ErrorCounter()) for k in self.node.keys],
@@ -61,9 +62,9 @@ class GroupStep:
         cols = (*keys, *(aggs[k] for k in range(len(self.node.aggs))))
         return [self._part(rows, made.ids[0], cols, len(made))]
 
-    def _grouped(self, rows: Part, plain: Sequence[int], errors: ErrorCounter) -> tuple[GroupByOp, Batch]:
+    def _grouped(self, rows: Part, plain: Sequence[int], env: Env) -> tuple[GroupByOp, Batch]:
         """The operator, and its rows: keys, then the aggregates `plain`; ids: positions of the groups' first rows."""
-        aggs = tuple(self.node.aggs[k] for k in plain)
+        errors, aggs = env.errors, tuple(self.node.aggs[k] for k in plain)
         fields = self.node.schema[: len(self.node.keys)]
         schema = (*fields, *(self.node.schema[len(self.node.keys) + k] for k in plain))
         node = replace(self.node, aggs=aggs, schema=schema)
@@ -73,7 +74,8 @@ class GroupStep:
             [None if agg.filter is None else _passes(agg.filter, errors) for agg in aggs], (0,),
         )  # fmt: skip
         now = np.full(rows.n, ALWAYS, np.int64)
-        made = operator.step((Batch(now, None, None, (np.arange(rows.n, dtype=np.int64),), rows.cols),), ALWAYS)
+        given = Batch(now, None, None, (np.arange(rows.n, dtype=np.int64),), rows.cols)
+        made = joined([out for out, _ in operator.pieces((given,), ALWAYS, env.look)])
         if operator.failure is not None:
             raise operator.failure[0]
         return operator, made

@@ -26,6 +26,8 @@ from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
 from dsms.storage.archive.job import OVERTAKEN, TRIES
 
+LARGE = 1 << 15  # rows of a sub-window, on average
+
 
 class Statement(Protocol):
     """A statement at work, in slices.  `step` and `close` belong to the engine's thread.
@@ -121,6 +123,8 @@ class Selection:
         plan = optimized(self._runtime, self.bound)
         every, parts = reads(plan), cut(plan)
         self._archives = Archives(self._runtime, plan, every) if reads_archives(every) else None
+        if parts.ops and self._large(every):
+            parts = Cut(plan, {})  # their work is for `run`: whoever reads holds others up
         needed = every
         if self._archives is not None:
             needed, parts = self._archives.live(), Cut(plan, {})
@@ -135,6 +139,12 @@ class Selection:
         except BaseException:
             self._release()
             raise
+
+    def _large(self, every: Mapping[int, Read]) -> bool:
+        """Whether the sub-windows of a stream that it reads have more rows than one slice may work on."""
+        keys = {stream_of(r.node) for r in every.values() if isinstance(r.node, lp.StreamScan)}
+        rings = [ring for key, ring in self._runtime.rings.items() if key in keys]
+        return any(ring.count > LARGE * (len(ring.closed) + 1) for ring in rings)
 
     @property
     def ready(self) -> bool:

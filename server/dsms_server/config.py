@@ -73,6 +73,8 @@ class Config:
         for name in _SECONDS:
             if getattr(self, name) < 0:
                 raise UsageError("DS640", f"{name} must not be negative, it is {getattr(self, name)}")
+        if self.memory is not None and self.memory < 0:
+            raise UsageError("DS640", f"memory must not be negative, it is {self.memory}")
         if self.spark_memory is not None and not re.fullmatch(r"\d+[kmgt]", self.spark_memory, re.I):
             raise UsageError("DS640", f"spark_memory is a size such as 512m or 4g, not {self.spark_memory!r}")
         if self.token == "":

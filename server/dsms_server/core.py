@@ -36,6 +36,7 @@ READ_SECONDS = 0.003  # what one slice of a SELECT's reads should take
 LANDING_SECONDS = 1.0  # between two tries to write a landing file where nothing else goes on
 RUNNERS = 4  # SELECTs whose plans run at once, beside the engine's thread, at least
 ASKERS = 8  # ... and that wait for Spark
+JOIN_SECONDS = 5.0  # at the stop, for a cancelled plan to end its stretch
 MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
 
 
@@ -95,6 +96,7 @@ class Core:
         closed = self.worker.call(self._close_engine, Urgency.BULK)
         await self.worker.stop()
         await closed
+        await self.loop.run_in_executor(None, self.runners.join, JOIN_SECONDS)
 
     def _begin(self) -> None:
         self._learn_names()

@@ -35,7 +35,7 @@ class Run:
     future: Future[None] = field(default_factory=Future)
     began: float | None = None
     cancelled: float | None = None  # when that was seen
-    thread: int = 0  # as the system knows it
+    thread: threading.Thread | None = None
     long: bool = False
 
     @property
@@ -73,6 +73,13 @@ class Shares:
             self._waiting.setdefault(principal, OrderedDict()).setdefault(session, deque()).append(run)
         self._start()
         return run
+
+    def join(self, seconds: float) -> None:
+        """Wait until nothing runs any more, so long at most: what is under way has been cancelled."""
+        until = self._elapsed() + seconds
+        for run in list(self._running):
+            if run.thread is not None:
+                run.thread.join(max(0.0, until - self._elapsed()))
 
     def sweep(self) -> None:
         """Let go what was cancelled, and move what has become long."""
@@ -144,11 +151,11 @@ class Shares:
                 if run is None:
                     return
                 run.began = self._elapsed()
+                run.thread = threading.Thread(target=self._run, args=(run,), name="dsms-select", daemon=True)
                 self._running.add(run)
-            threading.Thread(target=self._run, args=(run,), name="dsms-select", daemon=True).start()
+                run.thread.start()
 
     def _run(self, run: Run) -> None:
-        run.thread = threading.get_native_id()
         _lower(run.thread, NICE)
         try:
             run.work()
@@ -171,8 +178,8 @@ def _finish(run: Run) -> None:
         run.future.set_result(None)
 
 
-def _lower(thread: int, nice: int) -> None:
+def _lower(thread: threading.Thread | None, nice: int) -> None:
     """Let everything else of the process go before this thread, where the system knows threads apart."""
     with contextlib.suppress(OSError, AttributeError):
-        if thread:
-            os.setpriority(os.PRIO_PROCESS, thread, nice)
+        if thread is not None and thread.native_id is not None:
+            os.setpriority(os.PRIO_PROCESS, thread.native_id, nice)

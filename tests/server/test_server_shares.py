@@ -145,3 +145,12 @@ def test_a_plan_that_fails_gives_its_place_back(plans):
     run = shares.submit(("a", 1), lambda: None, Cancel())
     run.future.result(WAIT)
     wait_until(lambda: not shares.running, "its place")
+
+
+def test_the_stop_waits_for_what_is_under_way(plans):
+    p = plans(2)
+    p.ask("a", 1, "one")
+    p.have_begun("one")
+    p.end_all()
+    p.shares.join(WAIT)
+    assert p.shares.running == 0
