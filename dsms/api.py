@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -166,8 +166,9 @@ class Cancel:
         """What to tell of a problem that ended the statement: for DS610 the reason, if one was given."""
         if problem.code != "DS610" or self.why is None:
             return problem
-        why = self.why
-        return type(why)(why.code, why.message, problem.line, problem.column, why.hint, problem.statement)
+        why = replace(self.why, line=problem.line, column=problem.column, statement=problem.statement)
+        why.done = getattr(problem, "done", [])  # type: ignore[attr-defined]
+        return why
 
     def between(self) -> None:
         """As `check`, where a step is done and what follows it may as well be done by a later call."""

@@ -261,4 +261,5 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.Show, st.sampled_from(list(ast.ShowKind))),
         st.builds(ast.Set, options.filter(bool).map(lambda found: found[0])),
         st.builds(ast.Lookup, idents),
+        st.builds(ast.CancelSession, st.integers(0, 2**63 - 1), _bool),
     )

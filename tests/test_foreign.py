@@ -85,6 +85,8 @@ PLACES = {  # where a word of a section stands
     "type": "SELECT CAST(v AS {}) FROM s [NOW]",
     "behind": "SELECT k FROM s {} 5",
     "clause": "SELECT k FROM s {} 5",
+    "show": "SHOW {}",
+    "relation": "SELECT * FROM {}",
 }
 ELSEWHERE = {  # words that this grammar takes there, or that another complaint answers
     ("operator", "ANY"),
@@ -155,6 +157,9 @@ def test_each_word_is_answered(section: str, word: str):
         ("SELECT k FROM s [NOW] OFFSET 2 LIMIT 5", "LIMIT 10 OFFSET 5"),
         ("exit", "Ctrl-D"),
         ("help;", "SHOW STREAMS"),
+        ("KILL 3", "CANCEL SESSION"),
+        ("KILL QUERY 3", "CANCEL SESSION"),
+        ("CANCEL QUERY q", "SHOW SESSIONS"),
     ],
 )
 def test_statements_of_others(text: str, part: str):

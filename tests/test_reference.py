@@ -100,7 +100,7 @@ def test_examples_run(engine: Engine) -> None:
     assert len(engine.runtime.queries) == len(registered) - 1  # one is dropped again
 
 
-@pytest.mark.parametrize("what", ["STREAMS", "QUERIES", "WINDOWS", "SHARING", "ARCHIVES"])
+@pytest.mark.parametrize("what", ["STREAMS", "QUERIES", "WINDOWS", "SHARING", "ARCHIVES", "SESSIONS", "MEMORY"])
 def test_columns_of_show_are_explained(what: str, engine: Engine) -> None:
     (line,) = (row for row in REFERENCE.splitlines() if row.startswith(f"| SHOW {what} |"))
     (rows,) = engine.execute(f"SHOW {what}")

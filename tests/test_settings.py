@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsms.engine import Engine
-from dsms.errors import QueryError
+from dsms.errors import QueryError, UsageError
 from dsms.settings import CHANGEABLE, Settings
 from dsms.sql.binder import bind_create_query, bind_create_stream
 from dsms.sql.catalog import Catalog
@@ -90,3 +90,47 @@ def test_on_lookup_is_kept() -> None:
     assert definition.on_lookup
     assert plan is not None
     assert not bind_create_query(parse_one("CREATE QUERY p AS SELECT a FROM s"), catalog)[0].on_lookup  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["SET statement_timeout = '5 s'", "CANCEL SESSION 1", "CLOSE SESSION 1"])
+def test_an_engine_in_a_program_has_no_sessions(text: str) -> None:
+    engine = Engine()
+    with pytest.raises(UsageError) as caught:
+        engine.execute(text)
+    assert caught.value.code == "DS672"
+    assert "cancel" in str(caught.value.hint)
+    (rows,) = engine.execute("SHOW SESSIONS")
+    assert rows.data.num_rows == 0
+    assert "statement_timeout" not in shown(engine)
+
+
+class Caller:
+    """A session."""
+
+    statement_timeout = 0.0
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds", "told"),
+    [
+        ("'5 s'", 5.0, "5 s"),
+        ("1500 ms", 1.5, "1.5 s"),
+        ("'2 min 30 s'", 150.0, "150 s"),
+        ("0", 0.0, "0"),
+        ("'0'", 0.0, "0"),
+    ],
+)
+def test_what_a_session_may_set(value: str, seconds: float, told: str) -> None:
+    engine, caller = Engine(), Caller()
+    caller.statement_timeout = 7.0
+    slices = engine.slices(f"SET statement_timeout = {value}; SHOW SETTINGS LIKE 'statement_t%'", caller=caller)
+    results = []
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            results = end.value
+            break
+    assert caller.statement_timeout == seconds
+    assert results[0].message == f"statement_timeout is {told}"
+    assert results[1].data.to_pylist() == [{"setting": "statement_timeout", "value": told}]

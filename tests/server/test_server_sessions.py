@@ -98,6 +98,7 @@ def test_each_statement_of_a_script_has_the_time_for_itself(running: Running):
     with running.peer() as peer:
         problem = peer.ask("execute", sql=f"SET statement_timeout = 300 ms; SELECT 1 AS one; {ENDLESS}")
         assert (problem["error"]["code"], problem["error"]["statement"]) == ("DS616", 2)
+        assert [found["kind"] for found in problem["results"]] == ["done", "rows"]
 
 
 def test_the_time_is_that_of_the_session(serve):
