@@ -14,7 +14,7 @@ def too_much(limit: int | None) -> UsageError:
         "DS633",
         f"running the query over what its windows hold takes more than {most}",
         hint="filter first, take narrower windows, or join on a key; the limit is the setting statement_bytes "
-        "(--statement-bytes)",
+        "(--statement-bytes), or what a server's --memory leaves",
     )
 
 
