@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from dsms.api import Rows
@@ -27,7 +28,7 @@ from tests.stories.compare import complaint, same_lines
 from tests.stories.declared import Declared
 from tests.stories.judge import answer, expected, kind, registered, take_in
 from tests.stories.model import Line, Section, Story
-from tests.stories.play import Way, all_ways, covering_ways, play, rows_of
+from tests.stories.play import Way, all_ways, drawn_ways, play, rows_of
 
 GOLDEN = Path(__file__).parent / "golden"
 PATHS = OPTIONS["path"].choices
@@ -66,17 +67,20 @@ def verify(path: Path, ways: Sequence[Way] | None = None) -> list[str]:
         want = told(story, name)
         if not same_lines(want, lines):
             wrong.append(complaint(story, declared, name, want, lines, "the oracle"))
-    for way in ways or _ways(declared):
+    for way in ways or ways_of(path, declared):
         wrong += _played(story, declared, way)
     return wrong
 
 
-def _ways(declared: Declared) -> list[Way]:
-    """Many ways; with each in turn another access path, where a query has a SLIDE."""
-    found = all_ways() if effort() else covering_ways()
+def ways_of(path: Path, declared: Declared) -> list[Way]:
+    """All ways, or a few that the story's name draws; with each in turn another access path, where a query has a
+    SLIDE."""
+    name = path.relative_to(GOLDEN).as_posix() if path.is_relative_to(GOLDEN) else path.name
+    found = all_ways() if effort() else drawn_ways(name)
     if all(output.slide is None for output in declared.queries.values()):
         return found
-    return [replace(way, options=(("path", f"'{path}'"),)) for way, path in zip(found, cycle(PATHS), strict=False)]
+    paths = cycle(Random(name).sample(PATHS, len(PATHS)))
+    return [replace(way, options=(("path", f"'{path}'"),)) for way, path in zip(found, paths, strict=False)]
 
 
 def _played(story: Story, declared: Declared, way: Way) -> list[str]:

@@ -32,7 +32,7 @@ from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP,
 from tests import adhoc_runs
 from tests.adhoc_runs import values
 from tests.archive_runs import from_archives, run
-from tests.effort import examples
+from tests.effort import examples, sampled
 from tests.generate.stories import stories
 from tests.oracle import Oracle, Row
 from tests.oracle import plans as p
@@ -164,7 +164,7 @@ def _named(type_: Type, place: int) -> str:
     return f"c{ARGUMENTS.index(type_)}" if place == 0 else "h"
 
 
-@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("grouped", sampled([True, False], 2))
 def test_every_aggregate_over_an_archive(grouped: bool, spark, tmp_path: Path) -> None:  # noqa: F811
     schema: dict[str, Type] = {"g": INT, "h": INT, **{f"c{i}": t for i, t in enumerate(ARGUMENTS)}}
     tame = {

@@ -29,7 +29,7 @@ from dsms_spark.jobs import now_us
 from dsms_spark.migrate import migrate
 from dsms_spark.update import update
 from tests.archive_index import EVERY, SCHEMA, SPAN, contents, end_of, files, held, land, layout, made, rows, updated
-from tests.effort import SLOW
+from tests.effort import SLOW, effort
 
 pytestmark = pytest.mark.xdist_group("spark")
 ROOT = Path(__file__).resolve().parent.parent
@@ -152,7 +152,7 @@ def test_all_types_come_back_as_they_were_whatever_the_key(spark, tmp_path: Path
     archive = made(folder, shape, TYPES[0].name, TYPES)
     Landing(archive).write(table, end_of(0))
     update(spark, archive)
-    for field, (type_, values) in zip(TYPES, KEYS.values(), strict=True):
+    for field, (type_, values) in [*zip(TYPES, KEYS.values(), strict=True)][:: 1 if effort() else 4]:
         if archive.manifest().key != field.name:
             migrate(spark, archive, None, field.name)
         manifest = archive.manifest()

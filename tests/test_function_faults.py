@@ -10,7 +10,7 @@ from tests.effort import effort
 from tests.faults.function_child import Bench, Disagreement
 from tests.faults.functions import faults
 
-QUICK = 600  # expressions, over 32 rows each
+QUICK = 400  # expressions, over 32 rows each
 ALL = 6_000
 FUZZ = 31_250  # for each step of --fuzz: a million evaluations
 

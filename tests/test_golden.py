@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests import golden_runner as runner
 from tests.stories import text
-from tests.stories.play import Way
+from tests.stories.play import CUTS, STRATEGIES, Way
 
 STORY = """# Two rows.
 
@@ -37,6 +39,17 @@ unknown column
 def test_golden(path: Path) -> None:
     problems = runner.verify(path)
     assert not problems, "\n\n".join(problems[:2])
+
+
+def test_every_way_is_that_of_many_stories() -> None:
+    """Each strategy with each cut, each of them with the rules on and off, and each access path."""
+    met: Counter = Counter()
+    for path in runner.files():
+        for way in runner.ways_of(path, runner.load(path)[1]):
+            met.update([(way.strategy, way.cut), (way.strategy, way.optimize), (way.cut, way.optimize), way.options])
+    pairs = [*product(STRATEGIES, CUTS), *product((*STRATEGIES, *CUTS), (True, False))]
+    assert min(met[pair] for pair in pairs) >= 20
+    assert min(met[("path", f"'{path}'"),] for path in runner.PATHS) >= 10
 
 
 def _problems(tmp_path: Path, story: str) -> list[str]:

@@ -65,7 +65,7 @@ def test_many_rows_take_turns_and_are_counted_once() -> None:
 
 
 def test_a_long_constant_is_not_copied_for_all_rows_at_once() -> None:
-    n = 5000
+    n = 1500
     rows = [pa.array(["a"] * n), pa.array(range(n))]
     text = fn("concat", Lit("b" * 1_000_000, STRING), NAME)
     case = fn("case", fn("gt", K, Lit(9, INT)), text, fn("repeat", Lit("c", STRING), MILLION))
@@ -75,7 +75,7 @@ def test_a_long_constant_is_not_copied_for_all_rows_at_once() -> None:
 
 
 def test_expressions_of_many_nodes_are_evaluated_by_few_rows_at_a_time() -> None:
-    n = 1 << 16
+    n = 1 << 15
     rows = [pa.array(["a"] * n), pa.array(range(n))]
     wide = fn("greatest", *(fn("add", K, Lit(i, INT)) for i in range(3000)))
     with memory(600 * MIB):

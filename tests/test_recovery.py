@@ -12,7 +12,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
 from dsms.settings import Settings
 from dsms.storage import journal
-from tests.effort import effort
+from tests.effort import effort, sampled
 from tests.faults.simfiles import Crashed, Plan
 from tests.recovery_world import QUERIES, STREAMS, World, finish, opened, run, told, undisturbed_rows
 
@@ -46,7 +46,7 @@ def test_without_any_checkpoint_everything_is_applied_again(tmp_path, undisturbe
 def test_restart_time_is_bounded_by_the_state_not_by_history(tmp_path):
     world = opened(tmp_path, checkpoint_bytes=2000)
     checkpoints = set()
-    for steps in range(40, 161, 40):
+    for steps in range(40, 161 if effort() else 81, 40):
         run(world, steps)
         world.crash()
         world.open()
@@ -100,7 +100,7 @@ def _there(engine: Engine, statement: str) -> bool:
 @pytest.mark.parametrize("kind", ["kill", "power"])
 @pytest.mark.parametrize("part", range(8))
 def test_a_crash_at_any_file_operation_loses_nothing(tmp_path, undisturbed, operations, kind, part, request):
-    every = 1 if request.config.getoption("--fuzz") else 23 if effort() else 184
+    every = 1 if request.config.getoption("--fuzz") else 23 if effort() else 368
     for at in range(part * every // 8, operations, every * 8 if every == 1 else every):
         after = bool((at + part) % 2)
         data = tmp_path / str(at)
@@ -108,7 +108,7 @@ def test_a_crash_at_any_file_operation_loses_nothing(tmp_path, undisturbed, oper
 
 
 def test_a_power_failure_takes_no_row_of_a_sync_stream(tmp_path, undisturbed):
-    for seed in range(6):
+    for seed in range(6 if effort() else 3):
         world = World(tmp_path / str(seed), "sync")
         world.open()
         world.declare()
@@ -129,7 +129,7 @@ def test_a_power_failure_takes_the_newest_rows_of_an_interval_stream_and_says_so
 
 
 def test_pages_that_a_power_failure_took_out_of_what_was_not_synced_are_no_damage(tmp_path):
-    for seed in range(24 if effort() else 8):
+    for seed in range(24 if effort() else 4):
         world = World(tmp_path / str(seed), "interval", checkpoint_bytes=0)
         world.open()
         world.declare()
@@ -151,7 +151,7 @@ def test_a_crash_while_logs_are_written_over_loses_nothing(tmp_path, undisturbed
     world.open()
     world.declare()
     assert finish(world) == undisturbed
-    every = 1 if request.config.getoption("--fuzz") else 41 if effort() else 123
+    every = 1 if request.config.getoption("--fuzz") else 41 if effort() else 246
     for at in range(7, world.files.count, every):
         found = crashed_at(tmp_path / str(at), at, bool(at % 2), kind, checkpoint_bytes=1500)
         assert found == undisturbed, f"operation {at}"
@@ -276,7 +276,7 @@ class Later:
         del self.jobs[:count]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sampled(range(6), 2))
 def test_what_is_sealed_and_saved_late_is_there_when_it_is_needed(tmp_path, undisturbed, seed):
     """Sub-windows are sealed and checkpoints written at any later moment, or never, before the crash."""
     random, world = Random(seed), World(tmp_path, checkpoint_bytes=3000)

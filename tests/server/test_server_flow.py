@@ -369,19 +369,24 @@ def test_a_graceful_stop_finishes_what_was_accepted(serve):
 
 
 def test_a_big_frame_of_rows_does_not_block_the_others(server):
+    """Each slice of it waits here until another session has been answered."""
+    ingest, begun, go_on = server.engine.ingest, threading.Semaphore(0), threading.Semaphore(0)
+
+    def slowly(*args, **options):
+        begun.release()
+        assert go_on.acquire(timeout=WAIT)
+        return ingest(*args, **options)
+
+    server.engine.ingest = slowly
     with server.peer() as writer, server.peer() as other:
         ident = writer.send("ingest", stream="s", rows=[[i, 0.5] for i in range(300_000)])
-        writer.socket.settimeout(0)
-        answered = 0
-        while True:
-            try:
-                reply = writer.reply(ident)
-                break
-            except BlockingIOError:
-                assert other.ask("ping")["ok"]
-                answered += 1
-        assert reply["accepted"] == 300_000
-        assert answered >= 5
+        for _ in range(5):
+            assert begun.acquire(timeout=WAIT)
+            assert other.ask("ping")["ok"]
+            go_on.release()
+        assert begun.acquire(timeout=WAIT)  # so it is not done yet
+        go_on.release(300_000)
+        assert writer.reply(ident)["accepted"] == 300_000
 
 
 def test_metrics_and_health(serve):

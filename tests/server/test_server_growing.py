@@ -18,7 +18,7 @@ from dsms.sql.suggest import nearest as nearest_name
 from dsms.sql.types import INT, STRING, Field
 from dsms_client import protocol
 from dsms_server.decode import Shape, decode
-from tests.effort import examples
+from tests.effort import SLOW, examples
 from tests.memory import memory
 
 MIB = 1 << 20
@@ -39,8 +39,8 @@ def array(items: int) -> bytes:
 
 
 MUCH = 12 * MIB  # bytes; built, they are 64 times as many
+ROOM = 400 * MIB
 FRAMES = {
-    "rows of nothing": request(b"rows", array(MUCH) + b"\x80" * MUCH),
     "a row of empty maps": request(b"rows", array(1) + array(MUCH) + b"\x80" * MUCH),
     "a row of whole numbers": request(b"rows", array(1) + array(MUCH) + b"\x01" * MUCH),
     "rows of rows": request(b"rows", array(2000) + (array(5000) + b"\x80" * 5000) * 2000),
@@ -56,14 +56,19 @@ FRAMES = {
 @pytest.mark.parametrize("name", FRAMES)
 def test_what_would_grow_is_refused_before_it_is_built(name: str, known: bool) -> None:
     extent(memoryview(b"\x01"))  # the kernel is there
-    with memory(400 * MIB):
-        try:
-            payload = decode(FRAMES[name], lambda stream: SHAPE if known else None)["payload"]
-            payload.fitted(SHAPE)
-        except DsmsError as problem:
-            assert problem.code in ("DS600", "DS505", "DS510"), problem
-        else:
-            assert name == "rows of nothing"  # each of them is refused
+    with memory(ROOM), pytest.raises(DsmsError) as problem:
+        decode(FRAMES[name], lambda stream: SHAPE if known else None)["payload"].fitted(SHAPE)
+    assert problem.value.code in ("DS600", "DS505", "DS510"), problem.value
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("part", [8, pytest.param(1, marks=SLOW)])
+def test_rows_that_name_no_column_are_rows_of_null(part: int, known: bool) -> None:
+    frame = request(b"rows", array(MUCH // part) + b"\x80" * (MUCH // part))
+    extent(memoryview(b"\x01"))
+    with memory(ROOM // part):
+        fitted = decode(frame, lambda stream: SHAPE if known else None)["payload"].fitted(SHAPE)
+    assert [c.null_count for c in fitted.columns] == [MUCH // part] * 2
 
 
 @pytest.mark.parametrize("kind", ["rows", "columns"])

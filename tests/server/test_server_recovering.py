@@ -13,24 +13,16 @@ from dsms.engine import Engine
 from dsms.settings import Settings
 from dsms_server.config import Config
 from dsms_server.recovering import WaitingRoom
-from tests.waiting import WAIT
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+from tests.waiting import WAIT, reserved
 
 
 @pytest.fixture
 def room():
-    port, http_port = free_ports(2)
-    room = WaitingRoom(Config(port=port, http_port=http_port))
-    room.open()
-    yield room
-    room.close()
+    with reserved() as first, reserved() as second:
+        room = WaitingRoom(Config(port=first.getsockname()[1], http_port=second.getsockname()[1]))
+        room.open()
+        yield room
+        room.close()
 
 
 def ended(stranger: socket.socket) -> bool:

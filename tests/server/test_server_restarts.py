@@ -15,6 +15,7 @@ from process import Process, Terminal
 
 from dsms_client import connect
 from dsms_client.line import Line
+from tests.effort import SLOW
 
 DECLARED = """CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY WITH (durability = sync);
 CREATE QUERY q AS SELECT k FROM s"""
@@ -137,7 +138,9 @@ def test_lines_of_a_subscription_have_no_gap_and_none_twice(process):
         assert "trying again" in shell.stderr.read()
 
 
-@pytest.mark.parametrize("command", [["load", "--batch", "500"], ["replay", "--speed", "max"]])
+@pytest.mark.parametrize(
+    "command", [["load", "--batch", "500"], pytest.param(["replay", "--speed", "max"], marks=SLOW)]
+)
 def test_files_are_loaded_once_over_a_server_that_dies(process, tmp_path, command):
     path, count = tmp_path / "a.csv", 200_000
     with path.open("w") as out:
