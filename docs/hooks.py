@@ -1,7 +1,8 @@
-"""What MkDocs does to the pages: some lie elsewhere in the repository, and links lead from page to page.
+"""What MkDocs does to the pages: some lie elsewhere in the repository, and links lead from page to
+page.
 
-The language, the protocol and others have one source, beside what they describe; here they become pages of the site.
-Links in pages are those of the repository, so that they work there, too.
+The language, the protocol and others have one source, beside what they describe; here they become
+pages of the site.  Links in pages are those of the repository, so that they work there, too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ INCLUDED = {  # by page of the site: the file that it shows
 SHOWN = {file: page for page, file in INCLUDED.items()}
 CODE = re.compile(r"(^```.*?^```$|^    [^\n]*$|`[^`\n]+`)", re.M | re.S)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]+)?\)")
-TITLES = {"error": "fails with the code that is quoted", "parse": "needs more than this page declares"}
+TITLES = {
+    "error": "fails with the code that is quoted",
+    "parse": "needs more than this page declares",
+}
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -34,7 +38,9 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     for page, file in INCLUDED.items():
-        files.append(File.generated(config, page, content=(ROOT / file).read_text(encoding="utf-8")))
+        files.append(
+            File.generated(config, page, content=(ROOT / file).read_text(encoding="utf-8"))
+        )
     return files
 
 
@@ -47,12 +53,16 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def rewritten(markdown: str, source: Path) -> str:
     """Text of a file of the repository as the site shows it."""
     pieces = CODE.split(markdown)
-    return "".join(_code(p) if k % 2 else LINK.sub(lambda m: _link(m, source), p) for k, p in enumerate(pieces))
+    return "".join(
+        _code(p) if k % 2 else LINK.sub(lambda m: _link(m, source), p) for k, p in enumerate(pieces)
+    )
 
 
 def _code(piece: str) -> str:
     """Headers of blocks that say more than their language are titles."""
-    return re.sub(r"^```sql (\w+)$", lambda m: f'```sql title="{TITLES[m[1]]}"', piece, count=1, flags=re.M)
+    return re.sub(
+        r"^```sql (\w+)$", lambda m: f'```sql title="{TITLES[m[1]]}"', piece, count=1, flags=re.M
+    )
 
 
 def _link(found: re.Match[str], source: Path) -> str:

@@ -1,7 +1,9 @@
-"""What goes in and out of the engine: results, pushes, reports.  Plain data, shared by engine, server and tests.
+"""What goes in and out of the engine: results, pushes, reports.  Plain data, shared by engine,
+server and tests.
 
-Instants are int64 microseconds since the epoch, UTC.  Row data is Arrow with physical types (`dsms.sql.types`):
-TIMESTAMP and INTERVAL are int64 microseconds here and become Arrow timestamps only at the outermost edge.
+Instants are int64 microseconds since the epoch, UTC.  Row data is Arrow with physical types
+(`dsms.sql.types`): TIMESTAMP and INTERVAL are int64 microseconds here and become Arrow timestamps
+only at the outermost edge.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ PushKind = Literal["snapshot", "insert", "delete", "result", "progress", "end"]
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A statement that answers with a sentence; `warnings` are things the user should know (state that grows...)."""
+    """A statement that answers with a sentence; `warnings` are things the user should know (state
+    that grows...)."""
 
     message: str
     warnings: tuple[str, ...] = ()
@@ -51,10 +54,11 @@ Result = Done | Rows
 class Push:
     """A run of result rows of one kind of a persistent query.
 
-    `seq` numbers the first row; the rows are numbered on without gaps.  `at` is the instant of the last row; `ats`
-    gives each row's own instant (int64 array, non-decreasing) where they differ, else None.
-    A snapshot's rows are not numbered: its `seq` is the number of the next delta row.  `more` is for those who read
-    clients' pushes as well: a server cuts what is longer than its frames, the engine cuts no instant.
+    `seq` numbers the first row; the rows are numbered on without gaps.  `at` is the instant of the
+    last row; `ats` gives each row's own instant (int64 array, non-decreasing) where they differ,
+    else None.  A snapshot's rows are not numbered: its `seq` is the number of the next delta row.
+    `more` is for programs that read clients' pushes as well: a server cuts what is longer than its
+    frames, the engine cuts no instant.
     """
 
     query: str
@@ -70,9 +74,10 @@ class Push:
 
 @dataclass(slots=True)
 class Chunk:
-    """Result rows `seq`, `seq` + 1, ...: sign int8[n] (+1 insert, -1 delete, 0 periodic), at int64[n] instants, values.
+    """Result rows `seq`, `seq` + 1, ...: sign int8[n] (+1 insert, -1 delete, 0 periodic), at
+    int64[n] instants, values.
 
-    `pushes` tells them as pushes; until somebody asks, rows stay columnar whatever their kinds."""
+    `pushes` gives them as pushes; until it is called, rows stay columnar whatever their kinds."""
 
     seq: int
     sign: np.ndarray
@@ -120,7 +125,8 @@ def shown_instant(at: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a frame of rows: accepted + late + refused = rows sent (all 0 and `repeated` for a repeat)."""
+    """What became of a frame of rows: accepted + late + refused = rows sent (all 0 and `repeated`
+    for a repeat)."""
 
     accepted: int
     late: int = 0
@@ -131,14 +137,16 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as the outside sees it: name as declared and SQL type name, e.g. ``DECIMAL(10,2)``."""
+    """A column as the outside sees it: name as declared and SQL type name, e.g.
+    ``DECIMAL(10,2)``."""
 
     name: str
     type: str
 
 
 class Cancel:
-    """A request to stop, shared by the thread that asks and the engine, which looks between slices of work."""
+    """A request to stop, shared by the thread that asks and the engine, which looks between slices
+    of work."""
 
     __slots__ = ("_event", "why")
 
@@ -163,25 +171,31 @@ class Cancel:
             raise UsageError("DS610", "the statement was cancelled")
 
     def told(self, problem: DsmsError) -> DsmsError:
-        """What to tell of a problem that ended the statement: for DS610 the reason, if one was given."""
+        """What to tell of a problem that ended the statement: for DS610 the reason, if one was
+        given."""
         if problem.code != "DS610" or self.why is None:
             return problem
-        why = replace(self.why, line=problem.line, column=problem.column, statement=problem.statement)
+        why = replace(
+            self.why, line=problem.line, column=problem.column, statement=problem.statement
+        )
         why.done = getattr(problem, "done", [])  # type: ignore[attr-defined]
         return why
 
     def between(self) -> None:
-        """As `check`, where a step is done and what follows it may as well be done by a later call."""
+        """As `check`, where a step is done and what follows it may as well be done by a later
+        call."""
         self.check()
 
 
 @dataclass
 class Subscription:
-    """A reader of one query's result rows.  The engine appends; the owner takes, in the engine's thread.
+    """A reader of one query's result rows.  The engine appends; the owner takes, in the engine's
+    thread.
 
-    `limit_bytes` bounds what may wait; past it the engine drops what waits, leaves one `end` push (DS620) and closes.
-    `told_bytes` is what messages call that limit, where it is not the whole of what the user was told.
-    `on_ready` is called (in the engine's thread) when something waits again after `take`.
+    `limit_bytes` bounds what may wait; past it the engine drops what waits, leaves one `end` push
+    (DS620) and closes.  `told_bytes` is what messages call that limit, where it is only a part of
+    the limit that the user has set.  `on_ready` is called (in the engine's thread) when something
+    waits again after `take`.
     """
 
     query: str
@@ -191,7 +205,7 @@ class Subscription:
     waiting: list[Push | Chunk] = field(default_factory=list)
     pending_bytes: int = 0
     closed: bool = False
-    told_bytes: int | None = None
+    reported_limit: int | None = None
 
     @property
     def pending(self) -> bool:
@@ -206,10 +220,21 @@ class Subscription:
             self.waiting[-1] = item
             return
         quiet = not self.waiting
-        size = item.nbytes if isinstance(item, Chunk) else (item.data.nbytes if item.data is not None else 0)
+        size = (
+            item.nbytes
+            if isinstance(item, Chunk)
+            else (item.data.nbytes if item.data is not None else 0)
+        )
         if self.pending_bytes and self.pending_bytes + size > self.limit_bytes:
-            at = f"results wait unread, more than the limit of {self.told_bytes or self.limit_bytes} bytes"
-            item, self.waiting, self.closed = Push(self.query, -1, "end", None, None, None, at, "DS620"), [], True
+            at = (
+                "results wait unread, more than the limit of "
+                f"{self.reported_limit or self.limit_bytes} bytes"
+            )
+            item, self.waiting, self.closed = (
+                Push(self.query, -1, "end", None, None, None, at, "DS620"),
+                [],
+                True,
+            )
             self.pending_bytes = 0
         self.waiting.append(item)
         self.pending_bytes += size

@@ -1,7 +1,9 @@
 """Every code of an error, with its one meaning.  A code is stable: programs match on it.
 
-DS1xx text   DS2xx names and types   DS3xx rules of the language   DS4xx objects and their state   DS5xx data and files
-DS6xx protocol, limits, server   DS7xx values   DS9xx faults of dsms (DS90x-DS93x) and archives (DS95x, DS96x)
+DS1xx text   DS2xx names and types   DS3xx rules of the language   DS4xx objects and their state
+             DS5xx data and files
+DS6xx protocol, limits, server   DS7xx values   DS9xx faults of dsms (DS90x-DS93x) and archives
+                                 (DS95x, DS96x)
 
 `grammar/reference.md` prints this table, and `tests/test_codes.py` holds both against the sources.
 """
@@ -10,7 +12,8 @@ from __future__ import annotations
 
 CODES: dict[str, str] = {
     # text
-    "DS101": "something unexpected; the message says what was expected, the hint what was probably meant",
+    "DS101": "something unexpected; the message says what was expected, the hint what was "
+    "probably meant",
     "DS102": "the statement ends too early",
     "DS103": "a string, quoted name or comment is not closed",
     "DS104": "a character that has no meaning",
@@ -161,7 +164,8 @@ CODES: dict[str, str] = {
     "DS611": "there is no connection, or it was lost",
     "DS612": "no server answers at this address",
     "DS613": "no statement answered with rows",
-    "DS614": "a request over which the server died twice, or the connection was lost five times, is given up",
+    "DS614": "a request over which the server died twice, or the connection was lost five times, "
+    "is given up",
     "DS615": "more text in one batch than a column holds",
     "DS616": "the statement took longer than statement_timeout allows",
     "DS620": "the reader is too slow: its buffer is full",
@@ -217,7 +221,8 @@ CODES: dict[str, str] = {
     "DS951": "a manifest is damaged, and so is the one before it",
     "DS952": "the archive was written by a dsms of another layout of files",
     "DS953": "there is no such archive, or several could be meant",
-    "DS954": "somebody else has updated the archive meanwhile: do it again (a SELECT has been tried five times)",
+    "DS954": "somebody else has updated the archive meanwhile: do it again (a SELECT has been "
+    "tried five times)",
     "DS955": "a file or folder of the archive can't be used, or Spark has left rows out",
     "DS956": "a column of the archive has another type",
     "DS957": "rows that can't land: their instants have landed, or they lie in more than one step",

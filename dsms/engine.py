@@ -1,4 +1,5 @@
-"""The engine: statements, rows and time in; results out.  A library: no sockets, no clock, no threads of its own.
+"""The engine: statements, rows and time in; results out.  A library: no sockets, no clock, no
+threads of its own.
 
     engine = dsms.Engine()
     engine.execute("CREATE STREAM s (k STRING, v FLOAT, t TIMESTAMP) TIMESTAMP BY t")
@@ -28,11 +29,11 @@ from dsms.commands.store import Write
 from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.intake.convert import Converted, to_batch
-from dsms.running.archive_reads import ArchiveRunner
+from dsms.reads.archives import ArchiveRunner
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.running.turns import Turns
-from dsms.running.writers import Part, Writers
+from dsms.running.writers import FramePart, Writers
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.settings import Settings
 from dsms.sql import ast
@@ -40,39 +41,42 @@ from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.suggest import hint
 
 if TYPE_CHECKING:
+    from dsms.recovering.durability import Durability
     from dsms.recovering.face import Recovered
-    from dsms.recovering.saver import Saver
 
 
 class Engine:
     """One data stream management system in this process.
 
-    data      folder in which everything survives: declarations, tables, windows, answers; None: in memory only
+    data      folder in which everything survives: declarations, tables, windows, answers; None: in
+              memory only
     settings  limits and defaults
     files     how files are used (tests let them fail); None: as the operating system does
 
     What was there goes on where it was (see `dsms.recovering`); `recovered` says how.
     """
 
-    def __init__(self, data: str | None = None, settings: Settings | None = None, files: Any = None) -> None:
+    def __init__(
+        self, data: str | None = None, settings: Settings | None = None, files: Any = None
+    ) -> None:
         self.runtime = Runtime(settings or Settings())
         self.now: int | None = None
         self.writers = Writers()
         self.turns = Turns()
-        self.saver: Saver | None = None
+        self.saver: Durability | None = None
         self.unsaved: DsmsError | None = None  # why `close` could not write the state down
         if data is not None:
             from dsms.recovering.opening import open_data
 
             self.saver = open_data(self, data, files)
 
-    # -- statements ---------------------------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     def execute(self, text: str, cancel: Cancel | None = None) -> list[Result]:
         """Run one or more statements.
 
-        Statements before a failing one stand: the DsmsError has `statement`, the index of the one that failed, and
-        `done`, the results of those before it."""
+        Statements before a failing one stand: the DsmsError has `statement`, the index of the one
+        that failed, and `done`, the results of those before it."""
         slices = self.slices(text, cancel)
         while True:
             try:
@@ -82,19 +86,23 @@ class Engine:
                 return results
 
     def slices(
-        self, text: str, cancel: Cancel | None = None, priority: int = 0, caller: Caller | None = None
+        self,
+        text: str,
+        cancel: Cancel | None = None,
+        priority: int = 0,
+        caller: Caller | None = None,
     ) -> Generator[Statement, None, list[Result]]:
         """`execute`, one slice of work at a time: rows and other statements may come in between.
 
-        Yields the statement that is at work.  If it is `ready`, its `run` may be called in another thread before the
-        next slice, which then waits for nothing.  Close the generator to give up.
+        Yields the statement that is at work.  If it is `ready`, its `run` may be called in another
+        thread before the next slice, which then waits for nothing.  Close the generator to give up.
 
         caller  the session of a server that it comes from"""
         return statements.slices(self, text, cancel, priority, caller)
 
     def begin(self, sql: str, priority: int = 0, cancel: Cancel | None = None) -> Statement:
-        """One statement, to be done by `step`s: a SELECT reads one sub-window at a time, and windows may slide
-        meanwhile (setting `transaction_scheduler`); others are done in one.
+        """One statement, to be done by `step`s: a SELECT reads one sub-window at a time, and
+        windows may slide meanwhile (setting `transaction_scheduler`); others are done in one.
 
         priority  of a SELECT: larger ones suspend smaller ones
         Raises what binding it raises; UsageError DS400 unless `sql` is one statement."""
@@ -109,21 +117,31 @@ class Engine:
         if self.saver is not None:
             self.saver.store(write, kind, body)
 
-    # -- rows and time ------------------------------------------------------------------------------------------------
-    # A `cancel` here ends the call (DS610), not the work: what was handed over stands, and queries that have not got to
-    # it go on with the next call that moves them.
+    # -- rows and time -----------------------------------------------------------------------------
+    # A `cancel` here ends the call (DS610), not the work: what was handed over stands, and queries
+    # that have not got to it go on with the next call that moves them.
 
-    def ingest(self, stream: str, data: Any, *, client: str | None = None, seq: int | None = None, first: int = 0,
-               last: bool = True, cancel: Cancel | None = None) -> IngestReport:  # fmt: skip
+    def ingest(
+        self,
+        stream: str,
+        data: Any,
+        *,
+        client: str | None = None,
+        seq: int | None = None,
+        first: int = 0,
+        last: bool = True,
+        cancel: Cancel | None = None,
+    ) -> IngestReport:
         """Rows for a stream: Arrow, pandas, polars, a dict of columns or a list of rows.
 
-        `client` and `seq`: a frame with a `seq` not above the client's last one on this stream is a repeat and changes
-        nothing.  A frame may come in parts: these are its rows from number `first` on, and `last` says that none
-        follow; what of it has been applied is not applied again.  With a data folder the rows are written down first,
-        as the stream's `durability` says.
-        Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole, or written down)."""
+        `client` and `seq`: a frame with a `seq` not above the client's last one on this stream is a
+        repeat and changes nothing.  A frame may come in parts: these are its rows from number
+        `first` on, and `last` says that none follow; what of it has been applied is not applied
+        again.  With a data folder the rows are written down first, as the stream's `durability`
+        says.  Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole,
+        or written down)."""
         key = self._stream(stream)
-        part: Part | None = None
+        part: FramePart | None = None
         done = 0
         if client is not None and seq is not None:
             known = self.writers.applied(client, key, seq)
@@ -131,15 +149,25 @@ class Engine:
                 return IngestReport(0, repeated=True)
             done = known
         stream_def = self.runtime.inputs[key].definition
-        rows = data if isinstance(data, Converted) else to_batch(data, stream_def.schema, f"stream {stream_def.name}")
+        rows = (
+            data
+            if isinstance(data, Converted)
+            else to_batch(data, stream_def.schema, f"stream {stream_def.name}")
+        )
         if client is not None and seq is not None:
-            part = Part(client, seq, max(done, first + len(rows)), last)
+            part = FramePart(client, seq, max(done, first + len(rows)), last)
             if done > first:
                 rows = rows.after(done - first)
         return self.take(key, rows, part=part, cancel=cancel)
 
-    def take(self, key: str, rows: Converted, now: int | None = None, part: Part | None = None,
-             cancel: Cancel | None = None) -> IngestReport:  # fmt: skip
+    def take(
+        self,
+        key: str,
+        rows: Converted,
+        now: int | None = None,
+        part: FramePart | None = None,
+        cancel: Cancel | None = None,
+    ) -> IngestReport:
         """Converted rows for a stream, by its key: written down, then applied.
 
         now   the system time at which they came; None: the engine's
@@ -167,7 +195,9 @@ class Engine:
             self.saver.late(source, key, columns, self.now)
         self.take_late(key, columns, self.now, cancel)
 
-    def take_late(self, key: str, columns: Any, now: int | None, cancel: Cancel | None = None) -> None:
+    def take_late(
+        self, key: str, columns: Any, now: int | None, cancel: Cancel | None = None
+    ) -> None:
         """Late rows of another stream go to this one, as they come."""
         if self.runtime.inputs[key].accept_late(columns, now).accepted:
             self.runtime.clocks.active(key)
@@ -197,14 +227,16 @@ class Engine:
         return key
 
     def heartbeat(self, stream: str, ts: Moment, cancel: Cancel | None = None) -> None:
-        """The source promises that no row with a timestamp <= `ts` follows: µs since the epoch, a datetime, or an
-        instant of NumPy or pandas.  Raises UsageError DS508 for one outside the years 0001-9999."""
+        """The source promises that no row with a timestamp <= `ts` follows: µs since the epoch, a
+        datetime, or an instant of NumPy or pandas.  Raises UsageError DS508 for one outside the
+        years 0001-9999."""
         self.heartbeat_of(self._stream(stream), moment(ts, "a heartbeat"), cancel)
 
     def check_heartbeat(self, stream: str, ts: int) -> None:
         """Raise what `heartbeat` would raise, and DS508 for one beyond MAX FUTURE.
 
-        The program that this engine runs in may move a clock as far as it likes; those whom it serves may not."""
+        The program that this engine runs in may move a clock as far as it likes; its users may
+        not."""
         source = self.runtime.inputs[self._stream(stream)]
         source.check_heartbeat(ts)
         source.check_future(ts)
@@ -233,17 +265,20 @@ class Engine:
         self._settled()
 
     def advance(self, now: Moment, cancel: Cancel | None = None) -> None:
-        """System time is `now`: drives system-time streams and IDLE TIMEOUT.  Instants as for `heartbeat`."""
+        """System time is `now`: drives system-time streams and IDLE TIMEOUT.  Instants as for
+        `heartbeat`."""
         now = moment(now, "the engine's time")
-        if self.saver is not None and not self.saver.advanced(now if self.now is None else max(self.now, now)):
+        if self.saver is not None and not self.saver.advanced(
+            now if self.now is None else max(self.now, now)
+        ):
             return
         self.now = now if self.now is None else max(self.now, now)
         self.runtime.clocks.advance(now)
         self._turn(self.runtime.pump_all, cancel)
 
     def work(self) -> bool:
-        """Go on with what a call has left (`Settings.pause`), else evaluate elastic queries whose deadline is nearest
-        (`Settings.deferred`); False if nothing is due."""
+        """Go on with what a call has left (`Settings.pause`), else evaluate elastic queries whose
+        deadline is nearest (`Settings.deferred`); False if nothing is due."""
         return self.catch_up() or self.runtime.work()
 
     def catch_up(self) -> bool:
@@ -260,15 +295,22 @@ class Engine:
         return self.turns.behind or self.runtime.backlog.pending()
 
     def tidy(self) -> None:
-        """Take note of what `Settings.archive_writer` has written, and hand it the next rows that are ripe."""
+        """Take note of what `Settings.archive_writer` has written, and hand it the next rows that
+        are ripe."""
         if not self.turns.behind:  # else once queries have read what they are to read
             tidy(self.runtime)
 
-    # -- results ------------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
-    def subscribe(self, query: str, start: int | None = None, limit_bytes: int | None = None,
-                  on_ready: Callable[[], None] | None = None) -> Subscription:  # fmt: skip
-        """Read a query's results: a snapshot (Rstream) and what follows, or all rows numbered `start` and above."""
+    def subscribe(
+        self,
+        query: str,
+        start: int | None = None,
+        limit_bytes: int | None = None,
+        on_ready: Callable[[], None] | None = None,
+    ) -> Subscription:
+        """Read a query's results: a snapshot (Rstream) and what follows, or all rows numbered
+        `start` and above."""
         running = self._query(query)
         limit = self.runtime.settings.subscriber_bytes if limit_bytes is None else limit_bytes
         reader = Subscription(running.name, running.columns(), limit)
@@ -292,7 +334,7 @@ class Engine:
             raise UsageError("DS401", f"there is no query {name}", hint=hint(name, names))
         return running
 
-    # -- about itself -------------------------------------------------------------------------------------------------
+    # -- about itself ------------------------------------------------------------------------------
 
     def names(self) -> dict[str, dict[str, list[Column]]]:
         """Declared objects and their columns, for completion."""
@@ -305,16 +347,20 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Counters for metrics: of transactions, streams, queries (`dsms.running.progress`)."""
-        return {**engine_stats(self.runtime), **({} if self.saver is None else self.saver.figures())}
+        return {
+            **engine_stats(self.runtime),
+            **({} if self.saver is None else self.saver.figures()),
+        }
 
     def sync(self) -> None:
         """Bring what streams of durability `interval` have had so far to the disk.
 
-        Who runs an engine in his own process says when; a server does so every second, checkpoints and `close` do."""
+        A program that runs an engine in its own process calls it when it likes; a server calls it
+        every second, and checkpoints and `close` call it too."""
         if self.saver is not None:
             self.saver.durable.commit()
 
-    # -- for whoever runs it among threads of his own, as a server does -----------------------------------------------
+    # -- for a program that runs it among threads of its own, as a server does ---------------------
 
     def held(self) -> list[MemoryLine]:
         """Who holds what part of its memory."""
@@ -344,7 +390,8 @@ class Engine:
         return None if durable is None else durable.journal.policies.get(Catalog.key(stream))
 
     def log_files(self) -> int:
-        """How many logs it may have open at once: of as many descriptors nobody else should dispose."""
+        """How many logs it may have open at once: of as many descriptors nobody else should
+        dispose."""
         durable = self.runtime.durable
         return 0 if durable is None else durable.journal.open.most()
 
@@ -354,7 +401,8 @@ class Engine:
         return durable is not None and durable.journal.pending(durability)
 
     def commit(self, durability: str | None = None) -> None:
-        """Bring rows of streams of that durability (None: of all) to the disk.  Any thread may call it."""
+        """Bring rows of streams of that durability (None: of all) to the disk.  Any thread may call
+        it."""
         durable = self.runtime.durable
         if durable is not None:
             durable.commit(durability)
@@ -366,22 +414,26 @@ class Engine:
             durable.journal.check(Catalog.key(stream))
 
     def seal_with(self, executor: Executor | None) -> None:
-        """Who writes closed sub-windows and checkpoints; None: whoever closes them."""
+        """The executor that writes closed sub-windows and checkpoints; None: the thread that closes
+        them."""
         if self.runtime.durable is not None:
             self.runtime.durable.background = executor
 
     def archive_with(self, writer: Any = None, runner: ArchiveRunner | None = None) -> None:
-        """Who writes landing files, and who runs queries of archives, unless the settings say so."""
+        """The executor that writes landing files, and the runner of archive queries, unless the
+        settings name them."""
         settings = self.runtime.settings
         settings.archive_writer = settings.archive_writer if writer is None else writer
         settings.archive_runner = settings.archive_runner or runner
 
     def pause_with(self, over: Callable[[], bool]) -> None:
-        """Ask `over` between two steps whether the call has held its thread for long enough (`Settings.pause`)."""
+        """Ask `over` between two steps whether the call has held its thread for long enough
+        (`Settings.pause`)."""
         self.runtime.settings.pause = over
 
     def serve_with(self, sessions: Sessions, memory: Memory | None = None) -> None:
-        """What statements see of the server that it runs in (`Settings.sessions`, `Settings.memory`)."""
+        """What statements see of the server that it runs in (`Settings.sessions`,
+        `Settings.memory`)."""
         self.runtime.settings.sessions, self.runtime.settings.memory = sessions, memory
 
     def under_way(self) -> str:

@@ -1,8 +1,8 @@
 """Which kernels have been compiled and kept, and how they are loaded.
 
-When all have been compiled, a mark is left where Numba keeps them (`dsms.kernel_folder`).  It bears what sources they
-were made of, and names every kernel with the types that it was made for: so a start loads them one by one, in a
-fraction of a second and without running anything.
+When all have been compiled, a mark is left where Numba keeps them (`dsms.kernel_folder`).  It bears
+what sources they were made of, and names every kernel with the types that it was made for: so a
+start loads them one by one, in a fraction of a second and without running anything.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any
 
 from dsms.operators import join_kernels
 
-Made = tuple[str, str, tuple[Any, ...]]  # a kernel's module, its name, and Numba's types of its arguments
+# a kernel's module, its name, and Numba's types of its arguments
+Made = tuple[str, str, tuple[Any, ...]]
 SOURCES = Path(__file__).parent
 
 
 def kept() -> list[Made] | None:
-    """The kernels that the cache has, those that most queries use first; None: some must be compiled."""
+    """The kernels that the cache has, those that most queries use first; None: some must be
+    compiled."""
     mark = _mark()
     try:
         return None if mark is None else pickle.loads(mark.read_bytes())
@@ -46,7 +48,8 @@ def keep(made: Iterable[Made]) -> None:
 
 
 def load(made: Iterable[Made], stop: Callable[[], bool] = lambda: False) -> None:
-    """Load kernels out of the cache until `stop` says so.  Any thread may do this, beside others that run kernels."""
+    """Load kernels out of the cache until `stop` says so.  Any thread may do this, beside others
+    that run kernels."""
     for module, name, types in made:
         if stop():
             return
@@ -71,15 +74,16 @@ def _kernels() -> list[Any]:
 
 
 def _mark() -> Path | None:
-    """The file that says that all kernels of this very source are in the cache; None: there is no cache."""
+    """The file that says that all kernels of this very source are in the cache; None: there is no
+    cache."""
     from llvmlite import binding
     from numba import __version__, config
 
     if config.DISABLE_JIT:
         return None
-    told = [__version__, sys.version, config.CPU_NAME or binding.get_host_cpu_name()]
+    ingredients = [__version__, sys.version, config.CPU_NAME or binding.get_host_cpu_name()]
     for path in sorted(SOURCES.rglob("*.py")):
         stat = path.stat()
-        told.append(f"{path.relative_to(SOURCES)} {stat.st_size} {stat.st_mtime_ns}")
+        ingredients.append(f"{path.relative_to(SOURCES)} {stat.st_size} {stat.st_mtime_ns}")
     place = Path(join_kernels.chain.stats.cache_path)
-    return place / f"warm-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}"
+    return place / f"warm-{hashlib.sha256(repr(ingredients).encode()).hexdigest()[:16]}"

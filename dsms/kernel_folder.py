@@ -1,5 +1,6 @@
-"""Where Numba keeps compiled kernels: in NUMBA_CACHE_DIR, or beside their source, or in a folder of the user, which is
-the first of these that may be written.  If none may, then for as long as this process lives.
+"""Where Numba keeps compiled kernels: in NUMBA_CACHE_DIR, or beside their source, or in a folder of
+the user, which is the first of these that may be written.  If none may, then for as long as this
+process lives.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ _passing = False  # they are not kept
 
 
 def settle() -> None:
-    """Let Numba keep kernels among the temporary files if it finds no other place, which would be an error.
+    """Let Numba keep kernels among the temporary files if it finds no other place, which would be
+    an error.
 
-    Called before any kernel is defined, hence from the package itself: it is quick and changes no file."""
+    Called before any kernel is defined, hence from the package itself: it is quick and changes no
+    file."""
     global _passing
     if place() is not None:
         return
@@ -47,18 +50,19 @@ def complaint() -> str | None:
     if not _passing:
         return None
     return (
-        f"compiled kernels can't be kept: neither {SOURCES} nor {_of_user()} may be written, so each start compiles"
-        f" them again, for a minute or two; set {VARIABLE} to a folder that may be written"
+        f"compiled kernels can't be kept: neither {SOURCES} nor {_of_user()} may be written, so "
+        f"each start compiles them again, for a minute or two; set {VARIABLE} to a folder that "
+        "may be written"
     )
 
 
 def warn() -> None:
-    """Say the same to whoever has the engine in a process of theirs."""
-    told = complaint()
-    if told is not None:
+    """Say the same to programs that run the engine in their own process."""
+    message = complaint()
+    if message is not None:
         import warnings
 
-        warnings.warn(told, RuntimeWarning, stacklevel=3)
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 def _of_user() -> Path:

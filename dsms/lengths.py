@@ -1,4 +1,5 @@
-"""Texts of lengths of time: the one reader for literals, CAST, rows and columns that come in, and files.
+"""Texts of lengths of time: the one reader for literals, CAST, rows and columns that come in, and
+files.
 
     terms   `1 h 30 min`, `-2 d`, `1.5 s`: numbers with units, each with its own sign; their sum
     clock   `26:03:04.5`: hours, minutes, and perhaps seconds; a sign in front holds for all of it
@@ -29,10 +30,13 @@ _DIGITS = 40  # of a number, at most
 _CLOCK = re.compile(r"([+-]?)\s*([0-9]+):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]+))?)?", re.ASCII)
 _TERM = re.compile(r"\s*([+-]?)\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([a-z]+)", re.ASCII)
 _SHORT = {
-    "us": 1, "usec": 1, "ms": 1_000, "msec": 1_000, "s": 1_000_000, "sec": 1_000_000, "min": 60_000_000,
+    "us": 1, "usec": 1, "ms": 1_000, "msec": 1_000, "s": 1_000_000, "sec": 1_000_000,
+    "min": 60_000_000,
     "h": 3_600_000_000, "hr": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
-}  # fmt: skip
-_LONG = LENGTH_UNITS | {name: size for name, size in _SHORT.items() if name in ("usec", "msec", "sec", "min", "hr")}
+}  # a table  # fmt: skip
+_LONG = LENGTH_UNITS | {
+    name: size for name, size in _SHORT.items() if name in ("usec", "msec", "sec", "min", "hr")
+}
 _UNITS = _SHORT | _LONG | {name + "s": size for name, size in _LONG.items()}
 
 

@@ -1,4 +1,5 @@
-"""What statements see of the server that an engine runs in: its sessions, and the memory that all of it may take.
+"""What statements see of the server that an engine runs in: its sessions, and the memory that all
+of it may take.
 
 An engine in a program of its own has neither, and says so (DS672) or shows nothing.
 """
@@ -15,10 +16,12 @@ class SessionLine:
     """A session.
 
     since          when it began, µs since the epoch
-    state          idle, running, waiting (its statement has no place yet) or closing (its peer has said all)
+    state          idle, running, waiting (its statement has no place yet) or closing (its peer has
+                   said all)
     statement      what it runs, cut short and without control characters; `seconds`: for how long
     rows_in        rows that it has sent, whatever became of them; rows_out: of answers and pushes
-    waiting_bytes  of requests that are not answered, and of replies and results that it has not read
+    waiting_bytes  of requests that are not answered, and of replies and results that it has not
+                   read
     """
 
     id: int
@@ -37,7 +40,8 @@ class SessionLine:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLine:
-    """`bytes` that `holder` has of a `part` of the memory; `limit`: at which that part is stopped, if there is one."""
+    """`bytes` that `holder` has of a `part` of the memory; `limit`: at which that part is stopped,
+    if there is one."""
 
     part: str
     holder: str | None
@@ -58,7 +62,8 @@ class Sessions(Protocol):
     def lines(self) -> list[SessionLine]: ...
 
     def cancel(self, number: int, close: bool) -> str:
-        """End what a session runs, or the session; a sentence that says what was done.  Raises DS671."""
+        """End what a session runs, or the session; a sentence that says what was done.  Raises
+        DS671."""
         ...
 
 
@@ -74,7 +79,8 @@ class Memory(Protocol):
         ...
 
     def lent(self, most: int, who: Any) -> AbstractContextManager[int]:
-        """Bytes for a statement that runs once, `most` or fewer, for the time that it runs.  Raises DS625.
+        """Bytes for a statement that runs once, `most` or fewer, for the time that it runs.  Raises
+        DS625.
 
         who  its `Cancel`, by which its session is known; or None"""
         ...

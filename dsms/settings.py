@@ -1,4 +1,5 @@
-"""Settings of an engine: limits and defaults.  Sizes in bytes, durations in µs; the engine reads no environment."""
+"""Settings of an engine: limits and defaults.  Sizes in bytes, durations in µs; the engine reads no
+environment."""
 
 from __future__ import annotations
 
@@ -17,17 +18,20 @@ OF_SESSION = ("statement_timeout",)  # ... and for one session of a server alone
 
 
 def _nobody(name: str, url: str) -> None:
-    """Nobody updates archives."""
+    """Archives are not updated."""
 
 
 @dataclass(slots=True)
 class Settings:
     """queries           registered queries at most
-    state_bytes       state and waiting rows of one query at most; past it the query stops with DS630
-    statement_bytes   what one statement (SELECT, INSERT ... SELECT) may keep while it runs; past it it fails with
-                      DS633, or with DS632 while it makes what a block over INTERNAL windows has appended
-    step_rows         results of one join at one instant at most; past it the query or statement stops with DS631
-    result_log_rows   result rows of a query kept for readers who resume
+    state_bytes       state and waiting rows of one query at most; past it the query stops with
+                      DS630
+    statement_bytes   what one statement (SELECT, INSERT ... SELECT) may keep while it runs; past it
+                      it fails with DS633, or with DS632 while it makes what a block over INTERNAL
+                      windows has appended
+    step_rows         results of one join at one instant at most; past it the query or statement
+                      stops with DS631
+    result_log_rows   result rows of a query kept for readers that resume
     result_log_bytes  ... and their bytes
     subscriber_bytes  results that may wait for one reader
     timer             seconds, to measure operators with for EXPLAIN ANALYZE; None: not measured
@@ -35,27 +39,35 @@ class Settings:
     query_scheduler   which due periodic queries are evaluated together (Golab 2006, §8.4)
     late_sharing      which of them are when deadlines have been missed (§8.4.2)
     transaction_scheduler  in which order sub-windows are read while the window moves (§7.4)
-    deferred          elastic queries are evaluated by `Engine.work`, not as rows come (the server does so)
-    checkpoint_bytes  what the journal may grow by before the state is written down whole (or by that state's size, if
-                      that is more); 0: never on its own
-    accept_loss       streams that go on without rows that files have lost, instead of refusing others; and streams and
-                      queries whose archive is gone, which begin another one
-    group_commit      rows of `sync` streams are brought to the disk by who calls `Journal.commit`, for many writers at
-                      once (the server does so before it acknowledges)
-    archive           folder or URL below which archives lie; None: in the data folder, if there is one
-    archive_waiting_bytes  rows that may wait to be archived, of one stream or query; past it rows are refused (DS570)
-    archive_writer    writes landing files one after the other: an executor with one thread; None: the caller does
+    deferred          elastic queries are evaluated by `Engine.work`, not as rows come (the server
+                      does so)
+    checkpoint_bytes  what the journal may grow by before the state is written down whole (or by
+                      that state's size, if that is more); 0: never on its own
+    accept_loss       streams that go on without rows that files have lost, instead of refusing
+                      others; and streams and queries whose archive is gone, which begin another one
+    group_commit      rows of `sync` streams are brought to the disk by the caller of
+                      `Journal.commit`, for many writers at once (the server does so before it
+                      acknowledges)
+    archive           folder or URL below which archives lie; None: in the data folder, if there is
+                      one
+    archive_waiting_bytes  rows that may wait to be archived, of one stream or query; past it rows
+                           are refused (DS570)
+    archive_writer    writes landing files one after the other: an executor with one thread; None:
+                      the caller does
     archive_due       called with name and URL of an archive when a step of its UPDATE EVERY is over
-    archive_runner    runs one-time queries that read archives (`dsms.running.archive_reads.ArchiveRunner`); None: they
-                      are refused (DS412)
-    pause             asked between two steps of queries whether the call is to return and to leave the rest to
-                      `Engine.work`; None: each call does all that it causes
-    safe_mode         queries do not move: rows wait for them (to drop what keeps the server from starting)
-    recovering        told how many records of the journal have been applied, after each
-    at_work           notes what is under way, for the next start (`dsms.storage.working`); set by the data folder
+    archive_runner    runs one-time queries that read archives
+                      (`dsms.reads.archives.ArchiveRunner`); None: they are refused (DS412)
+    pause             asked between two steps of queries whether the call is to return and to leave
+                      the rest to `Engine.work`; None: each call does all that it causes
+    safe_mode         queries do not move: rows wait for them (to drop what keeps the server from
+                      starting)
+    recovering        called with how many records of the journal have been applied, after each
+    at_work           notes what is under way, for the next start (`dsms.storage.working`); set by
+                      the data folder
     sessions          of the server that the engine runs in (SHOW SESSIONS); None: there is none
     memory            that all of it may take (SHOW MEMORY); None: there is no limit
-    eager_instants    look for expired rows at every instant instead of once a step (benchmarks of the thesis)
+    eager_instants    look for expired rows at every instant instead of once a step (benchmarks of
+                      the thesis)
     """
 
     queries: int = 1000

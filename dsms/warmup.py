@@ -1,8 +1,9 @@
 """Compile every kernel, or load it from the cache, before anybody waits for it.
 
-Numba compiles a kernel for the argument types it first meets.  So each kernel is made to meet what the engine gives it:
-small queries of every kind run over a few hundred rows in an engine of their own.  The types depend on the operator,
-the strategy and the number of streams joined below (a row's identity is one number for each), not on the data.
+Numba compiles a kernel for the argument types it first meets.  So each kernel is made to meet what
+the engine gives it: small queries of every kind run over a few hundred rows in an engine of their
+own.  The types depend on the operator, the strategy and the number of streams joined below (a row's
+identity is one number for each), not on the data.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ USUAL = {
     "ends over a time window", *(f"{what}, time windows, upa" for what in (
         "joins of 2", "DISTINCT over 1", "negation over 1", "left joins", "EXCEPT ALL",
         "joins with a plain table", "joins with a fixed table")),
-}  # fmt: skip
+}  # a long list  # fmt: skip
 WIDTH = "[RANGE 2 s]"
 ROWS = 400  # of each stream and round; all rounds fill what state begins with
 STEP = 50_000  # µs between them
@@ -50,9 +51,11 @@ ROUNDS = 3
 
 
 def warm(progress: Progress | None = None) -> None:
-    """Make every kernel ready; `progress(what, done, total)` is called before each step and after the last one.
+    """Make every kernel ready; `progress(what, done, total)` is called before each step and after
+    the last one.
 
-    The first time all are compiled, which takes a minute or two; from then on they are loaded, in less than a second.
+    The first time all are compiled, which takes a minute or two; from then on they are loaded, in
+    less than a second.
     """
     prepare(progress)
     load()
@@ -81,7 +84,8 @@ def prepare(progress: Progress | None = None) -> None:
 def load(stop: Callable[[], bool] = lambda: False) -> None:
     """Load the kernels that were kept, those that most queries use first, until `stop` says so.
 
-    Any thread may do this beside engines at work: it holds the interpreter for a few milliseconds at a time."""
+    Any thread may do this beside engines at work: it holds the interpreter for a few milliseconds
+    at a time."""
     pa.array([0])  # Arrow loads pandas, if there is one, when it first meets a list
     kernel_cache.load(kernel_cache.kept() or (), stop)
 
@@ -107,7 +111,8 @@ def _run(query: str) -> None:
 
 
 def _rows(part: int) -> dict[str, list[object]]:
-    """Keys that come back after a while, some NULLs, times a little out of order that grow by ROWS * STEP a part."""
+    """Keys that come back after a while, some NULLs, times a little out of order that grow by ROWS
+    * STEP a part."""
     n = range(part * ROWS, (part + 1) * ROWS)
     return {
         "k": [None if j % 37 == 0 else f"k{j % 19}" for j in n],
@@ -145,7 +150,10 @@ def _plain() -> Iterator[tuple[str, str]]:
     yield "DISTINCT without a window", "SELECT DISTINCT k, i FROM a"
     yield "joins over long windows", "SELECT a.i FROM a [RANGE 1 h] , b [RANGE 1 h] WHERE a.t = b.t"
     yield "what leaves", f"SELECT Dstream(k) FROM a {WIDTH}"
-    yield "windows over results", f"SELECT Wstream(a.k)[ROWS 10] FROM a {WIDTH} , b {WIDTH} WHERE a.k = b.k"
+    yield (
+        "windows over results",
+        f"SELECT Wstream(a.k)[ROWS 10] FROM a {WIDTH} , b {WIDTH} WHERE a.k = b.k",
+    )
 
 
 def _wide(w: str) -> Iterator[tuple[str, str]]:
@@ -167,7 +175,10 @@ def _of_two(w: str) -> Iterator[tuple[str, str]]:
         yield operation, f"SELECT i FROM a {w} {operation} SELECT i FROM b [RANGE 1 s]"
     for table in ("plain", "fixed"):
         yield f"joins with a {table} table", f"SELECT a.i, v FROM a {w} JOIN {table} p ON a.k = p.k"
-        yield f"left joins with a {table} table", f"SELECT a.i, v FROM a {w} LEFT JOIN {table} p ON a.k = p.k"
+        yield (
+            f"left joins with a {table} table",
+            f"SELECT a.i, v FROM a {w} LEFT JOIN {table} p ON a.k = p.k",
+        )
 
 
 def _joined(n: int, window: str) -> str:
@@ -180,12 +191,17 @@ def _joined(n: int, window: str) -> str:
 def _padded(n: int, window: str) -> str:
     """A join of n streams, then a left join with one more on a condition that is no equation."""
     joins = " ".join(f"JOIN {x} {window} ON a.k = {x}.k AND a.i = {x}.i" for x in STREAMS[1:n])
-    return f"a {window} {joins} LEFT JOIN {STREAMS[n]} {window} ON a.k = {STREAMS[n]}.k AND a.i + 5 < {STREAMS[n]}.i"
+    return (
+        f"a {window} {joins} LEFT JOIN {STREAMS[n]} {window} ON a.k = {STREAMS[n]}.k AND a.i + "
+        f"5 < {STREAMS[n]}.i"
+    )
 
 
 def _not_in(n: int, window: str) -> str:
     other = STREAMS[n]
-    return f"AND NOT EXISTS (SELECT * FROM {other} {window} WHERE {other}.k = a.k AND {other}.f = a.f)"
+    return (
+        f"AND NOT EXISTS (SELECT * FROM {other} {window} WHERE {other}.k = a.k AND {other}.f = a.f)"
+    )
 
 
 def _grouped() -> Iterator[tuple[str, str]]:

@@ -1,7 +1,9 @@
-"""What tests of the archive's index share: rows with lifetimes, what an index holds, and a writer without Spark.
+"""What tests of the archive's index share: rows with lifetimes, what an index holds, and a writer
+without Spark.
 
-The writer does what `dsms_spark.frames.write_files` does, with pyarrow in this process: by it whole histories of
-updates and a death at every operation on files take seconds, and Spark's is compared with it.
+The writer does what `dsms_spark.frames.write_files` does, with pyarrow in this process: by it whole
+histories of updates and a death at every operation on files take seconds, and Spark's is compared
+with it.
 """
 
 from __future__ import annotations
@@ -43,7 +45,11 @@ def layout(g: int = 2, e: int = 2, span: int | None = SPAN, **more: Any) -> Layo
 
 
 def made(
-    folder: Path, shape: Layout | None = None, key: str | None = "k", schema: Schema = SCHEMA, kind: Any = "stream"
+    folder: Path,
+    shape: Layout | None = None,
+    key: str | None = "k",
+    schema: Schema = SCHEMA,
+    kind: Any = "stream",
 ) -> Archive:
     shape = shape or layout()
     return create(str(folder), "s", kind, schema, key, shape, shape.span)
@@ -55,9 +61,19 @@ def rows(step: int, count: int, seed: int = 0, span: int | None = SPAN, start: i
     ts = np.sort(step * EVERY + rng.integers(0, EVERY, count))
     exp = np.full(count, FOREVER) if span is None else ts + rng.integers(1, span + 1, count)
     keys = [None if i % 17 == 5 else f"key {i}" for i in rng.integers(0, 50, count)]
-    columns = [keys, rng.integers(-5, 5, count), rng.random(count), ts, ts, exp, np.arange(start, start + count)]
+    columns = [
+        keys,
+        rng.integers(-5, 5, count),
+        rng.random(count),
+        ts,
+        ts,
+        exp,
+        np.arange(start, start + count),
+    ]
     schema = stored_schema(SCHEMA)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+    return pa.table(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def land(archive: Archive, step: int, count: int, **more: Any) -> pa.Table:
@@ -81,11 +97,14 @@ def contents(archive: Archive, manifest: Manifest | None = None) -> Iterator[tup
 
 
 def held(archive: Archive, manifest: Manifest | None = None) -> Counter[tuple[int, int]]:
-    """Which rows the index holds that have not expired, and in which sub-index: (number, sub-index) -> how often."""
+    """Which rows the index holds that have not expired, and in which sub-index: (number, sub-index)
+    -> how often."""
     manifest = manifest or archive.manifest()
     out: Counter[tuple[int, int]] = Counter()
     for sub, table in contents(archive, manifest):
-        out.update((i, sub) for i in table.filter(pc.field(EXP) > manifest.upto).column(ID).to_pylist())
+        out.update(
+            (i, sub) for i in table.filter(pc.field(EXP) > manifest.upto).column(ID).to_pylist()
+        )
     return out
 
 
@@ -98,14 +117,18 @@ def files(archive: Archive) -> dict[int, set[str]]:
 
 
 def on_disk(archive: Archive, folder: str = INDEX) -> set[str]:
-    """The files below a folder, whoever knows of them."""
-    return {i.path[len(archive.root) + 1 :] for i in archive.infos(folder, recursive=True) if i.is_file}
+    """The files below a folder, whether a manifest names them or not."""
+    return {
+        i.path[len(archive.root) + 1 :] for i in archive.infos(folder, recursive=True) if i.is_file
+    }
 
 
 # -- without Spark
 
 
-def write_files(_: object, archive: Archive, manifest: Manifest, work: Work) -> tuple[IndexFile, ...]:
+def write_files(
+    _: object, archive: Archive, manifest: Manifest, work: Work
+) -> tuple[IndexFile, ...]:
     """As Spark's: one file for each sub-index, clustered by key."""
     folder, parts = f"{INDEX}/{manifest.number + 1:012d}-{uuid.uuid4().hex[:8]}", []
     for part in work.parts:
@@ -115,7 +138,9 @@ def write_files(_: object, archive: Archive, manifest: Manifest, work: Work) -> 
             exp, ts = table.column(EXP).to_numpy(), table.column(TS).to_numpy()
             generation = work.layout.generation(ts) if part.generation is None else part.generation
             sub = generation * work.layout.expirations + work.layout.expiration(exp)
-            parts.append(table.append_column(SUB, pa.array(np.broadcast_to(sub, len(exp)), pa.int64())))
+            parts.append(
+                table.append_column(SUB, pa.array(np.broadcast_to(sub, len(exp)), pa.int64()))
+            )
     everything = pa.concat_tables(parts).filter(pc.field(EXP) > work.upto)
     halves = {}
     for sub in pc.unique(everything.column(SUB)).to_pylist():
@@ -124,7 +149,10 @@ def write_files(_: object, archive: Archive, manifest: Manifest, work: Work) -> 
         exps = np.sort(mine.column(EXP).to_numpy())
         halves[sub] = int(exps[(len(exps) - 1) // 2])
         archive.write_parquet(
-            lambda out, t=mine: pq.write_table(t, out), *folder.split("/"), f"{SUB}={sub}", "f.parquet"
+            lambda out, t=mine: pq.write_table(t, out),
+            *folder.split("/"),
+            f"{SUB}={sub}",
+            "f.parquet",
         )
     return written(archive, folder, work.key, halves)
 
@@ -158,7 +186,8 @@ class Killed(BaseException):
 
 
 class Death:
-    """At the `at`-th operation on files (from 1; 0: never), before it or when it is done, and then for good."""
+    """At the `at`-th operation on files (from 1; 0: never), before it or when it is done, and then
+    for good."""
 
     def __init__(self, at: int, after: bool = False) -> None:
         self.at, self.after, self.count = at, after, 0

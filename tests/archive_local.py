@@ -1,4 +1,5 @@
-"""A runner of archive queries without Spark: files read by pyarrow, the plan run as one over live rows is."""
+"""A runner of archive queries without Spark: files read by pyarrow, the plan run as one over live
+rows is."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dsms.adhoc.archived import needed
-from dsms.adhoc.run import Adhoc
 from dsms.api import Cancel
+from dsms.oneshot.pushdown import needed
+from dsms.oneshot.run import OneShot
 from dsms.operators.expressions import ErrorCounter
 from dsms.sql import logical as lp
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
-from dsms.storage.archive.job import Job, Source
+from dsms.storage.archive.job import ArchiveJob, ArchiveSource
 from dsms.storage.archive.manifest import Archive
 from dsms.storage.archive.schema import EXP, ID, TS, stored_schema, unlike
 
@@ -23,9 +24,9 @@ class Local:
     """`jobs`: what it was given, the last one last."""
 
     def __init__(self) -> None:
-        self.jobs: list[Job] = []
+        self.jobs: list[ArchiveJob] = []
 
-    def run(self, job: Job, cancel: Cancel | None = None) -> pa.RecordBatch:
+    def run(self, job: ArchiveJob, cancel: Cancel | None = None) -> pa.RecordBatch:
         self.jobs.append(job)
         if cancel is not None:
             cancel.check()
@@ -33,11 +34,12 @@ class Local:
         for leaf, need in needed(job.plan, job.at).items():
             found = archived_rows(job.sources[leaf], need.scan)
             leaves[leaf] = [*found, *leaves.get(leaf, [])]
-        return Adhoc(job.limit).run(job.plan, leaves, job.at, ErrorCounter("stop"), cancel)
+        return OneShot(job.limit).run(job.plan, leaves, job.at, ErrorCounter("stop"), cancel)
 
 
 def conformed(table: pa.Table, schema: Schema) -> pa.Table:
-    """The rows of a file that fits an archive, with the archive's columns: those that it lacks are NULL."""
+    """The rows of a file that fits an archive, with the archive's columns: those that it lacks are
+    NULL."""
     assert unlike(table.schema, schema) is None
     there = set(table.schema.names)
     columns = [
@@ -47,7 +49,7 @@ def conformed(table: pa.Table, schema: Schema) -> pa.Table:
     return pa.table(columns, schema=stored_schema(schema))
 
 
-def archived_rows(source: Source, scan: lp.StreamScan) -> list[Batch]:
+def archived_rows(source: ArchiveSource, scan: lp.StreamScan) -> list[Batch]:
     """The rows that a source means, in order of (ts, arrival)."""
     archive, read = Archive(source.url), source.read
     tables = []
@@ -58,10 +60,15 @@ def archived_rows(source: Source, scan: lp.StreamScan) -> list[Batch]:
         return []
     rows = pa.concat_tables(tables)
     ts, exp = rows.column(TS), rows.column(EXP)
-    kept = pc.and_(pc.and_(pc.greater(ts, read.since), pc.less_equal(ts, read.upto)), pc.greater(exp, read.as_of))
+    kept = pc.and_(
+        pc.and_(pc.greater(ts, read.since), pc.less_equal(ts, read.upto)),
+        pc.greater(exp, read.as_of),
+    )
     rows = rows.filter(kept).sort_by([(TS, "ascending"), (ID, "ascending")]).combine_chunks()
     if not rows.num_rows:
         return []
-    cols = tuple(pa.concat_arrays(rows.column(f.name).chunks).cast(f.type.arrow) for f in scan.schema)
+    cols = tuple(
+        pa.concat_arrays(rows.column(f.name).chunks).cast(f.type.arrow) for f in scan.schema
+    )
     ts, ids = (np.array(rows.column(name), np.int64) for name in (TS, ID))
     return [Batch(ts, None, None, (ids,), cols)]

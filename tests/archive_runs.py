@@ -1,4 +1,5 @@
-"""Runs a bound plan once over archives that hold given rows: the same input as `tests.adhoc_runs`, through Spark."""
+"""Runs a bound plan once over archives that hold given rows: the same input as
+`tests.oneshot_runs`, through Spark."""
 
 from __future__ import annotations
 
@@ -10,17 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dsms.adhoc.archived import needed
-from dsms.adhoc.reads import reads
+from dsms.oneshot.pushdown import needed
+from dsms.oneshot.reads import reads
 from dsms.sql import logical as lp
 from dsms.sql.types import FOREVER, Schema
-from dsms.storage.archive.job import Job, Source, source
+from dsms.storage.archive.job import ArchiveJob, ArchiveSource, source
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive, create
 from dsms.storage.archive.schema import stored_schema
 from dsms_spark.execute import run_job
-from tests.adhoc_runs import _leaf, _parted
+from tests.oneshot_runs import _leaf, _parted
 from tests.oracle import Change, Row
 
 
@@ -28,7 +29,9 @@ def archive(
     folder: Path, name: str, schema: Schema, rows: Sequence[Row], every: int, key: str | None = None
 ) -> Archive:
     """An archive in which those rows have landed; they are kept for good."""
-    made = create(str(folder / name.casefold()), name, "stream", schema, key, Layout(2, 1, every), None)
+    made = create(
+        str(folder / name.casefold()), name, "stream", schema, key, Layout(2, 1, every), None
+    )
     landing = Landing(made)
     steps: dict[int, list[Row]] = {}
     for row in rows:
@@ -76,8 +79,8 @@ def job_of(
     tables: Mapping[str, Sequence[Change]],
     at: int,
     every: int,
-) -> Job:
-    sources: dict[int, Source] = {}
+) -> ArchiveJob:
+    sources: dict[int, ArchiveSource] = {}
     given = {}
     need = needed(plan, at)
     for leaf, read in reads(plan).items():
@@ -87,6 +90,12 @@ def job_of(
         scan, n = need[leaf].scan, need[leaf]
         made = folder / scan.stream.name.casefold()
         if not made.exists():
-            archive(folder, scan.stream.name, scan.stream.schema, streams.get(scan.stream.name, ()), every)
+            archive(
+                folder,
+                scan.stream.name,
+                scan.stream.schema,
+                streams.get(scan.stream.name, ()),
+                every,
+            )
         sources[leaf] = source(str(made), None, n.since, n.upto, at, n.bounds())
-    return Job(plan, at, sources, given, 1 << 30)
+    return ArchiveJob(plan, at, sources, given, 1 << 30)

@@ -1,4 +1,5 @@
-"""What tests of the engine's side of the archive share: an engine that archives, and what has landed."""
+"""What tests of the engine's side of the archive share: an engine that archives, and what has
+landed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from dsms.archiving.place import Place
 from dsms.settings import Settings
 
 S = 1_000_000
-STREAM = "CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE FOR 1 h UPDATE EVERY 10 s"
+STREAM = (
+    "CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE FOR 1 h UPDATE EVERY 10 s"
+)
 
 
 def fresh(folder: Path, stream: str = STREAM, **settings: Any) -> dsms.Engine:
@@ -26,7 +29,10 @@ def fresh(folder: Path, stream: str = STREAM, **settings: Any) -> dsms.Engine:
 
 
 def feed(engine: dsms.Engine, seconds: range, stream: str = "s", v: int = 1) -> None:
-    engine.ingest(stream, {"k": [t % 3 for t in seconds], "v": [v] * len(seconds), "t": [t * S for t in seconds]})
+    engine.ingest(
+        stream,
+        {"k": [t % 3 for t in seconds], "v": [v] * len(seconds), "t": [t * S for t in seconds]},
+    )
 
 
 def files(folder: Path, name: str = "s") -> list[Path]:
@@ -52,7 +58,8 @@ def live(engine: dsms.Engine, name: str = "s") -> list[int]:
 def check_once(engine: dsms.Engine, folder: Path, complete: int, keep: int = 3600 * S) -> None:
     """Landed and live rows are all that are complete, each once, on their sides of the seam."""
     seam = engine.runtime.archivings["s"].seam
-    rows = [r for r in landed(folder) if r["__ts"] <= seam]  # what is being written counts when that is done
+    # what is being written counts when that is done
+    rows = [r for r in landed(folder) if r["__ts"] <= seam]
     there = [r["__id"] for r in rows]
     assert all(r["__exp"] == r["__ts"] + keep for r in rows)
     assert all(r["__ts"] == round(r["t"].timestamp() * S) for r in rows)
@@ -84,7 +91,9 @@ class Later:
 
 
 def shown(engine: dsms.Engine, name: str = "s") -> dict[str, Any]:
-    return next(r for r in engine.execute("SHOW ARCHIVES")[0].data.to_pylist() if r["archive"] == name)
+    return next(
+        r for r in engine.execute("SHOW ARCHIVES")[0].data.to_pylist() if r["archive"] == name
+    )
 
 
 def killed(engine: dsms.Engine) -> None:

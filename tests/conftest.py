@@ -1,8 +1,10 @@
-"""Options, hypothesis profiles, and who works on what.
+"""Options, hypothesis profiles, and which process runs which tests.
 
-quick   the default: few examples, the same ones in CI (`CI` set) every time; what is slow is left out
+quick   the default: few examples, the same ones in CI (`CI` set) every time; what is slow is left
+        out
 all     with --all: all examples and the tests marked `slow`
-fuzz    with --fuzz [N]: N times as many examples (default 20), new ones every time, and the tests marked `fuzz`, too
+fuzz    with --fuzz [N]: N times as many examples (default 20), new ones every time, and the tests
+        marked `fuzz`, too
 """
 
 from __future__ import annotations
@@ -15,16 +17,26 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.spark_session import spark  # noqa: F401  (a fixture for all)
 
 NO_CHECKS = tuple(HealthCheck)
-QUICKLY = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.explain))  # shrinking takes minutes
+# shrinking takes minutes
+QUICKLY = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.explain))
 CI = "CI" in os.environ
-settings.register_profile("quick", deadline=None, derandomize=CI, suppress_health_check=NO_CHECKS, phases=QUICKLY)
+settings.register_profile(
+    "quick", deadline=None, derandomize=CI, suppress_health_check=NO_CHECKS, phases=QUICKLY
+)
 settings.register_profile("fuzz", deadline=None, derandomize=False, suppress_health_check=NO_CHECKS)
 settings.load_profile("quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="all examples of property tests, and the tests marked `slow`")
-    what = "N times the examples of property tests (20), other ones each time, and the tests marked `slow` or `fuzz`"
+    parser.addoption(
+        "--all",
+        action="store_true",
+        help="all examples of property tests, and the tests marked `slow`",
+    )
+    what = (
+        "N times the examples of property tests (20), other ones each time, and the tests "
+        "marked `slow` or `fuzz`"
+    )
     parser.addoption("--fuzz", nargs="?", type=int, const=20, default=None, metavar="N", help=what)
 
 

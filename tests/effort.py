@@ -1,6 +1,8 @@
-"""How hard the tests try: a little (`make test`), all there is (`--all`), or many times that (`--fuzz N`).
+"""How hard the tests try: a little (`make test`), all there is (`--all`), or many times that
+(`--fuzz N`).
 
-A little leaves nothing out but repetitions: fewer random examples, fewer crashes, some of many like cases.
+A little leaves nothing out but repetitions: fewer random examples, fewer crashes, some of many like
+cases.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import Any
 
 import pytest
 
-QUICK = 0  # what DSMS_TEST_EFFORT says for `make test`; 1: all; more: so many times the random examples
+# what DSMS_TEST_EFFORT says for `make test`; 1: all; more: so many times the random examples
+QUICK = 0
 SLOW = pytest.mark.slow
 
 
@@ -20,7 +23,8 @@ def effort() -> int:
 
 
 def examples(count: int) -> int:
-    """How many examples a property test tries, whose whole number is `count`: of that a sixth, or all."""
+    """How many examples a property test tries, whose whole number is `count`: of that a sixth, or
+    all."""
     return count * effort() if effort() else min(count, max(2, count // 6))
 
 
@@ -30,7 +34,8 @@ def sampled(cases: Iterable[Any], every: int) -> list[Any]:
 
 
 def _slow(case: Any) -> Any:
-    if isinstance(case, tuple) and hasattr(case, "values") and hasattr(case, "marks"):  # a pytest.param
+    # a pytest.param
+    if isinstance(case, tuple) and hasattr(case, "values") and hasattr(case, "marks"):
         return pytest.param(*case.values, marks=(*case.marks, SLOW), id=case.id)
     values: Sequence[Any] = case if isinstance(case, tuple | list) else (case,)
     return pytest.param(*values, marks=SLOW)

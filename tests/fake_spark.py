@@ -8,7 +8,8 @@
     fail x       the error of that code
     pid x        answers the number of this process
 A real query waits, having made a file beside the archive that it reads.
-`update {url}` does what the words of the url say: `fail`, `die`, `wait`, or notes the url in the file it names.
+`update {url}` does what the words of the url say: `fail`, `die`, `wait`, or notes the url in the
+file it names.
 """
 
 from __future__ import annotations

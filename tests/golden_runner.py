@@ -1,7 +1,7 @@
 """Runs golden files (tests/golden/README.md), and fills in what they expect.
 
-python -m tests.golden_runner [FILE ...]             verify these files (all of them if none is named)
-python -m tests.golden_runner --write FILE ...       fill in what they expect; then read it!
+python -m tests.golden_runner [FILE ...]             verify these files (all of them if none is
+named) python -m tests.golden_runner --write FILE ...       fill in what they expect; then read it!
 """
 
 from __future__ import annotations
@@ -55,13 +55,18 @@ def judged(story: Story, declared: Declared) -> dict[str, list[Line]]:
         return {}
     given = take_in(declared, story)
     queries = declared.queries.items()
-    return {name: expected(output, given, registered(story, declared, name)) for name, output in queries}
+    return {
+        name: expected(output, given, registered(story, declared, name)) for name, output in queries
+    }
 
 
 def verify(path: Path, ways: Sequence[Way] | None = None) -> list[str]:
-    """What is wrong with the file, or with the engine: every way to run it, and the oracle, must say what it says."""
+    """What is wrong with the file, or with the engine: every way to run it, and the oracle, must
+    say what it says."""
     story, declared = load(path)
-    silent = [name for name in declared.queries if not any(s.name == name for s in story.of("pushes"))]
+    silent = [
+        name for name in declared.queries if not any(s.name == name for s in story.of("pushes"))
+    ]
     wrong = [f"no `pushes {name}` says what {name} pushes" for name in silent]
     for name, lines in judged(story, declared).items():
         want = told(story, name)
@@ -73,14 +78,17 @@ def verify(path: Path, ways: Sequence[Way] | None = None) -> list[str]:
 
 
 def ways_of(path: Path, declared: Declared) -> list[Way]:
-    """All ways, or a few that the story's name draws; with each in turn another access path, where a query has a
-    SLIDE."""
+    """All ways, or a few that the story's name draws; with each in turn another access path, where
+    a query has a SLIDE."""
     name = path.relative_to(GOLDEN).as_posix() if path.is_relative_to(GOLDEN) else path.name
     found = all_ways() if effort() else drawn_ways(name)
     if all(output.slide is None for output in declared.queries.values()):
         return found
     paths = cycle(Random(name).sample(PATHS, len(PATHS)))
-    return [replace(way, options=(("path", f"'{path}'"),)) for way, path in zip(found, paths, strict=False)]
+    return [
+        replace(way, options=(("path", f"'{path}'"),))
+        for way, path in zip(found, paths, strict=False)
+    ]
 
 
 def _played(story: Story, declared: Declared, way: Way) -> list[str]:
@@ -89,7 +97,11 @@ def _played(story: Story, declared: Declared, way: Way) -> list[str]:
     for section, said in played.sections:
         if section.kind == "pushes":
             if not same_lines(section.lines, said):
-                wrong.append(complaint(story, declared, section.name, section.lines, said, f"the engine ({way})"))
+                wrong.append(
+                    complaint(
+                        story, declared, section.name, section.lines, said, f"the engine ({way})"
+                    )
+                )
         elif (problem := unlike(section, said)) is not None:
             wrong.append(f"{way}: {section.body}\n{problem}")
     for name, rows in played.snapshots.items():
@@ -97,8 +109,11 @@ def _played(story: Story, declared: Declared, way: Way) -> list[str]:
     return wrong
 
 
-def _snapshot(story: Story, declared: Declared, name: str, rows: list[tuple], way: Way) -> list[str]:
-    """A view's snapshot at the end is what was inserted and not deleted, or what a periodic query answered last."""
+def _snapshot(
+    story: Story, declared: Declared, name: str, rows: list[tuple], way: Way
+) -> list[str]:
+    """A view's snapshot at the end is what was inserted and not deleted, or what a periodic query
+    answered last."""
     lines, output = told(story, name), declared.queries[name]
     if kind(output) != "rstream" or any(line.sign == "!" for line in lines):
         return []
@@ -111,11 +126,16 @@ def _snapshot(story: Story, declared: Declared, name: str, rows: list[tuple], wa
     left = Counter(canons(line.values) for line in lines if line.sign == "+")
     left.subtract(canons(line.values) for line in lines if line.sign == "-")
     got = Counter(canons(row) for row in rows)
-    return [] if +left == got else [f"{way}: the snapshot of {name} is {rows}, the pushes leave {dict(+left)}"]
+    return (
+        []
+        if +left == got
+        else [f"{way}: the snapshot of {name} is {rows}, the pushes leave {dict(+left)}"]
+    )
 
 
 def unlike(section: Section, said: Any) -> str | None:
-    """How a `rows`, `fails` or `explain` section differs from what the engine said; None if it does not."""
+    """How a `rows`, `fails` or `explain` section differs from what the engine said; None if it does
+    not."""
     match section.kind, said:
         case "fails", DsmsError():
             return None if section.text and section.text in str(said) else f"the message is: {said}"
@@ -150,7 +170,9 @@ def write(path: Path) -> None:
         if section.kind == "pushes":
             section.lines = said
         elif section.kind == "fails":
-            section.text = section.text or (said.message if isinstance(said, DsmsError) else "it did not fail")
+            section.text = section.text or (
+                said.message if isinstance(said, DsmsError) else "it did not fail"
+            )
         else:
             section.text = "\n".join(_texts(section, said))
     for name, lines in answers.items():
@@ -165,12 +187,18 @@ def _texts(section: Section, said: Any) -> list[str]:
         return [f"it failed: {said}"]
     types = [type_named(t) for t in said.types]
     rows = rows_of(said.data)
-    return [cells.shown_row(r, types) for r in rows] if section.kind == "rows" else [r[0] for r in rows]
+    return (
+        [cells.shown_row(r, types) for r in rows]
+        if section.kind == "rows"
+        else [r[0] for r in rows]
+    )
 
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.golden_runner")
-    parser.add_argument("files", nargs="*", type=Path, help="golden files; all of them if none is named")
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="golden files; all of them if none is named"
+    )
     parser.add_argument("--write", action="store_true", help="fill in what is expected")
     chosen = parser.parse_args(argv)
     bad = 0

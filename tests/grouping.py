@@ -1,4 +1,5 @@
-"""Histories for GROUP BY, and its answers by recomputing every group from the log at every instant."""
+"""Histories for GROUP BY, and its answers by recomputing every group from the log at every
+instant."""
 
 from __future__ import annotations
 
@@ -18,7 +19,19 @@ from dsms.operators.pieces import go_on
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall, Col, Expr
 from dsms.sql.logical import GroupBy, Values
-from dsms.sql.types import ALWAYS, BOOL, FLOAT, FOREVER, INT, INTERVAL, STRING, TIMESTAMP, Field, Type, decimal
+from dsms.sql.types import (
+    ALWAYS,
+    BOOL,
+    FLOAT,
+    FOREVER,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    Field,
+    Type,
+    decimal,
+)
 from dsms.state.batch import Batch
 from tests.oracle.aggregates import SumOverflow, aggregate
 from tests.oracle.values import canons
@@ -41,7 +54,8 @@ SCHEMA = tuple(
     )
 )
 COL = {f.name: Col(i, f.type, f.name) for i, f in enumerate(SCHEMA)}
-FLOATS = [0.0, -0.0, 1.5, -1.5, 0.1, 0.2, 0.3, 1e16, -1e16, 1.0, 1e308, -1e308, 5e-324, -5e-324, math.inf, -math.inf,
+FLOATS = [0.0, -0.0, 1.5, -1.5, 0.1, 0.2, 0.3, 1e16, -1e16, 1.0, 1e308, -1e308, 5e-324, -5e-324,
+          math.inf, -math.inf,
           math.nan, 3e-310]  # a long list  # fmt: skip
 VALUES: dict[str, st.SearchStrategy] = {
     "k": st.integers(0, 2),
@@ -49,7 +63,9 @@ VALUES: dict[str, st.SearchStrategy] = {
     "i": st.integers(-5, 5) | st.sampled_from([2**62, -(2**62), 2**63 - 1, -(2**63)]),
     "f": st.sampled_from(FLOATS) | st.floats(-10, 10),
     "d": st.integers(-999, 999).map(lambda n: Decimal(n).scaleb(-2)),
-    "w": st.sampled_from([Decimal(10**26), Decimal(-(10**26)), Decimal("0.001"), Decimal("-7.125"), Decimal(0)]),
+    "w": st.sampled_from(
+        [Decimal(10**26), Decimal(-(10**26)), Decimal("0.001"), Decimal("-7.125"), Decimal(0)]
+    ),
     "t": st.integers(-3, 9),
     "p": st.integers(-3, 9) | st.sampled_from([2**61, -(2**61) + 1]),
     "b": st.booleans(),
@@ -59,7 +75,8 @@ VALUES: dict[str, st.SearchStrategy] = {
 
 @dataclass(frozen=True)
 class Logged:
-    """A row: alive over [ts, death); `exp` is what the input foretells, `ids` its two arrival numbers."""
+    """A row: alive over [ts, death); `exp` is what the input foretells, `ids` its two arrival
+    numbers."""
 
     ts: int
     exp: int
@@ -75,7 +92,8 @@ def nullable(name: str) -> st.SearchStrategy:
 @st.composite
 def histories(draw, pattern: str, names: Sequence[str], size: int = 24) -> list[Logged]:
     """Rows of an input of that pattern; columns not in `names` are NULL."""
-    starts = [0, 0, -7] if pattern in ("wks", "wk") else [ALWAYS, 0, 0, -7]  # tables have rows from ALWAYS on
+    # tables have rows from ALWAYS on
+    starts = [0, 0, -7] if pattern in ("wks", "wk") else [ALWAYS, 0, 0, -7]
     now, out = draw(st.sampled_from(starts)), []
     for n in range(draw(st.integers(0, size))):
         now = max(now, -7) + draw(st.sampled_from([0, 0, 1, 2, 7])) if n else now
@@ -87,7 +105,11 @@ def histories(draw, pattern: str, names: Sequence[str], size: int = 24) -> list[
             case "wk":
                 exp = death = start + draw(st.integers(1, 20))
             case "str":
-                exp = draw(st.sampled_from([start + 3, start + 9, FOREVER])) if now > ALWAYS else FOREVER
+                exp = (
+                    draw(st.sampled_from([start + 3, start + 9, FOREVER]))
+                    if now > ALWAYS
+                    else FOREVER
+                )
                 death = min(exp, draw(st.sampled_from([start + 1, start + 4, FOREVER])))
             case "nt":
                 exp, death = FOREVER, start + draw(st.sampled_from([1, 3, 9]))
@@ -104,15 +126,28 @@ def expected(node: GroupBy, log: list[Logged], until: int) -> list[tuple]:
     instants = {r.ts for r in log} | {r.death for r in log if r.death <= until} | {ALWAYS}
     for now in sorted(instants):
         groups: dict[tuple, list[Logged]] = {} if node.keys else {(): []}
-        for r in sorted((r for r in log if r.ts <= now < r.death), key=lambda r: (r.ts, r.ids[::-1])):
+        for r in sorted(
+            (r for r in log if r.ts <= now < r.death), key=lambda r: (r.ts, r.ids[::-1])
+        ):
             groups.setdefault(canons(tuple(r.values[k.index] for k in node.keys)), []).append(r)
         fresh = {}
         for key, rows in groups.items():
             values = [r.values for r in rows]
             shown = tuple(values[0][k.index] for k in node.keys) if node.keys else ()
-            fresh[key] = (rows[0].ids if rows else (-1, -1), shown + tuple(aggregate(c, values) for c in node.aggs))
-        gone = {k: v for k, v in reported.items() if k not in fresh or canons(fresh[k][1]) != canons(v[1])}
-        come = {k: v for k, v in fresh.items() if k not in reported or canons(reported[k][1]) != canons(v[1])}
+            fresh[key] = (
+                rows[0].ids if rows else (-1, -1),
+                shown + tuple(aggregate(c, values) for c in node.aggs),
+            )
+        gone = {
+            k: v
+            for k, v in reported.items()
+            if k not in fresh or canons(fresh[k][1]) != canons(v[1])
+        }
+        come = {
+            k: v
+            for k, v in fresh.items()
+            if k not in reported or canons(reported[k][1]) != canons(v[1])
+        }
         out += sorted(((now, -1, *v) for v in gone.values()), key=lambda r: r[2][::-1])
         out += sorted(((now, 1, *v) for v in come.values()), key=lambda r: r[2][::-1])
         reported = {**{k: v for k, v in reported.items() if k not in gone}, **come}
@@ -128,7 +163,9 @@ def events(log: list[Logged], pattern: str, until: int) -> list[tuple[int, int, 
 
 
 def batch_of(rows: list[tuple[int, int, Logged]], signed: bool, mortal: bool) -> Batch:
-    cols = tuple(pa.array([r.values[i] for _, _, r in rows], f.type.arrow) for i, f in enumerate(SCHEMA))
+    cols = tuple(
+        pa.array([r.values[i] for _, _, r in rows], f.type.arrow) for i, f in enumerate(SCHEMA)
+    )
     ids = tuple(np.array([r.ids[k] for _, _, r in rows], np.int64) for k in range(2))
     exp = np.array([r.exp for _, _, r in rows], np.int64) if mortal else None
     sign = np.array([s for _, s, _ in rows], np.int8) if signed else None
@@ -159,7 +196,9 @@ def operator(node: GroupBy, state: State, strict: bool, eager: bool = False) -> 
     )
 
 
-def steps(told: list[tuple[int, int, Logged]], cuts: list[int], until: int) -> list[tuple[list, int]]:
+def steps(
+    told: list[tuple[int, int, Logged]], cuts: list[int], until: int
+) -> list[tuple[list, int]]:
     """The events cut after the instants `cuts`."""
     out, start = [], 0
     for cut in [*sorted(c for c in cuts if c < until), until]:
@@ -181,7 +220,9 @@ def rows_of(batch: Batch) -> list[tuple]:
     ]
 
 
-def run(op: GroupByOp, told: list[tuple[int, int, Logged]], cuts: list[int], until: int, mortal: bool) -> list[tuple]:
+def run(
+    op: GroupByOp, told: list[tuple[int, int, Logged]], cuts: list[int], until: int, mortal: bool
+) -> list[tuple]:
     out = []
     for rows, upto in steps(told, cuts, until):
         for batch, reach in op.pieces([batch_of(rows, op.strict, mortal)], upto, go_on):
@@ -222,7 +263,9 @@ def type_of(fn: str, arg: Type | None) -> Type:
     return resolve_aggregate(fn, args, params=params).type
 
 
-def check(node: GroupBy, pattern: str, log: list[Logged], cuts: list[int], until: int = 200) -> None:
+def check(
+    node: GroupBy, pattern: str, log: list[Logged], cuts: list[int], until: int = 200
+) -> None:
     """All structures, cut and uncut, answer the same, and what recomputation answers."""
     mortal = pattern not in ("nt", "mon")
     try:
@@ -244,7 +287,9 @@ def check(node: GroupBy, pattern: str, log: list[Logged], cuts: list[int], until
                 assert exact(answers[-1]) == exact(answers[0])
 
 
-def call(fn: str, *args: str, distinct: bool = False, filter_: str | None = None, params: tuple = ()) -> AggCall:
+def call(
+    fn: str, *args: str, distinct: bool = False, filter_: str | None = None, params: tuple = ()
+) -> AggCall:
     exprs = tuple(COL[a] for a in args)
     type_ = type_of(fn, exprs[0].type if exprs else None)
     return AggCall(fn, exprs, type_, distinct, COL[filter_] if filter_ else None, params, fn)

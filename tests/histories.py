@@ -1,11 +1,15 @@
-"""Histories of window updates and sub-window reads: recorded, printed, parsed and judged.  Knows no scheduler.
+"""Histories of window updates and sub-window reads: recorded, printed, parsed and judged.  Knows no
+scheduler.
 
-    rQ1[0] w5[0] c5 rQ1[1] cQ1         Q1 reads, commits (or aborts: aQ1); T_5 updates slot 0 (Golab 2006, §7.3)
-    rQ1[b:0=5] wb:6[b:1] cb:6          ring b; a read that names which update's sub-window it got (several versions)
+    rQ1[0] w5[0] c5 rQ1[1] cQ1         Q1 reads, commits (or aborts: aQ1); T_5 updates slot 0 (Golab
+                                       2006, §7.3)
+    rQ1[b:0=5] wb:6[b:1] cb:6          ring b; a read that names which update's sub-window it got
+                                       (several versions)
 
-A read that names none gets what was written there last; before the first write, sub-windows are those of the window
-that the first write moves.  A query over n sub-windows of a longer ring is judged like one over a ring of n: update j
-takes j - n away from it, whatever slot that is in.  Graphs decide for queries that read nothing twice (`reads_are`).
+A read that names none gets what was written there last; before the first write, sub-windows are
+those of the window that the first write moves.  A query over n sub-windows of a longer ring is
+judged like one over a ring of n: update j takes j - n away from it, whatever slot that is in.
+Graphs decide for queries that read nothing twice (`reads_are`).
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ class Op:
 
 @dataclass(slots=True)
 class History:
-    """Operations in order, over rings of those sizes whose youngest sub-windows were `newest` in the beginning."""
+    """Operations in order, over rings of those sizes whose youngest sub-windows were `newest` in
+    the beginning."""
 
     sizes: dict[str, int]
     newest: dict[str, int]
@@ -63,7 +68,7 @@ class History:
         self.ops.append(Op("a", transaction))
 
     def ends(self, kind: str = "c") -> dict[str, int]:
-        """Who commits (or aborts), and where."""
+        """Which transactions commit (or abort), and where."""
         return {op.transaction: at for at, op in enumerate(self.ops) if op.kind == kind}
 
     def queries(self) -> list[str]:
@@ -79,10 +84,15 @@ class History:
         return out
 
     def writes(self, ring: str) -> list[tuple[int, int | None]]:
-        """(number, position) of updates of the ring; None: the window was made of them before the history began."""
+        """(number, position) of updates of the ring; None: the window was made of them before the
+        history began."""
         first = self.newest[ring] - self.sizes[ring] + 1
-        before: list[tuple[int, int | None]] = [(n, None) for n in range(first, self.newest[ring] + 1)]
-        done = [(op.number, at) for at, op in enumerate(self.ops) if op.kind == "w" and op.ring == ring]
+        before: list[tuple[int, int | None]] = [
+            (n, None) for n in range(first, self.newest[ring] + 1)
+        ]
+        done = [
+            (op.number, at) for at, op in enumerate(self.ops) if op.kind == "w" and op.ring == ring
+        ]
         return before + [(n, at) for n, at in done if n is not None]
 
     def newest_at(self, ring: str, position: int) -> int:
@@ -90,16 +100,25 @@ class History:
         return max(n for n, at in self.writes(ring) if at is None or at < position)
 
 
-def parse(text: str, sizes: Mapping[str, int] | int, newest: Mapping[str, int] | None = None) -> History:
+def parse(
+    text: str, sizes: Mapping[str, int] | int, newest: Mapping[str, int] | None = None
+) -> History:
     """A history from its text."""
     rings = {"": sizes} if isinstance(sizes, int) else dict(sizes)
     found = [OP.fullmatch(word) for word in text.split()]
     if None in found:
         raise ValueError(f"not an operation: {text.split()[found.index(None)]}")
     groups = [m.groups() for m in found if m is not None]
-    first = {r: next((int(g[3]) for g in groups if g[0] == "w" and (g[2] or "") == r), n) - 1 for r, n in rings.items()}
+    first = {
+        r: next((int(g[3]) for g in groups if g[0] == "w" and (g[2] or "") == r), n) - 1
+        for r, n in rings.items()
+    }
     history = History(rings, dict(newest or first))
-    at = {(r, n % s): n for r, s in rings.items() for n in range(history.newest[r] - s + 1, history.newest[r] + 1)}
+    at = {
+        (r, n % s): n
+        for r, s in rings.items()
+        for n in range(history.newest[r] - s + 1, history.newest[r] + 1)
+    }
     for kind, name, _, number, ring, slot, version in groups:
         if slot is None:
             history.ops.append(Op(kind, name))
@@ -112,7 +131,8 @@ def parse(text: str, sizes: Mapping[str, int] | int, newest: Mapping[str, int] |
 
 
 def graph(history: History) -> set[tuple[str, str]]:
-    """The serialization graph between committed queries and window updates: edges (before, after)."""
+    """The serialization graph between committed queries and window updates: edges (before,
+    after)."""
     edges = set()
     for query in history.queries():
         for ring, numbers in history.reads_of(query).items():
@@ -126,7 +146,8 @@ def graph(history: History) -> set[tuple[str, str]]:
 
 
 def window_serializable(history: History) -> bool:
-    """Theorem 7.1: updates serialized before a query have smaller subscripts than those after it; ring by ring."""
+    """Theorem 7.1: updates serialized before a query have smaller subscripts than those after it;
+    ring by ring."""
     edges = graph(history)
     for query in history.queries():
         for ring in history.reads_of(query):
@@ -138,7 +159,8 @@ def window_serializable(history: History) -> bool:
 
 
 def latest_window_serializable(history: History) -> bool:
-    """Theorem 7.2: and updates that came before a query's commit are serialized before the query."""
+    """Theorem 7.2: and updates that came before a query's commit are serialized before the
+    query."""
     ends, edges = history.ends(), graph(history)
     done = {op.transaction: at for at, op in enumerate(history.ops) if op.kind == "w"}
     late = any(q in ends and done.get(t, ends[q]) < ends[q] for q, t in edges)
@@ -146,8 +168,8 @@ def latest_window_serializable(history: History) -> bool:
 
 
 def reads_true_states(history: History) -> bool:
-    """Definition 7.1: a query reads what the windows were at one instant, not later than its commit (it may lie before
-    the history)."""
+    """Definition 7.1: a query reads what the windows were at one instant, not later than its commit
+    (it may lie before the history)."""
     return all(
         _reads_earlier_state(history, q) or any(_reads_state(history, q, p) for p in range(end + 1))
         for q, end in _ends_of_queries(history)
@@ -160,7 +182,8 @@ def reads_latest_states(history: History) -> bool:
 
 
 def commit_order_preserving(history: History) -> bool:
-    """Operations in conflict are ordered as the commits of their transactions (Golab 2006, §7.6)."""
+    """Operations in conflict are ordered as the commits of their transactions (Golab 2006,
+    §7.6)."""
     ends = history.ends()
     return all(ends[a] < ends[b] for a, b in graph(history) if a in ends and b in ends)
 
@@ -184,7 +207,10 @@ def _reads_state(history: History, query: str, position: int) -> bool:
 
 def _reads_earlier_state(history: History, query: str) -> bool:
     reads = history.reads_of(query).items()
-    return all(max(n) <= history.newest[r] and sorted(n) == list(range(min(n), min(n) + len(n))) for r, n in reads)
+    return all(
+        max(n) <= history.newest[r] and sorted(n) == list(range(min(n), min(n) + len(n)))
+        for r, n in reads
+    )
 
 
 def _ends_of_queries(history: History) -> Iterable[tuple[str, int]]:

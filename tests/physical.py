@@ -25,9 +25,16 @@ TYPES = st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=5).map(tupl
 
 
 @st.composite
-def columns(draw: st.DrawFn, types: tuple[Type, ...], least: int = 0, most: int = 12) -> tuple[pa.Array, ...]:
-    """A column of each type, all of one length; NULLs anywhere; some of them slices of longer arrays."""
-    n, before, behind = draw(st.integers(least, most)), draw(st.integers(0, 9)), draw(st.integers(0, 9))
+def columns(
+    draw: st.DrawFn, types: tuple[Type, ...], least: int = 0, most: int = 12
+) -> tuple[pa.Array, ...]:
+    """A column of each type, all of one length; NULLs anywhere; some of them slices of longer
+    arrays."""
+    n, before, behind = (
+        draw(st.integers(least, most)),
+        draw(st.integers(0, 9)),
+        draw(st.integers(0, 9)),
+    )
     whole = n + before + behind
     values = [draw(st.lists(st.none() | VALUES[t], min_size=whole, max_size=whole)) for t in types]
     return tuple(pa.array(v, t.arrow).slice(before, n) for t, v in zip(types, values, strict=True))

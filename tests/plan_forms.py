@@ -1,4 +1,5 @@
-"""Plans made comparable: without names, aliases and the numbering of leaves, and without nodes that change nothing."""
+"""Plans made comparable: without names, aliases and the numbering of leaves, and without nodes that
+change nothing."""
 
 from __future__ import annotations
 
@@ -38,8 +39,13 @@ def nameless(value: Any) -> Any:
     """The plan without names: structure, types, expressions and windows remain."""
     if isinstance(value, tuple):
         return tuple(nameless(v) for v in value)
-    if isinstance(value, Field | Col | AggCall) or (is_dataclass(value) and hasattr(value, "schema")):
-        changed = {f.name: _NOT_COMPARED.get(f.name, nameless(getattr(value, f.name))) for f in fields(value)}
+    if isinstance(value, Field | Col | AggCall) or (
+        is_dataclass(value) and hasattr(value, "schema")
+    ):
+        changed = {
+            f.name: _NOT_COMPARED.get(f.name, nameless(getattr(value, f.name)))
+            for f in fields(value)
+        }
         return replace(value, **changed)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{f.name: nameless(getattr(value, f.name)) for f in fields(value)})
@@ -47,7 +53,8 @@ def nameless(value: Any) -> Any:
 
 
 def plain(node: Node) -> Node:
-    """The plan without projections to all columns in order, and without windows that hold everything."""
+    """The plan without projections to all columns in order, and without windows that hold
+    everything."""
     node = with_children(node, tuple(plain(c) for c in children(node))) if children(node) else node
     if isinstance(node, Project):
         same = [isinstance(e, Col) and e.index == i for i, e in enumerate(node.exprs)]
@@ -67,7 +74,8 @@ def comparable(plan: Output) -> Any:
 
 
 def drawn(node: Node, depth: int = 0) -> str:
-    """The plan as an indented tree with its expressions, for tests that show what the binder makes."""
+    """The plan as an indented tree with its expressions, for tests that show what the binder
+    makes."""
     below = [drawn(c, depth + 1) for c in children(node)]
     return "\n".join(["  " * depth + _line(node), *below])
 
@@ -77,7 +85,9 @@ def _line(node: Node) -> str:
     match node:
         case Output():
             slide = f" slide {node.slide.every}" if node.slide else ""
-            shown = f"{node.kind}{' restore' if node.restore else ''}" if node.explicit else "default"
+            shown = (
+                f"{node.kind}{' restore' if node.restore else ''}" if node.explicit else "default"
+            )
             return f"Output {shown}{slide}: {', '.join(f'{f.name} {f.type}' for f in node.schema)}"
         case StreamScan():
             return f"Stream {node.stream.name}"
@@ -90,11 +100,17 @@ def _line(node: Node) -> str:
         case Project():
             return f"Project {texts(node.exprs, inside)}"
         case JoinNRR():
-            return f"JoinNRR {node.kind} {node.table.table.name}{_on(node, inside, list(node.table.schema))}"
+            return (
+                f"JoinNRR {node.kind} "
+                f"{node.table.table.name}{_on(node, inside, list(node.table.schema))}"
+            )
         case Join() | SemiJoin():
             kind = node.kind if isinstance(node, Join) else "anti" if node.anti else "semi"
             aware = " null-aware" if isinstance(node, SemiJoin) and node.null_aware else ""
-            return f"{type(node).__name__} {kind}{aware}{_on(node, list(node.left.schema), list(node.right.schema))}"
+            return (
+                f"{type(node).__name__} "
+                f"{kind}{aware}{_on(node, list(node.left.schema), list(node.right.schema))}"
+            )
         case GroupBy():
             keys = f" by {texts(node.keys, inside)}" if node.keys else ""
             return f"GroupBy{keys}: {', '.join(agg(a, inside) for a in node.aggs)}"
@@ -103,7 +119,10 @@ def _line(node: Node) -> str:
         case Append():
             return f"Append{' mixed' if node.mixed else ' entries' if node.entries else ''}"
         case Sort():
-            shown = [(text(e, inside), " desc" if d else "", " nulls first" if n else "") for e, d, n in node.keys]
+            shown = [
+                (text(e, inside), " desc" if d else "", " nulls first" if n else "")
+                for e, d, n in node.keys
+            ]
             keys = ", ".join("".join(parts) for parts in shown)
             return f"Sort {keys} limit {node.limit} offset {node.offset}"
         case _:

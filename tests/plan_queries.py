@@ -1,4 +1,5 @@
-"""Random queries that give rewrite rules something to do: joins of three, EXISTS, DISTINCT inside, set operations."""
+"""Random queries that give rewrite rules something to do: joins of three, EXISTS, DISTINCT inside,
+set operations."""
 
 from __future__ import annotations
 
@@ -13,12 +14,23 @@ from tests.generate.stories import story_of
 from tests.generate.world import Source, World
 from tests.stories.model import Story
 
-WINDOWS = ("[RANGE 6 SECONDS]", "[RANGE 3 SECONDS]", "[ROWS 2]", "[NOW]", "", "[PARTITION BY k ROWS 1]",
+WINDOWS = ("[RANGE 6 SECONDS]", "[RANGE 3 SECONDS]", "[ROWS 2]", "[NOW]", "",
+           "[PARTITION BY k ROWS 1]",
            "[RANGE 6 SECONDS UNTIL 2 SECONDS AGO]", "[RANGE 6 SECONDS]")  # a long list  # fmt: skip
-TESTS = ("{0}.k = 1", "{0}.x > 0", "{0}.x IS NULL", "{0}.k <> 2", "{0}.x = 1 OR {0}.k = 0", "{0}.k IN (0, 1)",
+TESTS = ("{0}.k = 1", "{0}.x > 0", "{0}.x IS NULL", "{0}.k <> 2", "{0}.x = 1 OR {0}.k = 0",
+         "{0}.k IN (0, 1)",
          "TRUE AND {0}.x >= 0", "NOT (NOT {0}.k = 1)")  # a long list  # fmt: skip
 EQUAL = ("{0}.k = {1}.k", "{0}.k = {1}.x", "{0}.x = {1}.x")
-SHAPES = ("flat", "nested outer", "derived", "count distinct", "except", "grouped", "union", "exists twice")
+SHAPES = (
+    "flat",
+    "nested outer",
+    "derived",
+    "count distinct",
+    "except",
+    "grouped",
+    "union",
+    "exists twice",
+)
 
 WORLD = World(
     (
@@ -84,30 +96,46 @@ class Maker:
         items, names = self.streams(d.number(2, 3))
         if d.chance(25):
             items, names = [*items, d.pick(("r AS r1", "n AS r1"))], [*names, "r1"]
-        columns = ", ".join(f"{a}.{d.pick('kx')} AS c{i}" for i, a in enumerate(names[: d.number(1, 3)]))
+        columns = ", ".join(
+            f"{a}.{d.pick('kx')} AS c{i}" for i, a in enumerate(names[: d.number(1, 3)])
+        )
         flat = f"FROM {', '.join(items)}{self.conditions(names)}"
         match shape:
             case "nested outer":
-                return f"SELECT {kind}({columns}) FROM {self.outer(items, names)}{self.conditions(names, False)}"
+                return (
+                    f"SELECT {kind}({columns}) FROM "
+                    f"{self.outer(items, names)}{self.conditions(names, False)}"
+                )
             case "derived":
                 having = d.pick(("", " WHERE c0 = 1", " WHERE c0 > 0"))
                 inner = d.pick((f"SELECT {columns} {flat}", f"SELECT DISTINCT {columns} {flat}"))
                 return f"SELECT {kind}(c0) FROM ({inner}) AS q{having}"
             case "count distinct":
-                inner = d.pick((f"SELECT DISTINCT {columns} {flat}", self.set_of(columns, flat, "UNION")))
+                inner = d.pick(
+                    (f"SELECT DISTINCT {columns} {flat}", self.set_of(columns, flat, "UNION"))
+                )
                 return f"SELECT {kind}(COUNT(*) AS c) FROM ({inner}) AS q"
             case "except":
                 op = d.pick(("EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"))
-                return f"SELECT {kind}(*) FROM ({self.set_of(columns, flat, op)}) AS q WHERE c0 >= 0"
+                return (
+                    f"SELECT {kind}(*) FROM ({self.set_of(columns, flat, op)}) AS q WHERE c0 >= 0"
+                )
             case "grouped":
                 items = f"{names[0]}.k AS c0, COUNT(*) AS n, MAX({names[-1]}.x) AS m"
                 inner = f"SELECT {items} {flat} GROUP BY {names[0]}.k"
                 return f"SELECT {kind}(*) FROM ({inner}) AS q WHERE c0 = 1 AND n > 0"
             case "union":
-                return f"SELECT {kind}(*) FROM ({self.set_of(columns, flat, 'UNION ALL')}) AS q WHERE c0 < 3"
+                return (
+                    f"SELECT {kind}(*) FROM ({self.set_of(columns, flat, 'UNION ALL')}) AS q "
+                    "WHERE c0 < 3"
+                )
             case "exists twice":
-                return f"SELECT {kind}({columns}) {flat}{' AND ' if ' WHERE ' in flat else ' WHERE '}" + (
-                    f"{self.exists(names[0])} AND {self.exists(names[-1] if names[-1] != 'r1' else names[0])}"
+                return (
+                    f"SELECT {kind}({columns}) {flat}{' AND ' if ' WHERE ' in flat else ' WHERE '}"
+                    + (
+                        f"{self.exists(names[0])} AND "
+                        f"{self.exists(names[-1] if names[-1] != 'r1' else names[0])}"
+                    )
                 )
             case _:
                 return f"SELECT {kind}({columns}) {flat}"
@@ -116,9 +144,16 @@ class Maker:
         """Joins with ON, some of them outer."""
         text = items[0]
         for i, item in enumerate(items[1:], 1):
-            kinds = ("LEFT", "INNER", "RIGHT", "FULL", "LEFT") if not item.startswith("n ") else ("LEFT", "INNER")
+            kinds = (
+                ("LEFT", "INNER", "RIGHT", "FULL", "LEFT")
+                if not item.startswith("n ")
+                else ("LEFT", "INNER")
+            )
             more = f" AND {self.test(names[self.d.number(0, i)])}" if self.d.chance(30) else ""
-            text += f" {self.d.pick(kinds)} JOIN {item} ON {self.equal(names[self.d.number(0, i - 1)], names[i])}{more}"
+            text += (
+                f" {self.d.pick(kinds)} JOIN {item} ON "
+                f"{self.equal(names[self.d.number(0, i - 1)], names[i])}{more}"
+            )
         return text
 
     def set_of(self, columns: str, flat: str, op: str) -> str:

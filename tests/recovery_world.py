@@ -1,4 +1,4 @@
-"""An engine over files that may fail or be tampered with, who writes to it, and who reads."""
+"""An engine over files that may fail or be tampered with, with its writers and readers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t SUBWINDOW 10 s RET
 CREATE STREAM u (k STRING, w INT, t TIMESTAMP) TIMESTAMP BY t SLACK 2 s WITH (durability = {durability});
 CREATE TABLE r (k STRING PRIMARY KEY, n INT);
 INSERT INTO r VALUES ('a', 1), ('b', 2);
-"""
+"""  # noqa: E501
 QUERIES = {
     "sums": "SELECT k, SUM(v), COUNT(*) FROM s [RANGE UNBOUNDED] GROUP BY k",
     "since": "SELECT COUNT(*), MAX(v) FROM s [SINCE TIMESTAMP '1970-01-01' SLIDE 10 s]",
-    "pairs": "SELECT s.k, v, w, n FROM s [RANGE 20 s], u [RANGE 10 s], r WHERE s.k = u.k AND s.k = r.k",
-    "top": "SELECT k, SUM(v) AS x FROM s [RANGE 30 s SLIDE 10 s] GROUP BY k ORDER BY x DESC LIMIT 2",
+    "pairs": "SELECT s.k, v, w, n FROM s [RANGE 20 s], u [RANGE 10 s], r WHERE s.k = u.k AND s.k "
+    "= r.k",
+    "top": "SELECT k, SUM(v) AS x FROM s [RANGE 30 s SLIDE 10 s] GROUP BY k ORDER BY x DESC LIMIT "
+    "2",
     "some": "SELECT APPROX_COUNT_DISTINCT(v), FREQUENT(k, 2) FROM s [RANGE 30 s SLIDE 5 s]",
 }
 
 
 @dataclass(slots=True)
 class World:
-    """An engine over files that may fail, who writes to it, and who reads."""
+    """An engine over files that may fail, with its writers and readers."""
 
     data: Path
     durability: str = "interval"
@@ -58,11 +60,18 @@ class World:
         """The i-th thing that the outside does; done again if it was not acknowledged."""
         at = [(i * 700_000 + j * 1000) * 10 for j in range(5)]
         keys = ["abc"[(i + j) % 3] for j in range(5)]
-        self.engine.ingest("s", {"k": keys, "v": [i * j for j in range(5)], "t": at}, client="w", seq=i)
+        self.engine.ingest(
+            "s", {"k": keys, "v": [i * j for j in range(5)], "t": at}, client="w", seq=i
+        )
         self.engine.ingest("u", {"k": keys[:2], "w": [i, -i], "t": at[:2]}, client="w", seq=i)
         if i % 7 == 3:
-            there = count(self, "SELECT COUNT(*) FROM r WHERE k = 'c'")  # also if it was not acknowledged
-            self.engine.execute(f"UPDATE r SET n = {i} WHERE k = 'c'" if there else f"INSERT INTO r VALUES ('c', {i})")
+            # also if it was not acknowledged
+            there = count(self, "SELECT COUNT(*) FROM r WHERE k = 'c'")
+            self.engine.execute(
+                f"UPDATE r SET n = {i} WHERE k = 'c'"
+                if there
+                else f"INSERT INTO r VALUES ('c', {i})"
+            )
         if i % 9 == 4:
             self.engine.heartbeat("u", at[-1])
 
@@ -102,7 +111,9 @@ def finish(world: World, steps: int = 30) -> dict[str, list[tuple]]:
     return world.rows
 
 
-def opened(data: Path, durability: str = "interval", checkpoint_bytes: int = 4000, steps: int = 0) -> World:
+def opened(
+    data: Path, durability: str = "interval", checkpoint_bytes: int = 4000, steps: int = 0
+) -> World:
     """A world with everything declared and so many steps done."""
     world = World(data, durability, checkpoint_bytes)
     world.open()
@@ -150,7 +161,10 @@ def refuses(world: World, stream: str = "s", row: tuple = ("a", 1, 10**9)) -> No
     why = rf"DS555: stream {stream} takes no rows: a log in .*/{stream} is damaged or gone"
     with pytest.raises(UsageError, match=why):
         world.engine.ingest(stream, [row])
-    shown = {r["stream"]: r["durability"] for r in world.engine.execute("SHOW STREAMS")[0].data.to_pylist()}
+    shown = {
+        r["stream"]: r["durability"]
+        for r in world.engine.execute("SHOW STREAMS")[0].data.to_pylist()
+    }
     assert shown[stream].startswith("takes no rows: a log in ")
     others = {name: told for name, told in shown.items() if name != stream}
     assert set(others.values()) == {world.durability}

@@ -1,7 +1,7 @@
 """Evaluates one expression every way it can reach the engine, and insists on one answer.
 
-Whole, in two parts, row by row, as slices of longer arrays, and with constants in place of columns: values, types and
-counted errors must agree.
+Whole, in two parts, row by row, as slices of longer arrays, and with constants in place of columns:
+values, types and counted errors must agree.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def agree(got: Sequence[object], want: Sequence[object]) -> bool:
 
 
 def once(expr: Expr, cols: Sequence[pa.Array], n: int) -> tuple[list[object], int]:
-    """Values and number of errors; the array must be whole, valid, and of exactly the expression's physical type."""
+    """Values and number of errors; the array must be whole, valid, and of exactly the expression's
+    physical type."""
     errors = ErrorCounter()
     out = compile_expr(expr)(cols, n, errors)
     assert isinstance(out, pa.Array), type(out)
@@ -53,13 +54,18 @@ def once(expr: Expr, cols: Sequence[pa.Array], n: int) -> tuple[list[object], in
 
 
 def _shifted(column: pa.Array, type_: Type) -> pa.Array:
-    """The same values as a slice in the middle of a longer array, with other values and NULLs around."""
+    """The same values as a slice in the middle of a longer array, with other values and NULLs
+    around."""
     extra = column if len(column) else pa.nulls(1, type_.arrow)
-    whole = pa.concat_arrays([pa.nulls(3, type_.arrow), extra, column, extra, pa.nulls(2, type_.arrow)])
+    whole = pa.concat_arrays(
+        [pa.nulls(3, type_.arrow), extra, column, extra, pa.nulls(2, type_.arrow)]
+    )
     return whole.slice(3 + len(extra), len(column))
 
 
-def every_way(expr: Expr, types: Sequence[Type], rows: Sequence[Sequence[object]]) -> tuple[list[object], int]:
+def every_way(
+    expr: Expr, types: Sequence[Type], rows: Sequence[Sequence[object]]
+) -> tuple[list[object], int]:
     """Values and errors over the rows, having tried all the ways."""
     n = len(rows)
     cols = [array([r[i] for r in rows], t) for i, t in enumerate(types)]
@@ -90,7 +96,12 @@ def _parts(expr: Expr, cols: Sequence[pa.Array], n: int, size: int) -> tuple[lis
 
 
 def _one_constant(
-    expr: Expr, types: Sequence[Type], rows: Sequence[Sequence[object]], values: Sequence[object], at: int, type_: Type
+    expr: Expr,
+    types: Sequence[Type],
+    rows: Sequence[Sequence[object]],
+    values: Sequence[object],
+    at: int,
+    type_: Type,
 ) -> None:
     """One column replaced by a constant at a time, the others as they are."""
     for row, value in zip(rows, values, strict=True):
@@ -103,7 +114,12 @@ def columns(*types: Type) -> list[Col]:
     return [Col(i, t) for i, t in enumerate(types)]
 
 
-def apply(name: str, types: Sequence[Type], rows: Sequence[Sequence[object]], params: tuple[object, ...] = ()):
+def apply(
+    name: str,
+    types: Sequence[Type],
+    rows: Sequence[Sequence[object]],
+    params: tuple[object, ...] = (),
+):
     """`every_way` of a function over columns of those types."""
     return every_way(call(name, columns(*types), params), types, rows)
 
@@ -114,5 +130,6 @@ def cast_all(source: Type, to: Type, values: Sequence[object]) -> tuple[list[obj
 
 
 __all__ = [
-    "DEC", "WIDE", "agree", "apply", "array", "cast_all", "columns", "every_way", "lit", "once", "same",
+    "DEC", "WIDE", "agree", "apply", "array", "cast_all", "columns", "every_way", "lit", "once",
+    "same",
 ]  # a long list  # fmt: skip

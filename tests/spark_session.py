@@ -1,4 +1,5 @@
-"""One Spark session for all tests that need one; they are skipped where there is no PySpark or no Java."""
+"""One Spark session for all tests that need one; they are skipped where there is no PySpark or no
+Java."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import os
 
 import pytest
 
-# Each JVM of a test lives for seconds, be it a server's Spark or spark-submit: compile quickly, collect simply.
+# Each JVM of a test lives for seconds, be it a server's Spark or spark-submit: compile quickly,
+# collect simply.
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ.setdefault(_name, BRIEF)
@@ -20,7 +22,11 @@ def spark():
     from dsms_spark.session import get_session
 
     try:
-        session = get_session("local[2]", "1g", {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"})
+        session = get_session(
+            "local[2]",
+            "1g",
+            {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
+        )
     except UsageError as error:
         if error.code == "DS650":
             pytest.skip(error.message)

@@ -10,14 +10,18 @@ from dsms.sql import ast, literals
 from dsms.sql.ast import Duration, Ident, Unit
 
 _plain = st.sampled_from(["a", "b", "Total", "x1", "_u", "größe", "min", "hour", "value", "Name2"])
-_soft = st.sampled_from(["slide", "rows", "range", "now", "unit", "since", "interval", "timestamp", "date", "key"])
+_soft = st.sampled_from(
+    ["slide", "rows", "range", "now", "unit", "since", "interval", "timestamp", "date", "key"]
+)
 _quoted = st.text(min_size=1, max_size=5).filter(lambda t: t.isprintable() or t.isspace())
 _quoted_idents = st.builds(Ident, _quoted, st.just(True))
 idents = st.one_of(st.builds(Ident, _plain), _quoted_idents)
 column_idents = st.one_of(idents, st.builds(Ident, _soft))
 
 _texts = st.text(max_size=8).filter(lambda t: "\x00" not in t)
-_micros = st.integers(literals.instant("0001-01-01", ast.NOWHERE), literals.instant("9999-12-31", ast.NOWHERE))
+_micros = st.integers(
+    literals.instant("0001-01-01", ast.NOWHERE), literals.instant("9999-12-31", ast.NOWHERE)
+)
 instants = st.builds(ast.Instant, _micros)
 
 
@@ -34,15 +38,23 @@ def durations(draw: st.DrawFn, *, calendar: bool = False, negative: bool = False
 # ---------------------------------------------------------------- expressions
 
 type_names = st.one_of(
-    st.sampled_from(["INT", "FLOAT", "BOOL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"]).map(ast.TypeName),
+    st.sampled_from(["INT", "FLOAT", "BOOL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"]).map(
+        ast.TypeName
+    ),
     st.builds(lambda p, s: ast.TypeName("DECIMAL", (p, s)), st.integers(1, 38), st.integers(0, 38)),
 )
-columns = st.one_of(st.builds(ast.ColumnRef, column_idents), st.builds(ast.ColumnRef, idents, column_idents))
-_decimals = st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**9), max_value=10**9)
+columns = st.one_of(
+    st.builds(ast.ColumnRef, column_idents), st.builds(ast.ColumnRef, idents, column_idents)
+)
+_decimals = st.decimals(
+    allow_nan=False, allow_infinity=False, places=3, min_value=-(10**9), max_value=10**9
+)
 literal_nodes = st.one_of(
     st.builds(ast.IntLit, st.integers(literals.INT_MIN, literals.INT_MAX)),
     st.builds(ast.FloatLit, st.floats(allow_nan=False, allow_infinity=False)),
-    st.builds(ast.DecimalLit, _decimals.map(lambda d: literals.decimal_text(f"{d:f}", ast.NOWHERE))),
+    st.builds(
+        ast.DecimalLit, _decimals.map(lambda d: literals.decimal_text(f"{d:f}", ast.NOWHERE))
+    ),
     st.builds(ast.StringLit, _texts),
     st.builds(ast.BytesLit, st.binary(max_size=4)),
     st.builds(ast.BoolLit, st.booleans()),
@@ -58,13 +70,17 @@ def _optional(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(st.none(), strategy)
 
 
-def _some(strategy: st.SearchStrategy[Any], low: int = 1, high: int = 3) -> st.SearchStrategy[tuple[Any, ...]]:
+def _some(
+    strategy: st.SearchStrategy[Any], low: int = 1, high: int = 3
+) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(strategy, min_size=low, max_size=high).map(tuple)
 
 
 def _not_number(expr: ast.Expr) -> bool:
     """A minus before a number that has none makes a literal, not a Negate."""
-    return not (isinstance(expr, ast.IntLit | ast.FloatLit) and not repr(expr.value).startswith("-"))
+    return not (
+        isinstance(expr, ast.IntLit | ast.FloatLit) and not repr(expr.value).startswith("-")
+    )
 
 
 def _no_lone_query(items: tuple[ast.Expr, ...]) -> bool:
@@ -115,12 +131,22 @@ _zones = _optional(st.sampled_from(["UTC", "Europe/Berlin", "it's"]))
 _time_slides = st.builds(ast.Slide, durations(calendar=True), _optional(instants), _zones)
 _row_slides = st.builds(ast.Slide, st.integers(0, 1000), _optional(instants), _zones)
 _flags = {"internal": _bool, "archive": _bool, "slide": _optional(_time_slides)}
-_row_flags = {"internal": _bool, "archive": _bool, "slide": _optional(st.one_of(_time_slides, _row_slides))}
+_row_flags = {
+    "internal": _bool,
+    "archive": _bool,
+    "slide": _optional(st.one_of(_time_slides, _row_slides)),
+}
 _lengths = durations(calendar=True)
 range_windows = st.builds(ast.RangeWindow, _lengths, _optional(_lengths), **_flags)
 windows: st.SearchStrategy[Any] = st.one_of(
     range_windows,
-    st.builds(ast.RowsWindow, st.integers(0, 10**6), _optional(st.integers(0, 9)), _some(columns, 0), **_row_flags),
+    st.builds(
+        ast.RowsWindow,
+        st.integers(0, 10**6),
+        _optional(st.integers(0, 9)),
+        _some(columns, 0),
+        **_row_flags,
+    ),
     st.builds(ast.NowWindow, **_flags),
     st.builds(ast.UnboundedWindow, **_flags),
     st.builds(ast.LandmarkWindow, instants, **_flags),
@@ -132,7 +158,9 @@ _closing_windows = st.builds(
 # ---------------------------------------------------------------- queries
 
 _tables = st.builds(ast.TableRef, idents, _optional(column_idents), _optional(windows), _bool)
-_subqueries = st.builds(ast.SubqueryRef, st.deferred(lambda: queries), _optional(column_idents), _optional(windows))
+_subqueries = st.builds(
+    ast.SubqueryRef, st.deferred(lambda: queries), _optional(column_idents), _optional(windows)
+)
 _from_leaves = st.one_of(_tables, _tables, _tables, _subqueries)
 
 
@@ -160,7 +188,9 @@ _plain_outputs = st.sampled_from(
         ast.Output(ast.OutputKind.WSTREAM, True),
     ]
 )
-_outputs = st.one_of(_plain_outputs, st.builds(ast.Output, st.just(ast.OutputKind.WSTREAM), _bool, windows))
+_outputs = st.one_of(
+    _plain_outputs, st.builds(ast.Output, st.just(ast.OutputKind.WSTREAM), _bool, windows)
+)
 selects = st.builds(
     ast.Select,
     _some(_items, 1, 2),
@@ -172,7 +202,9 @@ selects = st.builds(
     _optional(_outputs),
     _optional(_closing_windows),
 )
-_orders = _some(st.builds(ast.OrderItem, expressions, _bool, st.sampled_from([None, True, False])), 0, 2)
+_orders = _some(
+    st.builds(ast.OrderItem, expressions, _bool, st.sampled_from([None, True, False])), 0, 2
+)
 _counts = _optional(st.integers(0, 10**6))
 
 
@@ -193,7 +225,8 @@ _bodies = st.recursive(selects, _set_ops, max_leaves=3)
 
 
 def _begins_with_select(query: ast.Query) -> bool:
-    """In an expression a query may not begin with a parenthesis, so the leftmost operand must print without one."""
+    """In an expression a query may not begin with a parenthesis, so the leftmost operand must print
+    without one."""
     node, level = query.body, 0
     while isinstance(node, ast.SetOp):
         binds = 2 if node.kind is ast.SetOpKind.INTERSECT else 1
@@ -210,15 +243,21 @@ bare_queries: st.SearchStrategy[Any] = _queries(_bodies).filter(_begins_with_sel
 
 # ---------------------------------------------------------------- statements
 
-_words = st.sampled_from(["upa", "null", "interval", "two words", "TRUE", "true", "Sync", "it's", "", "select"])
+_words = st.sampled_from(
+    ["upa", "null", "interval", "two words", "TRUE", "true", "Sync", "it's", "", "select"]
+)
 _numbers = st.one_of(st.integers(-(2**62), 2**62), st.floats(allow_nan=False, allow_infinity=False))
 options = _some(
     st.builds(ast.Option, idents, st.one_of(_words, _numbers, _bool, durations())),
     0,
     3,
 ).filter(lambda found: len({o.name.text.lower() for o in found}) == len(found))
-_archives = _optional(st.builds(ast.Archive, _optional(durations()), _optional(idents), _optional(durations())))
-_column_defs = st.builds(ast.ColumnDef, column_idents.filter(lambda i: i.text != "primary"), type_names, _bool)
+_archives = _optional(
+    st.builds(ast.Archive, _optional(durations()), _optional(idents), _optional(durations()))
+)
+_column_defs = st.builds(
+    ast.ColumnDef, column_idents.filter(lambda i: i.text != "primary"), type_names, _bool
+)
 _streams = st.builds(
     ast.CreateStream,
     idents,
@@ -233,7 +272,9 @@ _streams = st.builds(
 )
 _creates = st.one_of(
     _streams,
-    st.builds(ast.CreateTable, idents, _some(_column_defs), _some(idents, 0), _bool, _bool, options),
+    st.builds(
+        ast.CreateTable, idents, _some(_column_defs), _some(idents, 0), _bool, _bool, options
+    ),
     st.builds(ast.CreateQuery, idents, queries, _bool, _bool, _archives, options),
 )
 _selects = st.builds(ast.SelectStatement, queries, options)

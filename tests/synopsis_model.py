@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from dsms.aggregates.parts.base import NO_BOOLS, Answers, Arg, Feed
-from dsms.aggregates.parts.cells import Algebra, Rows, State
+from dsms.aggregates.parts.base import NO_BOOLS, Answers, Arg, GroupEvents
+from dsms.aggregates.parts.cells import Algebra, CellRows, State
 from dsms.aggregates.parts.words import NONE, arg_coding, form, validity
 from dsms.aggregates.registry import answer_coding, follow
 from dsms.errors import QueryError
@@ -27,8 +27,10 @@ from tests.oracle.values import canon
 ORDERED = "sifdwtpb"
 
 CALLS = {
-    "counts": [AggCall("count_star", (), call("count", "i").type), call("count", "f"), call("count", "s")],
-    "sums": [call("sum", "f"), call("sum", "i"), call("sum", "d"), call("sum", "w"), call("sum", "p")],
+    "counts": [AggCall("count_star", (), call("count", "i").type), call("count", "f"),
+               call("count", "s")],
+    "sums": [call("sum", "f"), call("sum", "i"), call("sum", "d"), call("sum", "w"),
+             call("sum", "p")],
     "means": [*(call("avg", c) for c in "fidwp"), call("geomean", "f")],
     "spread": [call(fn, "f") for fn in ("var", "var_pop", "stddev", "stddev_pop")],
     "bools": [call("bool_and", "b"), call("bool_or", "b"), call("bool_or", "b", distinct=True)],
@@ -37,14 +39,17 @@ CALLS = {
                   call("argmin", "w", "b")],
     "ends": [call(fn, c) for fn in ("first", "last") for c in "sfwb"],
     "distinct": [call(fn, c, distinct=True) for fn, c in (
-        ("count", "s"), ("count", "f"), ("count", "w"), ("sum", "f"), ("sum", "i"), ("avg", "w"), ("avg", "p"),
+        ("count", "s"), ("count", "f"), ("count", "w"), ("sum", "f"), ("sum", "i"), ("avg", "w"),
+        ("avg", "p"),
         ("var", "f"), ("median", "f"), ("max", "s"))],
     "quantiles": [call("median", "f"), call("median", "t"), call("quantile", "f", params=(0.1,)),
                   call("quantile", "i", params=(0.75,)), call("quantile", "d", params=(0,)),
                   call("quantile", "s", params=(0.5,)), call("quantile", "w", params=(1,)),
-                  call("quantile_cont", "f", params=(0.3,)), call("quantile_cont", "p", params=(0.9,)),
+                  call("quantile_cont", "f", params=(0.3,)),
+                  call("quantile_cont", "p", params=(0.9,)),
                   call("quantile_cont", "f", params=(0.3,), distinct=True)],
-    "topk": [AggCall("topk", (COL[c],), COL["s"].type, params=(k,)) for c in ORDERED for k in (1, 3)]
+    "topk": [AggCall("topk", (COL[c],), COL["s"].type, params=(k,)) for c in ORDERED for k in (1,
+                                                                                               3)]
     + [AggCall("topk", (COL["s"],), COL["s"].type, params=(100,))],
 }  # a table  # fmt: skip
 
@@ -61,11 +66,15 @@ def value(rng: Random, name: str) -> object:
         case "i":
             return rng.choice([rng.randint(-5, 5), rng.randint(-5, 5), 2**61, -(2**61)])
         case "f":
-            return rng.choice([rng.choice(FLOATS), rng.uniform(-10, 10), 10.0 ** rng.randint(-300, 300)])
+            return rng.choice(
+                [rng.choice(FLOATS), rng.uniform(-10, 10), 10.0 ** rng.randint(-300, 300)]
+            )
         case "d":
             return Decimal(rng.randint(-999, 999)).scaleb(-2)
         case "w":
-            return rng.choice([Decimal(10**26), Decimal(-(10**26)), Decimal("0.001"), Decimal(rng.randrange(99))])
+            return rng.choice(
+                [Decimal(10**26), Decimal(-(10**26)), Decimal("0.001"), Decimal(rng.randrange(99))]
+            )
         case "b":
             return rng.random() < 0.5
         case "t":
@@ -94,7 +103,7 @@ def lifted(algebra: Algebra, wanted: AggCall, cells: list[list[Values]]) -> Stat
     rows = [v for cell in cells for v in cell]
     cell = np.repeat(np.arange(len(cells)), [len(c) for c in cells]).astype(np.int64)
     order = np.arange(len(rows), dtype=np.int64)
-    return algebra.lift(Rows(cell, order, order, arguments(wanted, rows)), len(cells))
+    return algebra.lift(CellRows(cell, order, order, arguments(wanted, rows)), len(cells))
 
 
 def exact(column: pa.Array) -> list[str]:
@@ -118,7 +127,7 @@ def continuous(wanted: AggCall, cells: list[list[Values]]) -> list[str]:
     code, n = np.repeat(np.arange(len(full)), sizes), len(rows)
     emit = np.full(n, -1, np.int64)
     emit[np.cumsum(sizes) - 1] = np.arange(len(full))
-    feed = Feed(code, np.ones(n, np.int8), np.arange(n), emit, len(full), len(full), sizes)
+    feed = GroupEvents(code, np.ones(n, np.int8), np.arange(n), emit, len(full), len(full), sizes)
     args = tuple(_argument(wanted, k, col) for k, col in enumerate(arguments(wanted, rows)))
     serving = follow(wanted, "never")
     codings = tuple(a.coding for a in args)
@@ -153,7 +162,7 @@ def synopses(algebra: Algebra) -> dict[str, Callable[[], Synopsis]]:
 
 @dataclass
 class Model:
-    """Sub-windows as lists of rows by group, beside synopses that are told the same."""
+    """Sub-windows as lists of rows by group, beside synopses that are given the same."""
 
     wanted: AggCall
     algebra: Algebra
@@ -184,8 +193,12 @@ class Model:
             state = lifted(self.algebra, self.wanted, cells)
         else:
             cuts = [rng.randint(0, len(c)) for c in cells]
-            older = lifted(self.algebra, self.wanted, [c[:k] for c, k in zip(cells, cuts, strict=True)])
-            newer = lifted(self.algebra, self.wanted, [c[k:] for c, k in zip(cells, cuts, strict=True)])
+            older = lifted(
+                self.algebra, self.wanted, [c[:k] for c, k in zip(cells, cuts, strict=True)]
+            )
+            newer = lifted(
+                self.algebra, self.wanted, [c[k:] for c, k in zip(cells, cuts, strict=True)]
+            )
             state = self.algebra.combine(older, newer)
         self.rows += new
         for synopsis in self.held.values():
@@ -217,7 +230,11 @@ class Model:
         low, high = (np.array([s[k] for s in spans], np.int64) for k in range(2))
         seen: list[list[str]] = []
         for name, synopsis in self.held.items():
-            assert (synopsis.first, synopsis.next, synopsis.groups) == (self.first, self.next, self.groups), name
+            assert (synopsis.first, synopsis.next, synopsis.groups) == (
+                self.first,
+                self.next,
+                self.groups,
+            ), name
             state = synopsis.probe(low, high)
             assert self.algebra.size(state) == len(spans) * self.groups
             assert synopsis.nbytes > 0 and synopsis.cost(3) >= 1
@@ -244,5 +261,8 @@ def with_error(algebra: Algebra, state: State) -> None:
 def spans_of(rng: Random, first: int, last: int) -> list[tuple[int, int]]:
     """Spans, some with a common end, some beyond what is held, some empty."""
     ends = [rng.randint(first - 2, last + 2) for _ in range(3)]
-    spans = [(rng.randint(max(0, first - 2), last + 1), max(0, rng.choice(ends))) for _ in range(rng.randint(0, 6))]
+    spans = [
+        (rng.randint(max(0, first - 2), last + 1), max(0, rng.choice(ends)))
+        for _ in range(rng.randint(0, 6))
+    ]
     return spans + [(max(0, last - w), last) for w in rng.sample(range(9), rng.randint(0, 4))]

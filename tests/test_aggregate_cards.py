@@ -1,4 +1,5 @@
-"""An aggregate is what its card says, and whoever adds one has followed the recipe (CONTRIBUTING, "An aggregate")."""
+"""An aggregate is what its card says, and a new one follows the recipe (CONTRIBUTING, "An
+aggregate")."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import pytest
 import dsms
 from dsms.aggregates import warm
 from dsms.aggregates.cards import CARDS, FAMILIES, Card
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.registry import algebra, follow
 from dsms.errors import QueryError
 from dsms.sql.expr import AggCall, Col
@@ -44,7 +45,8 @@ def named(cards: list[Card] | None = None):  # type: ignore[no-untyped-def]
 
 
 def calls(card: Card, distinct: bool = False) -> list[AggCall]:
-    """One for each type of its first argument; a second one is an INT, with which the values tie."""
+    """One for each type of its first argument; a second one is an INT, with which the values
+    tie."""
     found = []
     for types in ((), *((t,) for t in VALUES), *((t, INT) for t in VALUES)):
         try:
@@ -67,7 +69,7 @@ def lowered(call: AggCall, rows: list[tuple[object, ...]]) -> object:
     """What a cell of these rows answers."""
     how, order = algebra(call), np.arange(len(rows))
     args = tuple(pa.array([r[k] for r in rows], a.type.arrow) for k, a in enumerate(call.args))
-    return how.lower(how.lift(Rows(np.zeros_like(order), order, order, args), 1))[0].as_py()
+    return how.lower(how.lift(CellRows(np.zeros_like(order), order, order, args), 1))[0].as_py()
 
 
 # ---------------------------------------------------------------- the recipe
@@ -86,7 +88,9 @@ def test_it_is_defined_and_tried(card: Card) -> None:
     """By the oracle, in random queries, and in the cells of all synopses."""
     assert card.name == "count_star" or card.name in oracle._AGGREGATES
     templates = [*(t for group in generated.PLAIN.values() for t in group), *generated.BY_ARRIVAL]
-    assert card.name == "count_star" or any(re.match(rf"{card.name}\b", t, re.IGNORECASE) for t in templates)
+    assert card.name == "count_star" or any(
+        re.match(rf"{card.name}\b", t, re.IGNORECASE) for t in templates
+    )
     assert any(call.fn == card.name for group in CALLS.values() for call in group)
 
 
@@ -104,16 +108,27 @@ def test_the_files_of_cards_are_the_files_of_families() -> None:
 
 
 def test_others_ask_cards_and_keep_no_lists_of_names() -> None:
-    """Two or more names of aggregates together, outside their room; MIN and MAX have an operator of their own."""
+    """Two or more names of aggregates together, outside their room; MIN and MAX have an operator of
+    their own."""
     root = Path(dsms.__file__).parent.parent
     lists = []
-    for path in (p for top in ("dsms", "server", "clients") for p in sorted((root / top).rglob("*.py"))):
+    for path in (
+        p for top in ("dsms", "server", "clients") for p in sorted((root / top).rglob("*.py"))
+    ):
         if "aggregates" in path.relative_to(root).parts[:2]:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
-                case ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.List(elts=parts) | ast.MatchOr(patterns=parts):
-                    names = {getattr(getattr(p, "value", p), "value", getattr(p, "value", None)) for p in parts}
+                case (
+                    ast.Tuple(elts=parts)
+                    | ast.Set(elts=parts)
+                    | ast.List(elts=parts)
+                    | ast.MatchOr(patterns=parts)
+                ):
+                    names = {
+                        getattr(getattr(p, "value", p), "value", getattr(p, "value", None))
+                        for p in parts
+                    }
                     if len(names) > 1 and names <= set(CARDS) and names != {"min", "max"}:
                         lists.append(f"{path}:{parts[0].lineno} {names}")
     assert lists == []
@@ -154,7 +169,9 @@ def test_what_is_total_answers_over_nothing(card: Card) -> None:
 @named(EXACT)
 def test_what_is_ordered_asks_which_row_is_older(card: Card) -> None:
     def turns(call: AggCall) -> bool:
-        return oracle.aggregate(call, rows_for(call)) != oracle.aggregate(call, rows_for(call)[::-1])
+        return oracle.aggregate(call, rows_for(call)) != oracle.aggregate(
+            call, rows_for(call)[::-1]
+        )
 
     assert any(map(turns, calls(card))) == card.ordered
 

@@ -26,13 +26,20 @@ from tests.grouping import COL, STATES, call, check, histories, node_of
 ORDERED = ("s", "i", "f", "d", "w", "t", "p", "b")
 
 FAMILIES = {
-    "counts": [call("count", c) for c in "sfb"] + [call("count_star", filter_="b"), call("count", "f", filter_="b")],
+    "counts": [call("count", c) for c in "sfb"]
+    + [call("count_star", filter_="b"), call("count", "f", filter_="b")],
     "distinct": [call("count", c, distinct=True) for c in ("s", "f", "w", "b")]
-    + [call("sum", "f", distinct=True), call("avg", "w", distinct=True), call("var", "f", distinct=True)],
+    + [
+        call("sum", "f", distinct=True),
+        call("avg", "w", distinct=True),
+        call("var", "f", distinct=True),
+    ],
     "sum int": [call("sum", "i"), call("sum", "p", filter_="b"), call("sum", "i", distinct=True)],
     "sum distinct": [call("sum", "i", distinct=True)],
     "sums": [call("sum", "f"), call("sum", "d"), call("sum", "w"), call("sum", "f", filter_="b")],
-    "means": [call("avg", c) for c in ("i", "f", "d", "w")] + [call("geomean", "f")] + [call("avg", "f", filter_="b")],
+    "means": [call("avg", c) for c in ("i", "f", "d", "w")]
+    + [call("geomean", "f")]
+    + [call("avg", "f", filter_="b")],
     "spread": [call(fn, "f") for fn in ("var", "var_pop", "stddev", "stddev_pop")],
     "bools": [call("bool_and", "b"), call("bool_or", "b"), call("bool_or", "b", filter_="b")],
     "min": [call("min", c) for c in ORDERED] + [call("min", "f", filter_="b")],
@@ -42,8 +49,13 @@ FAMILIES = {
     "argmax": [call("argmax", "i", c) for c in ORDERED] + [call("argmax", "s", "w", filter_="b")],
     "argmin": [call("argmin", c, "f") for c in ORDERED] + [call("argmin", "s", "s")],
     "median": [call("median", "f"), call("median", "t"), call("median", "f", distinct=True)],
-    "quantile": [call("quantile", c, params=(p,)) for c, p in (("f", 0.1), ("s", 0.5), ("w", 0.9), ("i", 0), ("d", 1))],
-    "quantile_cont": [call("quantile_cont", "f", params=(p,)) for p in (0.1, 0.3, 0.123456789012, 1e-17, 1)]
+    "quantile": [
+        call("quantile", c, params=(p,))
+        for c, p in (("f", 0.1), ("s", 0.5), ("w", 0.9), ("i", 0), ("d", 1))
+    ],
+    "quantile_cont": [
+        call("quantile_cont", "f", params=(p,)) for p in (0.1, 0.3, 0.123456789012, 1e-17, 1)
+    ]
     + [call("quantile_cont", "t", params=(0.7,))],
 }
 
@@ -56,7 +68,8 @@ def columns(calls):
 
 @pytest.fixture(scope="module", params=["roomy", "tight"])
 def limits(request):
-    """Tight: everything that is otherwise done now and then, for many rows, is done all the time."""
+    """Tight: everything that is otherwise done now and then, for many rows, is done all the
+    time."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "tight":
             patch.setattr(group, "SLICE", 3)
@@ -87,10 +100,15 @@ def _nearest(exact):
         return math.inf if exact > 0 else -math.inf
 
 
-DOUBLES = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([5e-324, -5e-324, 1e308, 2.0**-1022, 1.0])
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
+    [5e-324, -5e-324, 1e308, 2.0**-1022, 1.0]
+)
 
 
-@given(st.lists(DOUBLES, min_size=1, max_size=9), st.sampled_from([1, 3, 7, 10**9, 2**31 - 1, 2**40 + 1]))
+@given(
+    st.lists(DOUBLES, min_size=1, max_size=9),
+    st.sampled_from([1, 3, 7, 10**9, 2**31 - 1, 2**40 + 1]),
+)
 @settings(max_examples=examples(200))
 def test_limbs_hold_sums_exactly_and_round_quotients_once(values, divisor):
     words = float_words(np.array(values))
@@ -105,13 +123,18 @@ def test_limbs_hold_sums_exactly_and_round_quotients_once(values, divisor):
     exact = sum(map(Fraction, values))
     wider = limbs.relaid(acc, 2, acc.shape[1] + 4)
     for numbers, start in ((acc, base), (wider, base - 64)):
-        held = sum(Fraction(int(limb)) * Fraction(2) ** (start + 32 * j) for j, limb in enumerate(numbers[0]))
+        held = sum(
+            Fraction(int(limb)) * Fraction(2) ** (start + 32 * j)
+            for j, limb in enumerate(numbers[0])
+        )
         assert held == exact
         if divisor < 2**31:
             assert limbs.nearest(numbers, 0, start, divisor) == _nearest(exact / divisor)
         else:
             scratch = np.zeros(numbers.shape[1] + 4, np.int64)
-            assert mean(numbers, 0, start, divisor, np.zeros(0, np.int64), scratch) == _nearest(exact / divisor)
+            assert mean(numbers, 0, start, divisor, np.zeros(0, np.int64), scratch) == _nearest(
+                exact / divisor
+            )
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 10**18), st.data())
@@ -123,7 +146,8 @@ def test_ranks_are_scaled_exactly(m, q, data):
 
 
 @pytest.mark.parametrize(
-    "type_,values", [(STRING, list("bdfhjl")), (decimal(30, 2), [Decimal(n) for n in range(0, 60, 10)])]
+    "type_,values",
+    [(STRING, list("bdfhjl")), (decimal(30, 2), [Decimal(n) for n in range(0, 60, 10)])],
 )
 def test_ranks_of_codes_follow_the_values(type_, values):
     codes = Codes(type_)
@@ -133,7 +157,9 @@ def test_ranks_of_codes_follow_the_values(type_, values):
         values = list(dict.fromkeys([*values, *new]))
         some = [values[k] for k in rng.integers(0, len(values), 3)]
         words, _ = codes.encode(pa.array(some, type_.arrow))
-        assert codes.decode(words, words[:0], np.ones(3, np.bool_), np.arange(3)).to_pylist() == some
+        assert (
+            codes.decode(words, words[:0], np.ones(3, np.bool_), np.arange(3)).to_pylist() == some
+        )
         if rng.random() < 0.1:
             codes.purge([words])
         known = sorted(codes.code)

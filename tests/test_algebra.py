@@ -1,4 +1,5 @@
-"""Algebras alone: what cells answer is what the oracle and the continuous engine answer, bit for bit."""
+"""Algebras alone: what cells answer is what the oracle and the continuous engine answer, bit for
+bit."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.fold import Folds, Plain, chained, folds, gathered
 from dsms.aggregates.ranks import RankCells
 from dsms.aggregates.registry import algebra
@@ -21,7 +22,17 @@ from dsms.sql.types import INT, STRING
 from tests.effort import examples
 from tests.grouping import COL, SCHEMA, call
 from tests.oracle.values import canon
-from tests.synopsis_model import CALLS, Values, continuous, exact, expected, lifted, tame, value, with_error
+from tests.synopsis_model import (
+    CALLS,
+    Values,
+    continuous,
+    exact,
+    expected,
+    lifted,
+    tame,
+    value,
+    with_error,
+)
 
 DISTINCT_ONLY = [call("sum", "d", distinct=True), call("stddev", "f", distinct=True)]
 
@@ -58,7 +69,8 @@ def test_cells_answer_what_the_continuous_engine_does(family, seed, wild):
 @given(seed=st.integers(0, 2**32), wild=st.booleans())
 @settings(max_examples=examples(10), deadline=None)
 def test_however_rows_are_cut_cells_add_up(family, seed, wild):
-    """Three pieces combined either way round, and taken out again, are what their rows together are."""
+    """Three pieces combined either way round, and taken out again, are what their rows together
+    are."""
     rng = Random(seed)
     wanted = rng.choice(CALLS[family])
     how, parts = algebra(wanted), [drawn(rng, 4, wild) for _ in range(3)]
@@ -97,7 +109,11 @@ def test_verbs_over_many_cells_are_what_combining_two_by_two_makes(family, seed)
     index = np.arange(lows[0], lows[-1])
     target = np.repeat(base, high - low) + group[index]
     kept = how.settled(state)
-    _same(how, how.merge(kept, group, low, high, base, 2 * n), gathered(how, state, index, target, 2 * n))
+    _same(
+        how,
+        how.merge(kept, group, low, high, base, 2 * n),
+        gathered(how, state, index, target, 2 * n),
+    )
     written = how.write(how.empty(2 * n), 0, kept)
     _same(how, how.take(written, np.arange(n)), state)
     some = np.array([rng.randint(-1, n - 1) for _ in range(5)])
@@ -127,11 +143,15 @@ def test_every_aggregate_of_the_language_has_an_algebra():
         arity = 0 if spec.name == "count_star" else 2 if spec.name.startswith("arg") else 1
         given_ = tuple(params[p] for p in spec.params)
         for distinct in (False, True) if spec.distinct else (False,):
-            type_ = STRING if spec.params == ("k",) else INT if "count" in spec.name else column.type
+            type_ = (
+                STRING if spec.params == ("k",) else INT if "count" in spec.name else column.type
+            )
             how = algebra(AggCall(spec.name, (column,) * arity, type_, distinct, params=given_))
             empty = how.lower(how.empty(2)).to_pylist()
             assert empty[0] == empty[1]
-            assert empty[0] in ((0,) if "count" in spec.name else (None,)) or spec.name == "frequent"
+            assert (
+                empty[0] in ((0,) if "count" in spec.name else (None,)) or spec.name == "frequent"
+            )
     with pytest.raises(InternalError, match="no algebra"):
         algebra(AggCall("nothing", (), INT))
 
@@ -142,19 +162,23 @@ def test_distinct_goes_through_counters(wanted):
     assert expected(wanted, cells) is not None
     how = algebra(wanted)
     assert how.duplicate_insensitive
-    assert [canon(v) for v in how.lower(lifted(how, wanted, cells)).to_pylist()] == expected(wanted, cells)
+    assert [canon(v) for v in how.lower(lifted(how, wanted, cells)).to_pylist()] == expected(
+        wanted, cells
+    )
 
 
 def test_sums_out_of_range_name_the_way_out():
     how = algebra(call("sum", "i"))
     order = np.zeros(2, np.int64)
-    state = how.lift(Rows(order, order, order, (pa.array([2**63 - 1, 1]),)), 1)
+    state = how.lift(CellRows(order, order, order, (pa.array([2**63 - 1, 1]),)), 1)
     with pytest.raises(QueryError, match="left the range of INT") as caught:
         how.lower(state)
     assert caught.value.code == "DS706" and "DECIMAL(38,0)" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("wanted", [call("max", "s"), call("last", "s"), call("count", "s", distinct=True)])
+@pytest.mark.parametrize(
+    "wanted", [call("max", "s"), call("last", "s"), call("count", "s", distinct=True)]
+)
 def test_dictionaries_forget_what_no_cell_holds(wanted):
     how = algebra(wanted)
     words = getattr(how, "told", None) or how.words
@@ -162,7 +186,7 @@ def test_dictionaries_forget_what_no_cell_holds(wanted):
     for k in range(40):
         order = np.arange(500)
         column = pa.array([f"{k}-{i:03}" for i in range(500)])
-        state = how.lift(Rows(order, order, order, (column,)), 500)
+        state = how.lift(CellRows(order, order, order, (column,)), 500)
         kept = kept or state
         del state
     assert len(words.coding.code) < 4096
@@ -174,9 +198,9 @@ def test_floats_of_a_moderate_range_take_three_limbs():
     how = algebra(call("sum", "f"))
     order = np.zeros(1000, np.int64)
     column = pa.array(np.random.default_rng(1).uniform(1, 1000, 1000))
-    state = how.lift(Rows(order, order, order, (column,)), 1)
+    state = how.lift(CellRows(order, order, order, (column,)), 1)
     assert how.nbytes(state) == 32
-    wide = how.lift(Rows(order[:2], order[:2], order[:2], (pa.array([5e-324, 1e308]),)), 1)
+    wide = how.lift(CellRows(order[:2], order[:2], order[:2], (pa.array([5e-324, 1e308]),)), 1)
     assert exact(how.lower(how.combine(state, wide))) == ["1e+308"]
 
 
@@ -184,7 +208,11 @@ def test_floats_of_a_moderate_range_take_three_limbs():
 @settings(max_examples=examples(60), deadline=None)
 def test_selection_in_sorted_lists(data):
     """The paper's algorithm, on lists of any lengths, with ties within and between them."""
-    lists = data.draw(st.lists(st.lists(st.integers(-6, 6) | st.integers(-(2**62), 2**62), max_size=30), max_size=9))
+    lists = data.draw(
+        st.lists(
+            st.lists(st.integers(-6, 6) | st.integers(-(2**62), 2**62), max_size=30), max_size=9
+        )
+    )
     values = sorted(v for part in lists for v in part)
     order = np.zeros(64, np.int64)
     for phi in (0.0, 0.01, 0.25, 1 / 3, 0.5, 0.9, 1.0):
@@ -192,7 +220,7 @@ def test_selection_in_sorted_lists(data):
         state = how.empty(1)
         for part in lists:
             some = order[: len(part)]
-            new = how.lift(Rows(some, some, some, (pa.array(part, pa.int64()),)), 1)
+            new = how.lift(CellRows(some, some, some, (pa.array(part, pa.int64()),)), 1)
             state = how.combine(state, new)
         want = expected(
             AggCall("quantile", (COL["i"],), INT, params=(phi,)),

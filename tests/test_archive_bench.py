@@ -1,4 +1,5 @@
-"""The benchmark of the archive's index at toy size: answers are checked, and a wrong one stops it."""
+"""The benchmark of the archive's index at toy size: answers are checked, and a wrong one stops
+it."""
 
 from __future__ import annotations
 
@@ -28,7 +29,12 @@ def test_the_data_is_what_it_claims_to_be(swing: float) -> None:
     table = data.table(3)
     ts, exp, keys = data.marks(3)
     assert table.num_rows == len(ts) == data.count(3) and table.nbytes / table.num_rows > 960
-    assert (ts // STEP == 3).all() and (exp > ts).all() and (exp <= ts + data.span).all() and keys.max() < 20
+    assert (
+        (ts // STEP == 3).all()
+        and (exp > ts).all()
+        and (exp <= ts + data.span).all()
+        and keys.max() < 20
+    )
     upto = 40 * STEP - 1
     slow = [k for s in range(40) for t, e, k in zip(*data.marks(s), strict=True) if t <= upto < e]
     assert sorted(data.alive(upto).tolist()) == sorted(slow)

@@ -1,4 +1,5 @@
-"""Jobs on the archive's index, without Spark: which files they change, what rows are there then, deaths in between."""
+"""Jobs on the archive's index, without Spark: which files they change, what rows are there then,
+deaths in between."""
 
 from __future__ import annotations
 
@@ -55,8 +56,8 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", sampled(SHAPES, 2), ids=str)
 def test_histories(tmp_path: Path, shape) -> None:
-    """Rows come, updates come now and then: each row that lives is in its sub-index once, and an update changes files
-    of its sub-indices alone: G + E - 1 of them where it spans a step."""
+    """Rows come, updates come now and then: each row that lives is in its sub-index once, and an
+    update changes files of its sub-indices alone: G + E - 1 of them where it spans a step."""
     rng, archive, known, number = random.Random(str(shape)), made(tmp_path / "a", shape), {}, 0
     after: int | None = None
     for step in range(40):
@@ -64,7 +65,10 @@ def test_histories(tmp_path: Path, shape) -> None:
         table = _landed(archive, shape, step, count, number)
         number += count
         known |= {
-            i: (ts, exp) for i, ts, exp in zip(*(table.column(c).to_pylist() for c in (ID, TS, EXP)), strict=True)
+            i: (ts, exp)
+            for i, ts, exp in zip(
+                *(table.column(c).to_pylist() for c in (ID, TS, EXP)), strict=True
+            )
         }
         if rng.random() < 0.4:
             continue
@@ -80,7 +84,9 @@ def test_histories(tmp_path: Path, shape) -> None:
         if upto - after == EVERY and shape.span is not None:
             assert len(bound) == shape.generations + shape.expirations - 1
         after = upto
-        want = {(i, int(shape.sub(ts, exp))): 1 for i, (ts, exp) in known.items() if ts <= upto < exp}
+        want = {
+            (i, int(shape.sub(ts, exp))): 1 for i, (ts, exp) in known.items() if ts <= upto < exp
+        }
         assert held(archive) == want
         if shape.strategy == "rebuild":
             assert all(len(f) == 1 for f in files(archive).values())
@@ -93,7 +99,11 @@ def _landed(archive: Archive, shape, step: int, count: int, number: int) -> pa.T
     table = rows(step, count, span=shape.span, start=number)
     cut = shape.start(end_of(step)) - 1
     for low, high in ((step * EVERY - 1, cut), (cut, end_of(step))):
-        part = table.filter(pa.compute.and_(pa.compute.greater(table[TS], low), pa.compute.less_equal(table[TS], high)))
+        part = table.filter(
+            pa.compute.and_(
+                pa.compute.greater(table[TS], low), pa.compute.less_equal(table[TS], high)
+            )
+        )
         if high > Landing(archive).upto():
             Landing(archive).write(part, high)
     return table
@@ -121,7 +131,9 @@ def test_no_rebuild_leaves_files_with_mostly_living_rows(tmp_path: Path) -> None
         for sub, table in contents(archive):
             dead = sum(e <= manifest.upto for e in table.column(EXP).to_pylist())
             assert dead <= table.num_rows / 2 + 1, sub
-    expired = sum(sum(e <= manifest.upto for e in t.column(EXP).to_pylist()) for _, t in contents(archive))
+    expired = sum(
+        sum(e <= manifest.upto for e in t.column(EXP).to_pylist()) for _, t in contents(archive)
+    )
     assert expired > 0 and max(len(f) for f in files(archive).values()) > 2
 
 
@@ -137,7 +149,9 @@ def test_what_has_expired_is_gone_even_when_nothing_comes(tmp_path: Path) -> Non
         updated(archive)
         land(archive, 20, 1)
         updated(archive)
-        assert {p.split("/")[1] for p in on_disk(archive)} == {f.path.split("/")[1] for f in archive.manifest().files}
+        assert {p.split("/")[1] for p in on_disk(archive)} == {
+            f.path.split("/")[1] for f in archive.manifest().files
+        }
 
 
 def test_rows_that_have_expired_when_they_land_are_not_taken(tmp_path: Path) -> None:
@@ -148,22 +162,31 @@ def test_rows_that_have_expired_when_they_land_are_not_taken(tmp_path: Path) -> 
 
 
 def test_results_go_to_the_step_in_which_they_land(tmp_path: Path) -> None:
-    """Results that land when they have left the answer were born long before: an update touches no more for that."""
+    """Results that land when they have left the answer were born long before: an update touches no
+    more for that."""
     shape = layout(4, 4)
     archive, known = made(tmp_path / "a", shape, kind="query"), {}
     for step in range(20):
         table = rows(step, 30, start=step * 30)
         born = [t - (i % 12) * EVERY for i, t in enumerate(table.column(TS).to_pylist())]
-        table = table.set_column(table.schema.get_field_index(TS), table.schema.field(TS), pa.array(born))
+        table = table.set_column(
+            table.schema.get_field_index(TS), table.schema.field(TS), pa.array(born)
+        )
         Landing(archive).write(table, end_of(step))
         known |= dict(
-            zip(table.column(ID).to_pylist(), ((step, e) for e in table.column(EXP).to_pylist()), strict=True)
+            zip(
+                table.column(ID).to_pylist(),
+                ((step, e) for e in table.column(EXP).to_pylist()),
+                strict=True,
+            )
         )
         before = files(archive)
         report = updated(archive)
         changed = {s for s in {*before, *files(archive)} if before.get(s) != files(archive).get(s)}
         assert changed <= set(report.touched) and len(report.touched) == 7
-        want = {(i, int(shape.sub(s * EVERY, e))): 1 for i, (s, e) in known.items() if e > end_of(step)}
+        want = {
+            (i, int(shape.sub(s * EVERY, e))): 1 for i, (s, e) in known.items() if e > end_of(step)
+        }
         assert held(archive) == want
 
 
@@ -206,13 +229,18 @@ def test_migration_loses_no_row(tmp_path: Path, new, key) -> None:
     assert Counter(i for i, _ in held(archive)) == dict.fromkeys(before, 1)
     assert Landing(archive).files(manifest.landed) == waiting
     for sub, table in contents(archive):
-        assert set(new.sub(table.column(TS).to_numpy(), table.column(EXP).to_numpy()).tolist()) == {sub}
+        assert set(new.sub(table.column(TS).to_numpy(), table.column(EXP).to_numpy()).tolist()) == {
+            sub
+        }
     while step < 40:
         step += 1
         number += len(_landed(archive, new, step, 5, number))
         report = updated(archive)
     assert len(report.touched) == new.generations + new.expirations - 1
-    assert report.rows <= number and min(e for _, t in contents(archive) for e in t.column(EXP).to_pylist()) > 0
+    assert (
+        report.rows <= number
+        and min(e for _, t in contents(archive) for e in t.column(EXP).to_pylist()) > 0
+    )
 
 
 def test_a_column_that_is_not_there_is_no_key(tmp_path: Path) -> None:
@@ -263,8 +291,8 @@ def _job(kind: str, archive: Archive) -> None:
 def test_a_job_killed_anywhere_leaves_the_archive_as_it_was_and_the_next_one_finishes(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """A death at each operation on files (with --fuzz; else at some), before it and when it is done; nothing is
-    tidied up then."""
+    """A death at each operation on files (with --fuzz; else at some), before it and when it is
+    done; nothing is tidied up then."""
     start = _start(tmp_path / "start", kind)
     old, whole = held(start), _copy(start, tmp_path / "whole")
     with dying(0) as counted:
@@ -278,7 +306,9 @@ def test_a_job_killed_anywhere_leaves_the_archive_as_it_was_and_the_next_one_fin
             with dying(at, after), pytest.raises(Killed):
                 _job(kind, archive)
             assert held(archive) in (old, want)
-            assert held(archive, reader[0]) == old and all(archive.exists(*f.path.split("/")) for f in reader[1])
+            assert held(archive, reader[0]) == old and all(
+                archive.exists(*f.path.split("/")) for f in reader[1]
+            )
             _job(kind, archive)
             assert held(archive) == want and not archive.exists(LEASE)
             kept = {f.path for n in archive.numbers() for f in archive.manifest(n).files}
@@ -388,7 +418,9 @@ def test_a_damaged_landed_file_is_set_aside_and_the_rest_goes_on(tmp_path: Path,
     assert [n for n, _ in Landing(archive).damaged()] == ([] if how == "missing" else [2])
 
 
-def test_a_damaged_file_of_the_index_stops_updates_that_need_it_and_is_named(tmp_path: Path) -> None:
+def test_a_damaged_file_of_the_index_stops_updates_that_need_it_and_is_named(
+    tmp_path: Path,
+) -> None:
     archive = made(tmp_path / "a", layout(1, 1))
     land(archive, 0, 100)
     updated(archive)
@@ -405,7 +437,12 @@ def test_a_damaged_file_of_the_index_stops_updates_that_need_it_and_is_named(tmp
 def test_time_that_goes_back_lands_nothing(tmp_path: Path) -> None:
     archive = made(tmp_path / "a")
     land(archive, 5, 3)
-    for table, upto in ((rows(4, 3), end_of(4)), (None, end_of(5)), (rows(5, 3), end_of(6)), (rows(7, 3), end_of(6))):
+    for table, upto in (
+        (rows(4, 3), end_of(4)),
+        (None, end_of(5)),
+        (rows(5, 3), end_of(6)),
+        (rows(7, 3), end_of(6)),
+    ):
         with pytest.raises(UsageError) as caught:
             Landing(archive).write(table, upto)
         assert caught.value.code == "DS957"
@@ -415,7 +452,9 @@ def test_time_that_goes_back_lands_nothing(tmp_path: Path) -> None:
 def test_rows_of_other_columns_do_not_land(tmp_path: Path) -> None:
     archive = made(tmp_path / "a")
     with pytest.raises(UsageError, match=r"do not fit .*: column v is string, not int64") as caught:
-        columns = {n: rows(0, 3).column(n) for n in rows(0, 3).column_names} | {"v": pa.array(["a", "b", "c"])}
+        columns = {n: rows(0, 3).column(n) for n in rows(0, 3).column_names} | {
+            "v": pa.array(["a", "b", "c"])
+        }
         Landing(archive).write(pa.table(columns), end_of(0))
     assert caught.value.code == "DS956" and not archive.exists(LANDING, f"{1:012d}.parquet")
 
@@ -433,7 +472,9 @@ def test_a_lost_note_is_made_out_from_the_files(tmp_path: Path) -> None:
     assert Landing(archive).noted() == (end_of(2), 3)
 
 
-def test_places_that_can_not_be_written_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_that_can_not_be_written_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UsageError, match="names no file system") as caught:
         Archive("nowhere://x/y")
     assert caught.value.code == "DS955"
@@ -461,7 +502,9 @@ def _full(*_: object) -> None:
 # -- two at once
 
 
-def test_a_second_job_is_refused_and_a_dead_one_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_job_is_refused_and_a_dead_one_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     archive = made(tmp_path / "a")
     land(archive, 0, 10)
     with leased(archive, "a migration"):
@@ -482,9 +525,12 @@ def test_a_second_job_is_refused_and_a_dead_one_is_followed(tmp_path: Path, monk
         (os.getpid(), leases._birth(os.getpid()), here, True),
         (1, "1", "elsewhere", False),
     ]:
-        archive.write(Lease("t", "an update", host, pid, began, 1000).told(), LEASE)
+        archive.write(Lease("t", "an update", host, pid, began, 1000).serialized(), LEASE)
         if not dead:
-            with pytest.raises(UsageError, match=f"process {pid} on {host}"), leased(archive, "x", 2000):
+            with (
+                pytest.raises(UsageError, match=f"process {pid} on {host}"),
+                leased(archive, "x", 2000),
+            ):
                 pass
             archive.remove(LEASE)
         else:
@@ -496,11 +542,14 @@ def test_a_second_job_is_refused_and_a_dead_one_is_followed(tmp_path: Path, monk
 def test_a_job_elsewhere_that_is_silent_for_long_is_dead(tmp_path: Path) -> None:
     archive = made(tmp_path / "a")
     away = Lease("t", "an update", "elsewhere", 7, "1", 1000)
-    archive.write(away.told(), LEASE)
+    archive.write(away.serialized(), LEASE)
     renew(archive, away, 5000)
     with pytest.raises(UsageError, match="DS959"), leased(archive, "x", 5000 + leases.SILENCE):
         pass
-    with leased(archive, "x", 5001 + leases.SILENCE), pytest.raises(UsageError, match="taken over") as caught:
+    with (
+        leased(archive, "x", 5001 + leases.SILENCE),
+        pytest.raises(UsageError, match="taken over") as caught,
+    ):
         renew(archive, away, 9000)
     assert caught.value.code == "DS954"
 
@@ -526,7 +575,9 @@ def test_two_that_publish_are_told_apart_and_declarations_do_not_disturb(tmp_pat
     base = archive.manifest()
     made(tmp_path / "a", schema=(*SCHEMA, Field("more", INT)))
     done = archive.commit(base, lambda m: m.next(upto=end_of(9)))
-    assert [f.name for f in done.schema][-1] == "more" and done.upto == end_of(9) == archive.manifest().upto
+    assert [f.name for f in done.schema][-1] == "more" and done.upto == end_of(
+        9
+    ) == archive.manifest().upto
 
 
 def test_sweeping_leaves_what_is_not_ours(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
-"""FROM ARCHIVE s [window] and s [window ARCHIVE]: bound, printed back, refused; what a plan needs of an archive."""
+"""FROM ARCHIVE s [window] and s [window ARCHIVE]: bound, printed back, refused; what a plan needs
+of an archive."""
 
 from __future__ import annotations
 
 import pytest
 
-from dsms.adhoc.archived import Condition, needed
-from dsms.adhoc.reads import reads
 from dsms.errors import QueryError, UsageError
+from dsms.oneshot.pushdown import Condition, needed
+from dsms.oneshot.reads import reads
 from dsms.plan.planner import plan
 from dsms.plan.text import describe
 from dsms.sql import ast
@@ -57,14 +58,25 @@ def scans(node: lp.Node) -> list[lp.StreamScan]:
 
 def test_the_archived_part_alone(catalog: Catalog) -> None:
     (scan,) = scans(bound("SELECT sym FROM ARCHIVE trades [RANGE 1 h] t WHERE t.qty > 1", catalog))
-    assert (scan.archive, scan.alias, scan.stream.archive_cluster) == (lp.Archived("stream"), "t", "sym")
+    assert (scan.archive, scan.alias, scan.stream.archive_cluster) == (
+        lp.Archived("stream"),
+        "t",
+        "sym",
+    )
     (scan,) = scans(bound("SELECT n FROM ARCHIVE busy", catalog))
-    assert (scan.archive, scan.stream.name, scan.stream.timestamp) == (lp.Archived("query"), "busy", None)
+    assert (scan.archive, scan.stream.name, scan.stream.timestamp) == (
+        lp.Archived("query"),
+        "busy",
+        None,
+    )
     assert [f.name for f in scan.schema] == ["sym", "n"]
 
 
 def test_live_and_archived_rows_together(catalog: Catalog) -> None:
-    node = bound("SELECT * FROM trades [RANGE 2 h ARCHIVE] a JOIN quotes [RANGE 5] q ON a.sym = q.sym", catalog)
+    node = bound(
+        "SELECT * FROM trades [RANGE 2 h ARCHIVE] a JOIN quotes [RANGE 5] q ON a.sym = q.sym",
+        catalog,
+    )
     assert [s.archive for s in scans(node)] == [lp.Archived("stream", live=True), None]
     (window, _) = (n for n in nodes_of(node) if isinstance(n, lp.Window))
     assert (window.spec.length, window.spec.archive) == (2 * HOUR, True)
@@ -102,12 +114,17 @@ def test_windows_that_reach_into_an_archive_print_back(window: str, catalog: Cat
     node = bound(f"SELECT sym FROM trades [{window}]", catalog)
     assert bound(plan_to_sql(node), catalog) == node
     assert "ARCHIVE" in plan_to_sql(node)
-    unlimited = f"SELECT sym FROM ticks [{'RANGE UNBOUNDED ARCHIVE' if window.startswith('ROWS') else window}]"
+    unlimited = (
+        "SELECT sym FROM ticks "
+        f"[{'RANGE UNBOUNDED ARCHIVE' if window.startswith('ROWS') else window}]"
+    )
     assert scans(bound(unlimited, catalog))[0].archive == lp.Archived("stream", live=True)
 
 
 def test_plans_tell_archives_from_streams(catalog: Catalog) -> None:
-    node = bound("SELECT a.n FROM ARCHIVE busy a, trades [RANGE 1 h ARCHIVE], quotes [NOW]", catalog)
+    node = bound(
+        "SELECT a.n FROM ARCHIVE busy a, trades [RANGE 1 h ARCHIVE], quotes [NOW]", catalog
+    )
     assert [describe(s) for s in scans(plan(node).node)] == [
         "Archive busy AS a",
         "Stream and archive trades",
@@ -119,7 +136,9 @@ def test_plans_tell_archives_from_streams(catalog: Catalog) -> None:
 
 def test_a_stream_called_archive_can_still_be_read() -> None:
     made = Catalog()
-    made.streams["archive"] = bind_create_stream(parse_one("CREATE STREAM archive (k INT) ARCHIVE"), made)
+    made.streams["archive"] = bind_create_stream(
+        parse_one("CREATE STREAM archive (k INT) ARCHIVE"), made
+    )
     assert scans(bound("SELECT k FROM archive [RANGE 5]", made))[0].archive is None
     assert scans(bound('SELECT k FROM ARCHIVE "archive"', made))[0].archive == lp.Archived("stream")
 
@@ -127,29 +146,79 @@ def test_a_stream_called_archive_can_still_be_read() -> None:
 # ---------------------------------------------------------------- what is refused
 
 WRONG = [
-    ("DS390", "SELECT * FROM ARCHIVE ^quotes", "stream quotes has no archive", "CREATE STREAM quotes ... ARCHIVE"),
+    (
+        "DS390",
+        "SELECT * FROM ARCHIVE ^quotes",
+        "stream quotes has no archive",
+        "CREATE STREAM quotes ... ARCHIVE",
+    ),
     ("DS390", "SELECT * FROM ARCHIVE ^plain", "query plain has no archive", "CREATE QUERY plain"),
     ("DS390", "SELECT * FROM ARCHIVE ^listed", "tables have no archive", "as it stands"),
-    ("DS390", "SELECT * FROM quotes [^RANGE 5 ARCHIVE]", "stream quotes has no archive", "FOR 30 DAYS"),
+    (
+        "DS390",
+        "SELECT * FROM quotes [^RANGE 5 ARCHIVE]",
+        "stream quotes has no archive",
+        "FOR 30 DAYS",
+    ),
     ("DS203", "SELECT * FROM ARCHIVE ^trade", "unknown stream or table `trade`", "trades"),
     ("DS391", "SELECT * FROM ARCHIVE trades [^NOW]", "not archived yet", "RANGE"),
     ("DS391", "SELECT * FROM trades [^NOW ARCHIVE]", "not archived yet", "RANGE"),
-    ("DS391", "SELECT * FROM ARCHIVE trades [^RANGE 5 ARCHIVE]", "the archived part alone", "leave one of the two out"),
+    (
+        "DS391",
+        "SELECT * FROM ARCHIVE trades [^RANGE 5 ARCHIVE]",
+        "the archived part alone",
+        "leave one of the two out",
+    ),
     ("DS391", "SELECT * FROM busy [^RANGE 5 ARCHIVE]", "busy is a query", "FROM ARCHIVE busy"),
-    ("DS391", "SELECT * FROM ARCHIVE trades [^RANGE 5 INTERNAL]", "made as rows come", "leave INTERNAL out"),
+    (
+        "DS391",
+        "SELECT * FROM ARCHIVE trades [^RANGE 5 INTERNAL]",
+        "made as rows come",
+        "leave INTERNAL out",
+    ),
     (
         "DS391",
         "SELECT * FROM (SELECT ^Istream(SUM(qty)) FROM ARCHIVE trades) q",
         "Istream append",
         "leave INTERNAL out",
     ),
-    ("DS391", "SELECT SUM(Wstream(qty)[ROWS 3]) FROM trades [^RANGE 5 INTERNAL ARCHIVE]", "made as rows come", None),
-    ("DS391", "SELECT * FROM (SELECT sym FROM quotes) [^ROWS 2 ARCHIVE]", "only the window of a stream", "inside"),
+    (
+        "DS391",
+        "SELECT SUM(Wstream(qty)[ROWS 3]) FROM trades [^RANGE 5 INTERNAL ARCHIVE]",
+        "made as rows come",
+        None,
+    ),
+    (
+        "DS391",
+        "SELECT * FROM (SELECT sym FROM quotes) [^ROWS 2 ARCHIVE]",
+        "only the window of a stream",
+        "inside",
+    ),
     ("DS305", "SELECT * FROM listed [^RANGE 5 ARCHIVE]", "listed is a table", None),
-    ("DS392", "SELECT * FROM trades [^RANGE 3 h ARCHIVE]", "keeps rows for 2 h", "[RANGE 2 h ARCHIVE]"),
-    ("DS392", "SELECT * FROM trades [^RANGE UNBOUNDED ARCHIVE]", "keeps rows for 2 h", "FROM ARCHIVE trades"),
-    ("DS392", "SELECT * FROM trades [^PARTITION BY sym ROWS 2 ARCHIVE]", "reaches back further", None),
-    ("DS205", "SELECT * FROM trades [RANGE 5], ARCHIVE ^trades", "stands in FROM twice", "AS trades2"),
+    (
+        "DS392",
+        "SELECT * FROM trades [^RANGE 3 h ARCHIVE]",
+        "keeps rows for 2 h",
+        "[RANGE 2 h ARCHIVE]",
+    ),
+    (
+        "DS392",
+        "SELECT * FROM trades [^RANGE UNBOUNDED ARCHIVE]",
+        "keeps rows for 2 h",
+        "FROM ARCHIVE trades",
+    ),
+    (
+        "DS392",
+        "SELECT * FROM trades [^PARTITION BY sym ROWS 2 ARCHIVE]",
+        "reaches back further",
+        None,
+    ),
+    (
+        "DS205",
+        "SELECT * FROM trades [RANGE 5], ARCHIVE ^trades",
+        "stands in FROM twice",
+        "AS trades2",
+    ),
     ("DS227", "CREATE STREAM x (k INT) ARCHIVE FOR ^0 s", "ARCHIVE FOR", None),
     (
         "DS227",
@@ -157,14 +226,24 @@ WRONG = [
         "UPDATE EVERY",
         None,
     ),
-    ("DS201", "CREATE STREAM x (k INT) ARCHIVE CLUSTER BY ^kk", "CLUSTER BY: unknown column `kk`", "k"),
+    (
+        "DS201",
+        "CREATE STREAM x (k INT) ARCHIVE CLUSTER BY ^kk",
+        "CLUSTER BY: unknown column `kk`",
+        "k",
+    ),
     (
         "DS391",
         "CREATE QUERY x AS SELECT COUNT(*) FROM ^ARCHIVE trades [RANGE 5 SLIDE 5]",
         "follows what comes",
         "ask once",
     ),
-    ("DS391", "CREATE QUERY x AS SELECT COUNT(*) FROM trades [^RANGE 5 ARCHIVE]", "follows what comes", "ask once"),
+    (
+        "DS391",
+        "CREATE QUERY x AS SELECT COUNT(*) FROM trades [^RANGE 5 ARCHIVE]",
+        "follows what comes",
+        "ask once",
+    ),
 ]
 
 
@@ -191,7 +270,9 @@ def test_an_engine_without_spark_says_how_to_get_it(tmp_path) -> None:
     from dsms.settings import Settings
 
     engine = dsms.Engine(settings=Settings(archive=str(tmp_path)))
-    engine.execute("CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE; CREATE TABLE r (k INT)")
+    engine.execute(
+        "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE; CREATE TABLE r (k INT)"
+    )
     for sql in ("SELECT * FROM ARCHIVE s", "SELECT * FROM s [RANGE 1 h ARCHIVE]"):
         with pytest.raises(UsageError, match=r"(?s)DS412.*pip install '\.\[spark\]'"):
             engine.execute(sql)
@@ -208,7 +289,9 @@ def need(sql: str, catalog: Catalog, at: int = 10 * HOUR):
     return found
 
 
-def test_windows_and_conditions_on_the_timestamp_are_ranges_of_insertion_time(catalog: Catalog) -> None:
+def test_windows_and_conditions_on_the_timestamp_are_ranges_of_insertion_time(
+    catalog: Catalog,
+) -> None:
     at = 10 * HOUR
     cases = {
         "trades": (ALWAYS, at),
@@ -216,7 +299,8 @@ def test_windows_and_conditions_on_the_timestamp_are_ranges_of_insertion_time(ca
         "trades [RANGE 1 h UNTIL 10 min AGO]": (9 * HOUR, at - 600 * S),
         "trades [SINCE TIMESTAMP '1970-01-01 02:00:00']": (2 * HOUR - 1, at),
         "trades [ROWS 5]": (ALWAYS, at),
-        "trades WHERE ts > TIMESTAMP '1970-01-01 05:00:00' AND ts <= TIMESTAMP '1970-01-01 06:00:00'": (
+        "trades WHERE ts > TIMESTAMP '1970-01-01 05:00:00' AND ts <= TIMESTAMP '1970-01-01 "
+        "06:00:00'": (
             5 * HOUR - 1,
             6 * HOUR,
         ),
@@ -235,18 +319,27 @@ def test_conditions_go_down_only_where_they_would_have_been_tried_first(catalog:
         return sorted(need(f"SELECT * FROM {source} WHERE {where}", catalog).conditions, key=str)
 
     assert met("sym = 'a'") == [Condition(0, "eq", ("a",))]
-    assert met("'a' <= sym AND qty IN (1, 2)") == [Condition(0, "ge", ("a",)), Condition(2, "in", (1, 2))]
+    assert met("'a' <= sym AND qty IN (1, 2)") == [
+        Condition(0, "ge", ("a",)),
+        Condition(2, "in", (1, 2)),
+    ]
     assert met("qty BETWEEN 2 AND 4") == [Condition(2, "ge", (2,)), Condition(2, "le", (4,))]
     assert met("sym = 'a' OR qty = 1") == []
     assert met("px > 1.5") == []  # FLOAT: statistics of files know no NaN
     assert met("qty IN (1, NULL)") == []
     assert met("sym = 'a'", "ARCHIVE trades [ROWS 5]") == []
-    assert met("sym = 'a' AND qty = 1", "ARCHIVE trades [PARTITION BY sym ROWS 1]") == [Condition(0, "eq", ("a",))]
-    as_bound = bound("SELECT * FROM ARCHIVE trades WHERE sym = 'a' AND 10 / qty > 1 AND qty > 2", catalog)
+    assert met("sym = 'a' AND qty = 1", "ARCHIVE trades [PARTITION BY sym ROWS 1]") == [
+        Condition(0, "eq", ("a",))
+    ]
+    as_bound = bound(
+        "SELECT * FROM ARCHIVE trades WHERE sym = 'a' AND 10 / qty > 1 AND qty > 2", catalog
+    )
     assert needed(as_bound, 0)[0].conditions == (Condition(0, "eq", ("a",)),)  # 10 / 0 must fail
     inner = "(SELECT sym, 10 / qty AS x, qty FROM ARCHIVE trades) t"
     assert needed(bound(f"SELECT * FROM {inner} WHERE qty = 2", catalog), 0)[0].conditions == ()
-    assert need("SELECT * FROM ARCHIVE trades WHERE sym > 'a' AND sym >= 'b' AND qty = 3", catalog).bounds() == {
+    assert need(
+        "SELECT * FROM ARCHIVE trades WHERE sym > 'a' AND sym >= 'b' AND qty = 3", catalog
+    ).bounds() == {
         "sym": ("b", None, None),
         "qty": (None, None, (3,)),
     }
@@ -258,10 +351,14 @@ def test_columns_that_nobody_looks_at_are_not_read(catalog: Catalog) -> None:
 
     assert read("SELECT qty FROM ARCHIVE trades WHERE sym = 'a'") == [0, 2]
     assert read("SELECT COUNT(*) FROM ARCHIVE trades") == []
-    assert read("SELECT sym, MAX(px) FROM ARCHIVE trades [PARTITION BY qty ROWS 1] GROUP BY sym") == [0, 1, 2]
+    assert read(
+        "SELECT sym, MAX(px) FROM ARCHIVE trades [PARTITION BY qty ROWS 1] GROUP BY sym"
+    ) == [0, 1, 2]
     assert read("SELECT DISTINCT sym FROM ARCHIVE trades") == [0]
     assert read("SELECT px FROM ARCHIVE trades ORDER BY qty") == [1, 2]
-    assert read("SELECT name FROM ARCHIVE trades t, listed l WHERE t.sym = l.sym AND t.qty > 3") == [0, 2]
+    assert read(
+        "SELECT name FROM ARCHIVE trades t, listed l WHERE t.sym = l.sym AND t.qty > 3"
+    ) == [0, 2]
 
 
 def test_leaves_say_what_they_read(catalog: Catalog) -> None:

@@ -1,4 +1,5 @@
-"""Manifests: written whole, read as they were, the newest that can be read counts; which files a reader needs."""
+"""Manifests: written whole, read as they were, the newest that can be read counts; which files a
+reader needs."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from dsms.sql.types import ALWAYS, FOREVER, INT, STRING, TIMESTAMP, Field, decim
 from dsms.storage.archive.landing import LandedFile
 from dsms.storage.archive.manifest import Archive, IndexFile, Manifest, create, read_manifest
 from dsms.storage.archive.prune import KeyRange, plan
-from dsms.storage.archive.schema import merged, schema_of, told_of, unlike
+from dsms.storage.archive.schema import merged, schema_of, schema_record, unlike
 from dsms.storage.archive.store import Store, file_system
 from tests.archive_index import EVERY, SCHEMA, S, end_of, land, layout, made, rows, updated
 
@@ -27,13 +28,17 @@ def manifest(**more) -> Manifest:
     return Manifest("s", "stream", SCHEMA, "k", layout(), 5 * S, 3, 17, 4, files, **more)
 
 
-@pytest.mark.parametrize("key", [("a", "ü"), (-5, 2**63 - 1), (-0.5, 1e300), (b"\0\xff", b""), (False, True),
-                                 (Decimal("-1.50"), Decimal("9" * 38)), None])  # a long list  # fmt: skip
+@pytest.mark.parametrize("key", [("a", "ü"), (-5, 2**63 - 1), (-0.5, 1e300), (b"\0\xff", b""),
+                                 (False, True),
+                                 (Decimal("-1.50"), Decimal("9" * 38)),
+                                 None])  # a long list  # fmt: skip
 def test_a_manifest_comes_back_as_it_was(key) -> None:
     files = (IndexFile("p", 1, 2, 3, (ALWAYS + 1, 2), (3, FOREVER), key, 5),)
     schema = (*SCHEMA, Field("d", decimal(38, 10), None, False), Field("t", TIMESTAMP))
-    first = Manifest("s", "query", schema, None, layout(3, 1, None, order="chronological"), None, 7, 8, 9, files)
-    assert read_manifest(first.told(), "here") == first
+    first = Manifest(
+        "s", "query", schema, None, layout(3, 1, None, order="chronological"), None, 7, 8, 9, files
+    )
+    assert read_manifest(first.serialized(), "here") == first
     assert first.next(upto=10) == Manifest(
         **{f: getattr(first, f) for f in first.__slots__} | {"number": 8, "upto": 10}
     )
@@ -41,7 +46,7 @@ def test_a_manifest_comes_back_as_it_was(key) -> None:
 
 
 def test_any_change_of_a_manifest_is_noticed() -> None:
-    text = manifest().told()
+    text = manifest().serialized()
     other = json.dumps({**json.loads(text), "files": 5})
     for damage in (
         text[:-20],
@@ -60,11 +65,13 @@ def test_any_change_of_a_manifest_is_noticed() -> None:
 @pytest.mark.parametrize(("version", "what"), [(2, "a newer dsms"), (0, "an older dsms")])
 def test_other_layouts_of_files_are_refused_with_a_way_out(version: int, what: str) -> None:
     with pytest.raises(UsageError, match=what) as caught:
-        read_manifest(manifest(version=version).told(), "here")
+        read_manifest(manifest(version=version).serialized(), "here")
     assert caught.value.code == "DS952" and ("export" in caught.value.hint) == (version == 0)
 
 
-def test_where_the_newest_is_damaged_the_one_before_counts_and_the_next_update_goes_on(tmp_path: Path) -> None:
+def test_where_the_newest_is_damaged_the_one_before_counts_and_the_next_update_goes_on(
+    tmp_path: Path,
+) -> None:
     archive = made(tmp_path / "a")
     for step in range(3):
         land(archive, step, 30, start=step * 30, span=10**15)
@@ -122,10 +129,13 @@ def test_a_longer_life_and_another_key(tmp_path: Path) -> None:
 
 def test_columns_as_text_and_how_they_may_change() -> None:
     schema = (*SCHEMA, Field("d", decimal(5, 2), None, False))
-    assert schema_of(told_of(schema)) == schema
+    assert schema_of(schema_record(schema)) == schema
     wider = merged(SCHEMA, (Field("n", INT), SCHEMA[1]), "here")
     assert [f.name for f in wider] == ["n", "v", "k", "x", "at"]
-    with pytest.raises(UsageError, match=r"column k of the archive here is STRING, not INT; column v of .* not STRING"):
+    with pytest.raises(
+        UsageError,
+        match=r"column k of the archive here is STRING, not INT; column v of .* not STRING",
+    ):
         merged(SCHEMA, (Field("k", INT), Field("v", STRING)), "here")
 
 
@@ -135,9 +145,14 @@ def test_files_that_fit_and_files_that_do_not() -> None:
     large = table.set_column(0, "k", table.column("k").cast(pa.large_string()))
     assert unlike(large.schema, SCHEMA) is None
     assert unlike(table.drop_columns("__exp").schema, SCHEMA) == "column __exp is missing"
-    assert unlike(table.append_column("k", table.column("k")).schema, SCHEMA) == "column k is there twice"
+    assert (
+        unlike(table.append_column("k", table.column("k")).schema, SCHEMA)
+        == "column k is there twice"
+    )
     naive = table.set_column(3, "at", table.column("at").cast(pa.timestamp("us")))
-    assert "column at is timestamp[us], not timestamp[us, tz=UTC]" in str(unlike(naive.schema, SCHEMA))
+    assert "column at is timestamp[us], not timestamp[us, tz=UTC]" in str(
+        unlike(naive.schema, SCHEMA)
+    )
 
 
 # -- which files are read
@@ -181,7 +196,10 @@ def test_files_that_can_not_matter_are_left_out(asked, paths: str) -> None:
     assert found.paths == paths.split()
     sizes = {"a": 100, "b": 200, "c": 400, "new": 800}
     assert found.read_bytes == sum(sizes[p] for p in paths.split())
-    assert (found.read_bytes + found.skipped_bytes, len(found.paths) + found.skipped_files) == (1500, 4)
+    assert (found.read_bytes + found.skipped_bytes, len(found.paths) + found.skipped_files) == (
+        1500,
+        4,
+    )
     assert [f.path for f in found.damaged] == ["bad"] and found.all_subs == 3
 
 

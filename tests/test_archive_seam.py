@@ -1,4 +1,5 @@
-"""Windows over live and archived rows while both move: no row is missing, none comes twice.  (Without Spark.)"""
+"""Windows over live and archived rows while both move: no row is missing, none comes twice.
+(Without Spark.)"""
 
 from __future__ import annotations
 
@@ -46,10 +47,12 @@ QUERIES = (
     "SELECT v FROM s [RANGE {n} s UNTIL 5 s AGO{a}]",
     "SELECT FIRST(v), LAST(v), COUNT(*) FROM s [ROWS {n}{a}]",
     "SELECT k, MAX(v) FROM s [RANGE UNBOUNDED{a}] WHERE v > {n} GROUP BY k",
-    "SELECT v FROM s [SINCE TIMESTAMP '1970-01-01 00:00:20'{a}] WHERE t > TIMESTAMP '1970-01-01 00:01:00' OR k = 2",
+    "SELECT v FROM s [SINCE TIMESTAMP '1970-01-01 00:00:20'{a}] WHERE t > TIMESTAMP '1970-01-01 "
+    "00:01:00' OR k = 2",
     "SELECT a.v, b.v FROM s [RANGE {n} s{a}] a, s [RANGE 5 s] b WHERE a.k = b.k AND a.v < b.v",
     "SELECT k, v FROM s [PARTITION BY k ROWS 2{a}]",
-    "SELECT v FROM s [RANGE {n} s{a}] a WHERE NOT EXISTS (SELECT * FROM s [RANGE 9 s] b WHERE a.k = b.k)",
+    "SELECT v FROM s [RANGE {n} s{a}] a WHERE NOT EXISTS (SELECT * FROM s [RANGE 9 s] b WHERE a.k "
+    "= b.k)",
 )
 
 
@@ -58,7 +61,9 @@ QUERIES = (
 def test_the_seam_does_not_show(seed: int, scheduler: str, tmp_path: Path) -> None:
     pick, writer = Random(seed), Later()
     ddl = f"{STREAM} ARCHIVE CLUSTER BY k UPDATE EVERY 10 s"
-    engine, runner = archiving(tmp_path, ddl, archive_writer=writer, transaction_scheduler=scheduler)
+    engine, runner = archiving(
+        tmp_path, ddl, archive_writer=writer, transaction_scheduler=scheduler
+    )
     plain = dsms.Engine()
     plain.execute(f"{STREAM} RETAIN 1 h")
     now, seams = 0.0, set()
@@ -73,7 +78,9 @@ def test_the_seam_does_not_show(seed: int, scheduler: str, tmp_path: Path) -> No
         if pick.random() < 0.5:
             sql = pick.choice(QUERIES)
             n = pick.choice((6, 11, 25, 60, 200))
-            assert ask(engine, sql.format(n=n, a=" ARCHIVE")) == ask(plain, sql.format(n=n, a="")), (sql, n)
+            assert ask(engine, sql.format(n=n, a=" ARCHIVE")) == ask(
+                plain, sql.format(n=n, a="")
+            ), (sql, n)
             seams |= {s.seam for s in runner.jobs[-1].sources.values()}
     assert len(seams) > 3
     assert not engine.runtime.archivings["s"].holds
@@ -110,37 +117,54 @@ def test_the_archived_part_alone_ends_at_the_seam(tmp_path: Path) -> None:
     feed(engine, *range(35))
     assert engine.runtime.archivings["s"].seam == 30 * S - 1
     assert ask(engine, "SELECT COUNT(*), MAX(v) FROM ARCHIVE s") == ([(30, 58)], 34 * S - 1)
-    assert ask(engine, "SELECT COUNT(*) FROM ARCHIVE s [RANGE 10 s]")[0] == [(6,)]  # of (24 s, 34 s)
+    # of (24 s, 34 s)
+    assert ask(engine, "SELECT COUNT(*) FROM ARCHIVE s [RANGE 10 s]")[0] == [(6,)]
     assert ask(engine, "SELECT v FROM ARCHIVE s [ROWS 2]")[0] == [(56,), (58,)]
     assert [f.number for f in runner.jobs[-1].sources[0].read.landed] == [1, 2, 3]
-    assert ask(engine, "SELECT v FROM ARCHIVE s WHERE t = TIMESTAMP '1970-01-01 00:00:12'")[0] == [(24,)]
-    assert [f.number for f in runner.jobs[-1].sources[0].read.landed] == [2]  # the others were not opened
+    assert ask(engine, "SELECT v FROM ARCHIVE s WHERE t = TIMESTAMP '1970-01-01 00:00:12'")[0] == [
+        (24,)
+    ]
+    # the others were not opened
+    assert [f.number for f in runner.jobs[-1].sources[0].read.landed] == [2]
 
 
 def test_what_has_expired_from_an_archive_is_gone(tmp_path: Path) -> None:
     engine, _ = archiving(tmp_path, f"{STREAM} ARCHIVE FOR 30 s UPDATE EVERY 10 s")
     feed(engine, *range(100))
     engine.heartbeat("s", 99 * S)
-    assert ask(engine, "SELECT MIN(v), COUNT(*) FROM s [RANGE 30 s ARCHIVE]") == ([(140, 30)], 99 * S)
+    assert ask(engine, "SELECT MIN(v), COUNT(*) FROM s [RANGE 30 s ARCHIVE]") == (
+        [(140, 30)],
+        99 * S,
+    )
     assert ask(engine, "SELECT MIN(v) FROM ARCHIVE s")[0] == [(140,)]
     assert ask(engine, "SELECT COUNT(*) FROM s [ROWS 30 ARCHIVE]")[0] == [(30,)]
     with pytest.raises(UsageError, match=r"DS392.*began earlier"):
         ask(engine, "SELECT COUNT(*) FROM s [SINCE TIMESTAMP '1970-01-01 00:00:20' ARCHIVE]")
     young, _ = archiving(tmp_path / "young", f"{STREAM} ARCHIVE FOR 30 s UPDATE EVERY 10 s")
     feed(young, *range(20))
-    assert ask(young, "SELECT COUNT(*) FROM s [SINCE TIMESTAMP '1970-01-01 00:00:05' ARCHIVE]")[0] == [(14,)]
+    assert ask(young, "SELECT COUNT(*) FROM s [SINCE TIMESTAMP '1970-01-01 00:00:05' ARCHIVE]")[
+        0
+    ] == [(14,)]
 
 
 def test_results_of_a_query_are_read_with_their_lives(tmp_path: Path) -> None:
     engine, _ = archiving(tmp_path)
-    engine.execute("CREATE QUERY q AS SELECT k, v FROM s [RANGE 5 s] WHERE k = 0 ARCHIVE FOR 1 h UPDATE EVERY 10 s")
-    engine.execute("CREATE QUERY brief AS SELECT v FROM s [RANGE 5 s] WHERE k = 0 ARCHIVE FOR 0 s UPDATE EVERY 10 s")
+    engine.execute(
+        "CREATE QUERY q AS SELECT k, v FROM s [RANGE 5 s] WHERE k = 0 ARCHIVE FOR 1 h UPDATE "
+        "EVERY 10 s"
+    )
+    engine.execute(
+        "CREATE QUERY brief AS SELECT v FROM s [RANGE 5 s] WHERE k = 0 ARCHIVE FOR 0 s UPDATE "
+        "EVERY 10 s"
+    )
     feed(engine, *range(40))
     engine.heartbeat("s", 39 * S)
     seam = engine.runtime.archivings["q"].seam
     threes = [(2 * t,) for t in range(0, 40, 3) if t * S <= seam]
     assert threes and ask(engine, "SELECT v FROM ARCHIVE q") == (threes, 39 * S)
-    assert ask(engine, "SELECT v FROM ARCHIVE brief")[0] == [(v,) for (v,) in threes if v / 2 + 5 > 39]
+    assert ask(engine, "SELECT v FROM ARCHIVE brief")[0] == [
+        (v,) for (v,) in threes if v / 2 + 5 > 39
+    ]
     assert ask(engine, "SELECT q.v FROM ARCHIVE q [RANGE 15 s], s [NOW] n WHERE q.k = n.k")[0] == [
         (v,) for (v,) in threes if v / 2 > 24
     ]
@@ -148,18 +172,27 @@ def test_results_of_a_query_are_read_with_their_lives(tmp_path: Path) -> None:
 
 def test_live_streams_and_tables_stand_beside_archives(tmp_path: Path) -> None:
     engine, _ = archiving(tmp_path)
-    engine.execute("CREATE TABLE r (k INT PRIMARY KEY, name STRING); INSERT INTO r VALUES (0, 'zero'), (1, 'one')")
+    engine.execute(
+        "CREATE TABLE r (k INT PRIMARY KEY, name STRING); INSERT INTO r VALUES (0, 'zero'), (1, "
+        "'one')"
+    )
     engine.execute("CREATE STREAM u (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h")
     feed(engine, *range(40))
     feed(engine, *range(36), stream="u")
-    both = "SELECT r.name, COUNT(*) FROM ARCHIVE s a, u [RANGE 3 s] b, r WHERE a.k = b.k AND r.k = b.k GROUP BY r.name"
+    both = (
+        "SELECT r.name, COUNT(*) FROM ARCHIVE s a, u [RANGE 3 s] b, r WHERE a.k = b.k AND r.k "
+        "= b.k GROUP BY r.name"
+    )
     rows, at = ask(engine, both)
     assert at == 35 * S - 1 and rows == [("one", 10), ("zero", 10)]
 
 
 def test_a_non_retroactive_table_is_asked_only_while_it_remembers(tmp_path: Path) -> None:
     engine, _ = archiving(tmp_path)
-    engine.execute("CREATE TABLE n (k INT PRIMARY KEY, w INT) NON RETROACTIVE; INSERT INTO n VALUES (0, 0), (1, 1)")
+    engine.execute(
+        "CREATE TABLE n (k INT PRIMARY KEY, w INT) NON RETROACTIVE; INSERT INTO n VALUES (0, 0), "
+        "(1, 1)"
+    )
     feed(engine, *range(40))
     query = "SELECT SUM(w) FROM ARCHIVE s a, n WHERE a.k = n.k"
     assert ask(engine, query)[0] == [(10,)]
@@ -264,7 +297,9 @@ def test_explain_shows_what_is_skipped_without_spark(tmp_path: Path) -> None:
     engine, runner = archiving(tmp_path)
     feed(engine, *range(40))
     lines = explained(
-        engine, "SELECT COUNT(*) FROM s [RANGE 1 h ARCHIVE] WHERE k = 1 AND t >= TIMESTAMP '1970-01-01 00:00:21'"
+        engine,
+        "SELECT COUNT(*) FROM s [RANGE 1 h ARCHIVE] WHERE k = 1 AND t >= TIMESTAMP '1970-01-01 "
+        "00:00:21'",
     )
     assert "runs on Spark, once" in lines
     at = lines.index("archive s: archived up to 1970-01-01 00:00:29.999999, later rows live")
@@ -272,8 +307,9 @@ def test_explain_shows_what_is_skipped_without_spark(tmp_path: Path) -> None:
     assert lines[at + 2].startswith("  files: 1 of 3, ") and "; skipped 2, " in lines[at + 2]
     assert lines[at + 3].startswith("  landing files: 1 that no update has taken over yet, ")
     assert lines[at + 4] == (
-        "  pushed down: inserted after 1970-01-01 00:00:20.999999, inserted up to 1970-01-01 00:00:38.999999, "
-        "not expired at 1970-01-01 00:00:38.999999, k = 1, t >= TIMESTAMP '1970-01-01 00:00:21'"
+        "  pushed down: inserted after 1970-01-01 00:00:20.999999, inserted up to 1970-01-01 "
+        "00:00:38.999999, not expired at 1970-01-01 00:00:38.999999, k = 1, t >= TIMESTAMP "
+        "'1970-01-01 00:00:21'"
     )
     assert any("Stream and archive s" in line for line in lines) and not runner.jobs
     empty, _ = archiving(tmp_path / "empty")

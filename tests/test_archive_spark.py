@@ -1,4 +1,5 @@
-"""An engine with Spark beside it: answers, failures, limits, cancellation; and archives asked without an engine."""
+"""An engine with Spark beside it: answers, failures, limits, cancellation; and archives asked
+without an engine."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from dsms.api import Cancel, Rows
 from dsms.errors import DsmsError, QueryError, UsageError
 from dsms.settings import Settings
 from dsms.sql.types import FLOAT, INT, STRING, Field
-from dsms.storage.archive.job import Job
+from dsms.storage.archive.job import ArchiveJob
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive, create
@@ -33,26 +34,36 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.xdist_group("spark")
 S = 1_000_000
 STREAM = """CREATE STREAM s (k INT, v INT, x FLOAT, n STRING, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 min
-            ARCHIVE FOR 1 h CLUSTER BY k UPDATE EVERY 10 s"""
+            ARCHIVE FOR 1 h CLUSTER BY k UPDATE EVERY 10 s"""  # noqa: E501
 
 
 class Piped(Runner):
     """As a server's Spark process gets its jobs."""
 
-    def run(self, job: Job, cancel: Cancel | None = None) -> pa.RecordBatch:
+    def run(self, job: ArchiveJob, cancel: Cancel | None = None) -> pa.RecordBatch:
         there = unpacked(msgpack.unpackb(msgpack.packb(packed(job))))
-        assert isinstance(there, Job) and there.plan == job.plan and there.sources == job.sources
+        assert (
+            isinstance(there, ArchiveJob)
+            and there.plan == job.plan
+            and there.sources == job.sources
+        )
         return unpacked(msgpack.unpackb(msgpack.packb(packed(super().run(there, cancel)))))
 
 
 class World:
-    """An engine whose archive is partly indexed, partly landed, and partly live; its twin has no Spark."""
+    """An engine whose archive is partly indexed, partly landed, and partly live; its twin has no
+    Spark."""
 
     def __init__(self, spark, folder: Path) -> None:  # noqa: F811
         self.spark, self.folder = spark, folder
-        self.engine = dsms.Engine(settings=Settings(archive=str(folder), archive_runner=Piped(spark)))
+        self.engine = dsms.Engine(
+            settings=Settings(archive=str(folder), archive_runner=Piped(spark))
+        )
         self.engine.execute(STREAM)
-        self.engine.execute("CREATE TABLE r (k INT PRIMARY KEY, name STRING); INSERT INTO r VALUES (0, 'o'), (1, 'i')")
+        self.engine.execute(
+            "CREATE TABLE r (k INT PRIMARY KEY, name STRING); INSERT INTO r VALUES (0, 'o'), (1, "
+            "'i')"
+        )
         self.feed(range(300))
         update(spark, Archive(str(folder / "s")))
         self.feed(range(300, 420))
@@ -90,16 +101,21 @@ def world(spark, tmp_path_factory) -> World:  # noqa: F811
 # ---------------------------------------------------------------- answers
 
 QUESTIONS = [
-    "SELECT k, COUNT(*), SUM(v), AVG(x), MIN(n), COUNT(DISTINCT x) FROM ARCHIVE s [RANGE 5 min] GROUP BY k",
-    "SELECT COUNT(*), SUM(v), MIN(t), MAX(t) FROM s [RANGE 6 min ARCHIVE] WHERE k IN (1, 3) AND v % 2 = 0",
+    "SELECT k, COUNT(*), SUM(v), AVG(x), MIN(n), COUNT(DISTINCT x) FROM ARCHIVE s [RANGE 5 min] "
+    "GROUP BY k",
+    "SELECT COUNT(*), SUM(v), MIN(t), MAX(t) FROM s [RANGE 6 min ARCHIVE] WHERE k IN (1, 3) AND v "
+    "% 2 = 0",
     "SELECT v, x FROM s [RANGE 1 h ARCHIVE] WHERE k = 4 AND x > 2",
     "SELECT v FROM ARCHIVE s WHERE t >= TIMESTAMP '1970-01-01 00:04:50' AND n = 'a' AND x = 0",
     "SELECT v, x FROM ARCHIVE s ORDER BY x DESC, n, v DESC LIMIT 7 OFFSET 2",
     "SELECT v FROM s [ROWS 130 ARCHIVE] WHERE k = 1",
-    "SELECT r.name, MEDIAN(a.x), SUM(a.v * 2) FROM s [RANGE 1 h ARCHIVE] a JOIN r ON a.k = r.k GROUP BY r.name",
-    "SELECT a.v, b.v FROM ARCHIVE s [RANGE 130 s] a LEFT JOIN s [RANGE 20 s] b ON a.k = b.k AND a.v + b.v > 760",
+    "SELECT r.name, MEDIAN(a.x), SUM(a.v * 2) FROM s [RANGE 1 h ARCHIVE] a JOIN r ON a.k = r.k "
+    "GROUP BY r.name",
+    "SELECT a.v, b.v FROM ARCHIVE s [RANGE 130 s] a LEFT JOIN s [RANGE 20 s] b ON a.k = b.k AND "
+    "a.v + b.v > 760",
     "SELECT x FROM ARCHIVE s EXCEPT SELECT x FROM s [RANGE 3 s]",
-    "SELECT DISTINCT k + 1 AS one, n FROM s [RANGE 1 h ARCHIVE] WHERE NOT EXISTS (SELECT * FROM r WHERE r.k = s.k)",
+    "SELECT DISTINCT k + 1 AS one, n FROM s [RANGE 1 h ARCHIVE] WHERE NOT EXISTS (SELECT * FROM r "
+    "WHERE r.k = s.k)",
     "SELECT FIRST(v), LAST(n), ARGMAX(v, x), APPROX_COUNT_DISTINCT(v), TOPK(k, 2) FROM ARCHIVE s",
     "SELECT k, MAX(v), MIN(v) FROM ARCHIVE s [PARTITION BY k ROWS 3] GROUP BY k",
 ]
@@ -142,8 +158,12 @@ def test_a_row_that_fails_ends_the_query(select: str, code: str, world: World) -
 
 
 def test_what_no_row_asks_for_does_not_fail(world: World) -> None:
-    assert world.ask("SELECT COUNT(*) FROM ARCHIVE s WHERE CASE WHEN v > 7 THEN 10 / (v - 7) END > 1") == [(5,)]
-    assert world.ask("SELECT SUM(10 / (v - 7)) FILTER (WHERE v > 7 AND v < 10) FROM ARCHIVE s") == [(15,)]
+    assert world.ask(
+        "SELECT COUNT(*) FROM ARCHIVE s WHERE CASE WHEN v > 7 THEN 10 / (v - 7) END > 1"
+    ) == [(5,)]
+    assert world.ask("SELECT SUM(10 / (v - 7)) FILTER (WHERE v > 7 AND v < 10) FROM ARCHIVE s") == [
+        (15,)
+    ]
 
 
 def test_more_rows_than_the_memory_limit_are_refused(world: World) -> None:
@@ -151,7 +171,9 @@ def test_more_rows_than_the_memory_limit_are_refused(world: World) -> None:
     before, settings.statement_bytes = settings.statement_bytes, 1 << 20
     try:
         for what in ("a.v, b.v, a.n || b.n", "MEDIAN(a.v + b.v), MEDIAN(a.v - b.v)"):
-            with pytest.raises(UsageError, match=r"DS633: .* takes more than 1 MiB, which is the limit"):
+            with pytest.raises(
+                UsageError, match=r"DS633: .* takes more than 1 MiB, which is the limit"
+            ):
                 world.ask(f"SELECT {what} FROM s [RANGE 1 h ARCHIVE] a, s [RANGE 1 h ARCHIVE] b")
     finally:
         settings.statement_bytes = before
@@ -168,13 +190,20 @@ def test_a_cancelled_query_stops_soon(world: World) -> None:
 
     threading.Thread(target=stop, daemon=True).start()
     with pytest.raises(UsageError, match="DS610"):
-        world.ask("SELECT COUNT(*) FROM ARCHIVE s a, ARCHIVE s b, ARCHIVE s c WHERE a.v + b.v < c.v", cancel)
+        world.ask(
+            "SELECT COUNT(*) FROM ARCHIVE s a, ARCHIVE s b, ARCHIVE s c WHERE a.v + b.v < c.v",
+            cancel,
+        )
     assert world.ask("SELECT COUNT(*) FROM ARCHIVE s WHERE v < 5") == [(5,)]
 
 
 def test_an_archive_whose_files_are_gone_says_so(spark, tmp_path: Path) -> None:  # noqa: F811
-    made = create(str(tmp_path / "s"), "s", "stream", (Field("k", INT),), "k", Layout(1, 1, 10 * S), None)
-    Landing(made).write(pa.table([[1], [5], [2**62], [0]], schema=stored_schema((Field("k", INT),))), 5)
+    made = create(
+        str(tmp_path / "s"), "s", "stream", (Field("k", INT),), "k", Layout(1, 1, 10 * S), None
+    )
+    Landing(made).write(
+        pa.table([[1], [5], [2**62], [0]], schema=stored_schema((Field("k", INT),))), 5
+    )
     job = asked(made.url, "SELECT k FROM ARCHIVE s").job
     (tmp_path / "s" / "landing" / "000000000001.parquet").unlink()
     with pytest.raises(UsageError, match="DS954") as caught:
@@ -203,12 +232,14 @@ def test_a_query_that_updates_overtake_is_asked_again(spark, tmp_path: Path) -> 
     assert sorted(answer.column(0).to_pylist()) == [1, 2, 3]
 
 
-# ---------------------------------------------------------------- what Parquet's statistics do not know
+# ---------------------------------------------------------------- what Parquet's statistics do not
+# know
 
 
 @SLOW
 def test_floats_are_not_skipped_by_statistics(spark, tmp_path: Path) -> None:  # noqa: F811
-    """A file's largest FLOAT is written without NaN, which is larger; and -0.0 is not found where 0.0 is sought."""
+    """A file's largest FLOAT is written without NaN, which is larger; and -0.0 is not found where
+    0.0 is sought."""
     schema = (Field("x", FLOAT), Field("n", STRING))
     made = create(str(tmp_path / "f"), "f", "stream", schema, "x", Layout(1, 1, 10 * S), None)
     rows = [[1.0, float("nan"), -0.0], ["a", "b", "c"], [1, 2, 3], [2**62] * 3, [0, 1, 2]]
@@ -225,7 +256,10 @@ def test_floats_are_not_skipped_by_statistics(spark, tmp_path: Path) -> None:  #
             update(spark, made)
             assert made.manifest().rows == 3
         for where, want in told:
-            assert query(made.url, f"SELECT n FROM ARCHIVE f WHERE {where}", spark)["n"].to_pylist() == want, where
+            assert (
+                query(made.url, f"SELECT n FROM ARCHIVE f WHERE {where}", spark)["n"].to_pylist()
+                == want
+            ), where
 
 
 def test_columns_that_came_later_are_null_before(spark, tmp_path: Path) -> None:  # noqa: F811
@@ -243,17 +277,22 @@ def test_columns_that_came_later_are_null_before(spark, tmp_path: Path) -> None:
 
 
 def test_archives_are_asked_without_a_server(spark, world: World) -> None:  # noqa: F811
-    sql = "SELECT k, COUNT(*) AS n, MAX(t) AS last FROM ARCHIVE s [RANGE 1 min] GROUP BY k ORDER BY k LIMIT 2"
+    sql = (
+        "SELECT k, COUNT(*) AS n, MAX(t) AS last FROM ARCHIVE s [RANGE 1 min] GROUP BY k ORDER "
+        "BY k LIMIT 2"
+    )
     table = query(str(world.folder), sql, spark)
     seam = world.engine.runtime.archivings["s"].seam
     after = seam - 60 * S
     rows = [t for t in range(420) if after < t * S <= seam]
     want = [(k, sum(t % 5 == k for t in rows), max(t for t in rows if t % 5 == k)) for k in (0, 1)]
     start = datetime(1970, 1, 1, tzinfo=UTC)
-    assert [tuple(r.values()) for r in table.to_pylist()] == [(k, n, start + timedelta(seconds=t)) for k, n, t in want]
-    assert query([str(world.folder / "s")], "SELECT COUNT(*) AS n FROM ARCHIVE s", spark)["n"].to_pylist() == [
-        seam // S + 1
+    assert [tuple(r.values()) for r in table.to_pylist()] == [
+        (k, n, start + timedelta(seconds=t)) for k, n, t in want
     ]
+    assert query([str(world.folder / "s")], "SELECT COUNT(*) AS n FROM ARCHIVE s", spark)[
+        "n"
+    ].to_pylist() == [seam // S + 1]
     lines = asked(str(world.folder), sql).lines()
     assert any(line.startswith("archive s: archived up to ") for line in lines)
 
@@ -269,7 +308,9 @@ def test_archives_are_asked_without_a_server(spark, world: World) -> None:  # no
         ("SELECT nope FROM ARCHIVE s", "DS201", "unknown column `nope`"),
     ],
 )
-def test_what_only_a_server_can_answer_is_told(sql: str, code: str, what: str, world: World) -> None:
+def test_what_only_a_server_can_answer_is_told(
+    sql: str, code: str, what: str, world: World
+) -> None:
     with pytest.raises(DsmsError) as caught:
         asked(str(world.folder), sql)
     assert (caught.value.code, what in caught.value.message) == (code, True), caught.value

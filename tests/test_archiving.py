@@ -1,4 +1,5 @@
-"""Streams and their archives: at every moment what has landed and what is live are all rows, each once."""
+"""Streams and their archives: at every moment what has landed and what is live are all rows, each
+once."""
 
 from __future__ import annotations
 
@@ -15,7 +16,19 @@ from dsms.archiving import archiving as core
 from dsms.errors import DsmsError
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.manifest import Archive
-from tests.archives import STREAM, Later, S, check_once, feed, files, fresh, full_disk, landed, live, shown
+from tests.archives import (
+    STREAM,
+    Later,
+    S,
+    check_once,
+    feed,
+    files,
+    fresh,
+    full_disk,
+    landed,
+    live,
+    shown,
+)
 from tests.effort import sampled
 
 # ---------------------------------------------------------------- streams
@@ -26,18 +39,26 @@ def test_rows_go_as_their_sub_windows_end_and_files_as_steps_do(tmp_path: Path) 
     feed(engine, range(1, 9))
     assert landed(tmp_path) == [] and len(live(engine)) == 7
     feed(engine, range(9, 35))
-    assert [r["v"] for r in landed(tmp_path)] == [1] * 29 and engine.runtime.archivings["s"].seam == 30 * S - 1
+    assert [r["v"] for r in landed(tmp_path)] == [1] * 29 and engine.runtime.archivings[
+        "s"
+    ].seam == 30 * S - 1
     check_once(engine, tmp_path, 33)
     engine.heartbeat("s", 99 * S)
-    assert len(landed(tmp_path)) == 34 and live(engine) == [] and engine.runtime.rings["s"].count == 0
+    assert (
+        len(landed(tmp_path)) == 34 and live(engine) == [] and engine.runtime.rings["s"].count == 0
+    )
     assert engine.runtime.archivings["s"].seam >= 90 * S - 1
 
 
 def test_rows_that_a_window_or_retain_needs_are_live(tmp_path: Path) -> None:
     engine = fresh(tmp_path)
-    engine.execute("CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 30 SLIDE 10] WITH (path = 'ws')")
+    engine.execute(
+        "CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 30 SLIDE 10] WITH (path = 'ws')"
+    )
     feed(engine, range(1, 60))
-    first = min(b.ts[0] for b in engine.runtime.rings["s"].rows(engine.runtime.archivings["s"].seam))
+    first = min(
+        b.ts[0] for b in engine.runtime.rings["s"].rows(engine.runtime.archivings["s"].seam)
+    )
     assert first <= 29 * S and 9 <= len(landed(tmp_path)) <= 19
     check_once(engine, tmp_path, 58)
     engine.execute("DROP QUERY q")
@@ -50,7 +71,11 @@ def test_when_a_stream_has_ended_all_that_nobody_needs_lands(tmp_path: Path) -> 
     engine = fresh(tmp_path)
     feed(engine, range(1, 34))
     engine.end("s")
-    assert len(landed(tmp_path)) == 33 and live(engine) == [] and engine.runtime.archivings["s"].seam == 33 * S
+    assert (
+        len(landed(tmp_path)) == 33
+        and live(engine) == []
+        and engine.runtime.archivings["s"].seam == 33 * S
+    )
     kept = fresh(tmp_path / "kept", STREAM.replace("ARCHIVE", "RETAIN 10 s ARCHIVE"))
     feed(kept, range(1, 34))
     kept.end("s")
@@ -62,14 +87,17 @@ def test_late_rows_of_one_stream_in_the_archive_of_another(tmp_path: Path) -> No
     engine = fresh(tmp_path, STREAM.replace("STREAM s", "STREAM late"))
     engine.execute("CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO late")
     for second in range(1, 60):
-        feed(engine, range(second, second + 2))  # the second row of each makes the first of the next one late
+        # the second row of each makes the first of the next one late
+        feed(engine, range(second, second + 2))
         feed(engine, range(max(1, second - 5), second))
     count = engine.runtime.inputs["late"].counts.accepted
     engine.execute("DROP STREAM s; DROP STREAM late")
     assert len(landed(tmp_path, "late")) == count > 50
 
 
-def test_many_rows_of_one_step_land_before_it_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_of_one_step_land_before_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(core, "ROWS", 100)
     monkeypatch.setattr(core, "LARGEST", 150)
     engine = fresh(tmp_path, STREAM.replace("10 s", "1 h"))
@@ -91,20 +119,35 @@ WINDOWS = (
 
 
 @pytest.mark.parametrize("seed", sampled(range(12), 3))
-def test_at_every_moment_each_row_is_on_one_side(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_every_moment_each_row_is_on_one_side(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pick = random.Random(seed)
     monkeypatch.setattr(core, "ROWS", pick.choice([5, 30, 1 << 17]))
     monkeypatch.setattr(core, "PIECES", pick.choice([3, 512]))
-    clauses = pick.choice(["", "RETAIN 12 s ", "SUBWINDOW 2 s ", "SLACK 3 s RETAIN 5 s ", "SUBWINDOW 7 s SLACK 1 s "])
+    clauses = pick.choice(
+        ["", "RETAIN 12 s ", "SUBWINDOW 2 s ", "SLACK 3 s RETAIN 5 s ", "SUBWINDOW 7 s SLACK 1 s "]
+    )
     writer = Later() if seed % 3 == 2 else None
     engine = fresh(tmp_path, STREAM.replace("ARCHIVE", f"{clauses}ARCHIVE"), archive_writer=writer)
     now, names, holds = 1.0, [f"q{k}" for k in range(3)], list[Any]()
     for _ in range(120):
-        match pick.choices(("rows", "beat", "query", "drop", "read", "write"), (12, 2, 1.5, 1, 2, 4))[0]:
+        match pick.choices(
+            ("rows", "beat", "query", "drop", "read", "write"), (12, 2, 1.5, 1, 2, 4)
+        )[0]:
             case "rows":
-                stamps = [now := now + pick.choice([0, 0, 0.3, 1.5]) for _ in range(pick.randint(1, 12))]
+                stamps = [
+                    now := now + pick.choice([0, 0, 0.3, 1.5]) for _ in range(pick.randint(1, 12))
+                ]
                 now = stamps[-1]
-                engine.ingest("s", {"k": [1] * len(stamps), "v": [7] * len(stamps), "t": [int(t * S) for t in stamps]})
+                engine.ingest(
+                    "s",
+                    {
+                        "k": [1] * len(stamps),
+                        "v": [7] * len(stamps),
+                        "t": [int(t * S) for t in stamps],
+                    },
+                )
             case "beat":
                 now += pick.choice([1, 5, 40])
                 engine.heartbeat("s", int(now * S))
@@ -176,7 +219,10 @@ def test_a_drop_that_would_lose_rows_is_refused(tmp_path: Path) -> None:
             engine.execute("DROP STREAM s")
         assert caught.value.code == "DS573"
     (done,) = engine.execute("DROP STREAM s")
-    assert "its archive stays in" in done.message and "complete up to 1970-01-01T00:01:39" in done.message
+    assert (
+        "its archive stays in" in done.message
+        and "complete up to 1970-01-01T00:01:39" in done.message
+    )
     assert [r["__id"] for r in landed(tmp_path)] == list(range(99))
     assert engine.runtime.archivings == {}
 
@@ -234,14 +280,19 @@ def test_an_archive_that_is_there_is_taken_over(tmp_path: Path) -> None:
     engine.execute("DROP STREAM s")
     again = fresh(tmp_path, "SET query_scheduler = none")
     (done,) = again.execute(STREAM.replace("10 s", "30 s"))
-    assert "which was there, complete up to" in done.message and "updated every 10 s, as it was made" in done.message
+    assert (
+        "which was there, complete up to" in done.message
+        and "updated every 10 s, as it was made" in done.message
+    )
     report = again.ingest("s", {"k": [1, 1], "v": [1, 2], "t": [20 * S, 90 * S]})
     assert (report.accepted, report.late) == (1, 1)
     again.heartbeat("s", 200 * S)
     assert [r["v"] for r in landed(tmp_path)] == [1] * 49 + [2]
 
 
-def test_a_file_that_was_not_noted_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_was_not_noted_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A crash between the file and the note that it is there."""
     engine = fresh(tmp_path)
     feed(engine, range(1, 25))
@@ -273,7 +324,10 @@ def test_columns_may_be_added_and_types_may_not_change(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "code"),
-    [(STREAM.replace("v INT", "__exp INT"), "DS574"), (STREAM.replace("v INT", "__ID INT"), "DS574")],
+    [
+        (STREAM.replace("v INT", "__exp INT"), "DS574"),
+        (STREAM.replace("v INT", "__ID INT"), "DS574"),
+    ],
 )
 def test_names_that_the_archive_needs_are_refused(tmp_path: Path, sql: str, code: str) -> None:
     with pytest.raises(DsmsError, match="needs columns of different names") as caught:
@@ -290,7 +344,10 @@ def test_an_archive_that_has_gone_is_named_and_rows_stay(tmp_path: Path) -> None
     (tmp_path / "archive").rename(tmp_path / "elsewhere")
     again = dsms.Engine(str(tmp_path))
     feed(again, range(35, 60))
-    assert "there is no archive at" in shown(again)["last_error"] and shown(again)["index_rows"] is None
+    assert (
+        "there is no archive at" in shown(again)["last_error"]
+        and shown(again)["index_rows"] is None
+    )
     assert len(live(again)) >= 25
     (tmp_path / "elsewhere").rename(tmp_path / "archive")
     for second in range(60, 80):

@@ -55,7 +55,7 @@ def changes(rows: list[tuple[int, int, tuple]], upto: int) -> dict[tuple, int]:
 
 
 def reported(pushes: list[Any]) -> dict[tuple, int]:
-    """The same, of what was told."""
+    """The same, of what was reported."""
     found: Counter = Counter()
     for push in pushes:
         if push.data is None:
@@ -69,15 +69,19 @@ def reported(pushes: list[Any]) -> dict[tuple, int]:
 def random_world(
     folder: Path, query: str, seed: int, options: str = "", kept: bool = False, **settings: Any
 ) -> tuple[dsms.Engine, Any]:
-    """An engine in which the query has run over random rows, and a reader of its answer from the start.
+    """An engine in which the query has run over random rows, and a reader of its answer from the
+    start.
 
     kept  the streams keep their rows, and the query comes when a quarter of them is there"""
     pick = random.Random(seed)
     engine = dsms.Engine(settings=Settings(archive=str(folder), **settings))
     for name in ("s", "r"):
-        engine.execute(f"CREATE STREAM {name} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t{' RETAIN 1 h' * kept}")
+        engine.execute(
+            f"CREATE STREAM {name} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t{' RETAIN 1 h' * kept}"
+        )
     engine.execute(
-        "CREATE TABLE plain (k INT PRIMARY KEY, w INT); INSERT INTO plain VALUES (0, 1), (1, 2) AT '1970-01-01'"
+        "CREATE TABLE plain (k INT PRIMARY KEY, w INT); INSERT INTO plain VALUES (0, 1), (1, 2) "
+        "AT '1970-01-01'"
     )
     engine.execute("CREATE TABLE fixed (k INT PRIMARY KEY, w INT) NON RETROACTIVE")
     engine.execute("INSERT INTO fixed VALUES (0, 1), (2, 3) AT '1970-01-01'")
@@ -89,7 +93,10 @@ def random_world(
         steps = [pick.choice([0, 0, 0.5, 1]) for _ in range(pick.randint(1, 6))]
         stamps = [now[name] + step for step in accumulate(steps)]
         now[name] = stamps[-1]
-        rows = {"k": [pick.randint(0, 3) for _ in stamps], "v": [pick.randint(0, 5) for _ in stamps]}
+        rows = {
+            "k": [pick.randint(0, 3) for _ in stamps],
+            "v": [pick.randint(0, 5) for _ in stamps],
+        }
         engine.ingest(name, rows | {"t": [int(t * S) for t in stamps]})
         if pick.random() < 0.1:
             engine.execute(f"UPDATE plain SET w = w + 1 WHERE k = {pick.randint(0, 1)}")
@@ -107,7 +114,9 @@ def _created(engine: dsms.Engine, query: str, options: str) -> Any:
     return engine.subscribe("twin", 0)
 
 
-STRATEGIES = [(q, s) for q in (*BORN[:4], BORN[5], LEFT[0], LEFT[3], LEFT[5]) for s in ("nt", "direct")]
+STRATEGIES = [
+    (q, s) for q in (*BORN[:4], BORN[5], LEFT[0], LEFT[3], LEFT[5]) for s in ("nt", "direct")
+]
 WAYS = [(q, "", 1 + k % 2) for k, q in enumerate(BORN + LEFT)]
 WAYS += [(q, f"WITH (strategy = {s})", 3) for q, s in STRATEGIES]
 
@@ -134,8 +143,12 @@ def test_what_a_query_has_reported_is_archived_with_its_lifetimes(
     assert changes(lives, clock) == told
 
 
-@pytest.mark.parametrize(("query", "options", "seed"), [w for w in WAYS if w[0] not in (BORN[1], BORN[5])])
-def test_what_a_query_begins_with_is_born_then(tmp_path: Path, query: str, options: str, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("query", "options", "seed"), [w for w in WAYS if w[0] not in (BORN[1], BORN[5])]
+)
+def test_what_a_query_begins_with_is_born_then(
+    tmp_path: Path, query: str, options: str, seed: int
+) -> None:
     """Nothing is archived of how its first answer came about."""
     engine, reader = random_world(tmp_path, query, seed, options, kept=True)
     clock = min(engine.runtime.queries[q].clock for q in ("q", "twin"))
@@ -143,8 +156,12 @@ def test_what_a_query_begins_with_is_born_then(tmp_path: Path, query: str, optio
     begun = min(at for at, _ in told)
     assert begun > 5 * S and sum(n for (at, _), n in told.items() if at == begun) > 0
     engine.execute("DROP QUERY q")
-    lives = [(r.pop("__ts"), r.pop("__exp") - KEEP, r.pop("__id"), r) for r in landed(tmp_path, "q")]
-    assert changes([(born, dead, tuple(row.values())) for born, dead, _, row in lives], clock) == told
+    lives = [
+        (r.pop("__ts"), r.pop("__exp") - KEEP, r.pop("__id"), r) for r in landed(tmp_path, "q")
+    ]
+    assert (
+        changes([(born, dead, tuple(row.values())) for born, dead, _, row in lives], clock) == told
+    )
 
 
 @pytest.mark.parametrize("writer", [None, "later"])
@@ -152,7 +169,12 @@ def test_answers_at_boundaries_are_archived(tmp_path: Path, writer: str | None) 
     slow = None if writer is None else Later()
     sql = "SELECT k, COUNT(*) AS n FROM s [RANGE 6 SLIDE 2] GROUP BY k"
     engine, reader = random_world(tmp_path, sql, 3, archive_writer=slow)
-    told = Counter((p.at, tuple(r.values())) for p in reader.take() if p.kind == "result" for r in p.data.to_pylist())
+    told = Counter(
+        (p.at, tuple(r.values()))
+        for p in reader.take()
+        if p.kind == "result"
+        for r in p.data.to_pylist()
+    )
     if slow is not None:
         assert landed(tmp_path, "q") == []
         archiving = engine.runtime.archivings["q"]
@@ -162,7 +184,9 @@ def test_answers_at_boundaries_are_archived(tmp_path: Path, writer: str | None) 
     engine.execute("DROP QUERY q") if slow is None else None
     rows = landed(tmp_path, "q")
     seam = engine.runtime.archivings["q"].seam if slow else FOREVER
-    assert Counter((r["__ts"], (r["k"], r["n"])) for r in rows) == {k: n for k, n in told.items() if k[0] <= seam}
+    assert Counter((r["__ts"], (r["k"], r["n"])) for r in rows) == {
+        k: n for k, n in told.items() if k[0] <= seam
+    }
     assert all(r["__exp"] == r["__ts"] + KEEP for r in rows)
     assert [r["__id"] for r in rows] == list(range(len(rows)))
 
@@ -173,7 +197,11 @@ PERIODIC = (
     ("SELECT MEDIAN(v) AS n FROM s [RANGE 7 SLIDE 3]", "WITH (path = 'ws')"),
     ("SELECT Istream(k, v) FROM s [RANGE 6 SLIDE 2]", ""),
     ("SELECT SUM(v) AS n FROM s [ROWS 6 SLIDE 2]", ""),
-    ("SELECT a.k, COUNT(*) AS n FROM s [RANGE 4 SLIDE 2] a, r [RANGE 4 SLIDE 2] b WHERE a.k = b.k GROUP BY a.k", ""),
+    (
+        "SELECT a.k, COUNT(*) AS n FROM s [RANGE 4 SLIDE 2] a, r [RANGE 4 SLIDE 2] b WHERE a.k = "
+        "b.k GROUP BY a.k",
+        "",
+    ),
     ("SELECT k, v FROM s [RANGE 6 SLIDE 2] ORDER BY v, k LIMIT 3", ""),
     ("SELECT COUNT(*) AS n FROM s [RANGE 6 SLIDE 1]", "WITH (boundaries = elastic)"),
 )
@@ -181,12 +209,20 @@ PERIODIC = (
 
 @pytest.mark.parametrize(("query", "options"), PERIODIC)
 @pytest.mark.parametrize("later", [False, True])
-def test_answers_of_every_access_path_are_archived(tmp_path: Path, query: str, options: str, later: bool) -> None:
+def test_answers_of_every_access_path_are_archived(
+    tmp_path: Path, query: str, options: str, later: bool
+) -> None:
     writer = ThreadPoolExecutor(1) if later else None
-    engine, reader = random_world(tmp_path, query, 5, options, archive_writer=writer, archive_waiting_bytes=5000)
-    told = [(p.at, *r.values()) for p in reader.take() if p.kind == "result" for r in p.data.to_pylist()]
+    engine, reader = random_world(
+        tmp_path, query, 5, options, archive_writer=writer, archive_waiting_bytes=5000
+    )
+    told = [
+        (p.at, *r.values()) for p in reader.take() if p.kind == "result" for r in p.data.to_pylist()
+    ]
     engine.execute("DROP QUERY q")
-    rows = [(r.pop("__ts"), r.pop("__exp"), r.pop("__id"), *r.values()) for r in landed(tmp_path, "q")]
+    rows = [
+        (r.pop("__ts"), r.pop("__exp"), r.pop("__id"), *r.values()) for r in landed(tmp_path, "q")
+    ]
     assert [(r[0], *r[3:]) for r in rows] == told and len(told) > 5
     assert all(r[1] == r[0] + KEEP for r in rows) and [r[2] for r in rows] == list(range(len(rows)))
     if writer is not None:
@@ -222,11 +258,17 @@ def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: 
 
     def opened(writer: Later | None = None) -> dsms.Engine:
         every = pick.choice([1, 3000, 1 << 30])
-        return dsms.Engine(str(data), Settings(archive=str(folder), checkpoint_bytes=every, archive_writer=writer))
+        return dsms.Engine(
+            str(data), Settings(archive=str(folder), checkpoint_bytes=every, archive_writer=writer)
+        )
 
     engine = opened()
     engine.execute(STREAM.replace("ARCHIVE", f"{pick.choice(['', 'RETAIN 15 s '])}ARCHIVE"))
-    for name, sql in (("born", BORN[0]), ("gone", LEFT[0]), ("told", "SELECT SUM(v) AS x FROM s [RANGE 6 SLIDE 2]")):
+    for name, sql in (
+        ("born", BORN[0]),
+        ("gone", LEFT[0]),
+        ("told", "SELECT SUM(v) AS x FROM s [RANGE 6 SLIDE 2]"),
+    ):
         engine.execute(f"CREATE QUERY {name} AS {sql} ARCHIVE FOR 1 h UPDATE EVERY 7 s")
     second = 1
     for life in range(12):
@@ -234,7 +276,9 @@ def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: 
             step = pick.randint(1, 4)
             feed(engine, range(second, second + step))
             second += step
-            if (writer := engine.runtime.settings.archive_writer) is not None and pick.random() < 0.4:
+            if (
+                writer := engine.runtime.settings.archive_writer
+            ) is not None and pick.random() < 0.4:
                 writer.work()  # at the end perhaps, so that the engine never comes to know
         if pick.random() < 0.3:
             engine.saver.checkpoint()  # type: ignore[union-attr]
@@ -245,7 +289,11 @@ def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: 
     assert [r["__id"] for r in landed(folder)] == list(range(second - 1))
     twin = dsms.Engine(settings=Settings(archive=str(tmp_path / "twin")))
     twin.execute(STREAM)
-    for name, sql in (("born", BORN[0]), ("gone", LEFT[0]), ("told", "SELECT SUM(v) AS x FROM s [RANGE 6 SLIDE 2]")):
+    for name, sql in (
+        ("born", BORN[0]),
+        ("gone", LEFT[0]),
+        ("told", "SELECT SUM(v) AS x FROM s [RANGE 6 SLIDE 2]"),
+    ):
         twin.execute(f"CREATE QUERY {name} AS {sql} ARCHIVE FOR 1 h UPDATE EVERY 7 s")
     for at in range(1, second):
         feed(twin, range(at, at + 1))
@@ -256,8 +304,11 @@ def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: 
 
 @pytest.mark.parametrize("writes", [True, False])
 @pytest.mark.parametrize("more", [0, 1])
-def test_what_waited_at_a_checkpoint_is_archived_by_a_drop(tmp_path: Path, more: int, writes: bool) -> None:
-    """A checkpoint leaves to the ring what it holds anyway; no row has come since to hand it on again."""
+def test_what_waited_at_a_checkpoint_is_archived_by_a_drop(
+    tmp_path: Path, more: int, writes: bool
+) -> None:
+    """A checkpoint leaves to the ring what it holds anyway; no row has come since to hand it on
+    again."""
     data, settings = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
     engine = dsms.Engine(data, settings if writes else replace(settings, archive_writer=Later()))
     engine.execute(STREAM)
@@ -295,12 +346,18 @@ def test_the_oldest_of_equal_rows_leaves_first(seed: int) -> None:
                 want.append((row, model[row].pop(0)))
                 sign.append(-1)
             else:
-                row = (pick.choice([None, *range(pick.choice([3, 3000]))]), pick.choice(["a", None, "ü"]))
+                row = (
+                    pick.choice([None, *range(pick.choice([3, 3000]))]),
+                    pick.choice(["a", None, "ü"]),
+                )
                 model[row].append(at)
                 sign.append(1)
             rows.append(row)
             ats.append(at)
-        cols = [pa.array([r[0] for r in rows], pa.int64()), pa.array([r[1] for r in rows], pa.string())]
+        cols = [
+            pa.array([r[0] for r in rows], pa.int64()),
+            pa.array([r[1] for r in rows], pa.string()),
+        ]
         ended, born = lives.step(cols, np.array(sign, np.int8), np.array(ats, np.int64))
         assert [(rows[i], b) for i, b in zip(ended.tolist(), born.tolist(), strict=True)] == want
         assert lives.live == sum(map(len, model.values()))

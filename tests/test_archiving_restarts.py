@@ -19,7 +19,8 @@ from tests.archives import Later, S, feed, fresh, full_disk, killed, landed, liv
 from tests.effort import examples
 
 STREAM = (
-    "CREATE STREAM {n} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t {slack} {retain} ARCHIVE FOR 1 h UPDATE EVERY {d} s"
+    "CREATE STREAM {n} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t {slack} {retain} ARCHIVE "
+    "FOR 1 h UPDATE EVERY {d} s"
 )
 TABLES = """CREATE TABLE plain (k INT PRIMARY KEY, w INT);
             CREATE TABLE fixed (k INT PRIMARY KEY, w INT) NON RETROACTIVE;
@@ -38,12 +39,13 @@ QUERIES = (
     "SELECT s.v AS x, fixed.w AS y FROM s [RANGE 4], fixed WHERE s.k = fixed.k",
     "SELECT Dstream(k, v) FROM s [RANGE 4]",
     "SELECT SUM(v) AS x, COUNT(*) AS n FROM s [RANGE 6 SLIDE 2]",
-    "SELECT a.k, COUNT(*) AS n FROM s [RANGE 4 SLIDE 2] a, r [RANGE 4] b WHERE a.k = b.k GROUP BY a.k",
+    "SELECT a.k, COUNT(*) AS n FROM s [RANGE 4 SLIDE 2] a, r [RANGE 4] b WHERE a.k = b.k GROUP BY "
+    "a.k",
     "SELECT k, MAX(v) AS m FROM s [ROWS 6 SLIDE 3] GROUP BY k",
 )
 
 
-def rows_told(engine: dsms.Engine, query: str) -> list[tuple[Any, ...]]:
+def reported_rows(engine: dsms.Engine, query: str) -> list[tuple[Any, ...]]:
     """The result rows of the query so far: kind, number, instant and values."""
     reader = engine.subscribe(query, 0)
     pushes = [(p, p.data.to_pylist()) for p in reader.take() if p.data is not None]
@@ -71,18 +73,28 @@ class Restarted:
         slack = self.pick.choice(["", "SLACK 2 s"])
         for name in ("s", "r"):
             retain = "RETAIN 25 s" if self.retain else self.pick.choice(["", "SUBWINDOW 3 s"])
-            self.execute(STREAM.format(n=name, slack=slack, retain=retain, d=self.pick.choice([3, 10, 40])))
+            self.execute(
+                STREAM.format(n=name, slack=slack, retain=retain, d=self.pick.choice([3, 10, 40]))
+            )
         self.execute(TABLES)
 
     def open(self) -> None:
-        every, writer = self.pick.choice([1, 3000, 1 << 30]), Later() if self.pick.random() < 0.5 else None
-        asked = Settings(archive=str(self.folder / "ours"), checkpoint_bytes=every, archive_writer=writer)
+        every, writer = (
+            self.pick.choice([1, 3000, 1 << 30]),
+            Later() if self.pick.random() < 0.5 else None,
+        )
+        asked = Settings(
+            archive=str(self.folder / "ours"), checkpoint_bytes=every, archive_writer=writer
+        )
         self.engine = dsms.Engine(str(self.folder / "data"), asked)
         assert self.engine.saver is not None and self.engine.saver.recovered.notes == []
 
     def restart(self) -> None:
         """Killed, with or without a checkpoint of the last moment, or stopped."""
-        saver, told = self.engine.saver, {q: rows_told(self.engine, q) for q in self.queries}
+        saver, reported = (
+            self.engine.saver,
+            {q: reported_rows(self.engine, q) for q in self.queries},
+        )
         assert saver is not None
         match self.pick.choice(["kill", "kill", "save", "close"]):
             case "close":
@@ -92,7 +104,7 @@ class Restarted:
                 assert how == "kill" or saver.checkpoint()
                 killed(self.engine)
         self.open()
-        assert told == {q: rows_told(self.engine, q) for q in self.queries}
+        assert reported == {q: reported_rows(self.engine, q) for q in self.queries}
 
     def execute(self, sql: str) -> None:
         for engine in (self.twin, self.engine):
@@ -102,7 +114,10 @@ class Restarted:
         start, n = self.now[stream], self.pick.randint(1, 6)
         stamps = [start + self.pick.choice([0, 0, 300_000, S, 3 * S]) for _ in range(n)]
         self.now[stream] = max(stamps)
-        made: dict[str, list[Any]] = {"k": self.pick.choices(range(4), k=n), "v": self.pick.choices(range(6), k=n)}
+        made: dict[str, list[Any]] = {
+            "k": self.pick.choices(range(4), k=n),
+            "v": self.pick.choices(range(6), k=n),
+        }
         for engine in (self.twin, self.engine):
             engine.ingest(stream, made | {"t": stamps})
 
@@ -114,7 +129,10 @@ class Restarted:
     def create(self) -> None:
         self.queries.append(f"q{self.made}")
         self.made += 1
-        self.execute(f"CREATE QUERY {self.queries[-1]} AS {self.pick.choice(QUERIES)} ARCHIVE FOR 1 h UPDATE EVERY 7 s")
+        self.execute(
+            f"CREATE QUERY {self.queries[-1]} AS {self.pick.choice(QUERIES)} ARCHIVE FOR 1 h "
+            "UPDATE EVERY 7 s"
+        )
 
     def drop(self) -> None:
         self.written()
@@ -128,10 +146,12 @@ class Restarted:
         self.written()
         self.execute(f"DROP STREAM {stream}")
         self.maybe()
-        self.execute(STREAM.format(n=stream, slack="", retain="RETAIN 25 s" if self.retain else "", d=10))
+        self.execute(
+            STREAM.format(n=stream, slack="", retain="RETAIN 25 s" if self.retain else "", d=10)
+        )
 
     def written(self) -> None:
-        """A writer who works later works now: the engine would wait for him."""
+        """A writer that works later works now: the engine would wait for it."""
         writer = self.engine.runtime.settings.archive_writer
         if isinstance(writer, Later):
             object.__setattr__(self.engine.runtime.settings, "archive_writer", None)
@@ -168,9 +188,16 @@ class Restarted:
         """Landed and live rows of the streams are those of the twin."""
         for name in ("s", "r"):
             ours, theirs = (
-                [r["__id"] for r in landed(folder, name) if r["__ts"] <= engine.runtime.archivings[name].seam]
+                [
+                    r["__id"]
+                    for r in landed(folder, name)
+                    if r["__ts"] <= engine.runtime.archivings[name].seam
+                ]
                 + live(engine, name)
-                for engine, folder in ((self.engine, self.folder / "ours"), (self.twin, self.folder / "twin"))
+                for engine, folder in (
+                    (self.engine, self.folder / "ours"),
+                    (self.twin, self.folder / "twin"),
+                )
             )
             assert ours == theirs, name
 
@@ -202,41 +229,45 @@ def test_archives_do_not_tell_of_restarts(tmp_path_factory, seed):
 
 
 def test_a_query_begins_again_with_what_was_held_then(tmp_path):
-    """Rows that had not landed when it was registered have landed when that comes out of the journal."""
+    """Rows that had not landed when it was registered have landed when that comes out of the
+    journal."""
     data, asked = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
     engine = dsms.Engine(data, asked)
     engine.execute(STREAM.format(n="s", slack="", retain="", d=10))
     feed(engine, range(1, 16))
     engine.execute("CREATE QUERY q AS SELECT SUM(v) AS x FROM s [RANGE 8 SLIDE 2]")
     feed(engine, range(16, 40))
-    told = rows_told(engine, "q")
-    assert told[0][2:] == (16 * S, 6) and engine.runtime.archivings["s"].seam > 20 * S  # of the rows from 10 to 15
+    reported = reported_rows(engine, "q")
+    # of the rows from 10 to 15
+    assert reported[0][2:] == (16 * S, 6) and engine.runtime.archivings["s"].seam > 20 * S
     killed(engine)
-    assert rows_told(dsms.Engine(data, asked), "q") == told
+    assert reported_rows(dsms.Engine(data, asked), "q") == reported
 
 
 def lived(engine: dsms.Engine, saved: bool) -> list[tuple[Any, ...]]:
-    """It archives a stream and a query until it is killed; what the query has told."""
+    """It archives a stream and a query until it is killed; answers what the query has reported."""
     engine.execute(STREAM.format(n="s", slack="", retain="", d=10))
     engine.execute("CREATE QUERY Q AS SELECT k, v FROM s [RANGE 4] ARCHIVE UPDATE EVERY 10 s")
     feed(engine, range(1, 30))
     assert engine.saver is not None and (not saved or engine.saver.checkpoint())
-    told = rows_told(engine, "q")
+    reported = reported_rows(engine, "q")
     killed(engine)
-    return told
+    return reported
 
 
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("instead", ["a file", "nothing"])
-def test_an_archive_that_is_away_at_a_restart_keeps_nothing_from_coming_back(tmp_path, saved, instead):
+def test_an_archive_that_is_away_at_a_restart_keeps_nothing_from_coming_back(
+    tmp_path, saved, instead
+):
     """Nor is an empty one made in its place, where a volume is not mounted."""
     data, asked = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
-    told = lived(dsms.Engine(data, asked), saved)
+    reported = lived(dsms.Engine(data, asked), saved)
     (tmp_path / "archive").rename(tmp_path / "away")
     if instead == "a file":
         (tmp_path / "archive").write_text("not a folder")
     engine = dsms.Engine(data, asked)
-    assert engine.saver.recovered.notes == [] and rows_told(engine, "q") == told
+    assert engine.saver.recovered.notes == [] and reported_rows(engine, "q") == reported
     assert all("there is no archive" in engine.runtime.archivings[name].error for name in "sq")
     feed(engine, range(30, 50))
     assert landed(tmp_path / "archive") == [] and live(engine)[-1] == 47
@@ -259,7 +290,7 @@ def test_an_archive_that_is_away_at_a_restart_keeps_nothing_from_coming_back(tmp
 @pytest.mark.parametrize("saved", [False, True])
 def test_an_archive_that_is_lost_is_begun_anew_if_that_was_accepted(tmp_path, saved):
     data, asked = str(tmp_path / "data"), Settings(archive=str(tmp_path / "archive"))
-    told = lived(dsms.Engine(data, asked), saved)
+    reported = lived(dsms.Engine(data, asked), saved)
     (tmp_path / "archive").rename(tmp_path / "lost")
     (tmp_path / "archive").write_text("not a folder")
     engine = dsms.Engine(data, replace(asked, accept_loss=("s", "q")))
@@ -268,12 +299,16 @@ def test_an_archive_that_is_lost_is_begun_anew_if_that_was_accepted(tmp_path, sa
     killed(engine)
     (tmp_path / "archive").unlink()
     engine = dsms.Engine(data, replace(asked, accept_loss=("S", "q")))
-    notes = [f"the archive of {name} is begun anew, as was asked" for name in ("stream s", "query Q")]
-    assert engine.saver.recovered.notes == notes and rows_told(engine, "q") == told
+    notes = [
+        f"the archive of {name} is begun anew, as was asked" for name in ("stream s", "query Q")
+    ]
+    assert engine.saver.recovered.notes == notes and reported_rows(engine, "q") == reported
     feed(engine, range(30, 50))
     engine.close()
     engine = dsms.Engine(data, asked)
     engine.execute("DROP QUERY q; DROP STREAM s")
     kept = [r["__id"] for r in landed(tmp_path / "archive")]
-    assert kept == list(range(19 if saved else 0, 49))  # those before it had landed in the other one
-    assert len(landed(tmp_path / "archive", "q")) == (29 if saved else 48)  # the last row was not complete
+    # those before it had landed in the other one
+    assert kept == list(range(19 if saved else 0, 49))
+    # the last row was not complete
+    assert len(landed(tmp_path / "archive", "q")) == (29 if saved else 48)

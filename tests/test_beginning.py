@@ -1,6 +1,8 @@
-"""Continuous queries that are registered over kept rows: what they begin with, and what they say is missing.
+"""Continuous queries that are registered over kept rows: what they begin with, and what they say is
+missing.
 
-Whole stories of it, against the oracle: `test_equivalence`, `test_recovery_equivalence`, tests/golden/kept.
+Whole stories of it, against the oracle: `test_equivalence`, `test_recovery_equivalence`,
+tests/golden/kept.
 """
 
 from __future__ import annotations
@@ -75,14 +77,22 @@ def test_it_begins_with_kept_rows_and_goes_on() -> None:
     [
         ("SELECT Istream(v) FROM s [RANGE 10 s]", [(3, "+", 10)]),
         ("SELECT v FROM s WHERE v > 1", [(3, "+", 10)]),
-        ("SELECT Istream(SUM(v)) FROM s [RANGE 10 s]", [(3, "+", 13), (10, "+", 12), (11, "+", 10), (13, "+", None)]),
+        (
+            "SELECT Istream(SUM(v)) FROM s [RANGE 10 s]",
+            [(3, "+", 13), (10, "+", 12), (11, "+", 10), (13, "+", None)],
+        ),
         ("SELECT Dstream(v) FROM s [RANGE 10 s]", [(10, "+", 1), (11, "+", 2), (13, "+", 10)]),
         ("SELECT Istream(DISTINCT v) FROM s", [(3, "+", 10)]),
         ("SELECT Istream(MAX(v)) FROM s [RANGE 10 s INTERNAL]", [(3, "+", 10), (13, "+", None)]),
-        ("SELECT Istream(v) FROM s [RANGE 4 s UNTIL 3 s AGO]", [(3, "+", 1), (4, "+", 2), (6, "+", 10)]),
+        (
+            "SELECT Istream(v) FROM s [RANGE 4 s UNTIL 3 s AGO]",
+            [(3, "+", 1), (4, "+", 2), (6, "+", 10)],
+        ),
     ],
 )
-def test_istream_and_dstream_tell_what_enters_and_leaves_from_then_on(select: str, later: list[tuple]) -> None:
+def test_istream_and_dstream_tell_what_enters_and_leaves_from_then_on(
+    select: str, later: list[tuple]
+) -> None:
     engine = engine_with()
     created(engine, select)
     assert told(engine) == []
@@ -92,7 +102,8 @@ def test_istream_and_dstream_tell_what_enters_and_leaves_from_then_on(select: st
 
 
 def test_rows_that_wait_count_once() -> None:
-    """Some rows are complete, some settled, some not even that; each counts when its instant is complete."""
+    """Some rows are complete, some settled, some not even that; each counts when its instant is
+    complete."""
     engine = Engine()
     engine.execute(f"{STREAM} SLACK 2 s RETAIN 1 h")
     engine.ingest("s", [[1, 0], [2, 5 * S], [3, 4 * S], [4, 3 * S]])
@@ -128,7 +139,9 @@ def test_a_stream_that_is_ahead_of_the_query() -> None:
     assert told(engine)[1:] == [(5, "+", 2)]
 
 
-@pytest.mark.parametrize("keeper", ["SELECT MEDIAN(v) FROM s [RANGE 20 s SLIDE 20 s] WITH (path = ws)"])
+@pytest.mark.parametrize(
+    "keeper", ["SELECT MEDIAN(v) FROM s [RANGE 20 s SLIDE 20 s] WITH (path = ws)"]
+)
 def test_rows_that_other_queries_keep(keeper: str) -> None:
     engine = Engine()
     engine.execute(f"{STREAM}; CREATE QUERY keeper AS {keeper}")
@@ -163,17 +176,21 @@ def test_tables_are_read_as_of_their_times() -> None:
     engine = Engine()
     engine.execute(f"{STREAM} RETAIN 1 h")
     engine.execute(
-        "CREATE TABLE n (k INT PRIMARY KEY, w INT) NON RETROACTIVE; CREATE TABLE r (k INT PRIMARY KEY, w INT)"
+        "CREATE TABLE n (k INT PRIMARY KEY, w INT) NON RETROACTIVE; CREATE TABLE r (k INT PRIMARY "
+        "KEY, w INT)"
     )
     engine.execute("INSERT INTO n VALUES (1, 10); INSERT INTO r VALUES (1, 10)")
     engine.ingest("s", [[1, 0]])
     engine.execute("UPDATE n SET w = 20 WHERE k = 1; UPDATE r SET w = 20 WHERE k = 1")
     engine.ingest("s", [[1, 2 * S]])
-    engine.execute("UPDATE n SET w = 30 AT '1970-01-01 00:00:01'; UPDATE r SET w = 30 AT '1970-01-01 00:00:01'")
+    engine.execute(
+        "UPDATE n SET w = 30 AT '1970-01-01 00:00:01'; UPDATE r SET w = 30 AT '1970-01-01 00:00:01'"
+    )
     engine.heartbeat("s", 3 * S)
     for table in "nr":
         created(engine, f"SELECT s.t, w FROM s [RANGE 10 s], {table} WHERE v = k", f"q{table}")
-    assert [row[3] for row in told(engine, "qn")] == [20, 30]  # 20: at 0 s, where the first row came
+    # 20: at 0 s, where the first row came
+    assert [row[3] for row in told(engine, "qn")] == [20, 30]
     assert [row[3] for row in told(engine, "qr")] == [30, 30]
     created(engine, "SELECT w FROM s [RANGE 10 s INTERNAL], r WHERE v = k", "appended")
     engine.heartbeat("s", 4 * S)
@@ -219,14 +236,19 @@ def test_a_view_begins_with_what_the_same_select_answers(story: Story, seed: int
         ("SELECT Istream(v) FROM s [RANGE 10 s]", None),
         ("SELECT v FROM s WHERE v > 1", None),
         ("SELECT Istream(COUNT(*)) FROM s [RANGE 10 s INTERNAL]", "until 1970-01-01T00:00:12Z"),
-        ("SELECT SUM(Wstream(COUNT(*))[RANGE 5 s]) FROM s [RANGE 10 s]", "until 1970-01-01T00:00:17Z"),
+        (
+            "SELECT SUM(Wstream(COUNT(*))[RANGE 5 s]) FROM s [RANGE 10 s]",
+            "until 1970-01-01T00:00:17Z",
+        ),
     ],
 )
 def test_what_was_not_kept_is_told(select: str, note: str | None) -> None:
     engine = engine_with("")
     warnings = created(engine, select).warnings
     assert [w for w in warnings if "partial" in w] == (
-        [] if note is None else [f"its windows reach back to rows that are gone: answers are partial {note}"]
+        []
+        if note is None
+        else [f"its windows reach back to rows that are gone: answers are partial {note}"]
     )
     assert (partial_until(engine) is not None) == (note is not None and note.endswith("Z"))
 
@@ -246,13 +268,17 @@ def test_a_stream_younger_than_the_window_misses_nothing() -> None:
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
-def test_after_a_restart_it_has_begun_with_what_an_elastic_query_had_left(tmp_path: Path, checkpoint: bool) -> None:
-    """When elastic queries read their rows depends on the load, and so does what a ring lets go of."""
+def test_after_a_restart_it_has_begun_with_what_an_elastic_query_had_left(
+    tmp_path: Path, checkpoint: bool
+) -> None:
+    """When elastic queries read their rows depends on the load, and so does what a ring lets go
+    of."""
     deferred = Settings(deferred=True, checkpoint_bytes=0)
     engine = Engine(str(tmp_path), deferred)
     engine.execute(f"{STREAM} SUBWINDOW 1 s")
     engine.execute(
-        "CREATE QUERY slow AS SELECT MEDIAN(v) FROM s [RANGE 2 s SLIDE 2 s] WITH (path = ws, boundaries = elastic)"
+        "CREATE QUERY slow AS SELECT MEDIAN(v) FROM s [RANGE 2 s SLIDE 2 s] WITH (path = ws, "
+        "boundaries = elastic)"
     )
     for k in range(10):
         engine.ingest("s", [[k, k * S]])

@@ -1,4 +1,5 @@
-"""Every benchmark at toy size: it runs, its answers are right, it writes its part of the report.  Nothing is timed."""
+"""Every benchmark at toy size: it runs, its answers are right, it writes its part of the report.
+Nothing is timed."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def test_the_trace_is_what_it_claims_to_be() -> None:
 def test_strategies_agree_on_the_queries_of_the_thesis(case) -> None:
     made = trace.synthetic(7_000)
     results = {
-        c: run(case, c, 3_000, made, Effort(step=150, seconds=0.2, quick=0.0, repeats=1)) for c in case.contenders
+        c: run(case, c, 3_000, made, Effort(step=150, seconds=0.2, quick=0.0, repeats=1))
+        for c in case.contenders
     }
     thesis.agree(case, 3_000, results)
     assert sum(m.digests[max(m.digests)][0] for m in results.values()) > 0
@@ -70,13 +72,18 @@ def test_a_wrong_answer_stops_a_benchmark() -> None:
 def test_delta_star_takes_a_tenth_of_the_space() -> None:
     """Golab 2006, Fig 3.12, at a window that is quick to fill."""
     made, case = trace.synthetic(44_000), next(c for c in CASES if c.name == "query2-src")
-    space = {c: run(case, c, 30_000, made, Effort(seconds=0.0, repeats=1)).state_bytes for c in (NT, DIRECT, UPA10)}
+    space = {
+        c: run(case, c, 30_000, made, Effort(seconds=0.0, repeats=1)).state_bytes
+        for c in (NT, DIRECT, UPA10)
+    }
     assert space[NT] > 10 * space[UPA10]
     assert space[DIRECT] > 5 * space[UPA10]
 
 
 def test_a_trace_file_becomes_links(tmp_path: Path) -> None:
-    lines = [f"{1000 + i // 3},h{i % 7},/p{i % 11}.{'html' if i % 12 else 'gif'},{i}" for i in range(600)]
+    lines = [
+        f"{1000 + i // 3},h{i % 7},/p{i % 11}.{'html' if i % 12 else 'gif'},{i}" for i in range(600)
+    ]
     file = tmp_path / "log.csv.gz"
     file.write_bytes(gzip.compress("\n".join(["ts,host,path,bytes", *lines]).encode()))
     made = trace_file.load(str(file))

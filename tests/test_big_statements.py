@@ -1,4 +1,5 @@
-"""A big statement is read, bound and computed in pieces: others come in between, and it can be cancelled."""
+"""A big statement is read, bound and computed in pieces: others come in between, and it can be
+cancelled."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def test_a_table_that_is_made_anew_meanwhile_is_bound_anew():
     assert engine.execute("SELECT MAX(k) AS m FROM d")[0].data.to_pylist() == [{"m": ROWS - 1.0}]
 
 
-@pytest.mark.parametrize("wrong", ["(1, 2, 3)", "('x', 'y')", "(1 'y')", "(99999999999999999999, 'y')", "(k, 'y')"])
+@pytest.mark.parametrize(
+    "wrong", ["(1, 2, 3)", "('x', 'y')", "(1 'y')", "(99999999999999999999, 'y')", "(k, 'y')"]
+)
 @pytest.mark.parametrize("place", [0, 70, ROWS - 1])
 def test_a_mistake_is_said_at_its_place(wrong, place):
     rows = [f"\n({i}, 'name {i}')" for i in range(ROWS)]

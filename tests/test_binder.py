@@ -1,4 +1,5 @@
-"""The binder: plans drawn as trees (tests/golden/bound_plans.txt), definitions, changes, and the papers' statements."""
+"""The binder: plans drawn as trees (tests/golden/bound_plans.txt), definitions, changes, and the
+papers' statements."""
 
 from __future__ import annotations
 
@@ -22,7 +23,19 @@ from dsms.sql.binder import (
 )
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Call, Col, Lit, columns, walk
-from dsms.sql.logical import Append, Join, JoinNRR, Node, Output, Project, Select, SemiJoin, TableScan, Window, children
+from dsms.sql.logical import (
+    Append,
+    Join,
+    JoinNRR,
+    Node,
+    Output,
+    Project,
+    Select,
+    SemiJoin,
+    TableScan,
+    Window,
+    children,
+)
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.suggest import hint
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Field, decimal
@@ -68,13 +81,16 @@ def golden() -> list[tuple[str, str]]:
 def test_plan(sql: str, tree: str, catalog: Catalog) -> None:
     found = drawn(bound(sql, catalog))
     if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.write_text(GOLDEN.read_text(encoding="utf-8").replace(f"-- {sql}\n{tree}", f"-- {sql}\n{found}"))
+        GOLDEN.write_text(
+            GOLDEN.read_text(encoding="utf-8").replace(f"-- {sql}\n{tree}", f"-- {sql}\n{found}")
+        )
         return
     assert found == tree
 
 
 def well_typed(node: Node) -> None:
-    """Every expression reads columns that are there, with their types; join keys agree; conditions are BOOL."""
+    """Every expression reads columns that are there, with their types; join keys agree; conditions
+    are BOOL."""
     for child in children(node):
         well_typed(child)
     below = [f.type for c in children(node) for f in c.schema]
@@ -108,22 +124,34 @@ def test_plans_are_well_typed(sql: str, catalog: Catalog) -> None:
 
 def test_unquoted_names_match_in_any_case_and_print_as_declared() -> None:
     catalog = declared('CREATE STREAM Trades (Px INT, "Odd name" INT)')
-    plan = bound('SELECT PX, trades.px, "Odd name", "odd NAME" FROM TRADES'.replace(', "odd NAME"', ""), catalog)
+    plan = bound(
+        'SELECT PX, trades.px, "Odd name", "odd NAME" FROM TRADES'.replace(', "odd NAME"', ""),
+        catalog,
+    )
     assert [f.name for f in plan.schema] == ["Px", "Px", "Odd name"]
     with pytest.raises(QueryError, match="odd NAME"):
         bound('SELECT "odd NAME" FROM trades', catalog)
 
 
 def test_one_time_queries_read_tables_as_they_stand(catalog: Catalog) -> None:
-    plan = bound("SELECT * FROM n JOIN r ON n.k = r.k ORDER BY n.y LIMIT 2", catalog, persistent=False)
-    assert [type(n).__name__ for n in nodes(plan)] == ["Output", "Sort", "Join", "TableScan", "TableScan"]
+    plan = bound(
+        "SELECT * FROM n JOIN r ON n.k = r.k ORDER BY n.y LIMIT 2", catalog, persistent=False
+    )
+    assert [type(n).__name__ for n in nodes(plan)] == [
+        "Output",
+        "Sort",
+        "Join",
+        "TableScan",
+        "TableScan",
+    ]
 
 
 def test_a_non_retroactive_table_waits_for_the_first_stream(catalog: Catalog) -> None:
     plan = bound("SELECT * FROM n x, n y, s WHERE x.k = a AND y.k = x.y", catalog)
     found = [n for n in nodes(plan) if isinstance(n, JoinNRR)]
     assert [n.table.alias for n in found] == ["y", "x"]
-    assert [columns(k[0]) for n in found for k in n.keys] == [{5}, {0}]  # y joins on x.y, which stands at the end
+    # y joins on x.y, which stands at the end
+    assert [columns(k[0]) for n in found for k in n.keys] == [{5}, {0}]
     assert not any(isinstance(n, TableScan) for n in nodes(plan))
 
 
@@ -148,12 +176,16 @@ def test_null_takes_the_type_of_its_neighbour(catalog: Catalog) -> None:
     assert [f.type for f in plan.schema] == [INT, STRING, INT]
     well_typed(plan)
     plan = bound("SELECT a FROM s WHERE a = NULL AND NULL", catalog)
-    assert Lit(None, INT) in [p for n in nodes(plan) if isinstance(n, Select) for p in walk(n.predicate)]
+    assert Lit(None, INT) in [
+        p for n in nodes(plan) if isinstance(n, Select) for p in walk(n.predicate)
+    ]
 
 
 def test_a_test_against_a_table_by_key_appends(catalog: Catalog) -> None:
     """NOT EXISTS over a non-retroactive table takes nothing back, so INTERNAL windows allow it."""
-    plan = bound("SELECT * FROM s [RANGE 5 INTERNAL] WHERE NOT EXISTS (SELECT * FROM n WHERE k = a)", catalog)
+    plan = bound(
+        "SELECT * FROM s [RANGE 5 INTERNAL] WHERE NOT EXISTS (SELECT * FROM n WHERE k = a)", catalog
+    )
     assert isinstance(plan.child, Append)
 
 
@@ -183,7 +215,9 @@ def test_calendar_lengths() -> None:
     plain = bound("SELECT * FROM s [RANGE 2 WEEKS SLIDE 1 DAY]", catalog)
     assert window_of(plain) == Time(14 * DAY, slide=Slide(DAY))
     months = bound("SELECT * FROM s [RANGE 1 YEAR SLIDE 1 MONTH]", catalog)
-    assert window_of(months) == Time(12 * 31 * DAY, calendar=(1, "year"), slide=Slide(31 * DAY, calendar=(1, "month")))
+    assert window_of(months) == Time(
+        12 * 31 * DAY, calendar=(1, "year"), slide=Slide(31 * DAY, calendar=(1, "month"))
+    )
 
 
 # ---------------------------------------------------------------- definitions
@@ -192,20 +226,40 @@ def test_calendar_lengths() -> None:
 def test_create_stream() -> None:
     catalog = declared("CREATE STREAM late (a INT, ms INT)")
     statement = parse_one(
-        "CREATE STREAM s (a INT NOT NULL, ms INT) TIMESTAMP BY MS UNIT ms SLACK 5 s LATE INTO late MAX FUTURE 1 h "
-        "IDLE TIMEOUT 30 s SUBWINDOW 1 s RETAIN 1 DAY ARCHIVE FOR 30 DAYS CLUSTER BY A WITH (description = 'x y')"
+        "CREATE STREAM s (a INT NOT NULL, ms INT) TIMESTAMP BY MS UNIT ms SLACK 5 s LATE INTO "
+        "late MAX FUTURE 1 h IDLE TIMEOUT 30 s SUBWINDOW 1 s RETAIN 1 DAY ARCHIVE FOR 30 DAYS "
+        "CLUSTER BY A WITH (description = 'x y')"
     )
     assert isinstance(statement, ast.CreateStream)
     stream = bind_create_stream(statement, catalog, "text")
     assert stream.schema == (Field("a", INT, None, False), Field("ms", INT))
-    assert (stream.timestamp, stream.unit, stream.slack, stream.late_into) == (1, "ms", 5_000_000, "late")
-    assert (stream.max_future, stream.idle_timeout, stream.subwindow) == (3_600_000_000, 30_000_000, 1_000_000)
-    assert (stream.retain, stream.archive, stream.archive_for) == (86_400_000_000, True, 30 * 86_400_000_000)
-    assert (stream.archive_cluster, stream.options, stream.sql) == ("a", (("description", "x y"),), "text")
+    assert (stream.timestamp, stream.unit, stream.slack, stream.late_into) == (
+        1,
+        "ms",
+        5_000_000,
+        "late",
+    )
+    assert (stream.max_future, stream.idle_timeout, stream.subwindow) == (
+        3_600_000_000,
+        30_000_000,
+        1_000_000,
+    )
+    assert (stream.retain, stream.archive, stream.archive_for) == (
+        86_400_000_000,
+        True,
+        30 * 86_400_000_000,
+    )
+    assert (stream.archive_cluster, stream.options, stream.sql) == (
+        "a",
+        (("description", "x y"),),
+        "text",
+    )
 
 
 def test_create_table() -> None:
-    statement = parse_one("CREATE TABLE r (a INT, b DECIMAL(4,1), PRIMARY KEY (b, A)) NON RETROACTIVE")
+    statement = parse_one(
+        "CREATE TABLE r (a INT, b DECIMAL(4,1), PRIMARY KEY (b, A)) NON RETROACTIVE"
+    )
     assert isinstance(statement, ast.CreateTable)
     table = bind_create_table(statement, Catalog())
     assert table.schema == (Field("a", INT, None, False), Field("b", decimal(4, 1), None, False))
@@ -213,7 +267,9 @@ def test_create_table() -> None:
 
 
 def test_create_query(catalog: Catalog) -> None:
-    statement = parse_one("CREATE QUERY q AS SELECT a, b + 1 AS x FROM s WITH (strategy = NT, partitions = 10)")
+    statement = parse_one(
+        "CREATE QUERY q AS SELECT a, b + 1 AS x FROM s WITH (strategy = NT, partitions = 10)"
+    )
     assert isinstance(statement, ast.CreateQuery)
     query, plan = bind_create_query(statement, catalog, "text")
     assert plan is not None
@@ -236,8 +292,8 @@ def test_if_not_exists_gives_back_what_is_there(catalog: Catalog) -> None:
 @pytest.fixture(scope="module")
 def tables() -> Catalog:
     return declared(
-        "CREATE TABLE p (id INT PRIMARY KEY, price DECIMAL(6,2), f FLOAT, at TIMESTAMP, note STRING);"
-        "CREATE TABLE q (id INT, f INT)"
+        "CREATE TABLE p (id INT PRIMARY KEY, price DECIMAL(6,2), f FLOAT, at TIMESTAMP, note "
+        "STRING);CREATE TABLE q (id INT, f INT)"
     )
 
 
@@ -255,7 +311,9 @@ def test_insert(tables: Catalog) -> None:
 
 
 def test_insert_at_an_instant(tables: Catalog) -> None:
-    change = bind_table_statement(parse_one("INSERT INTO q VALUES (1, 2) AT '1970-01-01 00:00:01'"), tables)  # type: ignore[arg-type]
+    change = bind_table_statement(
+        parse_one("INSERT INTO q VALUES (1, 2) AT '1970-01-01 00:00:01'"), tables
+    )  # type: ignore[arg-type]
     assert change.at == 1_000_000
 
 
@@ -268,7 +326,9 @@ def test_insert_from_a_query(tables: Catalog) -> None:
 
 
 def test_update_and_delete(tables: Catalog) -> None:
-    change = bind_table_statement(parse_one("UPDATE p SET f = id, note = NULL WHERE price > 1"), tables)  # type: ignore[arg-type]
+    change = bind_table_statement(
+        parse_one("UPDATE p SET f = id, note = NULL WHERE price > 1"), tables
+    )  # type: ignore[arg-type]
     assert isinstance(change, Update)
     assert [i for i, _ in change.assignments] == [2, 4]
     assert [e.type for _, e in change.assignments] == [FLOAT, STRING]
@@ -290,9 +350,16 @@ CREATE STREAM Link1 (source_IP_address STRING, dest_IP_address STRING, protocol 
 CREATE STREAM Link2 (source_IP_address STRING, dest_IP_address STRING, protocol STRING);
 CREATE STREAM StreamA (A1 INT, A2 INT, A3 INT, A4 INT); CREATE STREAM StreamB (A1 INT, A2 INT, A3 INT, A4 INT);
 CREATE STREAM StreamC (A1 INT, A2 INT, A3 INT, A4 INT);
-"""
+"""  # noqa: E501
 # What is printed with a slip: constants without quotes, an alias that FROM does not give.
-SLIPS = {"ftp": "DS201", "telnet": "DS201", "TCP": "DS201", "UDP": "DS201", "=U": "DS201", "Stream2[RANGE": "DS204"}
+SLIPS = {
+    "ftp": "DS201",
+    "telnet": "DS201",
+    "TCP": "DS201",
+    "UDP": "DS201",
+    "=U": "DS201",
+    "Stream2[RANGE": "DS204",
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""Calendar days, weeks, months and years at both ends of time: the years 1 and 9999, in every zone."""
+"""Calendar days, weeks, months and years at both ends of time: the years 1 and 9999, in every
+zone."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ from tests.stories.play import rows_of
 HOUR = DAY // 24
 DAYS = {"day": 6, "week": 30, "month": 400, "year": 1_400}
 SLIDES = [(1, "day"), (2, "day"), (1, "week"), (5, "month"), (1, "year"), (3, "year")]
-FEW = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Africa/Casablanca", "Pacific/Apia")
+FEW = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Tokyo",
+    "Africa/Casablanca",
+    "Pacific/Apia",
+)
 
 
 def micros(moment: datetime) -> int:
@@ -33,7 +41,9 @@ def test_every_zone_begins_the_first_and_ends_the_last_day(zone: str) -> None:
     first = [micros(datetime(1, 1, day, tzinfo=ZoneInfo(zone)).astimezone(UTC)) for day in (3, 4)]
     found = boundaries(spec, MIN_INSTANT - 1, first[-1]).tolist()
     assert found[-2:] == first
-    assert MIN_INSTANT <= found[0] < MIN_INSTANT + DAY and {b - a for a, b in pairwise(found)} <= {DAY}
+    assert MIN_INSTANT <= found[0] < MIN_INSTANT + DAY and {b - a for a, b in pairwise(found)} <= {
+        DAY
+    }
     last = micros(datetime(9999, 12, 30, tzinfo=ZoneInfo(zone)).astimezone(UTC))
     assert [next_boundary(spec, last + k * DAY - 1) - last for k in range(3)] == [0, DAY, 2 * DAY]
 
@@ -42,7 +52,9 @@ def test_every_zone_begins_the_first_and_ends_the_last_day(zone: str) -> None:
 @pytest.mark.parametrize("slide", SLIDES)
 @pytest.mark.parametrize("align", [None, instant("2010-01-31T06:30")])
 @pytest.mark.parametrize("first", [True, False], ids=["year 1", "year 9999"])
-def test_calendars_at_both_ends(zone: str, slide: tuple[int, str], align: int | None, first: bool) -> None:
+def test_calendars_at_both_ends(
+    zone: str, slide: tuple[int, str], align: int | None, first: bool
+) -> None:
     days = DAYS[slide[1]]
     begin = MIN_INSTANT if first else MAX_INSTANT - (days - 2) * DAY
     spec = Slide(days * DAY, align=align, zone=zone, calendar=slide)
@@ -80,8 +92,8 @@ def told(engine: Engine, ends: bool) -> list[tuple[int | None, list[tuple]]]:
 def test_the_first_days_have_their_own_rows(path: str) -> None:
     engine = Engine()
     engine.execute(
-        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT COUNT(*) FROM s "
-        f"[RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'UTC'] WITH (path = {path})"
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT COUNT(*) "
+        f"FROM s [RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'UTC'] WITH (path = {path})"
     )
     engine.ingest("s", [[n, MIN_INSTANT + n * 6 * HOUR] for n in range(12)])
     days = [MIN_INSTANT + k * DAY for k in (1, 2, 3)]
@@ -93,8 +105,8 @@ def test_the_first_days_have_their_own_rows(path: str) -> None:
 def test_the_last_days_are_told_when_the_stream_ends(zone: str, path: str) -> None:
     engine = Engine()
     engine.execute(
-        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT COUNT(*) FROM s "
-        f"[RANGE 1 DAY SLIDE 1 DAY TIME ZONE '{zone}'] WITH (path = {path})"
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT COUNT(*) "
+        f"FROM s [RANGE 1 DAY SLIDE 1 DAY TIME ZONE '{zone}'] WITH (path = {path})"
     )
     engine.ingest("s", [[n, MAX_INSTANT - 3 * DAY + n * 6 * HOUR] for n in range(13)])
     answers = told(engine, ends=True)

@@ -1,4 +1,5 @@
-"""Work comes in bounded pieces: it can be left between them, and nothing depends on where they end."""
+"""Work comes in bounded pieces: it can be left between them, and nothing depends on where they
+end."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dsms.adhoc.run import Adhoc
-from dsms.adhoc.steps import STRETCH
 from dsms.api import Cancel, Chunk, Rows, Subscription
-from dsms.commands.watch import watching
 from dsms.engine import Engine
 from dsms.errors import UsageError
+from dsms.oneshot.run import OneShot
+from dsms.oneshot.steps import STRETCH
 from dsms.operators import group, join, nrr, pieces, semijoin
+from dsms.reads.watch import watching
 from dsms.running import pipeline
 from dsms.settings import Settings
 from dsms.sql import logical as lp
@@ -32,9 +33,12 @@ from dsms.state import intern
 from tests.effort import effort, sampled
 from tests.waiting import WAIT
 
-STREAMS = "".join(f"CREATE STREAM {s} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;" for s in "abc")
+STREAMS = "".join(
+    f"CREATE STREAM {s} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;" for s in "abc"
+)
 TABLE = "".join(
-    f"CREATE TABLE {r} (k INT PRIMARY KEY, w INT) {kind};INSERT INTO {r} VALUES (0, 1), (1, 2), (2, 3) AT '1970-01-01';"
+    f"CREATE TABLE {r} (k INT PRIMARY KEY, w INT) {kind};INSERT INTO {r} VALUES (0, 1), (1, 2), "
+    "(2, 3) AT '1970-01-01';"
     for r, kind in (("r", ""), ("n", "NON RETROACTIVE"))
 )
 WIDE = "[RANGE 1 h]"
@@ -115,7 +119,7 @@ def through_operators(engine: Engine, sql: str, cancel: Cancel) -> None:
         look()
 
 
-# -- one-time queries -----------------------------------------------------------------------------------------------
+# -- one-time queries ------------------------------------------------------------------------------
 
 
 def test_a_cross_join_stops_when_another_thread_says_so():
@@ -166,7 +170,9 @@ def test_what_a_cancelled_query_has_kept_is_given_back_at_once():
     kept: list[weakref.ref[np.ndarray]] = []
 
     def look(n: int) -> None:
-        kept.extend(weakref.ref(o.head) for o in gc.get_objects() if isinstance(o, join.JoinOp) and n == 8)
+        kept.extend(
+            weakref.ref(o.head) for o in gc.get_objects() if isinstance(o, join.JoinOp) and n == 8
+        )
 
     gc.collect()
     gc.disable()
@@ -187,18 +193,22 @@ def test_an_insert_of_a_cancelled_query_changes_nothing():
     assert counted(engine, "SELECT COUNT(*) FROM r") == [0]
 
 
-# -- persistent queries ---------------------------------------------------------------------------------------------
+# -- persistent queries ----------------------------------------------------------------------------
 
 QUERIES = (
     "SELECT a.v, b.v FROM a [RANGE 1 ms], b [RANGE 1 ms] WHERE a.k = b.k",
-    "SELECT a.v, b.v FROM a [RANGE 300 us], b [RANGE 1 ms], c [ROWS 3] WHERE a.k = b.k AND b.k <= c.k",
+    "SELECT a.v, b.v FROM a [RANGE 300 us], b [RANGE 1 ms], c [ROWS 3] WHERE a.k = b.k AND b.k <= "
+    "c.k",
     "SELECT a.v, b.v FROM a [RANGE 300 us] FULL JOIN b [ROWS 7] ON a.k < b.k",
-    "SELECT k, COUNT(*), MAX(v) FROM (SELECT a.k, b.v FROM a [RANGE 1 ms], b [RANGE 500 us]) GROUP BY k",
+    "SELECT k, COUNT(*), MAX(v) FROM (SELECT a.k, b.v FROM a [RANGE 1 ms], b [RANGE 500 us]) "
+    "GROUP BY k",
     "SELECT DISTINCT a.v, c.k FROM a [ROWS 9], c [RANGE 300 us] WHERE a.k < c.v",
-    "SELECT a.v FROM a [RANGE 1 ms] WHERE NOT EXISTS (SELECT * FROM b [RANGE 200 us] WHERE b.k < a.k)",
+    "SELECT a.v FROM a [RANGE 1 ms] WHERE NOT EXISTS (SELECT * FROM b [RANGE 200 us] WHERE b.k < "
+    "a.k)",
     "SELECT a.k FROM a [RANGE 1 ms] EXCEPT ALL SELECT b.k FROM b [RANGE 300 us], c [RANGE 50 us]",
     "SELECT a.v FROM a [RANGE 1 ms] WHERE a.k IN (SELECT b.k FROM b [RANGE 10 us])",
-    "SELECT a.v FROM a [RANGE 1 ms] WHERE a.k NOT IN (SELECT b.k FROM b [RANGE 10 us] WHERE b.k < 2)",
+    "SELECT a.v FROM a [RANGE 1 ms] WHERE a.k NOT IN (SELECT b.k FROM b [RANGE 10 us] WHERE b.k < "
+    "2)",
     "SELECT DISTINCT a.k, b.v / 9 FROM a [RANGE 300 us], b [ROWS 20]",
     "SELECT MAX(v) - MIN(v), SUM(v) FROM a [RANGE 200 us] GROUP BY v / 7",
     "SELECT a.v, b.v, n.w FROM a [RANGE 300 us], b [RANGE 100 us], n WHERE n.w <= a.k",
@@ -209,7 +219,8 @@ QUERIES = (
 )
 
 
-SIZES = (  # of steps, of pieces; up to which halves of joins are cut; how many results make a step smaller
+# of steps, of pieces; up to which halves of joins are cut; how many results make a step smaller
+SIZES = (
     (1, 1, None, None),
     (7, 10, None, None),
     (100, 1, None, None),
@@ -220,7 +231,9 @@ GROWTH = 1.5 if effort() else 4  # how much later each ingest is cancelled
 
 
 @contextmanager
-def sizes(slice_: int, part: int, halves: int | None = None, many: int | None = None) -> Iterator[None]:
+def sizes(
+    slice_: int, part: int, halves: int | None = None, many: int | None = None
+) -> Iterator[None]:
     """Steps of so many rows, pieces of so many results."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "SLICE", slice_)
@@ -236,7 +249,9 @@ def sizes(slice_: int, part: int, halves: int | None = None, many: int | None = 
         yield
 
 
-def started(query: str, strategy: str = "upa", step_rows: int = 1 << 22) -> tuple[Engine, Subscription]:
+def started(
+    query: str, strategy: str = "upa", step_rows: int = 1 << 22
+) -> tuple[Engine, Subscription]:
     engine = Engine(settings=Settings(step_rows=step_rows))
     engine.execute(STREAMS + TABLE)
     engine.execute(f"CREATE QUERY q AS {query} WITH (strategy = {strategy})")
@@ -263,15 +278,23 @@ def feed(engine: Engine, cancel_after: int | None = None) -> int:
 def told(reader: Subscription) -> list[tuple[object, ...]]:
     out: list[tuple[object, ...]] = []
     for push in reader.take():
-        at = [push.at] * (push.data.num_rows if push.data else 0) if push.ats is None else push.ats.to_pylist()
+        at = (
+            [push.at] * (push.data.num_rows if push.data else 0)
+            if push.ats is None
+            else push.ats.to_pylist()
+        )
         values = zip(*(c.to_pylist() for c in push.data.columns), strict=True) if push.data else []
-        lines = [(push.seq + i, push.kind, t, *v) for i, (t, v) in enumerate(zip(at, values, strict=False))]
+        lines = [
+            (push.seq + i, push.kind, t, *v)
+            for i, (t, v) in enumerate(zip(at, values, strict=False))
+        ]
         out += lines or [(push.kind, push.code)]
     return out
 
 
 @pytest.mark.parametrize(
-    ("strategy", "query"), [*(("upa", q) for q in QUERIES), *sampled((("nt", q) for q in QUERIES), 4)]
+    ("strategy", "query"),
+    [*(("upa", q) for q in QUERIES), *sampled((("nt", q) for q in QUERIES), 4)],
 )
 def test_answers_do_not_depend_on_the_sizes_of_steps_and_pieces(strategy, query):
     engine, reader = started(query, strategy)
@@ -308,18 +331,24 @@ def test_a_cancelled_ingest_loses_nothing(query):
 def test_what_is_left_of_a_step_keeps_its_tables():
     """A change of the table can't come before what the interrupted step has read."""
     with sizes(100, 5):
-        engine, reader = started("SELECT a.v, b.v, r.w FROM a [RANGE 1 ms], b [RANGE 1 ms], r WHERE a.k = r.k")
+        engine, reader = started(
+            "SELECT a.v, b.v, r.w FROM a [RANGE 1 ms], b [RANGE 1 ms], r WHERE a.k = r.k"
+        )
         engine.ingest("a", rows(50))
         with pytest.raises(UsageError, match="DS610"):
             engine.ingest("b", rows(50), cancel=Tripped(3))
         query = engine.runtime.queries["q"]
         assert query.clock < query.begun == 489
         with pytest.raises(UsageError, match="DS523"):
-            engine.execute(f"UPDATE r SET w = 0 AT TIMESTAMP '1970-01-01 00:00:00.{query.begun:06}'")
+            engine.execute(
+                f"UPDATE r SET w = 0 AT TIMESTAMP '1970-01-01 00:00:00.{query.begun:06}'"
+            )
         engine.execute("UPDATE r SET w = 0")
         engine.heartbeat("a", 5000)
         engine.heartbeat("b", 5000)
-    plain, whole = started("SELECT a.v, b.v, r.w FROM a [RANGE 1 ms], b [RANGE 1 ms], r WHERE a.k = r.k")
+    plain, whole = started(
+        "SELECT a.v, b.v, r.w FROM a [RANGE 1 ms], b [RANGE 1 ms], r WHERE a.k = r.k"
+    )
     plain.ingest("a", rows(50))
     plain.ingest("b", rows(50))
     plain.execute("UPDATE r SET w = 0")
@@ -343,9 +372,14 @@ def burst(n: int, at: int) -> dict[str, list[int]]:
     ],
 )
 def test_an_explosive_instant_stops_its_query_and_no_other(query):
-    """65² - 25² new results at 100 µs are too many, 400 and 225 before are not, wherever steps and pieces end."""
+    """65² - 25² new results at 100 µs are too many, 400 and 225 before are not, wherever steps and
+    pieces end."""
     stories = []
-    for slice_, part, halves, most in ((100, 1 << 18, None, 3599), (1, 1, None, 3599), (7, 50, 20, 500)):
+    for slice_, part, halves, most in (
+        (100, 1 << 18, None, 3599),
+        (1, 1, None, 3599),
+        (7, 50, 20, 500),
+    ):
         with sizes(slice_, part, halves):
             engine, reader = started(query, step_rows=most)
             engine.execute("CREATE QUERY other AS SELECT COUNT(*) FROM a")
@@ -354,7 +388,13 @@ def test_an_explosive_instant_stops_its_query_and_no_other(query):
             for s in "abc":
                 engine.heartbeat(s, 60)
             for s in "abc":
-                engine.ingest(s, {name: [*values, *burst(40, 100)[name]] for name, values in burst(5, 70).items()})
+                engine.ingest(
+                    s,
+                    {
+                        name: [*values, *burst(40, 100)[name]]
+                        for name, values in burst(5, 70).items()
+                    },
+                )
             for s in "abc":
                 engine.heartbeat(s, 200)
         stories.append(told(reader))
@@ -370,12 +410,15 @@ def test_an_explosive_instant_stops_its_query_and_no_other(query):
 
 @pytest.mark.parametrize("window", ["", " [ROWS 5000]"])
 def test_results_with_a_table_at_one_instant_are_bounded(window, monkeypatch):
-    """Whether the results of each row are kept or not; 60 rows x 30 are too many, 20 x 30 were not."""
+    """Whether the results of each row are kept or not; 60 rows x 30 are too many, 20 x 30 were
+    not."""
     for room, part in ((1 << 12, 1 << 18), (1, 10), (7, 40)):
         monkeypatch.setattr(nrr, "PART", part)
         engine = Engine(settings=Settings(step_rows=1000))
         engine.execute(STREAMS + "CREATE TABLE n (k INT PRIMARY KEY, w INT) NON RETROACTIVE")
-        engine.execute("INSERT INTO n VALUES " + ",".join(f"({i}, 0)" for i in range(30)) + " AT '1970-01-01'")
+        engine.execute(
+            "INSERT INTO n VALUES " + ",".join(f"({i}, 0)" for i in range(30)) + " AT '1970-01-01'"
+        )
         engine.execute(f"CREATE QUERY q AS SELECT a.v, n.w FROM a{window}, n WHERE n.w <= a.v")
         for stage in engine.runtime.queries["q"].pipeline.stages:
             if hasattr(stage.operator, "room"):
@@ -443,13 +486,16 @@ def test_a_table_that_every_row_matches_is_no_way_around():
             engine.ingest("a", burst(1, 70))
         failure = engine.runtime.queries["q"].failure
         assert (failure and failure.code) == code
-        assert sum(line[1] == "insert" for line in told(reader)) == 30 + (300 if code is None else 0)
+        assert sum(line[1] == "insert" for line in told(reader)) == 30 + (
+            300 if code is None else 0
+        )
 
 
 def test_rows_that_come_and_go_together_are_handed_on_bit_by_bit():
     with sizes(1000, 500):
         engine, reader = started(
-            f"SELECT a.v FROM a {WIDE} WHERE NOT EXISTS (SELECT * FROM b [RANGE 1 us] WHERE b.k = a.k)"
+            f"SELECT a.v FROM a {WIDE} WHERE NOT EXISTS (SELECT * FROM b [RANGE 1 us] WHERE b.k = "
+            "a.k)"
         )
         engine.ingest("a", burst(200, 10))
         engine.heartbeat("a", 10_000)
@@ -461,7 +507,7 @@ def test_rows_that_come_and_go_together_are_handed_on_bit_by_bit():
     assert max(chunks) <= 500 + 200
 
 
-# -- what a statement may keep --------------------------------------------------------------------------------------
+# -- what a statement may keep ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -477,7 +523,9 @@ def test_a_statement_that_keeps_too_much_is_refused(query):
     engine = filled(200)
     engine.execute("CREATE TABLE r (k INT PRIMARY KEY, w INT)")
     engine.runtime.settings.statement_bytes = 1 << 20
-    with pytest.raises(UsageError, match=r"DS633: running the query .* takes more than 1 MiB") as refused:
+    with pytest.raises(
+        UsageError, match=r"DS633: running the query .* takes more than 1 MiB"
+    ) as refused:
         engine.execute(query)
     assert "--statement-bytes" in (refused.value.hint or "")
     assert counted(engine, "SELECT COUNT(*) FROM r") == [0]
@@ -488,15 +536,23 @@ def test_a_statement_that_keeps_too_much_is_refused(query):
 def test_what_a_block_has_appended_is_bounded_too():
     engine = filled(20_000)
     engine.runtime.settings.statement_bytes = 1 << 20
-    query = "SELECT COUNT(*) FROM (SELECT a.v FROM a [RANGE 1 h INTERNAL], b [RANGE 1 h INTERNAL] WHERE a.v = b.v) AS q"
-    with pytest.raises(UsageError, match="DS632: the statement keeps more than 1 MiB while it runs") as refused:
+    query = (
+        "SELECT COUNT(*) FROM (SELECT a.v FROM a [RANGE 1 h INTERNAL], b [RANGE 1 h INTERNAL] "
+        "WHERE a.v = b.v) AS q"
+    )
+    with pytest.raises(
+        UsageError, match="DS632: the statement keeps more than 1 MiB while it runs"
+    ) as refused:
         engine.execute(query)
     assert "--statement-bytes" in (refused.value.hint or "")
 
 
 def test_a_query_cancelled_on_the_way_to_its_first_answer_is_not_there():
     engine, sql = Engine(), "CREATE QUERY q AS SELECT x.v, y.v FROM r AS x, r AS y WHERE x.v < y.v"
-    engine.execute("CREATE TABLE r (v INT PRIMARY KEY); INSERT INTO r VALUES " + ",".join(f"({i})" for i in range(90)))
+    engine.execute(
+        "CREATE TABLE r (v INT PRIMARY KEY); INSERT INTO r VALUES "
+        + ",".join(f"({i})" for i in range(90))
+    )
     with sizes(100, 50):
         whole = Tripped(1 << 62)
         engine.execute(sql, whole)
@@ -544,7 +600,7 @@ def test_state_is_built_in_stretches(query, monkeypatch):
 
 def test_a_cancel_between_two_chunks_of_rows_is_the_cancel():
     """What DuckDB's stream of rows says of an interruption then is an I/O error."""
-    adhoc, cancel, seen = Adhoc(), Cancel(), []
+    adhoc, cancel, seen = OneShot(), Cancel(), []
 
     def take(rows: pa.RecordBatch) -> None:
         seen.append(len(rows))
@@ -553,7 +609,8 @@ def test_a_cancel_between_two_chunks_of_rows_is_the_cancel():
 
     with pytest.raises(UsageError, match="DS610"):
         adhoc.sql(
-            "SELECT a.range + b.range AS x FROM range(100000) a, range(100000) b WHERE a.range % 7 = 1",
+            "SELECT a.range + b.range AS x FROM range(100000) a, range(100000) b WHERE a.range % "
+            "7 = 1",
             {},
             take,
             cancel,
@@ -576,9 +633,13 @@ class Counted(Cancel):
 def many_rows(rows: int) -> Engine:
     """A stream with all its rows in one sub-window."""
     engine = Engine()
-    engine.execute("CREATE STREAM s (k INT, x STRING, t TIMESTAMP) TIMESTAMP BY t SUBWINDOW 1 h RETAIN 2 h")
+    engine.execute(
+        "CREATE STREAM s (k INT, x STRING, t TIMESTAMP) TIMESTAMP BY t SUBWINDOW 1 h RETAIN 2 h"
+    )
     t = np.arange(rows, dtype=np.int64)
-    engine.ingest("s", pa.table({"k": t % 7, "x": pa.array([f"abc{k % 977}" for k in range(rows)]), "t": t}))
+    engine.ingest(
+        "s", pa.table({"k": t % 7, "x": pa.array([f"abc{k % 977}" for k in range(rows)]), "t": t})
+    )
     engine.heartbeat("s", rows)
     return engine
 
@@ -586,14 +647,20 @@ def many_rows(rows: int) -> Engine:
 @pytest.mark.parametrize(
     ("sql", "answer"),
     [
-        ("SELECT COUNT(*) AS n FROM s [RANGE 1 h] WHERE REGEXP_MATCHES(x, '[bc]+976$')", [{"n": 307}]),
         (
-            "SELECT k, COUNT(*) AS n FROM s [RANGE 1 h] WHERE UPPER(x) = 'ABC1' GROUP BY k HAVING k = 1",
+            "SELECT COUNT(*) AS n FROM s [RANGE 1 h] WHERE REGEXP_MATCHES(x, '[bc]+976$')",
+            [{"n": 307}],
+        ),
+        (
+            "SELECT k, COUNT(*) AS n FROM s [RANGE 1 h] WHERE UPPER(x) = 'ABC1' GROUP BY k HAVING "
+            "k = 1",
             [{"k": 1, "n": 44}],
         ),
     ],
 )
-def test_a_condition_over_many_rows_looks_on_the_way(sql: str, answer: list[dict[str, int]]) -> None:
+def test_a_condition_over_many_rows_looks_on_the_way(
+    sql: str, answer: list[dict[str, int]]
+) -> None:
     rows = 300_000
     engine, cancel = many_rows(rows), Counted()
     statement = engine.begin(sql, cancel=cancel)
@@ -610,7 +677,9 @@ def test_a_condition_over_many_rows_looks_on_the_way(sql: str, answer: list[dict
 
 def test_small_sub_windows_are_worked_on_as_they_are_read() -> None:
     engine, cancel = many_rows(1000), Counted()
-    statement = engine.begin("SELECT COUNT(*) AS n FROM s [RANGE 1 h] WHERE REGEXP_MATCHES(x, '9$')", cancel=cancel)
+    statement = engine.begin(
+        "SELECT COUNT(*) AS n FROM s [RANGE 1 h] WHERE REGEXP_MATCHES(x, '9$')", cancel=cancel
+    )
     while not statement.step():
         pass
     assert isinstance(statement.result, Rows)

@@ -1,4 +1,5 @@
-"""The catalog file: what went in comes back, also after a crash, and wrong files are told apart."""
+"""The catalog file: what went in comes back, also after a crash, and files that are no catalog are
+refused."""
 
 from __future__ import annotations
 
@@ -95,8 +96,15 @@ def test_declarations_come_back_in_the_order_they_were_made(path: Path) -> None:
         store.set("seq", {"client": [3]})
     with CatalogStore(path) as store:
         found = store.objects()
-        assert [(o.kind, o.name) for o in found] == [("stream", "Trades"), ("query", "q"), ("table", "gone")]
-        assert found[1].options == {"strategy": "upa", "n": 3, "on": True} and "(b INT)" in found[2].sql
+        assert [(o.kind, o.name) for o in found] == [
+            ("stream", "Trades"),
+            ("query", "q"),
+            ("table", "gone"),
+        ]
+        assert (
+            found[1].options == {"strategy": "upa", "n": 3, "on": True}
+            and "(b INT)" in found[2].sql
+        )
         assert store.setting("seq") == {"client": [3]} and store.setting("none", 7) == 7
         with pytest.raises(InternalError, match="UNIQUE"):
             store.add_stream(StreamDef("TRADES", ()))
@@ -114,9 +122,17 @@ def test_all_types_come_back_exactly(path: Path) -> None:
     table = VersionedTable(EVERY)
     with CatalogStore(path) as store:
         store.add_table(EVERY)
-        do(store, table, table.inserting(columns([row(1), row(2, float("nan")), row(3, -0.0)]), ALWAYS))
+        do(
+            store,
+            table,
+            table.inserting(columns([row(1), row(2, float("nan")), row(3, -0.0)]), ALWAYS),
+        )
         do(store, table, table.inserting(columns([(4, *[None] * 7)]), 10))
-        do(store, table, table.updating({2: lambda c, n: pc.negate(c[2])}, lambda c, n: pc.equal(c[0], 3), 20))
+        do(
+            store,
+            table,
+            table.updating({2: lambda c, n: pc.negate(c[2])}, lambda c, n: pc.equal(c[0], 3), 20),
+        )
         do(store, table, table.deleting(lambda c, n: pc.equal(c[0], 1), 30))
     with CatalogStore(path) as store:
         same(restored(store, EVERY), table)
@@ -155,7 +171,9 @@ steps = st.lists(
 
 @given(steps)
 @settings(max_examples=examples(25), deadline=None)
-def test_any_history_with_restarts(tmp_path_factory: Any, script: list[tuple[str, int, float]]) -> None:
+def test_any_history_with_restarts(
+    tmp_path_factory: Any, script: list[tuple[str, int, float]]
+) -> None:
     where = tmp_path_factory.mktemp("catalog") / "catalog.db"
     table, store, now = VersionedTable(EVERY), CatalogStore(where), 0
     store.add_table(EVERY)
@@ -170,7 +188,13 @@ def test_any_history_with_restarts(tmp_path_factory: Any, script: list[tuple[str
         elif verb == "delete":
             do(store, table, table.deleting(hit, now))
         elif verb == "update":
-            do(store, table, table.updating({2: lambda c, n, v=value: pa.array([v] * n, pa.float64())}, hit, now))
+            do(
+                store,
+                table,
+                table.updating(
+                    {2: lambda c, n, v=value: pa.array([v] * n, pa.float64())}, hit, now
+                ),
+            )
         elif verb == "compact":
             store.compact("every", table.snapshot())
         elif verb == "forget":
@@ -202,9 +226,16 @@ finally:
 """
 
 
-@pytest.mark.parametrize(("moment", "expected"), [("before", ["kept"]), ("after", ["kept", "half"])])
-def test_a_crash_leaves_the_state_before_or_after(path: Path, moment: str, expected: list[str]) -> None:
-    assert subprocess.run([sys.executable, "-c", CRASH, str(path), moment], check=False).returncode == 9
+@pytest.mark.parametrize(
+    ("moment", "expected"), [("before", ["kept"]), ("after", ["kept", "half"])]
+)
+def test_a_crash_leaves_the_state_before_or_after(
+    path: Path, moment: str, expected: list[str]
+) -> None:
+    assert (
+        subprocess.run([sys.executable, "-c", CRASH, str(path), moment], check=False).returncode
+        == 9
+    )
     with CatalogStore(path) as store:  # no lock is left behind
         assert [o.name for o in store.objects()] == expected
         assert store.setting("half") == (1 if moment == "after" else None)
@@ -226,7 +257,11 @@ def test_a_file_in_use(path: Path) -> None:
     with CatalogStore(path):
         with pytest.raises(UsageError) as err:
             CatalogStore(path)
-        assert err.value.code == "DS542" and str(path) in err.value.message and "own data directory" in str(err.value)
+        assert (
+            err.value.code == "DS542"
+            and str(path) in err.value.message
+            and "own data directory" in str(err.value)
+        )
     CatalogStore(path).close()
 
 
@@ -244,7 +279,10 @@ def test_other_and_damaged_files(path: Path, tmp_path: Path) -> None:
     path.write_bytes(b"not a database, but long enough to look at " * 100)
     with pytest.raises(UsageError) as err:
         CatalogStore(path)
-    assert err.value.code == "DS541" and f"the catalog {path} is damaged: file is not a database" in err.value.message
+    assert (
+        err.value.code == "DS541"
+        and f"the catalog {path} is damaged: file is not a database" in err.value.message
+    )
     foreign = tmp_path / "foreign.db"
     with sqlite3.connect(foreign) as db:
         db.execute("CREATE TABLE x (a)")

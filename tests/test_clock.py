@@ -45,7 +45,12 @@ def test_a_query_waits_for_its_slowest_input() -> None:
     assert c.query_clock("ab") == ALWAYS and c.slowest("ab") == "a" and c.newest("ab") == ALWAYS
     send(c, a, 10)
     send(c, b, 10)
-    assert (c.completed("a"), c.completed("b"), c.query_clock("ab"), c.slowest("ab")) == (9, 4, 4, "b")
+    assert (c.completed("a"), c.completed("b"), c.query_clock("ab"), c.slowest("ab")) == (
+        9,
+        4,
+        4,
+        "b",
+    )
     assert c.newest("ab") == 10
     b.end()
     assert c.query_clock("ab") == 9
@@ -93,7 +98,8 @@ def test_if_all_are_idle_the_furthest_leads() -> None:
 
 
 def test_only_queries_tie_streams_together() -> None:
-    """An idle stream is moved as far as no query waits for it: by its partners, not by strangers."""
+    """An idle stream is moved as far as no query waits for it: by its partners, not by
+    strangers."""
     a, b, far, slow = event("a", idle=3), event("b"), event("f"), event("s")
     c = clocks(a, b, far, slow, q="ab", r="as")
     c.advance(0)
@@ -185,7 +191,13 @@ def test_status_counts() -> None:
     send(c, a, 10, 5, 2**62)
     status = c.status("a")
     assert (status.accepted, status.late, sum(status.refused.values())) == (1, 1, 1)
-    assert (status.completed, status.newest, status.waiting, status.idle, status.ended) == (9, 10, 1, False, False)
+    assert (status.completed, status.newest, status.waiting, status.idle, status.ended) == (
+        9,
+        10,
+        1,
+        False,
+        False,
+    )
 
 
 events = st.lists(st.tuples(st.sampled_from("abct"), st.integers(0, 40)), max_size=30)
@@ -193,7 +205,9 @@ events = st.lists(st.tuples(st.sampled_from("abct"), st.integers(0, 40)), max_si
 
 @given(events)
 @settings(max_examples=examples(300), deadline=None)
-def test_no_clock_ever_goes_back_and_no_idle_stream_holds_a_query(script: list[tuple[str, int]]) -> None:
+def test_no_clock_ever_goes_back_and_no_idle_stream_holds_a_query(
+    script: list[tuple[str, int]],
+) -> None:
     streams = {n: event(n, idle=i) for n, i in (("a", 5), ("b", 9), ("c", None))}
     queries = {"q": "ab", "r": "bc", "s": "abc", "u": "a"}
     c = clocks(*streams.values(), **queries)

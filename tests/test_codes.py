@@ -1,4 +1,5 @@
-"""Codes of errors: each in one table, with one meaning, known to the reference, and raised somewhere."""
+"""Codes of errors: each in one table, with one meaning, known to the reference, and raised
+somewhere."""
 
 from __future__ import annotations
 
@@ -25,11 +26,14 @@ SHARED = {  # codes that several rooms raise, each for the same reason
 
 @cache
 def strings() -> list[tuple[str, str, bool]]:
-    """(code, file, is it the first thing that an error is made of?): strings of their own outside of the table."""
+    """(code, file, is it the first thing that an error is made of?): strings of their own outside
+    of the table."""
     found = []
     for path in sorted(path for top in SOURCES for path in top.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        first = {id(node.args[0]) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args}
+        first = {
+            id(node.args[0]) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args
+        }
         found += [
             (str(node.value), str(path.relative_to(ROOT)), id(node) in first)
             for node in ast.walk(tree)
@@ -61,7 +65,9 @@ def test_the_table_says_each_meaning_once():
 
 def test_the_reference_prints_the_table():
     text = (ROOT / "grammar" / "reference.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| (DS\d{3}) \| (.*) \|$", text[text.index("## Error codes") :], re.MULTILINE)
+    listed = re.findall(
+        r"^\| (DS\d{3}) \| (.*) \|$", text[text.index("## Error codes") :], re.MULTILINE
+    )
     assert listed == list(CODES.items())
 
 
@@ -77,7 +83,8 @@ def test_codes_named_in_prose_exist():
 
 
 def test_what_several_rooms_raise_is_the_same_thing():
-    """A code that a second room takes up may have got a second meaning: look, and enter it above."""
+    """A code that a second room takes up may have got a second meaning: look, and enter it
+    above."""
     found = {}
     for code, places in errors().items():
         rooms = " ".join(sorted({p.split("/")[0 if p.startswith("dsms/") else 1] for p in places}))

@@ -67,7 +67,12 @@ def complaint(text: str) -> QueryError:
         ('SELECT ""', "DS106", 8, "can't be empty"),
         ("SELECT a FROM s [RANGE 10 s ALIGN TO 0 s]", "DS108", 29, "no SLIDE"),
         ("SELECT a FROM s [RANGE 10 s TIME ZONE 'x' SLIDE 2 s]", "DS108", 29, "stands after SLIDE"),
-        ("SELECT a FROM s [RANGE 10 s SLIDE 5 ROWS]", "DS108", 29, "only a ROWS window slides by rows"),
+        (
+            "SELECT a FROM s [RANGE 10 s SLIDE 5 ROWS]",
+            "DS108",
+            29,
+            "only a ROWS window slides by rows",
+        ),
         ("SELECT a FROM s [ROWS 10 SLIDE 1.5]", "DS108", 26, "counts rows"),
         ("SELECT a FROM s [ROWS 1.5]", "DS101", 24, "counts rows, which are whole"),
         ("SELECT a FROM s [PARTITION BY a ROWS 2.5]", "DS101", 39, "counts rows, which are whole"),
@@ -114,7 +119,10 @@ def test_complaints_name_no_token_of_the_parser() -> None:
         for snippet in mistake.snippets:
             message = str(complaint(snippet))
             assert "__ANON" not in message
-            assert not any(word in message for word in ("LPAR", "RSQB", "TIME_UNIT", "ATTACHED", "QUOTED", "COMMA"))
+            assert not any(
+                word in message
+                for word in ("LPAR", "RSQB", "TIME_UNIT", "ATTACHED", "QUOTED", "COMMA")
+            )
 
 
 # ---------------------------------------------------------------- hostile input
@@ -152,7 +160,9 @@ def test_hostile_text_gets_a_complaint(text: str) -> None:
         assert error.code.startswith("DS1")
         assert len(str(error)) < 1000
     else:
-        assert text.startswith("SELECT " + "(" * 300 + "1"), "only many parentheses around a number are fine"
+        assert text.startswith("SELECT " + "(" * 300 + "1"), (
+            "only many parentheses around a number are fine"
+        )
 
 
 def test_what_parses_can_be_walked_by_recursion() -> None:
@@ -174,7 +184,29 @@ def test_long_chains_are_fine_where_they_are_flat() -> None:
 
 # ---------------------------------------------------------------- fuzzing (pytest --fuzz)
 
-_SIGNS = ("(", ")", "[", "]", ",", ";", ".", "*", "+", "-", "/", "%", "=", "<>", "<", "::", "||", "'", '"', "--", "/*")
+_SIGNS = (
+    "(",
+    ")",
+    "[",
+    "]",
+    ",",
+    ";",
+    ".",
+    "*",
+    "+",
+    "-",
+    "/",
+    "%",
+    "=",
+    "<>",
+    "<",
+    "::",
+    "||",
+    "'",
+    '"',
+    "--",
+    "/*",
+)
 _OTHERS = ("*/", "a", "s", "1", "2.5", "'x'", "10s", "5 min", "X'00'", "\n", "\x00", "é", "$")
 _SOUP = [*grammar.keywords(), *_SIGNS, *_OTHERS]
 

@@ -1,4 +1,5 @@
-"""A fault of ours, wherever it happens in a query, stops that query and what shares it; everybody else goes on."""
+"""A fault of ours, wherever it happens in a query, stops that query and what shares it; all other
+queries go on."""
 
 from __future__ import annotations
 
@@ -88,14 +89,18 @@ def test_a_fault_stops_one_query(monkeypatch, sql, owner, method, early):
     engine.execute("INSERT INTO r VALUES ('a', 2)")
     shown = {q["query"]: q["status"] for q in engine.execute("SHOW QUERIES")[0].data.to_pylist()}
     if method != "begin" or early:
-        assert shown["bad"].startswith("DS900") or "ZeroDivisionError('as planned')" in shown["bad"], shown["bad"]
+        assert (
+            shown["bad"].startswith("DS900") or "ZeroDivisionError('as planned')" in shown["bad"]
+        ), shown["bad"]
     assert shown["fine"] == shown["rows"] == "running"
     assert engine.runtime.queries["fine"].answer().column(0)[0].as_py() == 10
     assert engine.runtime.queries["rows"].answer().num_rows == 1
     monkeypatch.undo()
     engine.execute(f"CREATE QUERY again AS {sql}")
     fed(engine, 30, 60)
-    assert engine.runtime.queries["again"].failure is None and engine.runtime.queries["again"].seq > 0
+    assert (
+        engine.runtime.queries["again"].failure is None and engine.runtime.queries["again"].seq > 0
+    )
     engine.execute("DROP QUERY bad; DROP QUERY again; SHOW WINDOWS; SHOW SHARING")
 
 
@@ -116,9 +121,14 @@ def test_a_fault_of_an_elastic_query_stops_it(monkeypatch, sql):
 
 def test_a_fault_in_what_two_queries_share_stops_both_and_no_other_group(monkeypatch):
     engine = Engine()
-    too, other = PERIODIC.replace("10 s", "4 s"), PERIODIC.replace("FROM s", "FROM u").replace("SUM(v)", "SUM(w)")
+    too, other = (
+        PERIODIC.replace("10 s", "4 s"),
+        PERIODIC.replace("FROM s", "FROM u").replace("SUM(v)", "SUM(w)"),
+    )
     engine.execute(
-        DECLARED + f"CREATE QUERY bad AS {PERIODIC}; CREATE QUERY too AS {too}; CREATE QUERY other AS {other}"
+        DECLARED
+        + f"CREATE QUERY bad AS {PERIODIC}; CREATE QUERY too AS {too}; CREATE QUERY other AS "
+        f"{other}"
     )
     fed(engine, 0, 9)
     break_(engine, monkeypatch, StreamGroup, "take")
@@ -139,6 +149,9 @@ def test_a_record_that_meets_a_fault_does_not_keep_the_engine_from_starting(tmp_
 
     monkeypatch.setattr(Engine, "take", broken)
     engine = Engine(str(tmp_path))
-    assert len([n for n in engine.saver.recovered.notes if "failed again: ZeroDivisionError" in n]) == 5
+    assert (
+        len([n for n in engine.saver.recovered.notes if "failed again: ZeroDivisionError" in n])
+        == 5
+    )
     assert engine.runtime.queries["fine"].answer().column(0)[0].as_py() == 4
     engine.close()

@@ -13,7 +13,7 @@ from dsms.plan.estimate import Estimate
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes, plan
-from dsms.plan.statistics import Column, Statistics, selectivity
+from dsms.plan.statistics import ColumnStatistics, Statistics, selectivity
 from dsms.sql import logical as lp
 from dsms.sql.expr import Call, Lit
 from dsms.sql.types import BOOL, INT, STRING
@@ -21,7 +21,8 @@ from tests.oracle import plans as p
 
 SECOND = 1_000_000
 STREAMS = [replace(p.stream(f"s{i}", a=INT, b=INT), leaf=i) for i in range(5)]
-TABLE_5_3 = {1: (10, 100, 500), 2: (1, 100, 50), 3: (1, 200, 40), 4: (3, 100, 5)}  # rate, window, distinct values
+# rate, window, distinct values
+TABLE_5_3 = {1: (10, 100, 500), 2: (1, 100, 50), 3: (1, 200, 40), 4: (3, 100, 5)}
 TABLE_5_5 = {1: (100, 100, 40), 2: (1, 100, 100), 3: (1, 100, 8), 4: (1, 100, 5)}
 
 
@@ -66,9 +67,13 @@ def cost(node: lp.Node, stats: Statistics, **options: object) -> float:
 
 
 @pytest.mark.parametrize("table", [TABLE_5_3, TABLE_5_5])
-def test_reordering_finds_a_tree_as_cheap_as_the_best_pipeline(table: dict[int, tuple[int, int, int]]) -> None:
+def test_reordering_finds_a_tree_as_cheap_as_the_best_pipeline(
+    table: dict[int, tuple[int, int, int]],
+) -> None:
     stats = stats_of(table)
-    costs = [cost(p.output(joined(order, table), "rstream"), stats) for order in permutations(table)]
+    costs = [
+        cost(p.output(joined(order, table), "rstream"), stats) for order in permutations(table)
+    ]
     found = plan(p.output(joined((4, 3, 2, 1), table), "rstream"), stats)
     assert found.cost.total <= min(costs) * 1.01 + restoring(found)
     assert max(costs) > 1.1 * min(costs)
@@ -135,7 +140,16 @@ def structures(phys: Phys) -> list[str]:
     [
         ("upa", ["Output output calendar", "Join left fifo", "Join right fifo"]),
         ("direct", ["Output output list", "Join left list", "Join right list"]),
-        ("nt", ["Output output hash", "Join left hash", "Join right hash", "Window window fifo", "Window window fifo"]),
+        (
+            "nt",
+            [
+                "Output output hash",
+                "Join left hash",
+                "Join right hash",
+                "Window window fifo",
+                "Window window fifo",
+            ],
+        ),
     ],
 )
 def test_structures_follow_the_strategy(strategy: str, kinds: list[str]) -> None:
@@ -146,17 +160,23 @@ def test_structures_follow_the_strategy(strategy: str, kinds: list[str]) -> None
 def test_update_patterns_make_the_cheapest_plan() -> None:
     """Query 1 with many results: UPA below both others, DIRECT far above (Fig 3.9)."""
     query, stats = p.output(joined((1, 2), TABLE_5_3), "rstream"), Statistics({"s1": 10, "s2": 10})
-    upa, direct, nt = (plan(query, stats, PlanOptions(s)).cost.total for s in ("upa", "direct", "nt"))
+    upa, direct, nt = (
+        plan(query, stats, PlanOptions(s)).cost.total for s in ("upa", "direct", "nt")
+    )
     assert upa < nt < direct
 
 
 def test_a_count_window_is_kept_by_identity() -> None:
     counted = p.window(STREAMS[1], "rows", 5)
-    assert structures(plan(p.output(counted, "rstream"))) == ["Output output hash", "Window window fifo"]
+    assert structures(plan(p.output(counted, "rstream"))) == [
+        "Output output hash",
+        "Window window fifo",
+    ]
 
 
 def test_a_strict_edge_whose_rows_also_die_silently_is_a_calendar() -> None:
-    """Hashed state waits for deletions to be told, but most of these rows just leave their window."""
+    """Hashed state waits for deletions to be told, but most of these rows just leave their
+    window."""
     negation = p.semi(windows(TABLE_5_3)[1], windows(TABLE_5_3)[2], "a", anti=True)
     assert structures(plan(p.output(negation, "rstream")))[0] == "Output output calendar"
 
@@ -175,7 +195,11 @@ def distinct_variant(node: lp.Node, strategy: str = "upa", distinct: str = "auto
 def test_distinct_is_chosen_by_its_input() -> None:
     window = windows(TABLE_5_3)[1]
     plain, counted = p.distinct(window), p.distinct(p.window(STREAMS[1], "rows", 5))
-    assert [distinct_variant(plain, s) for s in ("upa", "direct", "nt")] == ["delta-star", "input-storing", "counting"]
+    assert [distinct_variant(plain, s) for s in ("upa", "direct", "nt")] == [
+        "delta-star",
+        "input-storing",
+        "counting",
+    ]
     assert [distinct_variant(counted, s) for s in ("upa", "direct", "nt")] == ["counting"] * 3
     assert distinct_variant(p.distinct(STREAMS[1]), "nt") == "delta-star"
     assert distinct_variant(plain, distinct="counting") == "counting"
@@ -220,12 +244,14 @@ def test_partitions_are_as_asked_or_fit_the_size() -> None:
     [("eq", 7, 0.1), ("eq", 1, 0.5), ("ne", 1, 0.5), ("lt", 3, 1 / 3), ("eq", None, 0.0)],
 )
 def test_selectivity(fn: str, value: object, share: float) -> None:
-    columns = [Column(6, ((1, 0.5),))]
-    assert selectivity(Call(fn, (p.col(STREAMS[0], "a"), Lit(value, INT)), BOOL), columns) == pytest.approx(share)
+    columns = [ColumnStatistics(6, ((1, 0.5),))]
+    assert selectivity(
+        Call(fn, (p.col(STREAMS[0], "a"), Lit(value, INT)), BOOL), columns
+    ) == pytest.approx(share)
 
 
 def test_selectivities_combine() -> None:
-    columns = [Column(10)]
+    columns = [ColumnStatistics(10)]
     one = Call("eq", (p.col(STREAMS[0], "a"), Lit(1, INT)), BOOL)
     two = Call("in", (p.col(STREAMS[0], "a"), Lit(1, INT), Lit(2, INT)), BOOL)
     assert selectivity(Call("and", (one, two), BOOL), columns) == pytest.approx(0.02)
@@ -262,5 +288,7 @@ def test_the_default_output_follows_the_plan_as_bound() -> None:
     assert kind(p.join(STREAMS[1], STREAMS[2], "a")) == "istream"
     assert kind(windows(TABLE_5_3)[1]) == "rstream"
     outer = p.join(STREAMS[1], STREAMS[2], "a", kind="left")
-    rejected = lp.Select(outer, Call("gt", (p.col(STREAMS[1], "a"), p.col(outer, "b")), BOOL), outer.schema)
+    rejected = lp.Select(
+        outer, Call("gt", (p.col(STREAMS[1], "a"), p.col(outer, "b")), BOOL), outer.schema
+    )
     assert kind(rejected) == kind(rejected, optimize=False) == "rstream"

@@ -1,4 +1,4 @@
-"""Who kills the engine twice at the same place is set aside, and all else comes back."""
+"""A query that kills the engine twice at the same place is set aside, and all else comes back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def death_of(monkeypatch, query: str, instant: int):
 def started(folder) -> Engine:
     engine = Engine(str(folder))
     engine.execute("""CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t;
-                      CREATE QUERY good AS SELECT k FROM s; CREATE QUERY bad AS SELECT k + 1 AS k FROM s""")
+                      CREATE QUERY good AS SELECT k FROM s; CREATE QUERY bad AS SELECT k + 1 AS k FROM s""")  # noqa: E501
     engine.ingest("s", {"k": [1], "t": [1]})
     return engine
 
@@ -102,7 +102,9 @@ def test_a_frame_that_killed_the_engine_twice_is_kept_in_a_file(tmp_path, monkey
     engine = Engine(str(tmp_path))
     assert states(engine) == {"good": "running", "bad": "running"}
     (kept,) = (tmp_path / "set-aside").iterdir()
-    assert kept.stat().st_size > 0 and any(str(kept) in note for note in engine.saver.recovered.notes)
+    assert kept.stat().st_size > 0 and any(
+        str(kept) in note for note in engine.saver.recovered.notes
+    )
     engine.ingest("s", {"k": [3], "t": [3]})
     assert engine.runtime.queries["good"].seq == 2
     engine.close()

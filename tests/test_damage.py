@@ -34,7 +34,9 @@ def test_a_sync_that_fails_stops_the_stream_and_no_other(tmp_path):
     log = world.engine.saver.durable.journal._logs["s"]
     log._file.broken = True
     for _ in range(2):
-        with pytest.raises(UsageError, match=r"DS552: stream s takes no rows: .*reading or writing it failed"):
+        with pytest.raises(
+            UsageError, match=r"DS552: stream s takes no rows: .*reading or writing it failed"
+        ):
             world.engine.ingest("s", [["a", 1, 10**9]])
     assert world.engine.ingest("u", [["a", 1, 10**9]]).accepted == 1
     (shown,) = world.engine.execute("SHOW STREAMS")
@@ -72,7 +74,8 @@ def test_a_torn_tail_is_no_damage(tmp_path, undisturbed):
 
 @pytest.mark.parametrize("durability", ["interval", "sync"])
 @pytest.mark.parametrize(
-    "how", ["gone", "folder gone", "cut between records", "cut in a record", "empty", "zeros", "last"]
+    "how",
+    ["gone", "folder gone", "cut between records", "cut in a record", "empty", "zeros", "last"],
 )
 def test_whatever_becomes_of_the_newest_log_is_noticed(tmp_path, durability, how):
     world = opened(tmp_path, durability, checkpoint_bytes=0, steps=10)
@@ -83,7 +86,9 @@ def test_whatever_becomes_of_the_newest_log_is_noticed(tmp_path, durability, how
         case "gone":
             del world.files.names[path]
         case "folder gone":
-            world.files.names = {p: n for p, n in world.files.names.items() if "/streams/s/" not in p}
+            world.files.names = {
+                p: n for p, n in world.files.names.items() if "/streams/s/" not in p
+            }
             world.files.folders.discard(f"{tmp_path}/journal/streams/s")
         case "cut between records":
             del data[ends(world, path)[-2] :]
@@ -166,7 +171,10 @@ def test_part_of_it_that_comes_back_is_taken_in_and_the_rest_still_missed(tmp_pa
         refuses(world)
         world.engine.saver.checkpoint()
         world.crash()
-    assert world.engine.writers.applied("w", "s", 4) is None and world.engine.writers.applied("w", "s", 5) is not None
+    assert (
+        world.engine.writers.applied("w", "s", 4) is None
+        and world.engine.writers.applied("w", "s", 5) is not None
+    )
 
 
 def test_the_loss_can_be_accepted(tmp_path):
@@ -178,12 +186,17 @@ def test_the_loss_can_be_accepted(tmp_path):
     first, second = world.engine.saver.recovered.notes
     assert first.startswith("stream s goes on, as was asked, without what it has lost: a log in ")
     assert second == "there is no stream nobody whose loss could be accepted"
-    assert world.engine.ingest("s", {"k": ["a"], "v": [1], "t": [10**9]}, client="w", seq=5).accepted == 1
+    assert (
+        world.engine.ingest("s", {"k": ["a"], "v": [1], "t": [10**9]}, client="w", seq=5).accepted
+        == 1
+    )
     for _ in range(2):
         stopped(world)
         world.open()
         assert world.engine.saver.recovered.notes == []
-    assert world.engine.ingest("s", {"k": ["a"], "v": [1], "t": [10**9]}, client="w", seq=5).repeated
+    assert world.engine.ingest(
+        "s", {"k": ["a"], "v": [1], "t": [10**9]}, client="w", seq=5
+    ).repeated
 
 
 def test_a_damaged_stream_can_be_dropped_and_made_anew(tmp_path):
@@ -194,7 +207,9 @@ def test_a_damaged_stream_can_be_dropped_and_made_anew(tmp_path):
     refuses(world)
     for name in QUERIES:
         world.engine.execute(f"DROP QUERY {name}")
-    world.engine.execute("DROP STREAM s; CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 min")
+    world.engine.execute(
+        "DROP STREAM s; CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 min"
+    )
     for i in range(3):
         assert world.engine.ingest("s", [[i, 10**6 * i]]).accepted == 1
         stopped(world)
@@ -245,13 +260,18 @@ def test_what_is_lost_of_the_system_time_is_told_and_rows_come(tmp_path):
 def test_the_system_time_stands_still_where_it_cannot_be_written_down(tmp_path):
     world = World(tmp_path, checkpoint_bytes=0)
     world.open()
-    world.engine.execute("CREATE STREAM c (v INT); CREATE STREAM e (v INT, t TIMESTAMP) TIMESTAMP BY t")
+    world.engine.execute(
+        "CREATE STREAM c (v INT); CREATE STREAM e (v INT, t TIMESTAMP) TIMESTAMP BY t"
+    )
     world.engine.advance(10**6)
     world.files.plan.room = 10
     world.engine.advance(2 * 10**6)
     assert world.engine.now == 10**6
     shown = world.engine.execute("SHOW STREAMS")[0].data.column("durability").to_pylist()
-    assert shown[0].startswith("the system time stands still: it refused the last rows: ") and shown[1] == "interval"
+    assert (
+        shown[0].startswith("the system time stands still: it refused the last rows: ")
+        and shown[1] == "interval"
+    )
     with pytest.raises(UsageError, match="DS550"):
         world.engine.ingest("e", [[1, 1]])
     shown = world.engine.execute("SHOW STREAMS")[0].data.column("durability").to_pylist()
@@ -259,17 +279,25 @@ def test_the_system_time_stands_still_where_it_cannot_be_written_down(tmp_path):
     world.files.plan.room = None
     world.engine.advance(3 * 10**6)
     world.engine.ingest("e", [[1, 1]])
-    assert world.engine.execute("SHOW STREAMS")[0].data.column("durability").to_pylist() == ["interval", "interval"]
+    assert world.engine.execute("SHOW STREAMS")[0].data.column("durability").to_pylist() == [
+        "interval",
+        "interval",
+    ]
 
 
 @pytest.mark.parametrize("seed", sampled(range(30), 3))
-def test_any_change_of_any_log_is_noticed_where_it_takes_something(tmp_path, undisturbed, seed, request):
-    """Random stories of steps, checkpoints and kills; then a log is changed.  Either nothing of it was needed, and all
-    is as if it had never happened, or its stream says so; the other one has all its rows."""
+def test_any_change_of_any_log_is_noticed_where_it_takes_something(
+    tmp_path, undisturbed, seed, request
+):
+    """Random stories of steps, checkpoints and kills; then a log is changed.  Either nothing of it
+    was needed, and all is as if it had never happened, or its stream says so; the other one has all
+    its rows."""
     fuzz = request.config.getoption("--fuzz")
     for part in range(20 if fuzz else 1):
         random = Random(seed * 1000 + part)
-        world = opened(tmp_path / str(part), random.choice(("interval", "sync")), checkpoint_bytes=0)
+        world = opened(
+            tmp_path / str(part), random.choice(("interval", "sync")), checkpoint_bytes=0
+        )
         for _ in range(random.randint(1, 4)):
             run(world, world.sent + random.randint(0, 4))
             match random.randrange(3):
@@ -288,7 +316,9 @@ def test_any_change_of_any_log_is_noticed_where_it_takes_something(tmp_path, und
         saver = world.engine.saver
         assert not set(saver.durable.journal.failures) - {stream}
         for name in {"s", "u"} - {stream}:
-            assert world.sent == 0 or world.engine.writers.applied("w", name, world.sent - 1) is None
+            assert (
+                world.sent == 0 or world.engine.writers.applied("w", name, world.sent - 1) is None
+            )
         if stream in saver.durable.journal.failures:
             assert changed
             continue
@@ -314,7 +344,8 @@ def tampered(world: World, path: str, random: Random) -> bool:
 
 
 def test_rows_that_a_power_failure_took_between_two_logs_are_told_with_those_behind(tmp_path):
-    """The end of the older log was not on the disk yet, the newer one was: nothing of that was known to be there."""
+    """The end of the older log was not on the disk yet, the newer one was: nothing of that was
+    known to be there."""
     world = opened(tmp_path, checkpoint_bytes=0, steps=4)
     journal = world.engine.saver.durable.journal
     journal.commit()
@@ -327,7 +358,8 @@ def test_rows_that_a_power_failure_took_between_two_logs_are_told_with_those_beh
     del world.files.names[older].data[places[-1] - 3 :]
     world.open()
     assert world.engine.saver.recovered.notes == [
-        "stream s: 2 records are lost behind number 19: one before was not yet on the disk when the power failed"
+        "stream s: 2 records are lost behind number 19: one before was not yet on the disk when "
+        "the power failed"
     ]
     assert not world.engine.saver.durable.journal.failures
     world.rows.clear()
@@ -341,7 +373,8 @@ def test_rows_that_a_power_failure_took_between_two_logs_are_told_with_those_beh
 
 
 def test_what_a_restart_has_read_a_power_failure_does_not_take(tmp_path, undisturbed):
-    """A writer who repeats rows that had not been acknowledged is told that they are there: then they are."""
+    """A writer that repeats rows which had not been acknowledged gets the answer that they are
+    there: then they are."""
     for seed in range(8 if effort() else 3):
         world = opened(tmp_path / str(seed), "interval", checkpoint_bytes=0, steps=4)
         world.engine.saver.checkpoint()

@@ -27,7 +27,10 @@ def test_a_missing_segment_is_named_and_the_rest_of_the_window_stands(tmp_path):
     assert any(segments[0] in note for note in world.engine.saver.recovered.notes)
     with pytest.raises(UsageError, match=r"DS553: stream s takes no rows: .*missing"):
         world.engine.ingest("s", [["a", 1, 10**9]])
-    with pytest.raises(UsageError, match=r"DS553: stream s has lost rows that this window reaches back to: .*missing"):
+    with pytest.raises(
+        UsageError,
+        match=r"DS553: stream s has lost rows that this window reaches back to: .*missing",
+    ):
         world.engine.execute("SELECT COUNT(*) FROM s [RANGE 1 min]")
     (found,) = world.engine.execute("SELECT COUNT(*) FROM s [RANGE 20 s]")
     assert found.data.column(0)[0].as_py() > 0
@@ -86,14 +89,22 @@ def test_a_segment_in_the_place_of_another_is_not_taken_for_it(tmp_path):
     first, second, *_ = sorted(p for p in world.files.names if p.endswith(".arrow"))
     world.files.names[first].data[:] = world.files.names[second].data
     world.open()
-    with pytest.raises(UsageError, match=rf"DS554: stream s takes no rows: {first} is damaged: its checksum is not"):
+    with pytest.raises(
+        UsageError, match=rf"DS554: stream s takes no rows: {first} is damaged: its checksum is not"
+    ):
         world.engine.ingest("s", [["a", 1, 10**9]])
 
 
 def test_what_else_lies_in_the_folders_does_no_harm(tmp_path, undisturbed):
     world = opened(tmp_path, checkpoint_bytes=0, steps=10)
     stopped(world)
-    for name in ("s/foo.log", "s/1.log", ".DS_Store", "s/x.arrow", "nobody/00000000000000000003.log"):
+    for name in (
+        "s/foo.log",
+        "s/1.log",
+        ".DS_Store",
+        "s/x.arrow",
+        "nobody/00000000000000000003.log",
+    ):
         path = f"{tmp_path}/journal/streams/{name}"
         world.files.make_folder(path.rpartition("/")[0])
         world.files.append(path).write([b"junk"])
@@ -109,7 +120,8 @@ def test_what_else_lies_in_the_folders_does_no_harm(tmp_path, undisturbed):
 def test_a_file_where_a_stream_has_its_folder_is_its_own_trouble(tmp_path):
     engine = Engine(str(tmp_path))
     engine.execute(
-        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE STREAM u (v INT, t TIMESTAMP) TIMESTAMP BY t"
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE STREAM u (v INT, t "
+        "TIMESTAMP) TIMESTAMP BY t"
     )
     for stream in "su":
         engine.ingest(stream, [[1, 1]])

@@ -1,4 +1,5 @@
-"""Checkpoints, manifests and catalogs that are full of faults, damaged, old or gone, and disks that are full."""
+"""Checkpoints, manifests and catalogs that are full of faults, damaged, old or gone, and disks that
+are full."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ def test_a_damaged_checkpoint_is_replaced_by_the_one_before_it(tmp_path, undistu
 
 
 def test_a_sound_state_in_the_place_of_another_is_not_taken_for_it(tmp_path, undisturbed):
-    """Without the manifest's digest the rows between the two states would be gone without a word."""
+    """Without the manifest's digest the rows between the two states would be gone without a
+    word."""
     world = saved_twice(tmp_path)
     older, newest = sorted(p for p in world.files.names if p.endswith(".state"))
     world.files.names[newest].data[:] = world.files.names[older].data
@@ -138,7 +140,9 @@ def test_a_catalog_that_lacks_changes_is_refused_and_nothing_is_touched(tmp_path
     engine.execute("CREATE STREAM a (v INT, t TIMESTAMP) TIMESTAMP BY t")
     files = [tmp_path / f"catalog.sqlite{end}" for end in ("", "-wal")]
     older = [f.read_bytes() for f in files]
-    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE k (a INT PRIMARY KEY)")
+    engine.execute(
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE k (a INT PRIMARY KEY)"
+    )
     engine.execute("INSERT INTO k VALUES (1)")
     if checkpoint:
         engine.saver.checkpoint()
@@ -169,7 +173,9 @@ def test_a_catalog_that_lacks_changes_is_refused_and_nothing_is_touched(tmp_path
         file.write_bytes(data)
     (copy / "catalog.sqlite-shm").unlink(missing_ok=True)
     engine = Engine(str(copy))
-    assert engine.saver.recovered.notes == [] and len(engine.runtime.tables["k"]) == (2 if checkpoint else 1)
+    assert engine.saver.recovered.notes == [] and len(engine.runtime.tables["k"]) == (
+        2 if checkpoint else 1
+    )
     engine.close()
 
 
@@ -190,7 +196,9 @@ def test_checkpoints_that_are_gone_are_told_as_such(tmp_path):
     world = saved_twice(tmp_path)
     for path in [p for p in world.files.names if p.endswith(".state")]:
         del world.files.names[path]
-    with pytest.raises(UsageError, match=r"DS545: no checkpoint can be read: .*\.state: it is missing"):
+    with pytest.raises(
+        UsageError, match=r"DS545: no checkpoint can be read: .*\.state: it is missing"
+    ):
         world.open()
 
 

@@ -1,6 +1,8 @@
-"""Data folders of all earlier layouts open, and go on with the numbers and answers that they should.
+"""Data folders of all earlier layouts open, and go on with the numbers and answers that they
+should.
 
-`tests/folders/make.py` made them, each with the code of its time; see CONTRIBUTING, "A stored class".
+`tests/folders/make.py` made them, each with the code of its time; see CONTRIBUTING, "A stored
+class".
 """
 
 from __future__ import annotations

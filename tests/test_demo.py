@@ -42,14 +42,20 @@ class Local:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.engine = dsms.Engine(settings=Settings(archive=str(folder), **settings))
-        self.execute, self.ingest, self.heartbeat = self.engine.execute, self.engine.ingest, self.engine.heartbeat
+        self.execute, self.ingest, self.heartbeat = (
+            self.engine.execute,
+            self.engine.ingest,
+            self.engine.heartbeat,
+        )
 
     def query(self, sql: str) -> RowSet:
         (rows,) = self.execute(sql)
         assert isinstance(rows, Rows)
-        told = [tuple(row.values()) for row in rows.data.to_pylist()]
+        reported = [tuple(row.values()) for row in rows.data.to_pylist()]
         names = rows.data.schema.names
-        return RowSet({"columns": names, "types": rows.types, "rows": told, "as_of": rows.as_of})
+        return RowSet(
+            {"columns": names, "types": rows.types, "rows": reported, "as_of": rows.as_of}
+        )
 
 
 @pytest.fixture(scope="module")
@@ -68,17 +74,23 @@ def test_instants_show_the_local_time_that_was_published():
     left = flights.filter(pc.is_valid(flights["dep_time"]))
     published = Counter(
         (flight, dest, int(hhmm) % 2400)
-        for flight, dest, hhmm in zip(*(left[c].to_pylist() for c in ("flight", "dest", "dep_time")), strict=True)
+        for flight, dest, hhmm in zip(
+            *(left[c].to_pylist() for c in ("flight", "dest", "dep_time")), strict=True
+        )
     )
     clocks = [data.local(us) for us in made["departed"].cast(pa.int64()).to_pylist()]
     names = zip(made["flight"].to_pylist(), made["dest"].to_pylist(), strict=True)
-    assert published == Counter((*name, at.hour * 100 + at.minute) for name, at in zip(names, clocks, strict=True))
+    assert published == Counter(
+        (*name, at.hour * 100 + at.minute) for name, at in zip(names, clocks, strict=True)
+    )
     assert len(made) > 18_000
     assert made["departed"].to_pylist() == sorted(made["departed"].to_pylist())
 
 
 def test_daylight_saving_is_settled():
-    assert data.midnight(date(2013, 3, 11)) - data.midnight(date(2013, 3, 10)) == 23 * recompute.HOUR
+    assert (
+        data.midnight(date(2013, 3, 11)) - data.midnight(date(2013, 3, 10)) == 23 * recompute.HOUR
+    )
     flights = pa.table(
         {
             "dep_time": [5.0, 2359.0],
@@ -89,10 +101,15 @@ def test_daylight_saving_is_settled():
             "flight": [1, 2],
             "tailnum": ["N1", None],
             "dest": ["BQN"] * 2,
-            "time_hour": pa.array([1362977700 // 3600 * 3600, 1362974400], pa.timestamp("s", "UTC")),
+            "time_hour": pa.array(
+                [1362977700 // 3600 * 3600, 1362974400], pa.timestamp("s", "UTC")
+            ),
         }
     )
-    clocks = [f"{data.local(us):%d %H:%M}" for us in data.departures(flights)["departed"].cast(pa.int64()).to_pylist()]
+    clocks = [
+        f"{data.local(us):%d %H:%M}"
+        for us in data.departures(flights)["departed"].cast(pa.int64()).to_pylist()
+    ]
     assert clocks == ["10 23:59", "11 02:05"]
 
 
@@ -104,7 +121,16 @@ def test_the_days_asked_for(winter: data.Winter):
         assert instants == sorted(instants)
         assert winter.first <= instants[0] <= instants[-1] < winter.last
     assert [data.local(t).hour for t in hours(STORM, 1, STORM)] == [*range(1, 24), 0]
-    assert [data.local(t).hour for t in hours(STORM, 1, date(2013, 1, 1))] == [3, 6, 9, 12, 15, 18, 21, 0]
+    assert [data.local(t).hour for t in hours(STORM, 1, date(2013, 1, 1))] == [
+        3,
+        6,
+        9,
+        12,
+        15,
+        18,
+        21,
+        0,
+    ]
 
 
 def test_a_day_of_answers(room: Local, winter: data.Winter):
@@ -117,12 +143,23 @@ def test_a_day_of_answers(room: Local, winter: data.Winter):
         for name, view in views.items():
             for push in pushes[name].take():
                 view.apply(_as_client(push))
-        told = {airport: (n, round(mean, 9), worst) for airport, n, mean, worst in views["delays"].rows}
-        true = {a: (n, round(mean, 9), worst) for a, (n, mean, worst) in recompute.delays(winter, instant).items()}
-        assert told == true, show.moment(instant)
+        reported = {
+            airport: (n, round(mean, 9), worst) for airport, n, mean, worst in views["delays"].rows
+        }
+        true = {
+            a: (n, round(mean, 9), worst)
+            for a, (n, mean, worst) in recompute.delays(winter, instant).items()
+        }
+        assert reported == true, show.moment(instant)
         assert {row[0] for row in views["query2"].rows} == recompute.reached(winter, instant)
-        periodic = {a: (n, round(mean, 9), p90) for a, n, mean, p90 in views["hourly"].answers.get(instant, [])}
-        true = {a: (n, round(mean, 9), p90) for a, (n, mean, p90) in recompute.hourly(winter, instant).items()}
+        periodic = {
+            a: (n, round(mean, 9), p90)
+            for a, n, mean, p90 in views["hourly"].answers.get(instant, [])
+        }
+        true = {
+            a: (n, round(mean, 9), p90)
+            for a, (n, mean, p90) in recompute.hourly(winter, instant).items()
+        }
         assert periodic == true, show.moment(instant)
         assert asked.check(room, winter) == []  # type: ignore[arg-type]
     assert [row[:2] for row in views["daily"].answers[winter.last]] == recompute.busiest(
@@ -138,8 +175,8 @@ def test_a_day_of_answers(room: Local, winter: data.Winter):
 def _as_client(push: EnginePush) -> Push:
     """The push as the client library gives it."""
     rows = None if push.data is None else [tuple(row.values()) for row in push.data.to_pylist()]
-    told = None if rows is None else Data(tuple(push.data.schema.names), (), rows)
-    return Push(push.query, push.seq, push.kind, push.at, told, push.message, push.code)
+    reported = None if rows is None else Data(tuple(push.data.schema.names), (), rows)
+    return Push(push.query, push.seq, push.kind, push.at, reported, push.message, push.code)
 
 
 def test_a_view_refuses_to_lose_what_it_never_had():
@@ -156,15 +193,19 @@ def test_a_view_of_a_periodic_query_is_its_last_answer():
     view = View(None)  # type: ignore[arg-type]
     for at, first, rows in ((5, 0, [(1,), (2,)]), (5, 2, [(2,)]), (9, 3, [(4,)])):
         view.apply(Push("q", first, "result", at, Data(("a",), ("INT",), rows)))
-    assert (view.answer(), view.answers, view.seen) == ([(4,)], {5: [(1,), (2,), (2,)], 9: [(4,)]}, 4)
+    assert (view.answer(), view.answers, view.seen) == (
+        [(4,)],
+        {5: [(1,), (2,), (2,)], 9: [(4,)]},
+        4,
+    )
     view.apply(Push("q", 4, "progress", 12))
     assert (view.answer(), view.next_seq) == ([], 4)
 
 
 def test_questions_asked_once_have_answers(room: Local):
     """At any time; here after the day above, if that test ran."""
-    told = asked.ask(room)  # type: ignore[arg-type]
-    assert told.count("as of") == len(asked.QUESTIONS)
+    reported = asked.ask(room)  # type: ignore[arg-type]
+    assert reported.count("as of") == len(asked.QUESTIONS)
     assert "newark_shift, newark_day, newark_week" in story.sharing(room)  # type: ignore[arg-type]
 
 
@@ -189,15 +230,21 @@ def test_the_archive_is_updated_and_asked(spark, winter, tmp_path, capsys):
     from dsms_spark.execute import Runner
     from dsms_spark.update import update
 
-    settings = {"archive_runner": Runner(spark), "archive_due": lambda name, url: update(spark, Archive(url))}
+    settings = {
+        "archive_runner": Runner(spark),
+        "archive_due": lambda name, url: update(spark, Archive(url)),
+    }
     client: Any = filled(Local(tmp_path, **settings), winter)
     assert archive.tell(client, winter, lambda sql: in_shell(client, sql)) == []
     text = capsys.readouterr().out
     assert text.count("sub-indices:") == text.count("skipped") == len(archive.QUESTIONS) == 2
-    wrong = archive.tell(client, winter, lambda sql: in_shell(client, sql).replace("UA", "AU").replace("F9", "9F"))
+    wrong = archive.tell(
+        client, winter, lambda sql: in_shell(client, sql).replace("UA", "AU").replace("F9", "9F")
+    )
     assert len(wrong) == 2
     assert "recomputed" in wrong[0]
-    day = recompute.by_carrier(winter, winter.last, archive.DAY + 1, winter.last)  # midnight belongs to it
+    # midnight belongs to it
+    day = recompute.by_carrier(winter, winter.last, archive.DAY + 1, winter.last)
     assert sum(row[1] for row in day) == len(winter.streams["flights"])
 
 
@@ -238,11 +285,23 @@ def test_the_mistakes_are_mistakes(room: Local):
 def test_both_plans_of_query_4(room: Local):
     select = blocks("queries")[-1].select
     for place, upper, lower in (("up", "Negation", "Join"), ("down", "Join", "Negation")):
-        plan = room.execute(f"EXPLAIN {select} WITH (negation = {place})")[0].data["plan"].to_pylist()  # type: ignore[union-attr]
-        depth = {name: min(len(x) - len(x.lstrip()) for x in plan if name in x) for name in ("Join", "Negation")}
+        plan = (
+            room.execute(f"EXPLAIN {select} WITH (negation = {place})")[0].data["plan"].to_pylist()
+        )  # type: ignore[union-attr]
+        depth = {
+            name: min(len(x) - len(x.lstrip()) for x in plan if name in x)
+            for name in ("Join", "Negation")
+        }
         assert depth[upper] < depth[lower], plan
 
 
 def test_table_layout():
-    assert show.table(("city", "n"), [("Ulm", 5), ("Bonn", -12)]) == "city    n\n----  ---\nUlm     5\nBonn  -12"
-    assert show.complaint("SELECT\n  x", DsmsError("DS201", "no x", 2, 3)).splitlines()[:3] == ["SELECT", "  x", "  ^"]
+    assert (
+        show.table(("city", "n"), [("Ulm", 5), ("Bonn", -12)])
+        == "city    n\n----  ---\nUlm     5\nBonn  -12"
+    )
+    assert show.complaint("SELECT\n  x", DsmsError("DS201", "no x", 2, 3)).splitlines()[:3] == [
+        "SELECT",
+        "  x",
+        "  ^",
+    ]

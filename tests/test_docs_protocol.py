@@ -17,7 +17,9 @@ ANY = "…"
 def conversation() -> list[tuple[str, dict[str, Any]]]:
     """(direction, frame) of the lines that begin with an arrow."""
     page = (ROOT / "server" / "protocol.md").read_text(encoding="utf-8")
-    return [(found[1], _frame(found[2])) for found in re.finditer(r"^    ([→←]) (\{.*\})$", page, re.M)]
+    return [
+        (found[1], _frame(found[2])) for found in re.finditer(r"^    ([→←]) (\{.*\})$", page, re.M)
+    ]
 
 
 def _frame(line: str) -> dict[str, Any]:
@@ -35,15 +37,25 @@ def like(shown: Any, came: Any) -> bool:
                 and all(like(v, came[k]) for k, v in shown.items())
             )
         case list():
-            return isinstance(came, list) and len(shown) == len(came) and all(map(like, shown, came))
+            return (
+                isinstance(came, list) and len(shown) == len(came) and all(map(like, shown, came))
+            )
         case str() if ANY in shown:
-            return shown == ANY or re.fullmatch(".*".join(map(re.escape, shown.split(ANY))), came) is not None
+            return (
+                shown == ANY
+                or re.fullmatch(".*".join(map(re.escape, shown.split(ANY))), came) is not None
+            )
     return shown == came
 
 
 def test_the_conversation_goes_as_shown():
     frames = conversation()
-    assert {frame["op"] for way, frame in frames if way == "→"} >= {"hello", "execute", "subscribe", "ingest"}
+    assert {frame["op"] for way, frame in frames if way == "→"} >= {
+        "hello",
+        "execute",
+        "subscribe",
+        "ingest",
+    }
     server = Running(dsms.Engine(), token="a secret")
     with server.peer() as peer:
         for way, frame in frames:

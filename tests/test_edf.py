@@ -1,4 +1,5 @@
-"""The query scheduler beyond the thesis's example: the choice against brute force, overload, changes while running."""
+"""The query scheduler beyond the thesis's example: the choice against brute force, overload,
+changes while running."""
 
 from __future__ import annotations
 
@@ -19,16 +20,22 @@ from dsms.schedulers.multiples import Multiples
 from dsms.schedulers.tasks import SHARINGS, TECHNIQUES, SubGroup, Task
 from tests.effort import sampled
 
-SCHEDULERS = [(t, s) for t in TECHNIQUES for s in (SHARINGS if t in ("conservative", "hybrid") else ("",))]
+SCHEDULERS = [
+    (t, s) for t in TECHNIQUES for s in (SHARINGS if t in ("conservative", "hybrid") else ("",))
+]
 LP = ("hybrid", "late-pending")
 
 
 class Machine:
-    """Executes tasks in simulated time: an update each `step`, a joint execution costs what `cost` says.
+    """Executes tasks in simulated time: an update each `step`, a joint execution costs what `cost`
+    says.
 
-    trace: (update count, names) of each execution;  gaps: updates between executions of each task."""
+    trace: (update count, names) of each execution;  gaps: updates between executions of each
+    task."""
 
-    def __init__(self, scheduler: QueryScheduler, cost, step: float = 1.0, only_due: bool = True) -> None:
+    def __init__(
+        self, scheduler: QueryScheduler, cost, step: float = 1.0, only_due: bool = True
+    ) -> None:
         self.scheduler, self.cost, self.step, self.only_due = scheduler, cost, step, only_due
         self.now, self.count = 0.0, 0
         self.trace: list[tuple[int, tuple[str, ...]]] = []
@@ -66,11 +73,21 @@ def random_tasks(seed: int, count: int) -> list[Task]:
     found = []
     for i in range(count):
         length = rng.randint(20, 100)
-        found.append(Task(f"q{i}", rng.randint(1, length // 2), length, rng.choice((0, 0, 1)), post=rng.choice((0, 5))))
+        found.append(
+            Task(
+                f"q{i}",
+                rng.randint(1, length // 2),
+                length,
+                rng.choice((0, 0, 1)),
+                post=rng.choice((0, 5)),
+            )
+        )
     return found
 
 
-def made(tasks: list[Task], technique: str = "hybrid", sharing: str = "late-pending") -> QueryScheduler:
+def made(
+    tasks: list[Task], technique: str = "hybrid", sharing: str = "late-pending"
+) -> QueryScheduler:
     scheduler = QueryScheduler(technique, sharing)
     for task in tasks:
         scheduler.add(task)
@@ -81,7 +98,11 @@ def scan(tasks: list[Task], unit: float):
     """Cost of a joint execution: the longest window, and each task's post-processing."""
     by_name = {t.name: t for t in tasks}
     return lambda names: (
-        unit * (max(by_name[n].length - 1 for n in names) + sum(1 + by_name[n].post for n in names) * 0.2)
+        unit
+        * (
+            max(by_name[n].length - 1 for n in names)
+            + sum(1 + by_name[n].post for n in names) * 0.2
+        )
     )
 
 
@@ -122,7 +143,9 @@ def test_the_choice_equals_brute_force_over_all_mergings(seed: int):
     choice = cheapest(groups)
     costs = [update_by_update(parts) for parts in partitions(groups)]
     assert choice.cost == pytest.approx(min(costs), rel=1e-12)
-    assert update_by_update([list(b) for b in choice.blocks]) == pytest.approx(choice.cost, rel=1e-12)
+    assert update_by_update([list(b) for b in choice.blocks]) == pytest.approx(
+        choice.cost, rel=1e-12
+    )
     assert choice.exact
     assert sorted(g.period for b in choice.blocks for g in b) == sorted(g.period for g in groups)
 
@@ -143,10 +166,14 @@ def test_sub_groups_need_not_be_neighbours_to_merge():
 @pytest.mark.parametrize("count", [60, 200])
 def test_many_sub_groups_are_chosen_fast_and_no_worse_than_the_simple_ways(count: int):
     rng = random.Random(count)
-    groups = [SubGroup(p, rng.randint(p, p + 300), rng.random()) for p in rng.sample(range(1, 4 * count), count)]
+    groups = [
+        SubGroup(p, rng.randint(p, p + 300), rng.random())
+        for p in rng.sample(range(1, 4 * count), count)
+    ]
     began = time.thread_time()
     choice = cheapest(groups)
-    assert time.thread_time() - began < 3  # of this thread: a tenth of a second where the processor is not shared
+    # of this thread: a tenth of a second where the processor is not shared
+    assert time.thread_time() - began < 3
     assert choice.cost <= min(rate([[g] for g in groups]), rate([groups])) * (1 + 1e-9)
     assert len(choice.blocks) < count / 2  # §8.5.2: often half as many tasks
     assert not choice.exact
@@ -200,7 +227,8 @@ def test_the_lowest_deadline_first():
 
 
 def test_equal_deadlines_go_by_priority_then_period():
-    """All due at update 6: registered at 0, 3 and 4, with what is left until then as their period."""
+    """All due at update 6: registered at 0, 3 and 4, with what is left until then as their
+    period."""
     scheduler = QueryScheduler("none", "")
     scheduler.add(Task("first", 6, 10))
     scheduler.updated(3)
@@ -242,7 +270,9 @@ def test_early_execution_repeats_no_answer():
 def test_with_time_to_spare_nothing_is_ever_late(technique: str, sharing: str, only_due: bool):
     for seed in range(5):
         tasks = random_tasks(seed, 20)
-        machine = Machine(made(tasks, technique, sharing), lambda names: 1e-4, only_due=only_due).run(200)
+        machine = Machine(
+            made(tasks, technique, sharing), lambda names: 1e-4, only_due=only_due
+        ).run(200)
         for task in tasks:
             assert max(machine.gaps(task.name), default=0) <= task.period
             assert machine.scheduler.lateness(task.name).average == 0
@@ -251,8 +281,9 @@ def test_with_time_to_spare_nothing_is_ever_late(technique: str, sharing: str, o
 
 @pytest.mark.parametrize("seed", sampled(range(12), 3))
 def test_overload_lengthens_all_periods_by_about_the_same(seed: int):
-    """Algorithm 9 clears the most negative d(T) first, so all are late by nearly as much.  And none ever waits longer
-    than a round: once its deadline has passed, each other runs at most once before it."""
+    """Algorithm 9 clears the most negative d(T) first, so all are late by nearly as much.  And none
+    ever waits longer than a round: once its deadline has passed, each other runs at most once
+    before it."""
     rng = random.Random(seed)
     periods = rng.sample(range(1, 30), 12)
     tasks = [Task(f"q{p}", p, 30) for p in periods]
@@ -289,7 +320,8 @@ def test_more_sharing_is_less_lateness_in_overload():
         return sum(found) / len(found)
 
     none, conservative, hybrid, late, pending = (
-        average(*x) for x in (("none", ""), ("conservative", ""), ("hybrid", ""), ("hybrid", "late"), LP)
+        average(*x)
+        for x in (("none", ""), ("conservative", ""), ("hybrid", ""), ("hybrid", "late"), LP)
     )
     assert none > conservative > hybrid > late >= pending
 
@@ -332,7 +364,11 @@ def test_an_update_while_a_task_runs_counts():
 def test_same_seed_same_trace(technique: str, sharing: str):
     def trace(seed: int) -> list:
         tasks = random_tasks(seed, 20)
-        return Machine(made(tasks, technique, sharing), scan(tasks, 0.03), only_due=False).run(150).trace
+        return (
+            Machine(made(tasks, technique, sharing), scan(tasks, 0.03), only_due=False)
+            .run(150)
+            .trace
+        )
 
     assert trace(1) == trace(1)
     assert trace(1) != trace(2)
@@ -366,11 +402,14 @@ def test_the_backlog_changes_in_steps():
 
 
 @pytest.mark.parametrize(("adaptive", "expected"), [(True, ("a", "b")), (False, ("a",))])
-def test_in_overload_what_would_be_late_at_the_next_turn_runs_too(adaptive: bool, expected: tuple[str, ...]):
+def test_in_overload_what_would_be_late_at_the_next_turn_runs_too(
+    adaptive: bool, expected: tuple[str, ...]
+):
     scheduler = QueryScheduler(*LP, CostModel(adaptive=adaptive))
     for task in (Task("a", 1, 40, post=1000), Task("b", 20, 80, post=1000)):
         scheduler.add(task)
-    for _ in range(20):  # a turn comes each five updates; a is late by four, on average over both by more than two
+    # a turn comes each five updates; a is late by four, on average over both by more than two
+    for _ in range(20):
         scheduler.updated(5)
         while names := scheduler.next():
             scheduler.done(names)
@@ -449,7 +488,8 @@ def test_merging_makes_nothing_late():
     scheduler.updated(15)
     scheduler.add(Task("fast", 3, 10))
     fared = scheduler.lateness("slow")
-    assert (fared.period, fared.deadline) == (3, 0)  # due now: fifteen updates have passed, but it asked for 20
+    # due now: fifteen updates have passed, but it asked for 20
+    assert (fared.period, fared.deadline) == (3, 0)
     scheduler.done(scheduler.next())
     assert scheduler.lateness("slow").last == 0
 
@@ -457,7 +497,8 @@ def test_merging_makes_nothing_late():
 @pytest.mark.parametrize(("technique", "sharing"), SCHEDULERS)
 @pytest.mark.parametrize("seed", sampled(range(5), 2))
 def test_tasks_that_come_and_go_keep_their_periods(technique: str, sharing: str, seed: int):
-    """With time to spare, whatever is registered or dropped when: no gap is longer than its period."""
+    """With time to spare, whatever is registered or dropped when: no gap is longer than its
+    period."""
     rng = random.Random(seed)
     scheduler = QueryScheduler(technique, sharing)
     alive: dict[str, tuple[Task, int]] = {}
@@ -508,7 +549,11 @@ def test_cs8_an_identical_query_with_a_longer_period_shares_the_output(technique
 
 
 def test_cs8_counts_post_processing_once():
-    tasks = [Task("a", 2, 10, post=7, same="x"), Task("b", 5, 10, post=7, same="x"), Task("c", 2, 10, post=1)]
+    tasks = [
+        Task("a", 2, 10, post=7, same="x"),
+        Task("b", 5, 10, post=7, same="x"),
+        Task("c", 2, 10, post=1),
+    ]
     (group,) = CostModel().sub_groups(tasks, {"a": 2, "b": 2, "c": 2})
     assert (group.access, group.post) == (9, 8)
 

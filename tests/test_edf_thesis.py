@@ -1,4 +1,5 @@
-"""The worked example of Golab 2006, §8.4.3-8.4.5: MAX over windows of 5 to 30 minutes, re-executed every 2, 3 or 5."""
+"""The worked example of Golab 2006, §8.4.3-8.4.5: MAX over windows of 5 to 30 minutes, re-executed
+every 2, 3 or 5."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from dsms.schedulers.hybrid import CostModel, cheapest, once, rate
 from dsms.schedulers.tasks import SubGroup, Task
 
 # name, window, slide: in minutes, one update a minute
-QUERIES = (("Q1", 10, 2), ("Q2", 5, 2), ("Q3", 6, 2), ("Q4", 15, 3), ("Q5", 12, 3), ("Q6", 20, 5), ("Q7", 30, 5))
+QUERIES = (
+    ("Q1", 10, 2),
+    ("Q2", 5, 2),
+    ("Q3", 6, 2),
+    ("Q4", 15, 3),
+    ("Q5", 12, 3),
+    ("Q6", 20, 5),
+    ("Q7", 30, 5),
+)
 G1, G2, G3 = ("Q1", "Q2", "Q3"), ("Q4", "Q5"), ("Q6", "Q7")
 ALL = (*G1, *G2, *G3)
 
@@ -41,7 +50,11 @@ def timeline(scheduler: QueryScheduler, minutes: int) -> dict[int, list[tuple[st
 
 
 def test_a_single_execution():
-    assert [(g.period, g.access, g.members) for g in sub_groups()] == [(2, 9, G1), (3, 14, G2), (5, 29, G3)]
+    assert [(g.period, g.access, g.members) for g in sub_groups()] == [
+        (2, 9, G1),
+        (3, 14, G2),
+        (5, 29, G3),
+    ]
 
 
 def test_two_sub_groups_cost_46_in_six_minutes():
@@ -53,9 +66,10 @@ def test_two_sub_groups_cost_46_in_six_minutes():
 @pytest.mark.parametrize(
     ("merged", "printed", "exact"),
     [
-        # The thesis prints 11.63 = 349 / 30 here, which is one execution of G1,1 (9) short.  In 30 minutes there are 6
-        # multiples of 5, 8 of 3 but not of 5, and of 2 but neither 15 - 5 - 3 + 1 = 8 (minute 30 is both of 3 and of
-        # 5); the 1 is missing there: 6 * 29 + 8 * 14 + 7 * 9 = 349.  The schedule that is drawn has eight of them.
+        # The thesis prints 11.63 = 349 / 30 here, which is one execution of G1,1 (9) short.  In 30
+        # minutes there are 6 multiples of 5, 8 of 3 but not of 5, and of 2 but neither 15 - 5 - 3 +
+        # 1 = 8 (minute 30 is both of 3 and of 5); the 1 is missing there: 6 * 29 + 8 * 14 + 7 * 9 =
+        # 349.  The schedule that is drawn has eight of them.
         ("1 2 3", None, 358 / 30),
         ("12 3", 11.4, 114 / 10),
         ("123", 14.5, 29 / 2),
@@ -135,7 +149,8 @@ def test_sharing_in_overload(sharing: str, first: tuple[str, ...], rest: list[tu
 
 
 def test_fig_8_5_the_time_until_the_deadline():
-    """A query with SLIDE 2s: d = 2 after execution, 1 and 0 after updates, on time while it is not negative."""
+    """A query with SLIDE 2s: d = 2 after execution, 1 and 0 after updates, on time while it is not
+    negative."""
     scheduler = QueryScheduler()
     scheduler.add(Task("q", 2, 10))
     seen = []

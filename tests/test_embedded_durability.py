@@ -1,4 +1,5 @@
-"""An engine in one's own process, without a server that sees to its files: what it keeps, and what is on the disk."""
+"""An engine in one's own process, without a server that sees to its files: what it keeps, and what
+is on the disk."""
 
 from __future__ import annotations
 

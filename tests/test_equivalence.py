@@ -1,4 +1,5 @@
-"""The engine against the oracle, on random worlds, inputs and queries; every strategy, cut and rule setting alike.
+"""The engine against the oracle, on random worlds, inputs and queries; every strategy, cut and rule
+setting alike.
 
 A failing example is printed as a golden file: paste it below tests/golden.
 """
@@ -44,10 +45,12 @@ SEEDS = st.integers(0, 9999)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A story and what the oracle says: what is pushed, in order, and the answer at the end (None: no view).
+    """A story and what the oracle says: what is pushed, in order, and the answer at the end (None:
+    no view).
 
-    `loose`: the order of rows that tie in one instant is the engine's choice (after a registration over kept rows the
-    oracle knows more of what is older than the engine); it must be the same every way.
+    `loose`: the order of rows that tie in one instant is the engine's choice (after a registration
+    over kept rows the oracle knows more of what is older than the engine); it must be the same
+    every way.
     """
 
     story: Story
@@ -63,19 +66,29 @@ class Case:
         output = declared.queries["q"]
         oracle = Oracle(output, came.streams, came.tables)
         viewed = oracle.kind == "rstream" and not text.inexact(story)
-        answer = Counter(canons(f.values) for f in oracle.answer(followed(output, came))) if viewed else None
+        answer = (
+            Counter(canons(f.values) for f in oracle.answer(followed(output, came)))
+            if viewed
+            else None
+        )
         begun = registered(story, declared, "q")
         loose = ambiguous(output) or (begun > ALWAYS and by_value(output.child))
         return Case(story, declared, expected(output, came, begun), answer, loose)
 
     def trouble(self, way: Way) -> str | None:
-        """What is wrong with this way to run the story, as a golden file that shows it; None if nothing is."""
+        """What is wrong with this way to run the story, as a golden file that shows it; None if
+        nothing is."""
         try:
             played = play(self.story, self.declared, way)
         except Exception as error:
-            return f"{way}: {type(error).__name__}: {error}\n\n{text.render(self.story, self.declared)}"
+            return (
+                f"{way}: {type(error).__name__}: "
+                f"{error}\n\n{text.render(self.story, self.declared)}"
+            )
         if not same_lines(self.want, played.pushes["q"], self.loose):
-            return complaint(self.story, self.declared, "q", self.want, played.pushes["q"], str(way))
+            return complaint(
+                self.story, self.declared, "q", self.want, played.pushes["q"], str(way)
+            )
         got = Counter(map(canons, played.snapshots["q"]))
         if self.answer is None or got == self.answer:
             return None
@@ -84,7 +97,8 @@ class Case:
 
 
 def check(story: Story, ways: Sequence[Way]) -> None:
-    """All ways must push what the oracle says; if not, fail with a story as small as can be had quickly."""
+    """All ways must push what the oracle says; if not, fail with a story as small as can be had
+    quickly."""
     case = Case.of(story)
     for way in ways:
         found = case.trouble(way)
@@ -130,8 +144,8 @@ def test_slack_sorts_back(pair: tuple[Story, Story], seed: int) -> None:
 @settings(max_examples=examples(60))
 @given(kept_stories(), SEEDS)
 def test_queries_begin_with_rows_that_are_kept(story: Story, seed: int) -> None:
-    """Registered later, over streams that have kept all rows, a query answers as if it had been there, and tells what
-    has changed since."""
+    """Registered later, over streams that have kept all rows, a query answers as if it had been
+    there, and tells what has changed since."""
     check(story, some_ways(seed))
 
 
@@ -153,16 +167,19 @@ def test_one_time_queries_answer_as_of_the_clock(pair: tuple[Story, str]) -> Non
     try:
         (rows,) = engine.execute(sql)
     except QueryError as error:
-        assert error.code in ("DS701", "DS702", "DS703"), error  # one-time queries fail where persistent ones give NULL
+        # one-time queries fail where persistent ones give NULL
+        assert error.code in ("DS701", "DS702", "DS703"), error
         return
     assert isinstance(rows, Rows)
-    assert Counter(map(canons, rows_of(rows.data))) == want, f"{sql}\n{text.render(story, declared)}"
+    assert Counter(map(canons, rows_of(rows.data))) == want, (
+        f"{sql}\n{text.render(story, declared)}"
+    )
 
 
 @settings(max_examples=examples(15))
 @given(stories(), SEEDS)
 def test_a_reader_resumes_at_any_row(story: Story, seed: int) -> None:
-    """What a reader who starts at row n gets is what another got from there on."""
+    """What a reader that starts at row n gets is what another got from there on."""
     declared = text.resolve(story)
     engine = Engine()
     for section in story.sections:
@@ -179,7 +196,8 @@ def test_a_reader_resumes_at_any_row(story: Story, seed: int) -> None:
 
 
 def test_generated_queries_are_queries() -> None:
-    """Nearly all random queries bind; those that don't break a rule of the language, not its syntax."""
+    """Nearly all random queries bind; those that don't break a rule of the language, not its
+    syntax."""
     bound: list[bool] = []
 
     @settings(max_examples=examples(60), database=None)

@@ -1,4 +1,5 @@
-"""The Spark jobs on flights, on a small archive: figures against plain Python, pictures that are pictures."""
+"""The Spark jobs on flights, on a small archive: figures against plain Python, pictures that are
+pictures."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ Flight = tuple[str, str, str, int, int]
 
 
 def _flights() -> list[Flight]:
-    """Of each carrier and hour some; AA is on time, B6 late in the evening, EV always and by hours."""
+    """Of each carrier and hour some; AA is on time, B6 late in the evening, EV always and by
+    hours."""
     rng, out = random.Random(5), []
     for n in range(DAYS):
         for _ in range(45):
@@ -56,7 +58,7 @@ FLIGHTS = _flights()
 
 @pytest.fixture(scope="module")
 def archive(spark, tmp_path_factory) -> str:
-    """Eleven days in the index, the last one still waiting; one flight whose delay nobody knows."""
+    """Eleven days in the index, the last one still waiting; one flight whose delay is unknown."""
     from dsms_spark.update import update
 
     place = create(
@@ -74,8 +76,15 @@ def archive(spark, tmp_path_factory) -> str:
         rows = [row for row in FLIGHTS if row[4] // DAY == step]
         rows += [("EWR", "MIA", "AA", None, rows[-1][4])] if step == first else []  # type: ignore[list-item]
         ts = [row[4] for row in rows]
-        columns = [*map(list, zip(*rows, strict=True)), ts, [t + 30 * DAY for t in ts], list(range(len(rows)))]
-        table = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+        columns = [
+            *map(list, zip(*rows, strict=True)),
+            ts,
+            [t + 30 * DAY for t in ts],
+            list(range(len(rows))),
+        ]
+        table = pa.table(
+            [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+        )
         if step == last:
             update(spark, place)
         landing.write(table, (step + 1) * DAY - 1)
@@ -97,7 +106,9 @@ def test_the_worst_routes_of_each_day_and_the_week_before(spark, archive):
             week = [x for n in range(1, 8) for x in delays[route].get(day - timedelta(days=n), [])]
             before = fmean(week) if week and day >= FIRST + timedelta(days=7) else None
             change = None if before is None else pytest.approx(-mean - before)
-            true.append((day, rank, *route, len(delays[route][day]), pytest.approx(-mean), before, change))
+            true.append(
+                (day, rank, *route, len(delays[route][day]), pytest.approx(-mean), before, change)
+            )
     rows = worst_routes.worst(flights.flights(spark, archive), 3, 6).collect()
     got = [tuple(r) for r in rows]
     assert len(got) == len(true) > 25
@@ -106,7 +117,7 @@ def test_the_worst_routes_of_each_day_and_the_week_before(spark, archive):
         assert row[6] == (None if want[6] is None else pytest.approx(want[6]))
         assert row[7] == want[7]
     assert sum(row[6] is not None for row in got) > 10
-    text = worst_routes.told(rows).splitlines()
+    text = worst_routes.printed(rows).splitlines()
     assert len(text) == len(got) + 2
     assert text[2].startswith("Mon 04 Mar 2013") and text[2].endswith("-")
 
@@ -121,15 +132,20 @@ def test_carriers_and_hours_cluster_as_they_behave(spark, archive):
         mine = delays[p.carrier, p.hour]
         late = sum(d > carriers.LATE for d in mine) / len(mine)
         median, p90 = np.quantile(mine, [0.5, 0.9])
-        assert (p.flights, p.median, p.p90, p.late) == (len(mine), *map(pytest.approx, (median, p90, late)))
+        assert (p.flights, p.median, p.p90, p.late) == (
+            len(mine),
+            *map(pytest.approx, (median, p90, late)),
+        )
         assert p.cluster == {"AA": 0, "B6": int(p.hour >= 20), "EV": 2}[p.carrier]
-    text = carriers.told(found).splitlines()
+    text = carriers.printed(found).splitlines()
     assert [line.split()[0] for line in text[2:]] == ["1", "2", "3"]
     assert "100%" in text[4]
 
 
 @SLOW
-@pytest.mark.parametrize("example", [worst_routes, carriers], ids=lambda m: m.__name__.rpartition(".")[2])
+@pytest.mark.parametrize(
+    "example", [worst_routes, carriers], ids=lambda m: m.__name__.rpartition(".")[2]
+)
 def test_each_draws_a_picture(spark, archive, tmp_path, monkeypatch, capsys, example):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(flights, "get_session", lambda master: spark)
@@ -148,15 +164,21 @@ def test_each_draws_a_picture(spark, archive, tmp_path, monkeypatch, capsys, exa
 
 
 def test_what_is_no_archive_of_flights_is_told(spark, tmp_path, monkeypatch, capsys):
-    create(str(tmp_path / "s"), "s", "stream", COLUMNS[2:], "carrier", Layout(2, 1, DAY, None), None)
+    create(
+        str(tmp_path / "s"), "s", "stream", COLUMNS[2:], "carrier", Layout(2, 1, DAY, None), None
+    )
     with pytest.raises(UsageError, match="no column origin, dest"):
         flights.flights(spark, str(tmp_path / "s"))
-    monkeypatch.setattr(flights, "get_session", lambda master: pytest.fail("no session is needed for that"))
+    monkeypatch.setattr(
+        flights, "get_session", lambda master: pytest.fail("no session is needed for that")
+    )
     assert worst_routes.main(["x", "--out", str(tmp_path / "none" / "a.png")]) == 2
     assert "there is no folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("example", [worst_routes, carriers], ids=lambda m: m.__name__.rpartition(".")[2])
+@pytest.mark.parametrize(
+    "example", [worst_routes, carriers], ids=lambda m: m.__name__.rpartition(".")[2]
+)
 def test_help(capsys, example):
     with pytest.raises(SystemExit) as ended:
         example.main(["--help"])

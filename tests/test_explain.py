@@ -1,7 +1,8 @@
 """EXPLAIN against golden files: tests/golden/explain/*.txt.
 
-A file has a comment, `options: name=value ...` (of `PlanOptions`; `disabled=rule,rule`), `stats: s1.rate=10 s1.a=500`
-(rows/s, different values), `format: text`, a SELECT, a line of dashes, and the plan as EXPLAIN prints it.
+A file has a comment, `options: name=value ...` (of `PlanOptions`; `disabled=rule,rule`),
+`stats: s1.rate=10 s1.a=500` (rows/s, different values), `format: text`, a SELECT, a line of dashes,
+and the plan as EXPLAIN prints it.
 
     python -m tests.test_explain --write [FILE ...]      fill in the plans; then read them!
 """
@@ -68,7 +69,9 @@ def load(path: Path) -> Case:
     top, _, shown = path.read_text(encoding="utf-8").partition(f"\n{DASHES}\n")
     case = Case(plan=shown.rstrip("\n"))
     lines = top.split("\n")
-    while lines and (lines[0].startswith("#") or lines[0].partition(":")[0] in ("options", "stats", "format")):
+    while lines and (
+        lines[0].startswith("#") or lines[0].partition(":")[0] in ("options", "stats", "format")
+    ):
         line = lines.pop(0)
         case.head.append(line)
         _take(case, *(part.strip() for part in line.partition(":")[::2]))
@@ -77,7 +80,9 @@ def load(path: Path) -> Case:
 
 
 def _take(case: Case, what: str, text: str) -> None:
-    pairs: dict[str, str] = dict(p.split("=", 1) for p in text.split()) if what in ("options", "stats") else {}
+    pairs: dict[str, str] = (
+        dict(p.split("=", 1) for p in text.split()) if what in ("options", "stats") else {}
+    )
     match what:
         case "options":
             given: dict[str, Any] = {k: _option(k, v) for k, v in pairs.items()}
@@ -128,13 +133,18 @@ def test_there_are_golden_files() -> None:
 # ---------------------------------------------------------------- Fig 3.5
 
 FIGURE = (
-    "SELECT Rstream(*) FROM s1 [RANGE 1 MINUTE], s2 [RANGE 1 MINUTE] WHERE s1.a = s2.a AND s1.b > 0 AND s2.b > 0 "
+    "SELECT Rstream(*) FROM s1 [RANGE 1 MINUTE], s2 [RANGE 1 MINUTE] WHERE s1.a = s2.a AND s1.b > "
+    "0 AND s2.b > 0 "
     + ("AND NOT EXISTS (SELECT * FROM s3 [RANGE 1 MINUTE] WHERE s3.a = s1.a AND s3.b > 0)")
 )
 
 
 def labels(phys: Phys) -> list[str]:
-    return [f"{type(n.node).__name__} {n.pattern.name}" for _, n in nodes(phys) if not isinstance(n.node, lp.Output)]
+    return [
+        f"{type(n.node).__name__} {n.pattern.name}"
+        for _, n in nodes(phys)
+        if not isinstance(n.node, lp.Output)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +152,9 @@ def labels(phys: Phys) -> list[str]:
     [("up", ["SemiJoin STR", "Join WK"]), ("down", ["Join STR", "SemiJoin STR"])],
 )
 def test_the_plans_of_figure_3_5_come_out_with_its_labels(negation: Any, top: list[str]) -> None:
-    options = PlanOptions(negation=negation, disabled=frozenset({"select_below_window", "narrow_exists"}))
+    options = PlanOptions(
+        negation=negation, disabled=frozenset({"select_below_window", "narrow_exists"})
+    )
     leaf = ["Select WKS", "Window WKS", "StreamScan MON"]
     assert labels(planned(FIGURE, options=options)) == [*top, *leaf, *leaf, *leaf]
 
@@ -151,7 +163,15 @@ def test_the_plans_of_figure_3_5_come_out_with_its_labels(negation: Any, top: li
 
 SIMPLE = "SELECT Rstream(s1.a) FROM s1 [RANGE 10 SECONDS], s2 [RANGE 10 SECONDS] WHERE s1.a = s2.a"
 LIVE = {
-    (): {"rows_in": 7, "rows_out": 7, "positive": 5, "negative": 2, "state_rows": 3, "bytes": 4096, "ms": 0.25},
+    (): {
+        "rows_in": 7,
+        "rows_out": 7,
+        "positive": 5,
+        "negative": 2,
+        "state_rows": 3,
+        "bytes": 4096,
+        "ms": 0.25,
+    },
     (0,): {"rows_in": 9, "rows_out": 7},
 }
 
@@ -190,14 +210,20 @@ def test_an_unknown_format_is_told_which_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "shown"), [(0.0, "0"), (0.0512, "0.0512"), (1.5, "1.5"), (120.4, "120"), (36_000, "36k"), (1.2e7, "12M")]
+    ("x", "shown"),
+    [(0.0, "0"), (0.0512, "0.0512"), (1.5, "1.5"), (120.4, "120"), (36_000, "36k"), (1.2e7, "12M")],
 )
 def test_number(x: float, shown: str) -> None:
     assert number(x) == shown
 
 
 def test_size() -> None:
-    assert [size(n) for n in (12, 2048, 3 << 20, 5 << 30)] == ["12 B", "2.0 KiB", "3.0 MiB", "5.0 GiB"]
+    assert [size(n) for n in (12, 2048, 3 << 20, 5 << 30)] == [
+        "12 B",
+        "2.0 KiB",
+        "3.0 MiB",
+        "5.0 GiB",
+    ]
 
 
 def main(arguments: list[str]) -> None:

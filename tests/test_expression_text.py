@@ -72,11 +72,18 @@ ROWS = [
     ("unhex", S, ("abc",), FAIL),
     ("unhex", S, ("zz",), FAIL),
     ("md5", S, ("abc",), "900150983cd24fb0d6963f7d28e17f72"),
-    ("sha256", (BYTES,), (b"",), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    (
+        "sha256",
+        (BYTES,),
+        (b"",),
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("name", "types", "args", "want"), ROWS, ids=[f"{r[0]}{r[2]}"[:40] for r in ROWS])
+@pytest.mark.parametrize(
+    ("name", "types", "args", "want"), ROWS, ids=[f"{r[0]}{r[2]}"[:40] for r in ROWS]
+)
 def test_text(name: str, types: tuple[Type, ...], args: tuple[object, ...], want: object) -> None:
     expected = None if want is FAIL else want
     nothing = tuple(None for _ in types)

@@ -38,7 +38,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def at(text: str) -> int:
     """Microseconds of an ISO instant (UTC unless it says)."""
     when = datetime.fromisoformat(text)
-    return ((when if when.tzinfo else when.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+    return ((when if when.tzinfo else when.replace(tzinfo=UTC)) - EPOCH) // timedelta(
+        microseconds=1
+    )
 
 
 BEFORE = at("1969-12-31 23:59:58.5")
@@ -64,7 +66,8 @@ FIELDS = [
     ("year", MIN_INSTANT, "America/New_York", FAIL),
     ("year", MAX_INSTANT, "Europe/Berlin", FAIL),
     ("year", MAX_INSTANT, None, 9999),
-    ("hour", at("2500-07-01 22:00"), "Europe/Berlin", 0),  # after the last change that the zone's file spells out
+    # after the last change that the zone's file spells out
+    ("hour", at("2500-07-01 22:00"), "Europe/Berlin", 0),
 ]
 
 
@@ -113,14 +116,20 @@ def test_date_trunc(unit: str, instant: int, where: str | None, want: object) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca", "UTC"]
+    "name",
+    ["Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca", "UTC"],
 )
 def test_zones_are_those_of_zoneinfo(name: str) -> None:
     info, known = ZoneInfo(name), zone(name)
-    seconds = np.random.default_rng(7).integers(at("1850-01-01") // SECOND, at("9998-01-01") // SECOND, 800)
+    seconds = np.random.default_rng(7).integers(
+        at("1850-01-01") // SECOND, at("9998-01-01") // SECOND, 800
+    )
     near = [int(c) // SECOND + d for c in known.changes[::40] for d in (-1, 0, 1)]
     instants = np.concatenate([seconds, np.array(near, np.int64), np.arange(100) * 10**6 * 40])
-    want = [(EPOCH + timedelta(seconds=int(s))).astimezone(info).utcoffset() // timedelta(seconds=1) for s in instants]
+    want = [
+        (EPOCH + timedelta(seconds=int(s))).astimezone(info).utcoffset() // timedelta(seconds=1)
+        for s in instants
+    ]
     found = np.broadcast_to(known.at(instants * SECOND) // SECOND, len(instants))
     assert found.tolist() == want
 
@@ -129,7 +138,8 @@ def test_walls_and_instants() -> None:
     t, there = Col(0, TIMESTAMP), lit("Europe/Berlin")
     rows = [(at("2024-07-01"),), (at("2024-03-31 02:30"),), (at("2024-10-27 02:30"),), (None,)]
     assert every_way(call("at_zone", [t, there]), [TIMESTAMP], rows)[0][0] == at("2024-07-01 02:00")
-    # 02:30 does not exist in March (its successor is 03:00, that is 01:00 UTC) and comes twice in October
+    # 02:30 does not exist in March (its successor is 03:00, that is 01:00 UTC) and comes twice in
+    # October
     want = [at("2024-06-30 22:00"), at("2024-03-31 01:00"), at("2024-10-27 00:30"), None]
     assert every_way(call("from_zone", [t, there]), [TIMESTAMP], rows) == (want, 0)
 
@@ -155,8 +165,15 @@ def test_numbers_to_times(name: str, types: tuple, args: tuple, more: tuple, wan
 
 def test_differences_and_lengths() -> None:
     a, b = Col(0, TIMESTAMP), Col(1, TIMESTAMP)
-    rows = [(at("2024-01-01"), at("2024-01-02 23:59")), (at("2024-01-02 23:59"), at("2024-01-01")), (None, 0)]
-    assert every_way(call("date_diff", [lit("day"), a, b]), [TIMESTAMP] * 2, rows) == ([1, -1, None], 0)
+    rows = [
+        (at("2024-01-01"), at("2024-01-02 23:59")),
+        (at("2024-01-02 23:59"), at("2024-01-01")),
+        (None, 0),
+    ]
+    assert every_way(call("date_diff", [lit("day"), a, b]), [TIMESTAMP] * 2, rows) == (
+        [1, -1, None],
+        0,
+    )
     cut = call("date_trunc", [lit("hour"), Col(0, INTERVAL)])
     assert every_way(cut, [INTERVAL], [(HOUR + 5,), (-5,), (-(2**63),)]) == ([HOUR, -HOUR, None], 1)
 

@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 
 from dsms.errors import QueryError
-from dsms.operators.expressions import ErrorCounter, can_fail, compile_expr, compile_many, compile_predicate
+from dsms.operators.expressions import (
+    ErrorCounter,
+    can_fail,
+    compile_expr,
+    compile_many,
+    compile_predicate,
+)
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.functions import call
 from dsms.sql.types import (
@@ -99,7 +105,12 @@ ROWS = [
     ("mod", (DEC, DEC), (D("-7.50"), D("2.00")), D("-1.50")),
     ("mod", (DEC, INT), (D("7.50"), 2), D("1.50")),
     ("mod", (DEC, DEC), (D("7.50"), D("0.00")), FAIL),
-    ("mod", (WIDE, decimal(38, 0)), (D("-1234567890123456789012.75"), D(10**20)), D("-34567890123456789012.75")),
+    (
+        "mod",
+        (WIDE, decimal(38, 0)),
+        (D("-1234567890123456789012.75"), D(10**20)),
+        D("-34567890123456789012.75"),
+    ),
     ("neg", (DEC,), (D("1.25"),), D("-1.25")),
     ("sign", (DEC,), (D("-1.25"),), -1),
     # instants and lengths
@@ -233,7 +244,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "types", "args", "want"), ROWS, ids=[f"{r[0]}{r[2]}"[:40] for r in ROWS])
+@pytest.mark.parametrize(
+    ("name", "types", "args", "want"), ROWS, ids=[f"{r[0]}{r[2]}"[:40] for r in ROWS]
+)
 def test_corner(name: str, types: tuple[Type, ...], args: tuple[object, ...], want: object) -> None:
     ordinary = tuple(None for _ in types)  # an all-NULL row must not hide or add anything
     values, errors = apply(name, types, [args, ordinary, args])
@@ -273,7 +286,8 @@ def test_branches_not_taken_do_not_fail(expr: Expr, want: list[object], errors: 
 
 @pytest.mark.parametrize(("expr", "want", "errors"), LAZY)
 def test_one_evaluator_over_many_batches(expr: Expr, want: list[object], errors: int) -> None:
-    """A batch that failed makes the next ones careful; that must show in nothing, nor stop what should go on."""
+    """A batch that failed makes the next ones careful; that must show in nothing, nor stop what
+    should go on."""
     run, good, bad = compile_expr(expr), pa.array([5, None]), pa.array([0, 5, None])
     counter = ErrorCounter()
     for _ in range(40):
@@ -292,7 +306,11 @@ def test_a_failing_row_counts_or_stops() -> None:
     rows = pa.array([0, 1, 0, None])
     errors = ErrorCounter()
     assert compile_expr(INVERSE)([rows], 4, errors).to_pylist() == [None, 10, None, None]
-    assert (errors.count, errors.first, errors.by_code) == (2, "DS701: division by zero", {"DS701": 2})
+    assert (errors.count, errors.first, errors.by_code) == (
+        2,
+        "DS701: division by zero",
+        {"DS701": 2},
+    )
     with pytest.raises(QueryError) as caught:
         compile_expr(INVERSE)([rows], 4, ErrorCounter("stop"))
     assert caught.value.code == "DS701"
@@ -330,10 +348,18 @@ def test_what_can_fail_is_known() -> None:
 
 def test_null_takes_the_type_of_its_neighbours() -> None:
     nothing = Lit(None, NULL)
-    cases = [("add", [X, nothing]), ("eq", [nothing, nothing]), ("lower", [nothing]), ("coalesce", [nothing, X])]
+    cases = [
+        ("add", [X, nothing]),
+        ("eq", [nothing, nothing]),
+        ("lower", [nothing]),
+        ("coalesce", [nothing, X]),
+    ]
     for name, args in cases:
         values, errors = every_way(call(name, args), [INT], [(1,), (None,)])
         assert values == ([1, None] if name == "coalesce" else [None, None])
         assert errors == 0
     assert every_way(call("coalesce", [nothing, nothing]), [], [(), ()]) == ([None, None], 0)
-    assert every_way(call("greatest", columns(NULL, NULL)), [NULL, NULL], [(None, None)]) == ([None], 0)
+    assert every_way(call("greatest", columns(NULL, NULL)), [NULL, NULL], [(None, None)]) == (
+        [None],
+        0,
+    )

@@ -1,4 +1,5 @@
-"""Every function and operator over every combination of types it takes, on random values, against the oracle."""
+"""Every function and operator over every combination of types it takes, on random values, against
+the oracle."""
 
 from __future__ import annotations
 
@@ -35,35 +36,81 @@ from tests.scalars import DEC, WIDE, every_way, same
 QUICK = settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 LOW, HIGH = -(2**63), 2**63 - 1
 TYPES = (BOOL, INT, FLOAT, DEC, WIDE, STRING, BYTES, TIMESTAMP, INTERVAL)
-CLOSE = {"sqrt", "exp", "ln", "log10", "log2", "power", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"}
+CLOSE = {
+    "sqrt",
+    "exp",
+    "ln",
+    "log10",
+    "log2",
+    "power",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+}
 CONSTANTS = {
     "unit": ["second", "Hours", "day", "week", "month", "quarter", "year", "millisecond"],
     "length_unit": ["microsecond", "minutes", "week"],
     "epoch_unit": ["s", "ms", "us", "ns"],
-    "zone": ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata"],
+    "zone": [
+        "UTC",
+        "Europe/Berlin",
+        "America/New_York",
+        "Australia/Lord_Howe",
+        "America/Sao_Paulo",
+        "Asia/Kolkata",
+    ],
     "regex": ["a", "^a+$", "(b|é)", "x*"],
     "text": ["", "-", "<\\1>", "zz"],
 }
 
-INTS = st.one_of(st.integers(-12, 12), st.sampled_from([LOW, LOW + 1, HIGH, 10**18, -(10**9)]), st.integers(LOW, HIGH))
+INTS = st.one_of(
+    st.integers(-12, 12),
+    st.sampled_from([LOW, LOW + 1, HIGH, 10**18, -(10**9)]),
+    st.integers(LOW, HIGH),
+)
 FLOATS = st.one_of(
     st.sampled_from(
-        [0.0, -0.0, 0.5, -1.5, 2.5, math.nan, math.inf, -math.inf, 1e308, 5e-324, 2.0**53, -(2.0**63), 1e18]
+        [
+            0.0,
+            -0.0,
+            0.5,
+            -1.5,
+            2.5,
+            math.nan,
+            math.inf,
+            -math.inf,
+            1e308,
+            5e-324,
+            2.0**53,
+            -(2.0**63),
+            1e18,
+        ]
     ),
     st.integers(-50, 50).map(lambda i: i / 4),
     st.floats(),
 )
 INSTANTS = st.one_of(
     st.integers(-(10**16), 4 * 10**15),
-    st.sampled_from([0, -1, MIN_INSTANT, MAX_INSTANT, 1616893200000000, 1635642000000000, 1540695600000000 - 1]),
+    st.sampled_from(
+        [0, -1, MIN_INSTANT, MAX_INSTANT, 1616893200000000, 1635642000000000, 1540695600000000 - 1]
+    ),
     st.integers(MIN_INSTANT, MAX_INSTANT),
 )
-TEXTS = st.one_of(st.text("ab,%_ é€😀", max_size=6), st.sampled_from(["", "a", "aab", "ab,b,", "  a ", "414a", "zz"]))
+TEXTS = st.one_of(
+    st.text("ab,%_ é€😀", max_size=6),
+    st.sampled_from(["", "a", "aab", "ab,b,", "  a ", "414a", "zz"]),
+)
 
 
 def _decimals(type_: Type) -> st.SearchStrategy[Decimal]:
     top = 10**type_.precision - 1
-    numbers = st.one_of(st.integers(-500, 500), st.integers(-top, top), st.sampled_from([top, -top, 0]))
+    numbers = st.one_of(
+        st.integers(-500, 500), st.integers(-top, top), st.sampled_from([top, -top, 0])
+    )
     return numbers.map(lambda n: Decimal(f"{n}e{-type_.scale}"))
 
 
@@ -114,7 +161,9 @@ def _agrees(name: str, got: object, want: object) -> bool:
     return same(got, want)
 
 
-def _check(name: str, expr: Expr, types: Sequence[Type], rows: Sequence[tuple[object, ...]]) -> None:
+def _check(
+    name: str, expr: Expr, types: Sequence[Type], rows: Sequence[tuple[object, ...]]
+) -> None:
     found, _ = every_way(expr, types, rows)
     for row, value in zip(rows, found, strict=True):
         want = evaluate(expr, row)
@@ -141,7 +190,11 @@ def test_every_function(name: str, data: st.DataObject) -> None:
     spec = FUNCTIONS[name]
     types = data.draw(st.sampled_from(_SIGNATURES[name]))
     args = _arguments(data.draw, spec, types)
-    params = (data.draw(st.sampled_from(["%", "a", "\\"])),) if name == "like" and data.draw(st.booleans()) else ()
+    params = (
+        (data.draw(st.sampled_from(["%", "a", "\\"])),)
+        if name == "like" and data.draw(st.booleans())
+        else ()
+    )
     if not _sensible(name, args, types):
         return
     rows = data.draw(st.lists(st.tuples(*(values(t) for t in types)), min_size=1, max_size=6))
@@ -165,21 +218,30 @@ SPELLED = """
 0000-01-01|0001-01-01 00:00+01|9999-12-31 23:59:59.999999|2020-13-01|2020-01-01 24:00|2020-01-01 10:60
 2020-01-01 10:00:60|2020-01-01 10:00-0530|2020-01-01 10:00+24|2020-1-1|2020-01-01 10|1 h 30 min|-2 days 3 hours
 1.5 us|2.5us|26:03:04.5|-00:00:01|1:60|10|10 years|5 MINUTES|1.1234567 s|0.5s -0.5 s|99999999999999 h|1d2h
-"""
+"""  # noqa: E501
 WRITTEN = st.one_of(
     st.sampled_from([text for line in SPELLED.strip().split("\n") for text in line.split("|")]),
     st.from_regex(r"[+-]?[0-9]{1,3}(\.[0-9]{1,3})?", fullmatch=True),
-    st.from_regex(r"20[0-9]{2}-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{1,7})?", fullmatch=True),
+    st.from_regex(
+        r"20[0-9]{2}-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{1,7})?",
+        fullmatch=True,
+    ),
     TEXTS,
 )
 
 
 @pytest.mark.parametrize(
-    ("source", "to"), [(s, t) for s in TYPES for t in TARGETS if castable(s, t)], ids=lambda t: str(t).replace(",", ".")
+    ("source", "to"),
+    [(s, t) for s in TYPES for t in TARGETS if castable(s, t)],
+    ids=lambda t: str(t).replace(",", "."),
 )
 @QUICK
 @given(data=st.data())
 def test_every_cast(source: Type, to: Type, data: st.DataObject) -> None:
-    chosen = st.one_of(st.none(), WRITTEN, WRITTEN.map(lambda t: f" {t}\n")) if source == STRING else values(source)
+    chosen = (
+        st.one_of(st.none(), WRITTEN, WRITTEN.map(lambda t: f" {t}\n"))
+        if source == STRING
+        else values(source)
+    )
     rows = data.draw(st.lists(st.tuples(chosen), min_size=1, max_size=6))
     _check(f"cast to {to} ", cast(Col(0, source), to), [source], rows)

@@ -1,4 +1,5 @@
-"""File operations, of the system and of the simulation: they do alike, and their errors say what to do."""
+"""File operations, of the system and of the simulation: they do alike, and their errors say what to
+do."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ def test_files_are_written_on_from_where_they_ended(place):
     again.truncate(7)
     again.write([b"!"])
     again.close()
-    assert (bytes(files.read(f"{root}/a")), bytes(files.map(f"{root}/a"))) == (b"one two!", b"one two!")
+    assert (bytes(files.read(f"{root}/a")), bytes(files.map(f"{root}/a"))) == (
+        b"one two!",
+        b"one two!",
+    )
     assert files.size(f"{root}/a") == 8
 
 

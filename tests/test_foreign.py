@@ -1,4 +1,5 @@
-"""Words of other systems: never taken for an alias in silence, and each answered with this language's form."""
+"""Words of other systems: never taken for an alias in silence, and each answered with this
+language's form."""
 
 from __future__ import annotations
 
@@ -33,8 +34,14 @@ def test_a_join_word_is_no_alias(word: str, source: str, join: str):
     assert error.code == "DS110" and word.lower() in error.message
     assert error.column == text.index(f" {word.lower()} {join}") + 2
     assert f"AS {word.lower()}" in (error.hint or "")
-    for written in (f"AS {word}", f'"{word}"', f"AS {word} [NOW]" if source == "s" else f'AS "{word}"'):
-        assert isinstance(parse_one(f"SELECT 1 FROM {source} {written} {join} r{condition}"), ast.SelectStatement)
+    for written in (
+        f"AS {word}",
+        f'"{word}"',
+        f"AS {word} [NOW]" if source == "s" else f'AS "{word}"',
+    ):
+        assert isinstance(
+            parse_one(f"SELECT 1 FROM {source} {written} {join} r{condition}"), ast.SelectStatement
+        )
 
 
 @pytest.mark.parametrize("word", JOIN_WORDS)
@@ -46,7 +53,9 @@ def test_a_join_word_elsewhere_is_a_name(word: str):
 
 
 @pytest.mark.parametrize("word", CLAUSE_WORDS)
-@pytest.mark.parametrize("after", ["", " WHERE k = 1", " JOIN r USING (k)", ", r", " GROUP BY k", " UNION SELECT 1"])
+@pytest.mark.parametrize(
+    "after", ["", " WHERE k = 1", " JOIN r USING (k)", ", r", " GROUP BY k", " UNION SELECT 1"]
+)
 def test_a_clause_word_is_no_alias(word: str, after: str):
     for source in ("s", "s [RANGE 1 min]", "(SELECT k FROM s) [NOW]"):
         error = refused(f"SELECT k FROM {source} {word}{after}")
@@ -67,7 +76,10 @@ def test_words_of_windows_stay_names(word: str):
 
 def hint_of(text: str) -> str:
     engine = Engine()
-    engine.execute("CREATE STREAM s (k INT, v FLOAT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h; CREATE TABLE r (k INT)")
+    engine.execute(
+        "CREATE STREAM s (k INT, v FLOAT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h; CREATE TABLE r "
+        "(k INT)"
+    )
     with pytest.raises(QueryError) as caught:
         engine.execute(text)
     assert caught.value.line is not None, caught.value
@@ -102,7 +114,9 @@ ELSEWHERE = {  # words that this grammar takes there, or that another complaint 
 }
 
 
-@pytest.mark.parametrize(("section", "word"), [(s, w) for s, words in sections().items() for w in words if s in PLACES])
+@pytest.mark.parametrize(
+    ("section", "word"), [(s, w) for s, words in sections().items() for w in words if s in PLACES]
+)
 def test_each_word_is_answered(section: str, word: str):
     if (section, word) not in ELSEWHERE:
         assert sections()[section][word] in hint_of(PLACES[section].format(word))
@@ -135,7 +149,10 @@ def test_each_word_is_answered(section: str, word: str):
         ("SELECT 1 FROM s LATEST ON t PARTITION BY k", "PARTITION BY k ROWS 1"),
         ("SELECT 1 FROM LATERAL (SELECT 1) x", "does not see its neighbours"),
         ("SELECT * FROM read_csv('x')", "dsms load"),
-        ("SELECT * FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' MINUTE))", "SLIDE 10 min"),
+        (
+            "SELECT * FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' MINUTE))",
+            "SLIDE 10 min",
+        ),
         ("SELECT k FROM s EMIT CHANGES", "Istream"),
         ("SELECT k FROM s [RANGE 5m]", "write 5 min, or 5 MONTHS"),
         ("SELECT k FROM s [RANGE INTERVAL '5' MINUTE]", "[RANGE 5 min]"),

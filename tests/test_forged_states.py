@@ -1,4 +1,5 @@
-"""A data folder from a stranger runs no code: whatever a state says, it is a state or an error with a code."""
+"""A data folder from a stranger runs no code: whatever a state says, it is a state or an error with
+a code."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def forged(body: bytes, version: int, buffers: tuple[bytes, ...] = ()) -> bytes:
     """A file that says what it likes, with checksums that fit."""
     known, frozen.VERSION = frozen.VERSION, version
     try:
-        return b"".join(map(bytes, frozen._written(map(frozen._packed, (body, *map(memoryview, buffers))))))
+        return b"".join(
+            map(bytes, frozen._written(map(frozen._packed, (body, *map(memoryview, buffers)))))
+        )
     finally:
         frozen.VERSION = known
 
@@ -54,16 +57,25 @@ ATTACKS = {
     "eval": lambda path: pickle.dumps(Call(eval, f"open({str(path)!r}, 'w')")),
     "open": lambda path: pickle.dumps(Call(open, str(path), "w")),
     "getattr": lambda path: (
-        _global("builtins", "getattr") + _global("dsms.storage.forms", "array")[2:] + b"\x8c\x0b__globals__\x86R."
+        _global("builtins", "getattr")
+        + _global("dsms.storage.forms", "array")[2:]
+        + b"\x8c\x0b__globals__\x86R."
     ),
     "partial": lambda path: (
-        _global("functools", "partial") + _global("os", "system")[2:] + b"\x85R." + TOUCH.format(path).encode()
+        _global("functools", "partial")
+        + _global("os", "system")[2:]
+        + b"\x85R."
+        + TOUCH.format(path).encode()
     ),
     "import": lambda path: _global("dsms.storage.forms", "import_module", b"\x8c\x02os\x85R."),
     "dotted": lambda path: b"\x80\x05\x8c\x12dsms.storage.forms\x8c\x0fpa.lib.get_file\x93.",
     "class": lambda path: _global("dsms.storage.files", "RealFiles", b")\x81."),
-    "method": lambda path: _global("dsms.storage.forms", "method", b"\x8c\x03abc\x8c\x07__class\x86R."),
-    "kernel": lambda path: _global("dsms.storage.frozen", "_named", b"\x8c\x02os\x8c\x06system\x86R."),
+    "method": lambda path: _global(
+        "dsms.storage.forms", "method", b"\x8c\x03abc\x8c\x07__class\x86R."
+    ),
+    "kernel": lambda path: _global(
+        "dsms.storage.frozen", "_named", b"\x8c\x02os\x8c\x06system\x86R."
+    ),
     "extension": lambda path: b"\x80\x05\x82\x01.",
 }
 
@@ -94,7 +106,9 @@ def test_nothing_is_run(attack: str, version: int, tmp_path: Path) -> None:
         _global("dsms.storage.layout", "new", b"\x8c\x05world\x85R."),
         _global("dsms.storage.layout", "new", b"(\x8c\x05worldK\x01)t\x85RK\x05b."),
         _global("dsms.storage.forms", "array", b"(C\x04abcd\x8c\x01OK\x01\x85\x88tR."),
-        _global("dsms.storage.forms", "array", b"(C\x04abcd\x8c\x03<i8J\xff\xff\xff\x7f\x85\x88tR."),
+        _global(
+            "dsms.storage.forms", "array", b"(C\x04abcd\x8c\x03<i8J\xff\xff\xff\x7f\x85\x88tR."
+        ),
     ],
 )
 def test_nonsense_is_told(body: bytes, version: int) -> None:
@@ -148,7 +162,9 @@ def test_any_change_of_a_state_is_a_state_or_an_error(state: Any) -> None:
                 case 1:
                     del changed[at : at + d.randrange(1, 9)]
                 case _:
-                    changed[at:at] = body[(low := d.randrange(len(body))) : low + d.randrange(1, 30)]
+                    changed[at:at] = body[
+                        (low := d.randrange(len(body))) : low + d.randrange(1, 30)
+                    ]
         try:
             reader = frozen._Reader(io.BytesIO(changed), outside, lambda r: None, buffers)
             reader.load()

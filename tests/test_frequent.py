@@ -1,4 +1,5 @@
-"""FREQUENT (Algorithm 6 of Golab 2006): against brute force over sub-windows, and what its answers guarantee."""
+"""FREQUENT (Algorithm 6 of Golab 2006): against brute force over sub-windows, and what its answers
+guarantee."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ from hypothesis import strategies as st
 
 from dsms.aggregates.frequent import GUARANTEE, Counters, Frequent
 from dsms.aggregates.frequent import algebra as frequent
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.cells import CellRows
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Type, decimal
 from tests.effort import examples
 
 
-def rows(cells: Sequence[int], values: Sequence[object], type_: Type = INT) -> Rows:
+def rows(cells: Sequence[int], values: Sequence[object], type_: Type = INT) -> CellRows:
     n = np.arange(len(cells))
-    return Rows(np.array(cells, np.int64), n, n, (pa.array(values, type_.arrow),))
+    return CellRows(np.array(cells, np.int64), n, n, (pa.array(values, type_.arrow),))
 
 
 def answer(algebra: Frequent, state: Counters) -> tuple[int, list[list[object]]] | None:
@@ -71,7 +72,9 @@ def test_is_algorithm_6(stream: list[list[int]], k: int, width: int) -> None:
     """By subtraction like the printed one, and by combining what is in the window anew."""
     algebra, printed = Frequent(k, INT), Algorithm6(k, width)
     cells = [i for i, part in enumerate(stream) for _ in part]
-    lifted = algebra.close(algebra.lift(rows(cells, [v for part in stream for v in part]), len(stream)))
+    lifted = algebra.close(
+        algebra.lift(rows(cells, [v for part in stream for v in part]), len(stream))
+    )
     running = algebra.empty(1)
     for i, part in enumerate(stream):
         printed.append(part)
@@ -112,7 +115,9 @@ def test_a_sub_window_may_come_in_pieces(stream: list[list[int]], k: int, cuts: 
         whole = algebra.combine(whole, algebra.close(algebra.lift(rows([0] * len(part), part), 1)))
         open_ = algebra.empty(1)
         for i in range(cuts):
-            open_ = algebra.combine(open_, algebra.lift(rows([0] * len(part[i::cuts]), part[i::cuts]), 1))
+            open_ = algebra.combine(
+                open_, algebra.lift(rows([0] * len(part[i::cuts]), part[i::cuts]), 1)
+            )
         assert open_.counts.sum() == len(part)
         last = algebra.combine(pieces, open_)  # closed by meeting a closed one, or by being lowered
         pieces = algebra.combine(pieces, algebra.close(open_))
@@ -126,20 +131,31 @@ def test_one_sub_window_has_exact_counts() -> None:
 
 
 def test_a_false_negative() -> None:
-    """c is second in every sub-window and never on a list of one; a and b are, and delta hides both."""
+    """c is second in every sub-window and never on a list of one; a and b are, and delta hides
+    both."""
     algebra, state = Frequent(1, STRING), Frequent(1, STRING).empty(1)
     for text in ("aaaccx", "bbbccx", "aaaccx", "bbbccx"):
-        state = algebra.combine(state, algebra.close(algebra.lift(rows([0] * 6, list(text), STRING), 1)))
+        state = algebra.combine(
+            state, algebra.close(algebra.lift(rows([0] * 6, list(text), STRING), 1))
+        )
     assert answer(algebra, state) == (12, [])
-    assert algebra.lower(state).to_pylist() == [f'{{"delta": 12, "items": [], "guarantee": "{GUARANTEE}"}}']
+    assert algebra.lower(state).to_pylist() == [
+        f'{{"delta": 12, "items": [], "guarantee": "{GUARANTEE}"}}'
+    ]
 
 
 def test_equal_counts_take_the_smaller_value() -> None:
     algebra = Frequent(2, FLOAT)
     state = algebra.close(algebra.lift(rows([0] * 4, [float("nan"), 7.5, -1.0, 2.0], FLOAT), 1))
     assert state.counts.tolist() == [1, 1]
-    assert algebra.lower(algebra.combine(state, state)).to_pylist()[0].startswith('{"delta": 2, "items": []')
-    many = algebra.lift(rows([0] * 9, [5.0, 5.0, -0.0, 0.0, *[float("nan")] * 3, 1.0, None], FLOAT), 1)
+    assert (
+        algebra.lower(algebra.combine(state, state))
+        .to_pylist()[0]
+        .startswith('{"delta": 2, "items": []')
+    )
+    many = algebra.lift(
+        rows([0] * 9, [5.0, 5.0, -0.0, 0.0, *[float("nan")] * 3, 1.0, None], FLOAT), 1
+    )
     assert answer(algebra, many) == (2, [["nan", 3]])
 
 

@@ -26,7 +26,8 @@ def again(state, outside=None, refer=lambda o: None, resolve=lambda r: None):
     return thaw(data, outside or {}, resolve, "a file")
 
 
-@pytest.mark.parametrize("most", [0, 9_000, 1 << 20])  # nothing, one of the arrays, all is compressed later
+# nothing, one of the arrays, all is compressed later
+@pytest.mark.parametrize("most", [0, 9_000, 1 << 20])
 def test_what_changes_after_the_copy_is_not_part_of_it(most):
     state = {"a": np.arange(1000), "b": np.arange(2000), "c": np.arange(3)}
     pack = copy(state, {}, most=most)
@@ -45,7 +46,9 @@ def test_arrays_come_back_as_they_were_and_shared_ones_once():
     array = np.arange(100_000)
     fixed = np.arange(3.0)
     fixed.flags.writeable = False
-    back = again([array, array, [fixed, np.zeros((4, 2), np.int8), np.empty(0, bool), array[10:20]]])
+    back = again(
+        [array, array, [fixed, np.zeros((4, 2), np.int8), np.empty(0, bool), array[10:20]]]
+    )
     assert back[0] is back[1]
     assert (back[0] == array).all() and back[0].flags.writeable
     assert not back[2][0].flags.writeable
@@ -57,13 +60,18 @@ def test_slices_of_arrow_arrays_leave_the_rest_behind():
     whole = pa.array([f"text {i}" for i in range(100_000)])
     data = freeze([whole.slice(5, 2)], {})
     assert sum(map(len, data)) < 5_000
-    assert thaw(b"".join(map(bytes, data)), {}, lambda r: None, "a file")[0].to_pylist() == ["text 5", "text 6"]
+    assert thaw(b"".join(map(bytes, data)), {}, lambda r: None, "a file")[0].to_pylist() == [
+        "text 5",
+        "text 6",
+    ]
 
 
 def test_compiled_expressions_are_compiled_again():
     twice = Call("add", (Col(0, INT), Col(0, INT)), INT)
     more = Call("gt", (Col(0, INT), Lit(2, INT)), BOOL)
-    one, many, mask = again((compile_expr(twice), compile_many((twice, Col(0, INT))), compile_predicate(more)))
+    one, many, mask = again(
+        (compile_expr(twice), compile_many((twice, Col(0, INT))), compile_predicate(more))
+    )
     cols, errors = [pa.array([1, 2, 3])], ErrorCounter()
     assert one(cols, 3, errors).to_pylist() == [2, 4, 6]
     assert [c.to_pylist() for c in many(cols, 3, errors)] == [[2, 4, 6], [1, 2, 3]]
@@ -80,7 +88,9 @@ def test_what_stands_outside_is_put_in_again():
 
 def test_references_stand_for_what_is_kept_elsewhere():
     kept = Vec(np.int64)
-    back = again(["x", kept], refer=lambda o: ("kept", 7) if o is kept else None, resolve=lambda r: r)
+    back = again(
+        ["x", kept], refer=lambda o: ("kept", 7) if o is kept else None, resolve=lambda r: r
+    )
     assert back == ["x", ("kept", 7)]
 
 

@@ -1,4 +1,5 @@
-"""Functions over arities, types and edge values: answered alike in every way, or refused with a code, no DS9xx."""
+"""Functions over arities, types and edge values: answered alike in every way, or refused with a
+code, no DS9xx."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def test_a_disagreement_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         ("date_trunc('year', INTERVAL '1' DAY)", "DS207"),
     ],
 )
-def test_arguments_that_a_function_does_not_take_are_refused_with_a_code(text: str, code: str) -> None:
+def test_arguments_that_a_function_does_not_take_are_refused_with_a_code(
+    text: str, code: str
+) -> None:
     with pytest.raises(DsmsError) as problem:
         dsms.Engine().execute(f"SELECT {text}")
     assert problem.value.code == code

@@ -1,4 +1,5 @@
-"""The registry: names, overloads, implicit casts, result types, constants; and folding of constant expressions."""
+"""The registry: names, overloads, implicit casts, result types, constants; and folding of constant
+expressions."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ TYPED = [
 
 
 @pytest.mark.parametrize(("name", "args", "casts", "result"), TYPED, ids=lambda v: str(v)[:24])
-def test_resolve(name: str, args: tuple[Type, ...], casts: tuple[Type | None, ...], result: Type) -> None:
+def test_resolve(
+    name: str, args: tuple[Type, ...], casts: tuple[Type | None, ...], result: Type
+) -> None:
     found = resolve(name, args)
     assert (found.casts, found.type) == (casts, result)
     assert found.fn == function(name).name
@@ -138,8 +141,12 @@ AGGREGATED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "args", "params", "to", "result"), AGGREGATED, ids=lambda v: str(v)[:20])
-def test_resolve_aggregate(name: str, args: tuple[Type, ...], params: tuple, to: Type | None, result: Type) -> None:
+@pytest.mark.parametrize(
+    ("name", "args", "params", "to", "result"), AGGREGATED, ids=lambda v: str(v)[:20]
+)
+def test_resolve_aggregate(
+    name: str, args: tuple[Type, ...], params: tuple, to: Type | None, result: Type
+) -> None:
     found = resolve_aggregate(name, args, params=params)
     assert (found.casts, found.type) == ((to,), result)
     assert len(found.params) == len(aggregate_params(name))
@@ -166,7 +173,9 @@ def test_aggregates_of_their_own_kind() -> None:
         ("summ", (INT,), {}, "unknown"),
     ],
 )
-def test_resolve_aggregate_refuses(name: str, args: tuple[Type, ...], options: dict, kind: str) -> None:
+def test_resolve_aggregate_refuses(
+    name: str, args: tuple[Type, ...], options: dict, kind: str
+) -> None:
     with pytest.raises(FunctionError) as caught:
         resolve_aggregate(name, args, **options)
     assert caught.value.kind == kind
@@ -201,7 +210,12 @@ def test_calls_get_their_casts() -> None:
     ("name", "args", "params", "message"),
     [
         ("date_trunc", [lit("dya"), Col(0, TIMESTAMP)], (), "did you mean 'day'"),
-        ("date_trunc", [Col(1, STRING), Col(0, TIMESTAMP)], (), "argument 1 of date_trunc must be a constant"),
+        (
+            "date_trunc",
+            [Col(1, STRING), Col(0, TIMESTAMP)],
+            (),
+            "argument 1 of date_trunc must be a constant",
+        ),
         ("year", [Col(0, TIMESTAMP), lit("Europe/Berlni")], (), "did you mean 'Europe/Berlin'"),
         ("regexp_matches", [Col(0, STRING), lit("(")], (), "no regular expression"),
         ("regexp_replace", [Col(0, STRING), lit("a"), lit("\\1")], (), "can't replace"),
@@ -228,7 +242,10 @@ FOLDED = [
     (call("add", [lit(1), call("mul", [lit(2), lit(3)])]), lit(7)),
     (call("add", [X, call("mul", [lit(2), lit(3)])]), call("add", [X, lit(6)])),
     (cast(lit("1.5"), decimal(3, 1)), Lit(D("1.5"), decimal(3, 1))),
-    (call("add", [X, lit(D("0.5"), decimal(2, 1))]), call("add", [X, lit(D("0.5"), decimal(2, 1))])),
+    (
+        call("add", [X, lit(D("0.5"), decimal(2, 1))]),
+        call("add", [X, lit(D("0.5"), decimal(2, 1))]),
+    ),
     (call("lower", [lit("ABC")]), lit("abc")),
     (BROKEN, BROKEN),
     (call("add", [BROKEN, lit(1)]), call("add", [BROKEN, lit(1)])),

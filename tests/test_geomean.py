@@ -31,7 +31,12 @@ def ingest(engine: Engine, second: float, f: float | None, i: int | None = 1) ->
 
 
 def told(subscription: Subscription) -> list[tuple[object, ...]]:
-    return [tuple(r.values()) for push in subscription.take() if push.data is not None for r in push.data.to_pylist()]
+    return [
+        tuple(r.values())
+        for push in subscription.take()
+        if push.data is not None
+        for r in push.data.to_pylist()
+    ]
 
 
 def current(engine: Engine, query: str) -> object:
@@ -67,10 +72,27 @@ def test_what_is_not_above_zero_makes_it_null_while_it_is_in(engine: Engine) -> 
 
 def test_boundaries_tell_it_from_cells(engine: Engine) -> None:
     all_, different = engine.subscribe("p"), engine.subscribe("d")
-    for second, f in ((0, 2.0), (1, 8.0), (1.5, 8.0), (2, None), (5, 3.0), (6, 0.0), (13, 7.0), (14, 1.0)):
+    for second, f in (
+        (0, 2.0),
+        (1, 8.0),
+        (1.5, 8.0),
+        (2, None),
+        (5, 3.0),
+        (6, 0.0),
+        (13, 7.0),
+        (14, 1.0),
+    ):
         ingest(engine, second, f)
     three = (mean(2.0, 8.0, 8.0), 3)
-    assert told(all_) == [three, three, (mean(3.0), 1), (None, 2), (None, 1), (None, 0), (mean(7.0), 1)]
+    assert told(all_) == [
+        three,
+        three,
+        (mean(3.0), 1),
+        (None, 2),
+        (None, 1),
+        (None, 0),
+        (mean(7.0), 1),
+    ]
     assert told(different)[:3] == [(mean(2.0, 8.0),), (mean(2.0, 8.0),), (mean(3.0),)]
 
 
@@ -79,7 +101,8 @@ def test_whole_numbers_and_one_time_answers(engine: Engine) -> None:
         ingest(engine, second, 1.0, i)
     assert current(engine, "i") == mean(9.0, 16.0)
     (result,) = engine.execute(
-        "SELECT GEOMEAN(i) AS g, GEOMEAN(i) FILTER (WHERE i > 4) AS h, EXP(AVG(LN(i))) AS e FROM s [RANGE 1 min]"
+        "SELECT GEOMEAN(i) AS g, GEOMEAN(i) FILTER (WHERE i > 4) AS h, EXP(AVG(LN(i))) AS e FROM "
+        "s [RANGE 1 min]"
     )
     (row,) = result.data.to_pylist()
     assert (row["g"], row["h"]) == (mean(4.0, 9.0, 16.0), mean(9.0, 16.0))

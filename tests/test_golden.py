@@ -1,4 +1,5 @@
-"""Golden files: every story, in every way, against what it says and against the oracle; and the runner itself."""
+"""Golden files: every story, in every way, against what it says and against the oracle; and the
+runner itself."""
 
 from __future__ import annotations
 
@@ -46,7 +47,14 @@ def test_every_way_is_that_of_many_stories() -> None:
     met: Counter = Counter()
     for path in runner.files():
         for way in runner.ways_of(path, runner.load(path)[1]):
-            met.update([(way.strategy, way.cut), (way.strategy, way.optimize), (way.cut, way.optimize), way.options])
+            met.update(
+                [
+                    (way.strategy, way.cut),
+                    (way.strategy, way.optimize),
+                    (way.cut, way.optimize),
+                    way.options,
+                ]
+            )
     pairs = [*product(STRATEGIES, CUTS), *product((*STRATEGIES, *CUTS), (True, False))]
     assert min(met[pair] for pair in pairs) >= 20
     assert min(met[("path", f"'{path}'"),] for path in runner.PATHS) >= 10
@@ -92,7 +100,9 @@ def test_stories_survive_writing(tmp_path: Path) -> None:
     assert text.render(story, declared) == STORY
 
 
-@pytest.mark.parametrize("broken", ["nonsense x\n", "fails\nSELECT 1\n", STORY.replace("s 1s 'two words' 1", "s 1s a")])
+@pytest.mark.parametrize(
+    "broken", ["nonsense x\n", "fails\nSELECT 1\n", STORY.replace("s 1s 'two words' 1", "s 1s a")]
+)
 def test_malformed_files_are_refused(tmp_path: Path, broken: str) -> None:
     path = tmp_path / "a.test"
     path.write_text(broken, encoding="utf-8")

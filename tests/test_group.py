@@ -1,4 +1,5 @@
-"""GROUP BY against recomputation at every instant: all input patterns, state structures and batch cuts."""
+"""GROUP BY against recomputation at every instant: all input patterns, state structures and batch
+cuts."""
 
 from __future__ import annotations
 
@@ -33,7 +34,13 @@ from tests.grouping import (
     steps,
 )
 
-BASIC = [call("count_star"), call("count", "i"), call("sum", "d"), call("min", "f"), call("max", "s")]
+BASIC = [
+    call("count_star"),
+    call("count", "i"),
+    call("sum", "d"),
+    call("min", "f"),
+    call("max", "s"),
+]
 KEYS = {"none": (), "int": ("k",), "text": ("s",), "two": ("kf", "s")}
 
 
@@ -60,7 +67,8 @@ def big_batch(ts, k, exp=None, text=False, sign=None, ids=None):
 
 
 def _logged(n, seed):
-    """Rows whose deaths are foretold or not: (batch with exp only, batch with every death announced)."""
+    """Rows whose deaths are foretold or not: (batch with exp only, batch with every death
+    announced)."""
     rng = np.random.default_rng(seed)
     ts = np.sort(rng.integers(0, n // 2, n))
     exp = ts + 400
@@ -73,7 +81,13 @@ def _logged(n, seed):
     return told, big_batch(at[order], k[who], None, False, sign[order], who.astype(np.int64))
 
 
-AGGS = [call("count_star"), call("sum", "f"), call("min", "f"), call("median", "f"), call("count", "f", distinct=True)]
+AGGS = [
+    call("count_star"),
+    call("sum", "f"),
+    call("min", "f"),
+    call("median", "f"),
+    call("count", "f", distinct=True),
+]
 
 
 @pytest.mark.parametrize("keys", [(), ("k",)])
@@ -102,7 +116,10 @@ def test_many_rows_tell_the_same_story_under_every_structure_and_cut(keys):
 
 @pytest.mark.parametrize("kind", ["fifo", "calendar"])
 def test_state_is_flat_with_ever_new_keys(kind):
-    node = node_of([COL["k"], COL["s"]], [call("max", "s"), call("sum", "f"), call("count", "s", distinct=True)])
+    node = node_of(
+        [COL["k"], COL["s"]],
+        [call("max", "s"), call("sum", "f"), call("count", "s", distinct=True)],
+    )
     op, sizes = operator(node, State(kind), False), []
     for step in range(150):
         k = np.arange(step * 200, (step + 1) * 200, dtype=np.int64)
@@ -116,10 +133,15 @@ def test_a_million_groups():
     op = operator(node_of([COL["k"]], [call("count_star"), call("max", "f")]), State("fifo"), False)
     for start in range(0, 1_000_000, 100_000):
         k = np.arange(start, start + 100_000, dtype=np.int64)
-        assert len(op.step([big_batch(k // 1000, k, k // 1000 + 10_000)], int(k[-1]) // 1000)) == 100_000
+        assert (
+            len(op.step([big_batch(k // 1000, k, k // 1000 + 10_000)], int(k[-1]) // 1000))
+            == 100_000
+        )
     assert op.feed.groups.alive == 1_000_000
     assert len(op.step([big_batch(k[:0], k[:0], k[:0])], 10_500)) == 501_000
-    again = op.step([big_batch(k[:1] * 0 + 10_600, np.array([999_999]), k[:1] * 0 + 20_000)], 10_600)
+    again = op.step(
+        [big_batch(k[:1] * 0 + 10_600, np.array([999_999]), k[:1] * 0 + 20_000)], 10_600
+    )
     assert op.feed.groups.alive == 399_000 and len(again) == 100_002
 
 
@@ -128,7 +150,11 @@ def test_a_sum_that_overflows_stops_the_query_but_not_its_running_total():
     big = tuple(2**63 - 1 if f.name == "i" else None for f in SCHEMA)
     low = tuple(-5 if f.name == "i" else None for f in SCHEMA)
     log = [Logged(0, FOREVER, FOREVER, (0, n), v) for n, v in enumerate([big, big, low, big, low])]
-    fine = [*log[:1], Logged(0, FOREVER, FOREVER, (0, 9), tuple(-(2**63) if v else None for v in big)), log[0]]
+    fine = [
+        *log[:1],
+        Logged(0, FOREVER, FOREVER, (0, 9), tuple(-(2**63) if v else None for v in big)),
+        log[0],
+    ]
     answer = run(operator(node, State("grow"), False), events(fine, "mon", 9), [], 9, False)
     assert answer[-1][3] == (2**63 - 2,)
     with pytest.raises(QueryError, match="SUM left the range of INT") as error:
@@ -165,7 +191,11 @@ def extreme(node):
 
 
 def told_in_steps(op, told, cuts, until):
-    return [r for rows, upto in steps(told, cuts, until) for r in rows_of(op.step([batch_of(rows, False, True)], upto))]
+    return [
+        r
+        for rows, upto in steps(told, cuts, until)
+        for r in rows_of(op.step([batch_of(rows, False, True)], upto))
+    ]
 
 
 @pytest.mark.parametrize("fn", ["min", "max"])
@@ -173,7 +203,9 @@ def told_in_steps(op, told, cuts, until):
 @pytest.mark.parametrize("filter_", [None, "b"])
 @given(data=st.data())
 @settings(max_examples=examples(10))
-def test_one_extreme_over_a_time_window_has_an_operator_with_the_same_answers(fn, col, filter_, data):
+def test_one_extreme_over_a_time_window_has_an_operator_with_the_same_answers(
+    fn, col, filter_, data
+):
     node = node_of([], [call(fn, col, filter_=filter_)])
     log = data.draw(histories("wks", (col, "b")))
     cuts = data.draw(st.lists(st.integers(-8, 60), max_size=8))
@@ -197,7 +229,9 @@ def test_one_extreme_over_many_rows(order, monkeypatch):
     for stretch in (700, 1 << 17):
         monkeypatch.setattr(pieces, "STRETCH", stretch)
         op = extreme(node)
-        sizes = [(rows_of(part), op.nbytes()) for part, _ in op.pieces([rows], 40_000, pieces.go_on)]
+        sizes = [
+            (rows_of(part), op.nbytes()) for part, _ in op.pieces([rows], 40_000, pieces.go_on)
+        ]
         assert exact([r for part, _ in sizes for r in part]) == want
         assert op.live() == 0 and op.next_due() == FOREVER
         assert stretch > 700 or max(size for _, size in sizes) < 1 << 19

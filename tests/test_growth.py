@@ -1,4 +1,5 @@
-"""Text that functions make is bounded before it is made: for a row, for an evaluation, and for a query or statement."""
+"""Text that functions make is bounded before it is made: for a row, for an evaluation, and for a
+query or statement."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ GROWN = {
     "concat": fn("concat", *[LONG] * 20),
     "concat_ws": fn("concat_ws", LONG, *[NAME] * 20),
     "regexp_replace": fn("regexp_replace", LONG, Lit("a", STRING), Lit("b" * 100, STRING)),
-    "regexp_replace of nothing": fn("regexp_replace", LONG, Lit("b*", STRING), Lit("c" * 100, STRING)),
+    "regexp_replace of nothing": fn(
+        "regexp_replace", LONG, Lit("b*", STRING), Lit("c" * 100, STRING)
+    ),
     "hex": fn("hex", fn("hex", fn("hex", fn("hex", fn("hex", LONG))))),
     "lpad": fn("lpad", fn("concat", *[LONG] * 16), MILLION, Lit("é", STRING)),
     "rpad": fn("rpad", fn("concat", *[LONG] * 16), MILLION, Lit("é", STRING)),
@@ -51,7 +54,8 @@ def test_rows_that_are_not_too_long_are_as_ever() -> None:
     errors = ErrorCounter()
     found = compile_expr(fn("length", GROWN["concat"]))(rows, 5, errors)
     assert found.to_pylist() == [None, None, 0, None, None]
-    assert errors.by_code == {"DS705": 1 + 2 * 20}  # of two rows the texts to put together are too long already
+    # of two rows the texts to put together are too long already
+    assert errors.by_code == {"DS705": 1 + 2 * 20}
 
 
 def test_many_rows_take_turns_and_are_counted_once() -> None:
@@ -94,7 +98,10 @@ def test_one_row_may_not_make_much_in_many_functions() -> None:
 
 def test_a_constant_that_grows_is_not_made_when_the_statement_is_bound() -> None:
     engine = dsms.Engine()
-    for text in ("repeat('a', 2000000000)", "replace(repeat('a', 1000000), 'a', repeat('b', 1000000))"):
+    for text in (
+        "repeat('a', 2000000000)",
+        "replace(repeat('a', 1000000), 'a', repeat('b', 1000000))",
+    ):
         with memory(600 * MIB), pytest.raises(DsmsError) as problem:
             engine.execute(f"SELECT {text}")
         assert problem.value.code == "DS705"
@@ -123,7 +130,9 @@ def test_what_a_statement_makes_for_its_rows_is_held_against_statement_bytes() -
 def test_what_a_query_makes_for_a_batch_is_held_against_its_state() -> None:
     engine = engine_with_rows(dsms.Settings(state_bytes=32 * MIB))
     engine.execute("CREATE QUERY long AS SELECT ISTREAM(repeat(name, 1000000) AS x) FROM s [NOW]")
-    engine.execute("CREATE QUERY short AS SELECT ISTREAM(length(repeat(name, 1000000)) AS x) FROM s [NOW]")
+    engine.execute(
+        "CREATE QUERY short AS SELECT ISTREAM(length(repeat(name, 1000000)) AS x) FROM s [NOW]"
+    )
     engine.ingest("s", [("a", i, i) for i in range(100)])
     (shown,) = engine.execute("SHOW QUERIES")
     found = {row["query"]: row for row in shown.data.to_pylist()}

@@ -1,16 +1,18 @@
-"""Imports point one way.  Read from the source with `ast`: an import inside a function counts like one at the top.
+"""Imports point one way.  Read from the source with `ast`: an import inside a function counts like
+one at the top.
 
     clients -> (protocol)
-    server -> engine -> commands -> running.runtime -> archiving, sharing -> periodic -> running
+    server -> engine -> commands -> reads -> running.runtime -> archiving, sharing -> periodic -> running
     running -> schedulers, storage -> synopses, operators -> aggregates -> state -> plan -> sql
 
-What is true of an aggregate (`dsms.aggregates.cards`) is part of the language; how it is computed, by operators and in
-the cells of synopses, is a room between state and those two.  Operators know no synopsis.
+What is true of an aggregate (`dsms.aggregates.cards`) is part of the language; how it is computed,
+by operators and in the cells of synopses, is a room between state and those two.  Operators know no
+synopsis.
 
-Imports for type checkers alone (``if TYPE_CHECKING:``) count like any other: what is handed to a room from above it
-names by a protocol of its own.  And no module leads back to itself, whatever the imports are for: so each can be read
-after those that it stands on.
-"""
+Imports for type checkers alone (``if TYPE_CHECKING:``) count like any other: what is handed to a
+room from above it names by a protocol of its own.  And no module leads back to itself, whatever the
+imports are for: so each can be read after those that it stands on.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -26,23 +28,37 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = tuple(ROOT / top for top in ("dsms", "server/dsms_server", "clients/dsms_client", "clients/dsms_spark"))
+SOURCES = tuple(
+    ROOT / top
+    for top in ("dsms", "server/dsms_server", "clients/dsms_client", "clients/dsms_spark")
+)
 
 TYPES = {"dsms.sql.types", "dsms.sql.signatures"}  # what the cards of aggregates are written in
-CARDS = {"dsms.aggregates.card", "dsms.aggregates.cards"}  # their meanings, types and traits, which the binder reads
+# their meanings, types and traits, which the binder reads
+CARDS = {"dsms.aggregates.card", "dsms.aggregates.cards"}
 SQL = {"dsms.sql"} | TYPES | CARDS
-LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.api"} | SQL  # api: plain data with SQL's types
+# api: plain data with SQL's types
+LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.api"} | SQL
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
-EXPRESSIONS = "dsms.operators.expressions"  # knows of SQL's types and values only, so rooms below operators may use it
-AGGREGATES = "dsms.aggregates"  # how they are computed; operators and synopses do it with the same kernels
+# knows of SQL's types and values only, so rooms below operators may use it
+EXPRESSIONS = "dsms.operators.expressions"
+# how they are computed; operators and synopses do it with the same kernels
+AGGREGATES = "dsms.aggregates"
 BELOW_OPERATORS = BELOW_STATE | {"dsms.state", EXPRESSIONS, AGGREGATES}
 BELOW_STORAGE = BELOW_OPERATORS | {"dsms.operators", "dsms.synopses", "dsms.tables"}
-ENGINE = BELOW_STORAGE | {"dsms.storage", "dsms.schedulers", "dsms.intake", "dsms.settings", "dsms.sessions"}
-QUERIES = ENGINE | {"dsms.adhoc", "dsms.running"}
+ENGINE = BELOW_STORAGE | {
+    "dsms.storage",
+    "dsms.schedulers",
+    "dsms.intake",
+    "dsms.settings",
+    "dsms.sessions",
+}
+QUERIES = ENGINE | {"dsms.oneshot", "dsms.running"}
 PERIODIC = {"dsms.periodic", "dsms.sharing", "dsms.archiving"}
 RUNTIME = "dsms.running.runtime"
-ON_RUNTIME = {f"dsms.running.{name}" for name in ("archive_reads", "beginning", "behind", "contents", "progress")}
-WORK = QUERIES | PERIODIC | {RUNTIME} | ON_RUNTIME
+ON_RUNTIME = {f"dsms.running.{name}" for name in ("beginning", "behind", "progress")}
+WORK = QUERIES | PERIODIC | {RUNTIME, "dsms.reads"} | ON_RUNTIME
+
 
 # Who may import whom.  A room may always import from itself.
 ALLOWED: dict[str, set[str]] = {
@@ -52,7 +68,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.lengths": set(),  # and those of lengths
     "dsms.sessions": set(),  # what statements see of a server
     "dsms.settings": {"dsms.sessions"},
-    "dsms.untrusted": {"dsms.errors"},  # Arrow data from outside, judged before anything else sees it
+    # Arrow data from outside, judged before anything else sees it
+    "dsms.untrusted": {"dsms.errors"},
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
     "dsms.sql.types": {"dsms.instants"},
@@ -69,16 +86,19 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.operators": BELOW_OPERATORS,
     # outside data -> typed columns and instants: knows no operator
     "dsms.intake": BELOW_STATE | {"dsms.state", "dsms.forms", "dsms.untrusted"},
-    "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},  # values are shown as intake shows them
+    # values are shown as intake shows them
+    "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},
     "dsms.schedulers": BELOW_STORAGE,
     "dsms.storage": BELOW_STORAGE | {"dsms.intake"},  # writes down tables' versions and windows
-    "dsms.adhoc": BELOW_OPERATORS | {"dsms.operators", "dsms.synopses"},  # a plan run once over batches
-    "dsms.running": ENGINE | {"dsms.adhoc"},  # a registered query at work
+    # a plan run once over batches
+    "dsms.oneshot": BELOW_OPERATORS | {"dsms.operators", "dsms.synopses"},
+    "dsms.running": ENGINE | {"dsms.oneshot"},  # a registered query at work
     "dsms.periodic": QUERIES,  # ... that answers at boundaries
     "dsms.sharing": QUERIES | {"dsms.periodic"},  # ... from synopses that several read
     "dsms.archiving": QUERIES | {"dsms.periodic"},  # what leaves windows and answers
     RUNTIME: QUERIES | PERIODIC,  # everything declared, and how it moves on
     **dict.fromkeys(ON_RUNTIME, QUERIES | PERIODIC | {RUNTIME}),
+    "dsms.reads": QUERIES | PERIODIC | {RUNTIME} | ON_RUNTIME,  # what a plan that is run once reads
     "dsms.commands": WORK,  # one statement each
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
     "dsms.engine": WORK | {"dsms.forms", "dsms.commands", "dsms.recovering"},
@@ -86,14 +106,19 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.kernel_cache": {"dsms.operators"},
     "dsms.warmup": WORK | {"dsms.commands", "dsms.engine", "dsms.kernel_cache"},
     "dsms": {"dsms.engine", "dsms.settings", "dsms.kernel_folder"},
-    # The server uses the engine and what crosses its border (data in, errors and types out), no room behind it.
-    "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors", "dsms.settings",
-                    "dsms.sessions", "dsms.intake", *SQL, "dsms.forms", "dsms.untrusted", "dsms_client.protocol",
-                    "dsms_client.values", "dsms_client.columns", "dsms_client.frames", "dsms_client.tokens",
+    # The server uses the engine and what crosses its border (data in, errors and types out), no
+    # room behind it.
+    "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors",
+                    "dsms.settings",
+                    "dsms.sessions", "dsms.intake", *SQL, "dsms.forms", "dsms.untrusted",
+                    "dsms_client.protocol",
+                    "dsms_client.values", "dsms_client.columns", "dsms_client.frames",
+                    "dsms_client.tokens",
                     "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
-    "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.adhoc", "dsms.intake", "dsms_client", "dsms_client.protocol"},
+    "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.oneshot", "dsms.intake", "dsms_client",
+                                   "dsms_client.protocol"},
 }  # a table  # fmt: skip
 
 # The protocol is the one part of the clients that others use; so it may use nothing of theirs.
@@ -123,7 +148,8 @@ MEETING = {
     "dsms_client.commands.archive": {"dsms.api", "dsms.storage", "dsms_spark"} | SQL,
 }
 HEAVY = ("pyspark", "uvloop", "numba", "duckdb", "aiohttp", "rich")
-NO_CLOCK = {"time", "asyncio", "socket", "selectors", "random"}  # time is an argument, sockets are the server's
+# time is an argument, sockets are the server's
+NO_CLOCK = {"time", "asyncio", "socket", "selectors", "random"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +172,8 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 def imports(module: str, text: str, package: bool = False) -> list[Import]:
-    """All imports of a module's source, relative ones resolved, `from dsms import x` read as dsms.x."""
+    """All imports of a module's source, relative ones resolved, `from dsms import x` read as
+    dsms.x."""
     tree = ast.parse(text)
     found = []
     for node in ast.walk(tree):
@@ -195,7 +222,9 @@ def judge(found: Import) -> str | None:
     met = MEETING.get(found.source, set())
     if there in met:
         return None
-    return f"{found}: {here} may import {', '.join(sorted(ALLOWED[here] | met)) or 'nothing of ours'}"
+    return (
+        f"{found}: {here} may import {', '.join(sorted(ALLOWED[here] | met)) or 'nothing of ours'}"
+    )
 
 
 @cache
@@ -215,7 +244,10 @@ def test_imports_point_one_way():
 
 def test_every_room_has_a_rule():
     """A new room must say where it stands, and a rule must be about something."""
-    here = {".".join(name.split(".")[:2]) if name.startswith("dsms.") else name.split(".")[0] for name, _ in modules()}
+    here = {
+        ".".join(name.split(".")[:2]) if name.startswith("dsms.") else name.split(".")[0]
+        for name, _ in modules()
+    }
     assert here | PROTOCOL | TYPES | CARDS | ON_RUNTIME | {EXPRESSIONS, RUNTIME} == set(ALLOWED)
     assert set(MEETING) <= {name for name, _ in modules()}
 
@@ -239,7 +271,8 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
 
 
 def test_no_module_leads_back_to_itself():
-    """Also not by way of imports inside functions, or for type checkers; a package may gather what lies in it."""
+    """Also not by way of imports inside functions, or for type checkers; a package may gather what
+    lies in it."""
     names = {name for name, _ in modules()}
     arrows: dict[str, set[str]] = {name: set() for name in names}
     for found in everything():
@@ -261,7 +294,11 @@ def _prefixes(name: str) -> Iterator[str]:
 
 
 def test_the_engine_reads_no_clock_and_opens_no_socket():
-    found = [i for i in everything() if i.source.split(".")[0] == "dsms" and i.target.split(".")[0] in NO_CLOCK]
+    found = [
+        i
+        for i in everything()
+        if i.source.split(".")[0] == "dsms" and i.target.split(".")[0] in NO_CLOCK
+    ]
     assert [str(i) for i in found] == []
 
 
@@ -315,5 +352,7 @@ def test_a_wrong_import_is_seen(module, text, wrong):
 )
 def test_import_stays_light(module, banned):
     code = f"import sys, {module}; print([m for m in {banned!r} if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert run.stdout.strip() == "[]"

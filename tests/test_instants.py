@@ -57,12 +57,17 @@ TABLE = {
     "2024-02-29": "2024-02-29",
 }
 NONE = [
-    "", " ", "x", "now", "infinity", "2020", "2020-01", "202001", "2020-001", "2020-W01-1", "2020/01/01", "01-02-2020",
-    "1577836800", "1577836800000", "2020010112", "-1", "1.5", "2020-02-30", "2023-02-29", "2020-13-01", "2020-00-01",
+    "", " ", "x", "now", "infinity", "2020", "2020-01", "202001", "2020-001", "2020-W01-1",
+    "2020/01/01", "01-02-2020",
+    "1577836800", "1577836800000", "2020010112", "-1", "1.5", "2020-02-30", "2023-02-29",
+    "2020-13-01", "2020-00-01",
     "2020-01-32",
-    "2020-01-01 24:00", "2020-01-01 25:00", "2020-01-01 10:60", "2016-12-31 23:59:60", "20161231T235960", "0000-01-01",
-    "0001-01-01 00:00+01", "9999-12-31 23:59-01", "12020-01-01", "20-01-01", "2020-01-01 12:30:15 +24:00",
-    "2020-01-01 12:30 +02:60", "2020-01-01-05", "2020-01-01 +5", "2020-01-01T", "2020-01-01 12:3", "2020-01-01 12:30:",
+    "2020-01-01 24:00", "2020-01-01 25:00", "2020-01-01 10:60", "2016-12-31 23:59:60",
+    "20161231T235960", "0000-01-01",
+    "0001-01-01 00:00+01", "9999-12-31 23:59-01", "12020-01-01", "20-01-01",
+    "2020-01-01 12:30:15 +24:00",
+    "2020-01-01 12:30 +02:60", "2020-01-01-05", "2020-01-01 +5", "2020-01-01T", "2020-01-01 12:3",
+    "2020-01-01 12:30:",
     "2020-01-01 12:30:15.", "2020-01-01T123015", "2020-01-01 12:30 PM", "2020-01-01 12:30 CET",
     "2020-01-01 12:30 Europe/Berlin",
     "２０２０-01-01", "2020-01-01\n12:30", "2020-01-01 T12:30", "99999999", "20200230", "٢٠٢٠٠١٠١",
@@ -70,7 +75,9 @@ NONE = [
 
 
 def micros(text: str) -> int:
-    return (dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC) - EPOCH) // dt.timedelta(microseconds=1)
+    return (dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC) - EPOCH) // dt.timedelta(
+        microseconds=1
+    )
 
 
 WANTED = {text: micros(value) for text, value in TABLE.items()} | dict.fromkeys(NONE)
@@ -102,7 +109,8 @@ def test_cast():
 
 
 def answer(engine: Engine, text: str) -> list[int | None]:
-    """The instants of a one-time answer with one column; None for a statement that fails as it should."""
+    """The instants of a one-time answer with one column; None for a statement that fails as it
+    should."""
     try:
         return engine.execute(text)[-1].data.column(0).cast(pa.int64()).to_pylist()
     except DsmsError as err:
@@ -125,7 +133,9 @@ def test_one_time_over_rows():
     rows = [[i, text, 0] for i, text in enumerate(TABLE)]
     engine.ingest("s", rows)
     engine.heartbeat("s", 1)
-    assert answer(engine, "SELECT CAST(x AS TIMESTAMP) FROM s [RANGE 1 h] ORDER BY i") == [WANTED[t] for t in TABLE]
+    assert answer(engine, "SELECT CAST(x AS TIMESTAMP) FROM s [RANGE 1 h] ORDER BY i") == [
+        WANTED[t] for t in TABLE
+    ]
     for text in NONE:
         quoted = text.replace("'", "''")
         engine.execute(f"DELETE FROM good; INSERT INTO good VALUES (1, '{quoted}')")
@@ -141,7 +151,11 @@ def test_oracle(text: str):
     assert got == WANTED[text]
 
 
-@given(st.integers(instants.MIN_INSTANT, instants.MAX_INSTANT), st.integers(-1439, 1439), st.sampled_from("T "))
+@given(
+    st.integers(instants.MIN_INSTANT, instants.MAX_INSTANT),
+    st.integers(-1439, 1439),
+    st.sampled_from("T "),
+)
 def test_what_python_writes_is_read(at: int, minutes: int, between: str):
     zone = dt.timezone(dt.timedelta(minutes=minutes))
     try:

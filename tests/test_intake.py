@@ -1,4 +1,5 @@
-"""Conversion of what users hand in, and a stream's way in, against row-by-row references written here."""
+"""Conversion of what users hand in, and a stream's way in, against row-by-row references written
+here."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def taken(data: Any, schema: Schema) -> list[list[Any]]:
     return [c.to_pylist() for c in out.columns]
 
 
-# -- types -----------------------------------------------------------------------------------------------------------
+# -- types -----------------------------------------------------------------------------------------
 
 UTC2 = dt.timezone(dt.timedelta(hours=2))
 EPOCH2 = dt.datetime(1970, 1, 1, 2, tzinfo=UTC2)  # the epoch itself
@@ -85,8 +86,16 @@ EPOCH2 = dt.datetime(1970, 1, 1, 2, tzinfo=UTC2)  # the epoch itself
         (decimal(5, 2), pa.array([12], pa.int16()), [Decimal("12.00")]),
         (decimal(38, 30), pa.array([12]), [Decimal("12." + "0" * 30)]),
         (decimal(5, 2), ["1.20", None], [Decimal("1.20"), None]),
-        (decimal(5, 2), [" +1. ", "-.5", "1E2", "12e-1"], [Decimal(v) for v in ("1", "-0.5", "100", "1.2")]),
-        (decimal(5, 2), [Decimal("1.2"), "3", 4], [Decimal("1.20"), Decimal("3.00"), Decimal("4.00")]),
+        (
+            decimal(5, 2),
+            [" +1. ", "-.5", "1E2", "12e-1"],
+            [Decimal(v) for v in ("1", "-0.5", "100", "1.2")],
+        ),
+        (
+            decimal(5, 2),
+            [Decimal("1.2"), "3", 4],
+            [Decimal("1.20"), Decimal("3.00"), Decimal("4.00")],
+        ),
         (TIMESTAMP, pa.array([-1, 1, None], pa.timestamp("ns")), [-1, 0, None]),
         (TIMESTAMP, pa.array([-1], pa.timestamp("s", "Asia/Tokyo")), [-1_000_000]),
         (TIMESTAMP, pa.array([5], pa.timestamp("us", "UTC")), [5]),
@@ -94,7 +103,11 @@ EPOCH2 = dt.datetime(1970, 1, 1, 2, tzinfo=UTC2)  # the epoch itself
         (TIMESTAMP, pa.array([86_400_000], pa.date64()), [86_400_000_000]),
         (TIMESTAMP, np.array(["1970-01-01T00:00:01", "NaT"], "datetime64[ms]"), [1_000_000, None]),
         (TIMESTAMP, [dt.datetime(1970, 1, 1, 0, 0, 1), EPOCH2, None], [1_000_000, 0, None]),
-        (TIMESTAMP, [7, dt.datetime(1970, 1, 1, 0, 0, 1), "1970-01-01T00:00:02Z"], [7, 1_000_000, 2_000_000]),
+        (
+            TIMESTAMP,
+            [7, dt.datetime(1970, 1, 1, 0, 0, 1), "1970-01-01T00:00:02Z"],
+            [7, 1_000_000, 2_000_000],
+        ),
         (TIMESTAMP, ["1970-01-01 00:00:00.5", None], [500_000, None]),
         (TIMESTAMP, ["1970-01-01T02:00:00+02:00"], [0]),
         (TIMESTAMP, [np.datetime64(-1, "ns"), "1970-01-01"], [-1, 0]),
@@ -114,12 +127,20 @@ def test_lossless_conversions(type_: Type, column: Any, expected: list[Any]) -> 
         (INT, np.array([1.0, np.nan]), "expected INT, got float nan in row 1"),
         (INT, [2.0**53 + 2], "expected INT, got float 9007199254740994.0"),
         (INT, pa.array([True]), "expected INT, got bool"),
-        (INT, pa.array([2**64 - 1], pa.uint64()), "got int 18446744073709551615 in row 0: needs more than 64 bits"),
+        (
+            INT,
+            pa.array([2**64 - 1], pa.uint64()),
+            "got int 18446744073709551615 in row 0: needs more than 64 bits",
+        ),
         (INT, [1, True], "expected INT, got bool True in row 1"),
         (INT, ["1"], "expected INT, got str '1' in row 0"),
         (INT, [2**63], "needs more than 64 bits"),
         (FLOAT, [1.5, 2**53 + 1], "not exact as a FLOAT"),
-        (FLOAT, pa.array([2**53 + 1]), "got int 9007199254740993 in row 0: is not exact as a FLOAT"),
+        (
+            FLOAT,
+            pa.array([2**53 + 1]),
+            "got int 9007199254740993 in row 0: is not exact as a FLOAT",
+        ),
         (BOOL, [1], "expected BOOL, got int 1"),
         (STRING, [1.5], "expected STRING, got float 1.5"),
         (STRING, ["a", b"b"], "expected STRING, got bytes b'b' in row 1"),
@@ -133,7 +154,11 @@ def test_lossless_conversions(type_: Type, column: Any, expected: list[Any]) -> 
         (decimal(9, 2), [" 1_0"], "got str ' 1_0'"),
         (decimal(9, 2), ["\uff11"], "got str '\uff11'"),
         (decimal(9, 2), ["1e99999"], "got str '1e99999'"),
-        (TIMESTAMP, pa.array(["1970-01-01", "1380000000"]), "got str '1380000000' in row 1: a number says no unit"),
+        (
+            TIMESTAMP,
+            pa.array(["1970-01-01", "1380000000"]),
+            "got str '1380000000' in row 1: a number says no unit",
+        ),
         (TIMESTAMP, ["yesterday"], "got str 'yesterday' in row 0"),
         (INTERVAL, [1.5], "expected INTERVAL, got float"),
     ],
@@ -141,20 +166,27 @@ def test_lossless_conversions(type_: Type, column: Any, expected: list[Any]) -> 
 def test_a_wrong_column_is_an_error_that_names_it(type_: Type, column: Any, part: str) -> None:
     with pytest.raises(UsageError) as err:
         to_batch({"a": column}, one(type_), "stream s")
-    assert err.value.code == "DS503" and "column 'a' of stream s" in err.value.message and part in err.value.message
+    assert (
+        err.value.code == "DS503"
+        and "column 'a' of stream s" in err.value.message
+        and part in err.value.message
+    )
 
 
 def test_exact_arrow_batches_are_not_copied() -> None:
     batch = pa.record_batch({"sym": ["x"], "Px": [1.0], "t": pa.array([1], pa.int64())})
     out = to_batch(batch, TRADES)
     assert all(
-        a.buffers()[-1].address == b.buffers()[-1].address for a, b in zip(out.columns, batch.columns, strict=True)
+        a.buffers()[-1].address == b.buffers()[-1].address
+        for a, b in zip(out.columns, batch.columns, strict=True)
     )
     assert out.kept is None and out.sent == 1
 
 
 def test_pandas_nan_is_null_elsewhere_it_is_nan() -> None:
-    frame = pd.DataFrame({"T": pd.to_datetime(["1970-01-01", "1970-01-02"]), "px": [1.5, None], "sym": ["a", None]})
+    frame = pd.DataFrame(
+        {"T": pd.to_datetime(["1970-01-01", "1970-01-02"]), "px": [1.5, None], "sym": ["a", None]}
+    )
     assert taken(frame, TRADES) == [["a", None], [1.5, None], [0, 86_400_000_000]]
     assert taken(pd.DataFrame({"a": [1.0, np.nan]}), one(INT)) == [[1, None]]
     with pytest.raises(UsageError, match=r"got float 1\.5 in row 0\n.*Int64"):
@@ -162,13 +194,24 @@ def test_pandas_nan_is_null_elsewhere_it_is_nan() -> None:
     mixed = pd.DataFrame({"a": pd.Series([1, "x"], dtype=object)})
     with pytest.raises(UsageError, match="expected INT, got str 'x' in row 1"):
         to_batch(mixed, one(INT))
-    for column in ([float("nan")], np.array([np.nan]), pa.array([float("nan")]), pl.Series([float("nan")])):
+    for column in (
+        [float("nan")],
+        np.array([np.nan]),
+        pa.array([float("nan")]),
+        pl.Series([float("nan")]),
+    ):
         (values,) = taken({"a": column}, one(FLOAT))
         assert values[0] != values[0]
 
 
 def test_polars_tables_and_chunks() -> None:
-    frame = pl.DataFrame({"sym": ["a", "b"], "px": [1, 2], "t": [dt.datetime(1970, 1, 1), dt.datetime(1970, 1, 1, 1)]})
+    frame = pl.DataFrame(
+        {
+            "sym": ["a", "b"],
+            "px": [1, 2],
+            "t": [dt.datetime(1970, 1, 1), dt.datetime(1970, 1, 1, 1)],
+        }
+    )
     expected = [["a", "b"], [1.0, 2.0], [0, 3_600_000_000]]
     assert taken(frame, TRADES) == expected
     table = frame.to_arrow()
@@ -176,13 +219,17 @@ def test_polars_tables_and_chunks() -> None:
     assert taken(table.slice(0, 0), TRADES) == [[], [], []]
 
 
-# -- shapes ----------------------------------------------------------------------------------------------------------
+# -- shapes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("data", "code", "part"),
     [
-        ({"sym": ["a"], "price": [1.0], "t": [1]}, "DS501", "has no column 'price'; it has sym, Px, t"),
+        (
+            {"sym": ["a"], "price": [1.0], "t": [1]},
+            "DS501",
+            "has no column 'price'; it has sym, Px, t",
+        ),
         ({"symm": ["a"], "t": [1]}, "DS501", "did you mean sym?"),
         ({"sym": ["a"]}, "DS502", "needs a value for NOT NULL column t; columns given: sym"),
         ({"sym": ["a", "b"], "t": [1]}, "DS504", "different lengths: sym 2, t 1"),
@@ -208,7 +255,14 @@ def test_names_that_differ_in_case_only() -> None:
 
 
 def test_rows_refuse_only_what_is_wrong() -> None:
-    rows = [["a", 1.0, 5], ["b", "x", 6], ["c", 2, None], ["d", 1.0], 7, ["e", None, "1970-01-01T00:00:00Z"]]
+    rows = [
+        ["a", 1.0, 5],
+        ["b", "x", 6],
+        ["c", 2, None],
+        ["d", 1.0],
+        7,
+        ["e", None, "1970-01-01T00:00:00Z"],
+    ]
     out = to_batch(rows, TRADES)
     assert [c.to_pylist() for c in out.columns] == [["a", "e"], [1.0, None], [5, 0]]
     assert out.kept is not None and out.kept.tolist() == [0, 5] and out.sent == 6
@@ -223,12 +277,18 @@ def test_rows_refuse_only_what_is_wrong() -> None:
 
 def test_all_rows_wrong_and_no_rows() -> None:
     out = to_batch([[1], "x"], TRADES)
-    assert len(out) == 0 and [len(c) for c in out.columns] == [0, 0, 0] and out.refusals[0].count == 2
+    assert (
+        len(out) == 0 and [len(c) for c in out.columns] == [0, 0, 0] and out.refusals[0].count == 2
+    )
     assert len(to_batch([], TRADES)) == 0
 
 
 def test_rows_as_dicts() -> None:
-    assert taken([{"T": 1, "sym": "a"}, {"T": 2, "px": 3}], TRADES) == [["a", None], [None, 3.0], [1, 2]]
+    assert taken([{"T": 1, "sym": "a"}, {"T": 2, "px": 3}], TRADES) == [
+        ["a", None],
+        [None, 3.0],
+        [1, 2],
+    ]
     with pytest.raises(UsageError, match="no column 'p'"):
         to_batch([{"p": 1}], TRADES)
 
@@ -249,7 +309,9 @@ values = st.one_of(
     st.floats(),
     st.text(max_size=3),
     st.binary(max_size=3),
-    st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**5), max_value=10**5),
+    st.decimals(
+        allow_nan=False, allow_infinity=False, places=2, min_value=-(10**5), max_value=10**5
+    ),
     st.datetimes(),
     st.timedeltas(),
 )
@@ -258,7 +320,9 @@ types = st.sampled_from([BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL, d
 
 @given(types, st.lists(values, max_size=6))
 @settings(max_examples=examples(400), deadline=None)
-def test_a_value_is_taken_alone_if_and_only_if_it_is_taken_in_company(type_: Type, column: list[Any]) -> None:
+def test_a_value_is_taken_alone_if_and_only_if_it_is_taken_in_company(
+    type_: Type, column: list[Any]
+) -> None:
     """Inference over a whole list must not take, or refuse, what the value alone would not."""
     together = to_batch([[v] for v in column], one(type_))
     alone = [to_batch([[v]], one(type_)) for v in column]
@@ -267,7 +331,7 @@ def test_a_value_is_taken_alone_if_and_only_if_it_is_taken_in_company(type_: Typ
     assert sum(r.count for r in together.refusals) == len(column) - len(expected)
 
 
-# -- the way in ------------------------------------------------------------------------------------------------------
+# -- the way in ------------------------------------------------------------------------------------
 
 EVENTS: Schema = (Field("t", TIMESTAMP), Field("n", INT))
 
@@ -301,7 +365,8 @@ def feed(stream: StreamInput, ts: list[int | None], numbers: list[int]) -> Any:
 
 steps = st.lists(
     st.one_of(
-        st.lists(st.one_of(st.none(), st.integers(-30, 60), st.integers(0, 10)), max_size=8),  # a frame
+        # a frame
+        st.lists(st.one_of(st.none(), st.integers(-30, 60), st.integers(0, 10)), max_size=8),
         st.integers(-30, 60),  # a heartbeat
     ),
     max_size=10,
@@ -313,7 +378,9 @@ steps = st.lists(
 def test_lateness_and_refusals_match_the_rules_row_by_row(
     script: Any, slack: int, future: int | None, rnd: Any
 ) -> None:
-    stream = StreamInput(StreamDef("s", EVENTS, timestamp=0, slack=slack, max_future=future, late_into="other"))
+    stream = StreamInput(
+        StreamDef("s", EVENTS, timestamp=0, slack=slack, max_future=future, late_into="other")
+    )
     ref = Reference(slack, future)
     number, good, late, far, nulls, seen_late = 0, [], 0, 0, 0, []
     out: list[tuple[int, int, int]] = []
@@ -330,17 +397,29 @@ def test_lateness_and_refusals_match_the_rules_row_by_row(
             verdicts = [ref.row(t) for t in step]
             good += [(t, n) for t, n, v in zip(step, numbers, verdicts, strict=True) if v == "ok"]
             assert done.accepted == verdicts.count("ok") and done.late == verdicts.count("late")
-            assert sum(r.count for r in done.refusals) == verdicts.count("far") + verdicts.count("null")
-            late, far, nulls = late + done.late, far + verdicts.count("far"), nulls + verdicts.count("null")
+            assert sum(r.count for r in done.refusals) == verdicts.count("far") + verdicts.count(
+                "null"
+            )
+            late, far, nulls = (
+                late + done.late,
+                far + verdicts.count("far"),
+                nulls + verdicts.count("null"),
+            )
             seen_late += [] if done.late_columns is None else done.late_columns[1].to_pylist()
         if rnd.random() < 0.5:
             upto = collect(stream, out, early, upto)
     stream.end()
     collect(stream, out, early, upto)
     expected = [(t, n, i) for i, (t, n) in enumerate(sorted(good, key=lambda g: g[0]))]
-    assert out == expected and early == expected  # sorted stably, numbered in that order, each row once
-    assert (stream.counts.accepted, stream.counts.late) == (len(good), late) and len(seen_late) == late
-    assert stream.counts.refused["beyond MAX FUTURE"] == far and stream.counts.refused["NULL timestamp"] == nulls
+    # sorted stably, numbered in that order, each row once
+    assert out == expected and early == expected
+    assert (stream.counts.accepted, stream.counts.late) == (len(good), late) and len(
+        seen_late
+    ) == late
+    assert (
+        stream.counts.refused["beyond MAX FUTURE"] == far
+        and stream.counts.refused["NULL timestamp"] == nulls
+    )
 
 
 def collect(stream: StreamInput, out: list, early: list, before: int) -> int:
@@ -349,7 +428,9 @@ def collect(stream: StreamInput, out: list, early: list, before: int) -> int:
     for rows, into in ((got.rows(), out), (got.early(), early)):
         if rows is not None:
             assert rows.exp is None and rows.sign is None and len(rows.ids) == 1
-            into += zip(rows.ts.tolist(), rows.cols[1].to_pylist(), rows.ids[0].tolist(), strict=True)
+            into += zip(
+                rows.ts.tolist(), rows.cols[1].to_pylist(), rows.ids[0].tolist(), strict=True
+            )
     rows = got.rows()
     if rows is not None:
         assert rows.ts[0] > before and rows.ts[-1] <= got.upto
@@ -359,10 +440,16 @@ def collect(stream: StreamInput, out: list, early: list, before: int) -> int:
 @given(st.data(), st.integers(0, 15))
 @settings(max_examples=examples(300), deadline=None)
 def test_disorder_within_slack_equals_sorted_input(data: Any, slack: int) -> None:
-    """Rows, arrival numbers and what a frame-by-frame reader gets in the end, for any disorder and any cuts."""
+    """Rows, arrival numbers and what a frame-by-frame reader gets in the end, for any disorder and
+    any cuts."""
     ordered = sorted(data.draw(st.lists(st.integers(0, 60), max_size=40)))
-    delays = data.draw(st.lists(st.integers(0, slack), min_size=len(ordered), max_size=len(ordered)))
-    shuffled = [i for _, i in sorted((t + d, i) for i, (t, d) in enumerate(zip(ordered, delays, strict=True)))]
+    delays = data.draw(
+        st.lists(st.integers(0, slack), min_size=len(ordered), max_size=len(ordered))
+    )
+    shuffled = [
+        i
+        for _, i in sorted((t + d, i) for i, (t, d) in enumerate(zip(ordered, delays, strict=True)))
+    ]
     rows = [(ordered[i], i) for i in shuffled]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=8)))
     stream = StreamInput(StreamDef("s", EVENTS, timestamp=0, slack=slack))
@@ -377,7 +464,11 @@ def test_disorder_within_slack_equals_sorted_input(data: Any, slack: int) -> Non
     assert out == [(t, n, i) for i, (t, n) in enumerate(sorted(rows, key=lambda r: r[0]))]
 
 
-@given(st.lists(st.integers(0, 40), max_size=30), st.integers(0, 10), st.lists(st.integers(0, 30), max_size=5))
+@given(
+    st.lists(st.integers(0, 40), max_size=30),
+    st.integers(0, 10),
+    st.lists(st.integers(0, 30), max_size=5),
+)
 @settings(max_examples=examples(200), deadline=None)
 def test_cuts_change_nothing(ts: list[int], slack: int, cuts: list[int]) -> None:
     def run(edges: list[int]) -> Any:
@@ -397,14 +488,22 @@ def test_zero_slack_frames_are_handed_on_without_a_copy() -> None:
     ts = pa.array([1, 2, 2, 3])
     stream.accept([ts, pa.array([1, 2, 3, 4])])
     got = stream.release()
-    assert got.upto == 2 and got.complete[0].ts.tolist() == [1, 2, 2] and got.fresh[0].ts.tolist() == [1, 2, 2, 3]
+    assert (
+        got.upto == 2
+        and got.complete[0].ts.tolist() == [1, 2, 2]
+        and got.fresh[0].ts.tolist() == [1, 2, 2, 3]
+    )
     assert got.complete[0].ts.ctypes.data == ts.buffers()[1].address
     feed(stream, [3, 4], [5, 6])
     got = stream.release()
-    assert [b.ts.tolist() for b in got.complete] == [[3], [3]] and [b.ts.tolist() for b in got.fresh] == [[3, 4]]
+    assert [b.ts.tolist() for b in got.complete] == [[3], [3]] and [
+        b.ts.tolist() for b in got.fresh
+    ] == [[3, 4]]
 
 
-@pytest.mark.parametrize(("unit", "value", "instant"), [("s", -1, -1_000_000), ("ms", -1, -1000), ("ns", -1, -1)])
+@pytest.mark.parametrize(
+    ("unit", "value", "instant"), [("s", -1, -1_000_000), ("ms", -1, -1000), ("ns", -1, -1)]
+)
 def test_int_event_time_in_units_rounds_down(unit: str, value: int, instant: int) -> None:
     stream = StreamInput(StreamDef("s", (Field("t", INT),), timestamp=0, unit=unit))
     done = stream.accept([pa.array([value, 2**63 - 1 if unit != "ns" else None], pa.int64())])
@@ -430,7 +529,10 @@ def test_max_future_names_the_way_out() -> None:
     done = feed(stream, [10**15 + 1, 2 * 10**15, 10**15 + 2], [1, 2, 3])
     assert done.accepted == 2 and done.refusals[0].first == 1
     text = str(done.refusals[0])
-    assert "2033-05-18T03:33:20Z is more than MAX FUTURE 1 min after 2001-09-09T01:46:40.000001Z" in text
+    assert (
+        "2033-05-18T03:33:20Z is more than MAX FUTURE 1 min after 2001-09-09T01:46:40.000001Z"
+        in text
+    )
     assert "heartbeat" in text
     stream.heartbeat(2 * 10**15 - 1)
     assert feed(stream, [2 * 10**15], [4]).accepted == 1
@@ -445,7 +547,11 @@ def test_system_time_never_decreases() -> None:
     assert stream.completed == 99 and stream.release().rows() is None
     stream.advance(101)
     rows = stream.release().rows()
-    assert rows is not None and rows.ts.tolist() == [100, 100, 100] and rows.ids[0].tolist() == [0, 1, 2]
+    assert (
+        rows is not None
+        and rows.ts.tolist() == [100, 100, 100]
+        and rows.ids[0].tolist() == [0, 1, 2]
+    )
     with pytest.raises(UsageError, match="its clock is the engine's"):
         stream.heartbeat(5)
 
@@ -457,7 +563,12 @@ def test_after_the_end_nothing_follows() -> None:
     stream.end()
     got = stream.release()
     rows = got.rows()
-    assert got.upto == FOREVER - 1 and rows is not None and rows.ts.tolist() == [1, 3] and stream.waiting == 0
+    assert (
+        got.upto == FOREVER - 1
+        and rows is not None
+        and rows.ts.tolist() == [1, 3]
+        and stream.waiting == 0
+    )
     with pytest.raises(UsageError, match="was ended"):
         feed(stream, [4], [2])
 

@@ -1,7 +1,8 @@
-"""Aggregates over window joins from shared join synopses: answers are those of the operators, bit for bit.
+"""Aggregates over window joins from shared join synopses: answers are those of the operators, bit
+for bit.
 
-Each engine with synopses has a twin whose queries are registered WITH (path = 'is'), and is given the same rows in
-other pieces.  The twin is judged by the oracle (test_periodic_equivalence).
+Each engine with synopses has a twin whose queries are registered WITH (path = 'is'), and is given
+the same rows in other pieces.  The twin is judged by the oracle (test_periodic_equivalence).
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ NUMBER, REAL = {"a": "v", "b": "w"}, {"a": "f", "b": "g"}
 SHAPES = (
     "SELECT COUNT(*), SUM(v + w), MIN(f), MAX(g), AVG(w) FROM a {x}, b {y} WHERE a.k = b.k",
     "SELECT SUM(f), SUM(f * g), STDDEV(g), VAR_POP(f) FROM a {x}, b {y} WHERE a.k = b.k",
-    "SELECT a.k, COUNT(*) AS n, SUM(v), MIN(b.s) FROM a {x}, b {y} WHERE a.k = b.k AND v > 0 GROUP BY a.k",
-    "SELECT b.s, MEDIAN(v), COUNT(DISTINCT w), TOPK(a.s, 2) FROM b {y}, a {x} WHERE b.k = a.k GROUP BY b.s",
-    "SELECT h, m / 2 FROM (SELECT v % 2 AS h, MAX(w) AS m, COUNT(*) AS n FROM a {x}, b {y} WHERE v < w GROUP BY v % 2)"
-    " WHERE n > 1",
-    "SELECT a.s, BOOL_OR(v > w), SUM(w) FILTER (WHERE g > 0) FROM a {x} JOIN b {y} ON a.k = b.k GROUP BY a.s"
-    " HAVING COUNT(*) > 1 ORDER BY 1 DESC LIMIT 2",
-    "SELECT x.k, COUNT(*), SUM(x.v - y.v) FROM a {x} AS x, a {y} AS y WHERE x.k = y.k AND x.v < y.v GROUP BY x.k",
+    "SELECT a.k, COUNT(*) AS n, SUM(v), MIN(b.s) FROM a {x}, b {y} WHERE a.k = b.k AND v > 0 "
+    "GROUP BY a.k",
+    "SELECT b.s, MEDIAN(v), COUNT(DISTINCT w), TOPK(a.s, 2) FROM b {y}, a {x} WHERE b.k = a.k "
+    "GROUP BY b.s",
+    "SELECT h, m / 2 FROM (SELECT v % 2 AS h, MAX(w) AS m, COUNT(*) AS n FROM a {x}, b {y} WHERE "
+    "v < w GROUP BY v % 2) WHERE n > 1",
+    "SELECT a.s, BOOL_OR(v > w), SUM(w) FILTER (WHERE g > 0) FROM a {x} JOIN b {y} ON a.k = b.k "
+    "GROUP BY a.s HAVING COUNT(*) > 1 ORDER BY 1 DESC LIMIT 2",
+    "SELECT x.k, COUNT(*), SUM(x.v - y.v) FROM a {x} AS x, a {y} AS y WHERE x.k = y.k AND x.v < "
+    "y.v GROUP BY x.k",
     "SELECT Istream(a.k, COUNT(*)) FROM a {x}, b {y} WHERE a.k = b.k GROUP BY a.k",
 )
 
@@ -83,7 +87,7 @@ class Twins:
                 left = {c: v[n:] for c, v in left.items()}
 
     def agree(self, names: Sequence[str], since: int = 0) -> int:
-        """Whether all that was told is the same, from that boundary on; how many rows."""
+        """Whether all that was reported is the same, from that boundary on; how many rows."""
         count = 0
         for name in names:
             mine, twin = (told(engine, name, since) for engine in (self.ours, self.theirs))
@@ -105,7 +109,11 @@ def told(engine: dsms.Engine, name: str, since: int = 0) -> list[tuple[Any, ...]
     out = []
     for chunk in asked(engine, name).log.since(0):
         columns = [c.to_pylist() for c in chunk.data.columns]
-        out += [tuple(map(repr, row)) for row in zip(chunk.at.tolist(), *columns, strict=True) if row[0] >= since]
+        out += [
+            tuple(map(repr, row))
+            for row in zip(chunk.at.tolist(), *columns, strict=True)
+            if row[0] >= since
+        ]
     return out
 
 
@@ -122,7 +130,9 @@ def rows(random: Random, stream: str, start: int, n: int) -> dict[str, list[Any]
         "k": random.choices([1, 1, 2, None], k=n),
         "s": random.choices(["x", "y", "", None], k=n),
         NUMBER[stream]: random.choices([None, -5, 2, 3, 7], k=n),
-        REAL[stream]: random.choices([None, 0.1, 1e300, -1e300, -2.5, 1 / 3, float("nan"), 3e-310], k=n),
+        REAL[stream]: random.choices(
+            [None, 0.1, 1e300, -1e300, -2.5, 1 / 3, float("nan"), 3e-310], k=n
+        ),
         "t": ts,
     }
 
@@ -168,7 +178,8 @@ def test_answers_are_those_of_the_operators(seed, steps):
 @example(seed=258500)
 @settings(max_examples=examples(12), deadline=None)
 def test_queries_come_and_go(seed):
-    """The rings hold a minute: groups are made anew with longer windows while they run, and nobody notices."""
+    """The rings hold a minute: groups are made anew with longer windows while they run, and no
+    answer changes."""
     random, twins = Random(seed), Twins.fresh(" RETAIN 1 MINUTE")
     names, made = [], 0
     for _ in range(8):
@@ -179,7 +190,9 @@ def test_queries_come_and_go(seed):
             x = random.randint(1, 8)
             y = x if random.random() < 0.5 else random.randint(1, 8)
             names.append(f"q{made}")
-            twins.register(names[-1], query(random.choice(SHAPES[:4]), x, y, random.choice([1, 2, 3])))
+            twins.register(
+                names[-1], query(random.choice(SHAPES[:4]), x, y, random.choice([1, 2, 3]))
+            )
             made += 1
         feed(twins, random, random.randint(1, 4))
         twins.agree(names)
@@ -191,7 +204,8 @@ def test_queries_come_and_go(seed):
 
 @pytest.mark.parametrize("beside", [None, 1, 3])
 def test_a_query_that_comes_as_a_period_ends_is_answered_at_once(beside):
-    """In a group of its own, one that is made anew for it, and one that is there: no row has to come for that."""
+    """In a group of its own, one that is made anew for it, and one that is there: no row has to
+    come for that."""
     twins = Twins.fresh(" RETAIN 1 MINUTE")
     if beside is not None:
         twins.register("beside", query(COUNT, beside, beside, 1))
@@ -239,7 +253,8 @@ COUNT = SHAPES[0]
 
 
 def test_a_join_over_windows_of_several_lengths_is_one_synopsis():
-    """§8.3.2: (n s, n s)-joins by the plain part, (7s, 8s)- and (6s, 8s)-joins by flagged values: b = 8, g = 2."""
+    """§8.3.2: (n s, n s)-joins by the plain part, (7s, 8s)- and (6s, 8s)-joins by flagged values: b
+    = 8, g = 2."""
     twins = Twins.fresh()
     for i, (x, y) in enumerate([(8, 8), (3, 3), (7, 8), (8, 6), (8, 8)]):
         twins.register(f"q{i}", query(COUNT, x, y, 1))
@@ -270,10 +285,14 @@ def test_windows_too_different_for_flags_have_a_group_of_their_own():
 
 def test_the_same_join_in_other_words():
     twins = Twins.fresh()
-    first = "SELECT a.k, SUM(w) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s] WHERE a.k = b.k AND v > 2 GROUP BY a.k"
+    first = (
+        "SELECT a.k, SUM(w) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s] WHERE a.k = b.k AND v "
+        "> 2 GROUP BY a.k"
+    )
     second = (
-        "SELECT key, total FROM (SELECT x.k AS key, SUM(y.w) AS total FROM b [RANGE 6 s SLIDE 2 s] AS y"
-        " JOIN (SELECT k, v FROM a [RANGE 6 s]) AS x ON y.k = x.k WHERE x.v > 2 GROUP BY x.k)"
+        "SELECT key, total FROM (SELECT x.k AS key, SUM(y.w) AS total FROM b [RANGE 6 s SLIDE 2 "
+        "s] AS y JOIN (SELECT k, v FROM a [RANGE 6 s]) AS x ON y.k = x.k WHERE x.v > 2 GROUP BY "
+        "x.k)"
     )
     twins.register("p", first)
     twins.register("q", second)
@@ -288,13 +307,15 @@ def test_the_same_join_in_other_words():
         "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s] WHERE a.k = b.k AND v > 2",
         "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s] WHERE a.s = b.s",
         "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s] WHERE a.k = b.k GROUP BY a.s",
-        "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s ALIGN TO TIMESTAMP '1970-01-01 00:00:01'], b [RANGE 4 s]"
-        " WHERE a.k = b.k",
+        "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s ALIGN TO TIMESTAMP '1970-01-01 00:00:01'], b "
+        "[RANGE 4 s] WHERE a.k = b.k",
     ],
 )
 def test_what_is_not_the_same_join(other):
     twins = Twins.fresh()
-    twins.register("p", "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s] WHERE a.k = b.k")
+    twins.register(
+        "p", "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s] WHERE a.k = b.k"
+    )
     twins.register("q", other)
     assert [len(g.members) for g in groups(twins.ours)] == [1, 1]
     feed(twins, Random(5), 10)
@@ -309,7 +330,8 @@ def test_what_is_not_the_same_join(other):
         "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s] LEFT JOIN b [RANGE 4 s] ON a.k = b.k",
         "SELECT COUNT(*) FROM a [RANGE 4 s UNTIL 2 s AGO SLIDE 2 s], b [RANGE 4 s] WHERE a.k = b.k",
         "SELECT COUNT(*) FROM a [RANGE 4 s SLIDE 2 s], b WHERE a.k = b.k",
-        "SELECT Rstream-restore(COUNT(*)) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s SLIDE 2 s] WHERE a.k = b.k",
+        "SELECT Rstream-restore(COUNT(*)) FROM a [RANGE 4 s SLIDE 2 s], b [RANGE 4 s SLIDE 2 s] "
+        "WHERE a.k = b.k",
         "SELECT COUNT(*) FROM a [RANGE 1 DAY SLIDE 1 s], b [RANGE 1 DAY] WHERE a.k = b.k",
     ],
 )
@@ -321,7 +343,8 @@ def test_what_join_synopses_do_not_answer(sql):
 
 
 def test_a_query_that_comes_late_starts_a_group_where_the_past_is_gone():
-    """Without rings the group can't be made to reach further; the new one says until when it is partial."""
+    """Without rings the group can't be made to reach further; the new one says until when it is
+    partial."""
     twins, random = Twins.fresh(), Random(6)
     twins.register("short", query(COUNT, 2, 2, 1))
     feed(twins, random, 10)
@@ -341,12 +364,19 @@ def test_one_scan_serves_all_aggregates_of_a_column(monkeypatch):
     from dsms.synopses.bij import BasicIntervalJoin
 
     twins = Twins.fresh()
-    for i, (aggs, n) in enumerate([("COUNT(*)", 4), ("COUNT(*), SUM(v)", 3), ("SUM(v)", 4), ("COUNT(*)", 2)]):
-        twins.register(f"q{i}", f"SELECT {aggs} FROM a [RANGE {n} s SLIDE 1 s], b [RANGE {n} s] WHERE a.k = b.k")
+    for i, (aggs, n) in enumerate(
+        [("COUNT(*)", 4), ("COUNT(*), SUM(v)", 3), ("SUM(v)", 4), ("COUNT(*)", 2)]
+    ):
+        twins.register(
+            f"q{i}",
+            f"SELECT {aggs} FROM a [RANGE {n} s SLIDE 1 s], b [RANGE {n} s] WHERE a.k = b.k",
+        )
     probes: list[int] = []
     before = BasicIntervalJoin.probe
     monkeypatch.setattr(
-        BasicIntervalJoin, "probe", lambda self, *asked: (probes.append(len(asked[0])), before(self, *asked))[1]
+        BasicIntervalJoin,
+        "probe",
+        lambda self, *asked: (probes.append(len(asked[0])), before(self, *asked))[1],
     )
     (group,) = groups(twins.ours)
     assert len(group.feed.columns) == 2
@@ -374,11 +404,17 @@ def test_show_sharing_names_the_rules():
 
 
 def test_many_groups_and_few_results_are_left_to_operators():
-    """An update of a synopsis goes through all intervals of all groups: it must be shared, or asked for."""
+    """An update of a synopsis goes through all intervals of all groups: it must be shared, or asked
+    for."""
     twins = Twins.fresh()
     n = 20_000
     for stream in "ab":
-        named = {"k": list(range(n)), "s": [None] * n, NUMBER[stream]: [1] * n, REAL[stream]: [None] * n}
+        named = {
+            "k": list(range(n)),
+            "s": [None] * n,
+            NUMBER[stream]: [1] * n,
+            REAL[stream]: [None] * n,
+        }
         twins.ours.ingest(stream, {**named, "t": [10_000 * i for i in range(n)]})
     sql = query(SHAPES[2], 600, 600, 1)
     twins.ours.execute(f"CREATE QUERY p AS {sql}")
@@ -394,14 +430,23 @@ def test_many_groups_and_few_results_are_left_to_operators():
 def test_many_groups_come_and_are_forgotten():
     """Codes of keys that no window holds are used again."""
     twins = Twins.fresh()
-    sql = "SELECT a.k, COUNT(*), SUM(w) FROM a [RANGE 2 s SLIDE 1 s], b [RANGE {n} s] WHERE a.k = b.k GROUP BY a.k"
+    sql = (
+        "SELECT a.k, COUNT(*), SUM(w) FROM a [RANGE 2 s SLIDE 1 s], b [RANGE {n} s] WHERE a.k = "
+        "b.k GROUP BY a.k"
+    )
     twins.register("p", sql.format(n=2))
     twins.register("q", sql.format(n=1))
     for k in range(12):
         keys = list(range(1500 * k, 1500 * k + 1500))
         ts = [k * S + i for i in range(1500)]
         for stream in "ab":
-            named = {"k": keys, "s": [None] * 1500, NUMBER[stream]: keys, REAL[stream]: [None] * 1500, "t": ts}
+            named = {
+                "k": keys,
+                "s": [None] * 1500,
+                NUMBER[stream]: keys,
+                REAL[stream]: [None] * 1500,
+                "t": ts,
+            }
             twins.both("ingest", stream, named)
     (group,) = groups(twins.ours)
     assert group.feed.space.keys.rows < 12 * 1500 / 2
@@ -433,7 +478,13 @@ def test_an_overflow_stops_one_query_and_no_other():
     twins.register("count", f"SELECT COUNT(*), MAX(v) {join}")
     big = 2**62
     for stream, number in (("a", "v"), ("b", "w")):
-        some = {"k": [1, 1, 1], "s": ["x"] * 3, number: [big] * 3, REAL[stream]: [1.0] * 3, "t": [0, 1, 2]}
+        some = {
+            "k": [1, 1, 1],
+            "s": ["x"] * 3,
+            number: [big] * 3,
+            REAL[stream]: [1.0] * 3,
+            "t": [0, 1, 2],
+        }
         twins.both("ingest", stream, some)
         twins.both("heartbeat", stream, 5 * S)
     for engine in (twins.ours, twins.theirs):
@@ -448,7 +499,9 @@ def test_failing_values_are_counted_for_all_who_read_them():
         sql = f"SELECT SUM(v / w) FROM a [RANGE {n} s SLIDE 1 s], b [RANGE {n} s] WHERE a.k = b.k"
         twins.register(name, sql)
     twins.both("ingest", "a", {"k": [1], "s": ["x"], "v": [4], "f": [1.0], "t": [0]})
-    twins.both("ingest", "b", {"k": [1, 1], "s": ["x"] * 2, "w": [0, 2], "g": [1.0] * 2, "t": [0, 0]})
+    twins.both(
+        "ingest", "b", {"k": [1, 1], "s": ["x"] * 2, "w": [0, 2], "g": [1.0] * 2, "t": [0, 0]}
+    )
     for stream in "ab":
         twins.both("heartbeat", stream, 5 * S)
     assert twins.agree(["p", "q"]) == 10

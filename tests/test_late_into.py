@@ -1,4 +1,5 @@
-"""LATE INTO: the other stream takes late rows as they come, whatever its own clock says, and nothing is lost."""
+"""LATE INTO: the other stream takes late rows as they come, whatever its own clock says, and
+nothing is lost."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsms.adhoc.archived import needed
 from dsms.engine import Engine
+from dsms.oneshot.pushdown import needed
 from dsms.sql.binder import bind_query
 from dsms.sql.binder.definitions import bind_create_stream
 from dsms.sql.catalog import Catalog
@@ -33,12 +34,16 @@ CONTINUOUS = (
     "SELECT COUNT(*) FROM {} [ROWS 3]",
     "SELECT a, COUNT(*) FROM {} [RANGE 2 s] GROUP BY a",
 )
-PERIODIC = ("SELECT COUNT(*), MAX(ts) FROM {} [RANGE 4 s SLIDE 2 s]", "SELECT a FROM {} [ROWS 2 SLIDE 2]")
+PERIODIC = (
+    "SELECT COUNT(*), MAX(ts) FROM {} [RANGE 4 s SLIDE 2 s]",
+    "SELECT a FROM {} [ROWS 2 SLIDE 2]",
+)
 
 
 @st.composite
 def chains(draw: Any) -> Story:
-    """s gives its late rows to l, and l those that come to itself to m; all are written to, and have clocks."""
+    """s gives its late rows to l, and l those that come to itself to m; all are written to, and
+    have clocks."""
     d = Draws(draw)
     options = [f"{d.pick(('', ' SLACK 2 s'))}{d.pick(('', ' MAX FUTURE 9 s'))}" for _ in "sl"]
     sql = f"""CREATE STREAM m (a INT, ts TIMESTAMP) TIMESTAMP BY ts;
@@ -50,7 +55,9 @@ def chains(draw: Any) -> Story:
         at = d.number(0, 30) * S // 2
         events.append(Beat(name, at) if d.chance(8) else Arrival(name, at, (number, at)))
     names = ("m", "l", "s")
-    queries = [Section("query", f"of_{n}", body=d.pick(CONTINUOUS + PERIODIC).format(n)) for n in names]
+    queries = [
+        Section("query", f"of_{n}", body=d.pick(CONTINUOUS + PERIODIC).format(n)) for n in names
+    ]
     return Story(
         sections=[
             Section("sql", body=sql),
@@ -85,7 +92,9 @@ def test_chains_come_back_after_crashes(story: Story, seed: int) -> None:
         host.engine.close()
     for name, output in declared.queries.items():
         want = expected(output, came)
-        assert same_lines(want, host.pushes[name]), complaint(story, declared, name, want, host.pushes[name], "crashes")
+        assert same_lines(want, host.pushes[name]), complaint(
+            story, declared, name, want, host.pushes[name], "crashes"
+        )
 
 
 def status(engine: Engine) -> dict[str, dict[str, Any]]:
@@ -113,14 +122,21 @@ def test_as_many_rows_arrive_as_were_late() -> None:
     [
         ("(a INT, t TIMESTAMP) TIMESTAMP BY t", lambda e: e.end("l"), "late rows after the end"),
         ("(a INT, t TIMESTAMP)", lambda e: None, "late rows before the engine's time is known"),
-        ("(a INT NOT NULL, t TIMESTAMP) TIMESTAMP BY t", lambda e: None, "NULL in a NOT NULL column"),
+        (
+            "(a INT NOT NULL, t TIMESTAMP) TIMESTAMP BY t",
+            lambda e: None,
+            "NULL in a NOT NULL column",
+        ),
     ],
 )
 def test_what_the_other_stream_can_not_take_is_counted_there_and_harms_no_writer(
     declared: str, before: Any, reason: str
 ) -> None:
     engine = Engine()
-    engine.execute(f"CREATE STREAM l {declared}; CREATE STREAM s (a INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO l")
+    engine.execute(
+        f"CREATE STREAM l {declared}; CREATE STREAM s (a INT, t TIMESTAMP) TIMESTAMP BY t LATE "
+        "INTO l"
+    )
     engine.execute("CREATE QUERY q AS SELECT a FROM s")
     reader = engine.subscribe("q")
     before(engine)
@@ -131,10 +147,16 @@ def test_what_the_other_stream_can_not_take_is_counted_there_and_harms_no_writer
     assert status(engine)["l"]["refused"] == 1
 
 
-def test_late_rows_of_a_stream_that_is_not_durable_come_back_with_the_other_one(tmp_path: Path) -> None:
+def test_late_rows_of_a_stream_that_is_not_durable_come_back_with_the_other_one(
+    tmp_path: Path,
+) -> None:
     engine = Engine(str(tmp_path))
-    engine.execute("CREATE STREAM l (a INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h WITH (durability = sync)")
-    engine.execute("CREATE STREAM s (a INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO l WITH (durability = none)")
+    engine.execute(
+        "CREATE STREAM l (a INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h WITH (durability = sync)"
+    )
+    engine.execute(
+        "CREATE STREAM s (a INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO l WITH (durability = none)"
+    )
     engine.ingest("s", [[1, 100 * S], [2, 50 * S], [3, 20 * S]])
     engine.heartbeat("l", 60 * S)
     engine.saver.durable.close()  # type: ignore[union-attr]
@@ -149,10 +171,13 @@ def test_late_rows_of_a_stream_that_is_not_durable_come_back_with_the_other_one(
 def test_a_condition_on_the_timestamp_column_skips_no_late_rows_of_an_archive() -> None:
     """Their instants are later than the column says, so `t < x` says nothing of when they came."""
     catalog = Catalog()
-    found = bind_create_stream(parse_one("CREATE STREAM l (a INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE"), catalog)  # type: ignore[arg-type]
+    found = bind_create_stream(
+        parse_one("CREATE STREAM l (a INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE"), catalog
+    )  # type: ignore[arg-type]
     catalog.streams["l"] = found
     asked = (
-        "SELECT a FROM ARCHIVE l WHERE t BETWEEN TIMESTAMP '1970-01-01 00:00:05' AND TIMESTAMP '1970-01-01 00:00:09'"
+        "SELECT a FROM ARCHIVE l WHERE t BETWEEN TIMESTAMP '1970-01-01 00:00:05' AND "
+        "TIMESTAMP '1970-01-01 00:00:09'"
     )
     plan = bind_query(parse_one(asked), catalog, persistent=False).child  # type: ignore[arg-type]
     (narrow,) = needed(plan, 100 * S).values()

@@ -1,4 +1,5 @@
-"""Logs against a model: what was synced comes back after any crash, and nothing that was not written."""
+"""Logs against a model: what was synced comes back after any crash, and nothing that was not
+written."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ PAYLOADS = st.lists(st.binary(max_size=300), max_size=3)
 FIRST = 7
 
 
-def filled(files: SimFiles, payloads: list[list[bytes]], path: str = "/log", over: str | None = None) -> LogWriter:
+def filled(
+    files: SimFiles, payloads: list[list[bytes]], path: str = "/log", over: str | None = None
+) -> LogWriter:
     log = LogWriter(files, path, over, FIRST)
     for i, buffers in enumerate(payloads):
         assert log.append(FIRST + i, i % 5, buffers, i, 0) == log.position
@@ -37,7 +40,7 @@ def told(payloads: list[list[bytes]]) -> list[tuple[int, int, bytes]]:
 
 
 def old_log(files: SimFiles, size: int) -> str:
-    """A log with records of higher numbers than those to come, which nobody needs any more."""
+    """A log with records of higher numbers than those to come, which are not needed any more."""
     log = LogWriter(files, "/old", None, 3)
     for i in range(size):
         log.append(100 + i, 1, [b"old" * 20])
@@ -78,7 +81,9 @@ def test_a_log_cut_anywhere_gives_the_records_before_the_cut(payloads, data):
     whole = bytes(held)
     held[cut:] = bytes(zeros)
     scan = read_log(files, "/log", FIRST)
-    assert [r.lsn for r in scan] == [FIRST + i for i, end in enumerate(ends) if whole[:end] == held[:end]]
+    assert [r.lsn for r in scan] == [
+        FIRST + i for i, end in enumerate(ends) if whole[:end] == held[:end]
+    ]
     assert not scan.foreign and scan.torn == (scan.end < cut + zeros)
 
 
@@ -103,7 +108,10 @@ def test_a_record_says_what_was_before_it_and_what_was_known():
     log = LogWriter(files, "/log", None, FIRST)
     log.append(FIRST, 1, [b"a"], 3, 2)
     log.append(FIRST + 4, 1, [b"b"], FIRST, FIRST)
-    assert [(r.lsn, r.before, r.known) for r in read_log(files, "/log", FIRST)] == [(7, 3, 2), (11, 7, 7)]
+    assert [(r.lsn, r.before, r.known) for r in read_log(files, "/log", FIRST)] == [
+        (7, 3, 2),
+        (11, 7, 7),
+    ]
     assert (log.sync(), log.last) == (11, 11)
 
 
@@ -122,7 +130,11 @@ def test_a_log_under_another_logs_name_is_not_that_one():
     assert scan.records == [] and not scan.foreign
 
 
-@given(st.lists(PAYLOADS, min_size=1, max_size=4), st.binary(min_size=50, max_size=200), st.integers(0, 60))
+@given(
+    st.lists(PAYLOADS, min_size=1, max_size=4),
+    st.binary(min_size=50, max_size=200),
+    st.integers(0, 60),
+)
 def test_a_full_disk_leaves_the_log_as_it_was(payloads, more, room):
     files = SimFiles()
     log = filled(files, payloads)
@@ -163,7 +175,8 @@ def test_logs_of_the_operating_system(tmp_path):
         old.append(1 + i, 1, [b"old" * 100])
     old.close()
     log = LogWriter(files, path, over, FIRST)
-    parts = [[bytes([i % 256]) * i for i in range(600)], [b""], []]  # more buffers than one call takes
+    # more buffers than one call takes
+    parts = [[bytes([i % 256]) * i for i in range(600)], [b""], []]
     for i, buffers in enumerate(parts):
         log.append(FIRST + i, i, buffers)
     log.sync()

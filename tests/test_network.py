@@ -1,4 +1,5 @@
-"""The network example, small: forty queries on a real server, answers recomputed; traces from files."""
+"""The network example, small: forty queries on a real server, answers recomputed; traces from
+files."""
 
 from __future__ import annotations
 
@@ -66,11 +67,19 @@ def test_the_synthetic_trace_is_the_same_every_time(trace: Trace) -> None:
 
 def test_a_trace_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "conn.csv.gz"
-    lines = ["ts,host,path,status,bytes", "30.5,b,/x,200,7", "0,a,/y,404,-", "7200,a,/x,200,9", "12,,/x,200,1"]
+    lines = [
+        "ts,host,path,status,bytes",
+        "30.5,b,/x,200,7",
+        "0,a,/y,404,-",
+        "7200,a,/x,200,9",
+        "12,,/x,200,1",
+    ]
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
     found = from_file(str(path))
     rows = pa.concat_tables(found.links.values()).sort_by("t").to_pylist()
-    assert [(r["src"], r["dst"], r["port"], r["protocol"], r["bytes"]) for r in rows if r["src"]] == [
+    assert [
+        (r["src"], r["dst"], r["port"], r["protocol"], r["bytes"]) for r in rows if r["src"]
+    ] == [
         ("a", "/y", 404, "?", 0),
         ("b", "/x", 200, "?", 7),
         ("a", "/x", 200, "?", 9),

@@ -1,4 +1,5 @@
-"""Descriptors of an engine with a data folder: none for what was dropped, and no more logs open than may be."""
+"""Descriptors of an engine with a data folder: none for what was dropped, and no more logs open
+than may be."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ from dsms.storage.open_logs import LEAST, SHARE, OpenLogs, allowed
 from tests.faults.simfiles import Plan, SimFiles
 
 DURABILITIES = ("sync", "interval", "none")
-STREAM = "CREATE STREAM {name} (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 HOUR WITH (durability = {durability})"
+STREAM = (
+    "CREATE STREAM {name} (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 HOUR WITH (durability "
+    "= {durability})"
+)
 
 
 def descriptors() -> set[str]:
@@ -63,7 +67,9 @@ def test_what_was_made_and_dropped_keeps_no_descriptor(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for i in range(300):
         engine.execute(STREAM.format(name=f"s{i}", durability=DURABILITIES[i % 3]))
-        kind = "SELECT v FROM {} [NOW]" if i % 2 else "SELECT SUM(v) FROM {} [RANGE 10 s SLIDE 10 s]"
+        kind = (
+            "SELECT v FROM {} [NOW]" if i % 2 else "SELECT SUM(v) FROM {} [RANGE 10 s SLIDE 10 s]"
+        )
         engine.execute(f"CREATE QUERY q{i} AS {kind.format(f's{i}')}")
         engine.ingest(f"s{i}", [(n, n * 5_000_000) for n in range(5)])
         if i % 100 == 50:
@@ -90,7 +96,10 @@ def test_late_rows_of_a_dropped_stream_outlive_a_power_failure(tmp_path: Path) -
     for seed in range(20):
         files = SimFiles()
         engine = Engine(str(tmp_path / str(seed)), files=files)
-        engine.execute("CREATE STREAM late (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 HOUR WITH (durability = sync)")
+        engine.execute(
+            "CREATE STREAM late (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 HOUR WITH "
+            "(durability = sync)"
+        )
         engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO late")
         engine.ingest("s", [(1, 10_000_000), (2, 1_000_000)])
         engine.execute("DROP STREAM s")
@@ -136,7 +145,12 @@ def test_logs_that_are_on_the_disk_go_first(tmp_path: Path) -> None:
         kept.append(stream, 1, [b"x"])
     kept.commit("sync")
     kept.append("d", 1, [b"x"])
-    assert {s: log.is_open for s, log in kept._logs.items()} == {"a": True, "b": False, "c": True, "d": True}
+    assert {s: log.is_open for s, log in kept._logs.items()} == {
+        "a": True,
+        "b": False,
+        "c": True,
+        "d": True,
+    }
 
 
 def test_a_stream_whose_log_cannot_be_synced_takes_no_rows() -> None:

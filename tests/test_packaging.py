@@ -20,7 +20,16 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--directory",
+        str(out),
+    ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=WAIT)
     (found,) = out.glob("*.whl")
     return found
@@ -30,10 +39,26 @@ def test_contents(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     info = f"dsms-{dsms.__version__}.dist-info"
-    assert {name.split("/")[0] for name in names} == {"dsms", "dsms_client", "dsms_server", "dsms_spark", info}
-    assert {"dsms/grammar/cql.lark", "dsms/grammar/reference.md", "dsms_spark/log4j2.properties"} <= names
-    ours = [path for top in (ROOT / "dsms", ROOT / "server", ROOT / "clients") for path in top.rglob("*.py")]
-    missing = {f"{p.relative_to(ROOT)}".removeprefix("server/").removeprefix("clients/") for p in ours} - names
+    assert {name.split("/")[0] for name in names} == {
+        "dsms",
+        "dsms_client",
+        "dsms_server",
+        "dsms_spark",
+        info,
+    }
+    assert {
+        "dsms/grammar/cql.lark",
+        "dsms/grammar/reference.md",
+        "dsms_spark/log4j2.properties",
+    } <= names
+    ours = [
+        path
+        for top in (ROOT / "dsms", ROOT / "server", ROOT / "clients")
+        for path in top.rglob("*.py")
+    ]
+    missing = {
+        f"{p.relative_to(ROOT)}".removeprefix("server/").removeprefix("clients/") for p in ours
+    } - names
     assert missing == set()
     assert [n for n in names if n.endswith((".pyc", ".nbi", ".nbc")) or "/warm-" in n] == []
 
@@ -41,9 +66,17 @@ def test_contents(wheel: Path):
 def test_metadata(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         info = f"dsms-{dsms.__version__}.dist-info"
-        metadata, entry = (archive.read(f"{info}/{name}").decode() for name in ("METADATA", "entry_points.txt"))
+        metadata, entry = (
+            archive.read(f"{info}/{name}").decode() for name in ("METADATA", "entry_points.txt")
+        )
     assert "License-Expression: Apache-2.0" in metadata
-    assert set(re.findall(r"Provides-Extra: (\w+)", metadata)) == {"spark", "test", "bench", "demo", "docs"}
+    assert set(re.findall(r"Provides-Extra: (\w+)", metadata)) == {
+        "spark",
+        "test",
+        "bench",
+        "demo",
+        "docs",
+    }
     assert "dsms = dsms_client.cli:main" in entry
 
 
@@ -56,7 +89,9 @@ def test_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path):
         "print(dsms.Engine().execute('SELECT 6 * 7 AS answer')[0].data.to_pylist())"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
     *files, answer = run.stdout.splitlines()
     assert run.stderr == ""
     assert all(Path(file).is_relative_to(tmp_path) for file in files), files
@@ -64,10 +99,17 @@ def test_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path):
 
 
 def test_the_image_copies_what_the_wheel_is_made_of():
-    """No engine here builds the image; so at least every source of a COPY exists and is let through."""
+    """No engine here builds the image; so at least every source of a COPY exists and is let
+    through."""
     lines = (ROOT / "Dockerfile").read_text().splitlines()
-    copies = [line.split()[1:-1] for line in lines if line.startswith("COPY") and "--from" not in line]
-    let_through = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    copies = [
+        line.split()[1:-1] for line in lines if line.startswith("COPY") and "--from" not in line
+    ]
+    let_through = [
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    ]
     sources = [source for copy in copies for source in copy]
     assert sorted(sources) == sorted(let_through)
     assert [s for s in sources if not (ROOT / s).exists()] == []

@@ -1,4 +1,5 @@
-"""Rows read straight from msgpack are the rows that Python objects would have made, or are left to those."""
+"""Rows read straight from msgpack are the rows that Python objects would have made, or are left to
+those."""
 
 from __future__ import annotations
 
@@ -13,14 +14,27 @@ from hypothesis import strategies as st
 from dsms.errors import DsmsError
 from dsms.intake import packed
 from dsms.intake.convert import Converted
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, Kind, Type, decimal
+from dsms.sql.types import (
+    BOOL,
+    BYTES,
+    FLOAT,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    Field,
+    Kind,
+    Type,
+    decimal,
+)
 from dsms_client.protocol import pack
 from dsms_server import decode
-from dsms_server.decode import Shape
+from dsms_server.decode import StreamShape
 from tests.effort import examples
 
 TYPES = (BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP)
-EDGES = [0, -1, 127, 128, 255, 256, -32, -33, -128, -129, 65535, 65536, -32768, -32769, 2**31, -(2**31) - 1, 2**32,
+EDGES = [0, -1, 127, 128, 255, 256, -32, -33, -128, -129, 65535, 65536, -32768, -32769, 2**31,
+         -(2**31) - 1, 2**32,
          2**53, 2**53 + 1, -(2**53), 2**63 - 1, -(2**63)]  # a long list  # fmt: skip
 WHOLE = st.sampled_from(EDGES) | st.integers(-200, 200)
 NUMBER = st.sampled_from([0.0, -0.0, math.nan, math.inf, 5e-324]) | st.floats() | st.integers(-9, 9)
@@ -37,15 +51,25 @@ RIGHT: dict[Kind, st.SearchStrategy] = {
     Kind.DECIMAL: st.sampled_from(["1.5", "x"]) | WHOLE,
 }
 ANY = st.one_of(
-    st.none(), WHOLE, NUMBER, TEXT, BLOB, st.booleans(), st.just([1]), st.just({"a": 1}), st.just(2**64 - 1)
+    st.none(),
+    WHOLE,
+    NUMBER,
+    TEXT,
+    BLOB,
+    st.booleans(),
+    st.just([1]),
+    st.just({"a": 1}),
+    st.just(2**64 - 1),
 )
 
 
 @st.composite
-def frames(draw: Any, wrong: bool) -> tuple[Shape, list[Any]]:
+def frames(draw: Any, wrong: bool) -> tuple[StreamShape, list[Any]]:
     """A stream and rows for it, some of which may be wrong in any way."""
     types: list[Type] = draw(
-        st.lists(st.sampled_from([*TYPES, *([decimal(5, 2)] if wrong else [])]), min_size=1, max_size=17)
+        st.lists(
+            st.sampled_from([*TYPES, *([decimal(5, 2)] if wrong else [])]), min_size=1, max_size=17
+        )
     )
     schema = tuple(Field(f"c{i}", t, None, draw(st.booleans())) for i, t in enumerate(types))
     rows = []
@@ -56,10 +80,10 @@ def frames(draw: Any, wrong: bool) -> tuple[Shape, list[Any]]:
         elif wrong and draw(st.integers(0, 5)) == 0:
             row[draw(st.integers(0, len(row) - 1))] = draw(ANY)
         rows.append(row)
-    return Shape("s", schema), rows
+    return StreamShape("s", schema), rows
 
 
-def read(body: bytes, shape: Shape, quick: bool) -> tuple[Any, ...]:
+def read(body: bytes, shape: StreamShape, quick: bool) -> tuple[Any, ...]:
     """What a frame comes to: its rows and refusals, or the code and text of an error."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decode, "WHOLE", 0)
@@ -83,7 +107,9 @@ def test_good_rows_are_read_without_objects(frame):
     shape, rows = frame
     body = bytes(pack({"op": "ingest", "id": 1, "stream": "s", "rows": rows, "seq": 5})[4:])
     assert read(body, shape, True) == read(body, shape, False)
-    exact = all(not isinstance(v, int) or isinstance(v, bool) or abs(v) <= 2**53 for r in rows for v in r)
+    exact = all(
+        not isinstance(v, int) or isinstance(v, bool) or abs(v) <= 2**53 for r in rows for v in r
+    )
     if rows and exact:
         assert packed.unpack(memoryview(msgpack.packb(rows)), shape.schema) is not None
 
@@ -110,5 +136,11 @@ def test_torn_and_spoilt_frames_are_refused_alike(frame, data):
 
 def test_lengths_that_lie_claim_no_memory():
     schema = (Field("a", INT), Field("b", STRING))
-    for head in (b"\xdd\xff\xff\xff\xff", b"\xdc\xff\xff", b"\x9f", b"", b"\x91\x92\x01\xdb\xff\xff\xff\xff"):
+    for head in (
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdc\xff\xff",
+        b"\x9f",
+        b"",
+        b"\x91\x92\x01\xdb\xff\xff\xff\xff",
+    ):
         assert packed.unpack(memoryview(head), schema) is None

@@ -1,4 +1,5 @@
-"""Text to AST and back: constructs, names, places, round trips of random trees, complaints, hostile input."""
+"""Text to AST and back: constructs, names, places, round trips of random trees, complaints, hostile
+input."""
 
 from __future__ import annotations
 
@@ -118,7 +119,10 @@ def test_and_or_take_all_operands_of_a_chain() -> None:
         ("LEFT(a, 2)", ast.FuncCall(Ident("LEFT"), (col("a"), ast.IntLit(2)))),
         ("EXTRACT(HOUR FROM t)", ast.FuncCall(Ident("EXTRACT"), (ast.StringLit("hour"), col("t")))),
         ("SUM(a) FILTER (WHERE b)", ast.FuncCall(Ident("SUM"), (col("a"),), filter=col("b"))),
-        ("CASE a WHEN 1 THEN b ELSE c END", ast.Case((ast.When(ast.IntLit(1), col("b")),), col("a"), col("c"))),
+        (
+            "CASE a WHEN 1 THEN b ELSE c END",
+            ast.Case((ast.When(ast.IntLit(1), col("b")),), col("a"), col("c")),
+        ),
         ("CASE WHEN a THEN b END", ast.Case((ast.When(col("a"), col("b")),))),
         ("CAST(a AS decimal(10, 2))", ast.Cast(col("a"), ast.TypeName("DECIMAL", (10, 2)))),
         ("(a, b) IN (SELECT 1, 2)", None),
@@ -144,14 +148,20 @@ def test_expression(text: str, node: ast.Expr | None) -> None:
         ("RANGE 10s", ast.RangeWindow(seconds(10))),
         ("RANGE 1.5 h", ast.RangeWindow(seconds(5400, Unit.MINUTE))),
         ("RANGE 1 MONTH", ast.RangeWindow(Duration(0, Unit.MONTH, 1))),
-        ("WINDOW 2 h SLIDE 5", ast.RangeWindow(seconds(7200, Unit.HOUR), slide=ast.Slide(seconds(5)))),
+        (
+            "WINDOW 2 h SLIDE 5",
+            ast.RangeWindow(seconds(7200, Unit.HOUR), slide=ast.Slide(seconds(5))),
+        ),
         ("RANGE 10 UNTIL 5 AGO", ast.RangeWindow(seconds(10), seconds(5))),
         ("ROWS 10", ast.RowsWindow(10)),
         ("ROWS 10 SLIDE 5", ast.RowsWindow(10, slide=ast.Slide(5))),
         ("ROWS 10 SLIDE 5 ROWS", ast.RowsWindow(10, slide=ast.Slide(5))),
         ("ROWS 10 SLIDE 5 s", ast.RowsWindow(10, slide=ast.Slide(seconds(5)))),
         ("ROWS 10 UNTIL 5 AGO", ast.RowsWindow(10, 5)),
-        ("PARTITION BY a, t.b ROWS 3", ast.RowsWindow(3, None, (col("a"), ast.ColumnRef(Ident("b"), Ident("t"))))),
+        (
+            "PARTITION BY a, t.b ROWS 3",
+            ast.RowsWindow(3, None, (col("a"), ast.ColumnRef(Ident("b"), Ident("t")))),
+        ),
         ("NOW", ast.NowWindow()),
         ("NOW INTERNAL", ast.NowWindow(internal=True)),
         ("RANGE UNBOUNDED", ast.UnboundedWindow()),
@@ -161,13 +171,21 @@ def test_expression(text: str, node: ast.Expr | None) -> None:
         ("SINCE TIMESTAMP '1970-01-01'", ast.LandmarkWindow(ast.Instant(0))),
         ("SINCE 10 s", ast.LandmarkWindow(ast.Instant(10 * SECOND))),
         ("RANGE 2 h ARCHIVE", ast.RangeWindow(seconds(7200, Unit.HOUR), archive=True)),
-        ("RANGE 6 SLIDE 6 INTERNAL", ast.RangeWindow(seconds(6), internal=True, slide=ast.Slide(seconds(6)))),
-        ("RANGE 6 INTERNAL SLIDE 6", ast.RangeWindow(seconds(6), internal=True, slide=ast.Slide(seconds(6)))),
+        (
+            "RANGE 6 SLIDE 6 INTERNAL",
+            ast.RangeWindow(seconds(6), internal=True, slide=ast.Slide(seconds(6))),
+        ),
+        (
+            "RANGE 6 INTERNAL SLIDE 6",
+            ast.RangeWindow(seconds(6), internal=True, slide=ast.Slide(seconds(6))),
+        ),
         (
             "RANGE 1 DAY SLIDE 1 DAY ALIGN TO 1 h TIME ZONE 'Europe/Berlin'",
             ast.RangeWindow(
                 seconds(86400, Unit.DAY),
-                slide=ast.Slide(seconds(86400, Unit.DAY), ast.Instant(3600 * SECOND), "Europe/Berlin"),
+                slide=ast.Slide(
+                    seconds(86400, Unit.DAY), ast.Instant(3600 * SECOND), "Europe/Berlin"
+                ),
             ),
         ),
     ],
@@ -189,9 +207,15 @@ def test_set_operations_bind_as_in_sql() -> None:
 
     a, b, c = (select(f"SELECT {x}") for x in "abc")
     union, intersect, minus = ast.SetOpKind.UNION, ast.SetOpKind.INTERSECT, ast.SetOpKind.EXCEPT
-    assert body("SELECT a UNION SELECT b INTERSECT SELECT c") == ast.SetOp(union, a, ast.SetOp(intersect, b, c))
-    assert body("SELECT a EXCEPT SELECT b UNION ALL SELECT c") == ast.SetOp(union, ast.SetOp(minus, a, b), c, True)
-    assert body("SELECT a EXCEPT (SELECT b UNION SELECT c)") == ast.SetOp(minus, a, ast.SetOp(union, b, c))
+    assert body("SELECT a UNION SELECT b INTERSECT SELECT c") == ast.SetOp(
+        union, a, ast.SetOp(intersect, b, c)
+    )
+    assert body("SELECT a EXCEPT SELECT b UNION ALL SELECT c") == ast.SetOp(
+        union, ast.SetOp(minus, a, b), c, True
+    )
+    assert body("SELECT a EXCEPT (SELECT b UNION SELECT c)") == ast.SetOp(
+        minus, a, ast.SetOp(union, b, c)
+    )
     assert body("((SELECT a)) UNION DISTINCT SELECT b") == ast.SetOp(union, a, b)
     limited = body("SELECT a UNION (SELECT b LIMIT 1)")
     assert isinstance(limited, ast.SetOp)
@@ -199,7 +223,9 @@ def test_set_operations_bind_as_in_sql() -> None:
 
 
 def test_joins() -> None:
-    (join,) = select("SELECT * FROM a JOIN b ON x LEFT OUTER JOIN (c CROSS JOIN d) USING (k, l)").from_
+    (join,) = select(
+        "SELECT * FROM a JOIN b ON x LEFT OUTER JOIN (c CROSS JOIN d) USING (k, l)"
+    ).from_
     a, b, c, d = (ast.TableRef(Ident(x)) for x in "abcd")
     inner = ast.Join(ast.JoinKind.INNER, a, b, col("x"))
     cross = ast.Join(ast.JoinKind.CROSS, c, d)
@@ -208,12 +234,16 @@ def test_joins() -> None:
 
 @pytest.mark.parametrize("text", ["s [NOW] x", "s [NOW] AS x", "s x [NOW]", "s AS x [NOW]"])
 def test_alias_before_or_behind_the_window(text: str) -> None:
-    assert select(f"SELECT * FROM {text}").from_ == (ast.TableRef(Ident("s"), Ident("x"), ast.NowWindow()),)
+    assert select(f"SELECT * FROM {text}").from_ == (
+        ast.TableRef(Ident("s"), Ident("x"), ast.NowWindow()),
+    )
 
 
 def test_archive_in_from() -> None:
     (item,) = select("SELECT * FROM ARCHIVE s [RANGE 7 DAYS] x").from_
-    assert item == ast.TableRef(Ident("s"), Ident("x"), ast.RangeWindow(seconds(7 * 86400, Unit.DAY)), True)
+    assert item == ast.TableRef(
+        Ident("s"), Ident("x"), ast.RangeWindow(seconds(7 * 86400, Unit.DAY)), True
+    )
     (plain,) = select("SELECT * FROM archive").from_
     assert plain == ast.TableRef(Ident("archive"))
 
@@ -223,18 +253,24 @@ SOFT = [word for word in grammar.keywords() if word not in grammar.reserved() an
 
 @pytest.mark.parametrize("word", SOFT)
 def test_soft_words_are_names(word: str) -> None:
-    """RANGE, ROWS, SLIDE, ...: columns, aliases after AS, qualifiers, streams; as columns of CREATE save PRIMARY."""
+    """RANGE, ROWS, SLIDE, ...: columns, aliases after AS, qualifiers, streams; as columns of CREATE
+    save PRIMARY."""
     word = word.lower()
     name = Ident(word)
-    text = f"SELECT {word}, {word} + 1 AS {word}, {word}.{word}, {word}.* FROM {word} WHERE {word} > 1 AND f({word})"
+    text = (
+        f"SELECT {word}, {word} + 1 AS {word}, {word}.{word}, {word}.* FROM {word} WHERE "
+        f"{word} > 1 AND f({word})"
+    )
     found = select(f"{text} GROUP BY {word} HAVING {word} > 2")
-    assert found.items[1] == ast.SelectItem(ast.Binary("+", ast.ColumnRef(name), ast.IntLit(1)), name)
+    assert found.items[1] == ast.SelectItem(
+        ast.Binary("+", ast.ColumnRef(name), ast.IntLit(1)), name
+    )
     assert found.items[3] == ast.StarItem(name)
     assert found.from_ == (ast.TableRef(name),)
     assert found.group_by == (ast.ColumnRef(name),)
-    assert select(f"SELECT a FROM s [PARTITION BY {word} ROWS 2] AS {word}").from_[0] == ast.TableRef(
-        Ident("s"), name, ast.RowsWindow(2, None, (ast.ColumnRef(name),))
-    )
+    assert select(f"SELECT a FROM s [PARTITION BY {word} ROWS 2] AS {word}").from_[
+        0
+    ] == ast.TableRef(Ident("s"), name, ast.RowsWindow(2, None, (ast.ColumnRef(name),)))
     if word not in ("primary", "if"):
         created = parse_one(f"CREATE TABLE {word} ({word} INT)")
         assert isinstance(created, ast.CreateTable)
@@ -256,12 +292,16 @@ NEED_AS = [
 
 @pytest.mark.parametrize("word", [word for word in SOFT if word not in NEED_AS])
 def test_soft_words_are_bare_aliases(word: str) -> None:
-    found = select(f"SELECT a {word}, f(a) {word}, 1 {word} FROM s {word}, t {word} [NOW], r [NOW] {word}")
+    found = select(
+        f"SELECT a {word}, f(a) {word}, 1 {word} FROM s {word}, t {word} [NOW], r [NOW] {word}"
+    )
     assert {item.alias for item in found.items if isinstance(item, ast.SelectItem)} == {Ident(word)}
     assert {item.alias for item in found.from_ if isinstance(item, ast.TableRef)} == {Ident(word)}
 
 
-@pytest.mark.parametrize("type_", ["BOOL", "INT", "FLOAT", "DECIMAL(3,1)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"])
+@pytest.mark.parametrize(
+    "type_", ["BOOL", "INT", "FLOAT", "DECIMAL(3,1)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"]
+)
 def test_type_words_stand_behind_names(type_: str) -> None:
     parse_one(f"CREATE STREAM s (a {type_}, b {type_} NOT NULL)")
     parse_one(f"CREATE TABLE s (a {type_} PRIMARY KEY)")
@@ -310,7 +350,7 @@ EXPLAIN CREATE QUERY q AS SELECT 1;
 SET scheduler = ttu; SET limit_bytes TO 1000; SET statement_timeout = '5 s'; SET statement_timeout TO 1500 ms;
 LOOKUP q;
 SELECT a FROM s ORDER BY a DESC NULLS FIRST, b LIMIT 10 OFFSET 5
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("text", split_statements(STATEMENTS))
@@ -327,7 +367,9 @@ def test_stream_clauses() -> None:
     assert stream.timestamp == ast.TimestampBy(Ident("t"), "ms")
     assert stream.late == ast.Late(Ident("l"))
     assert stream.slack == seconds(5)
-    assert stream.archive == ast.Archive(seconds(30 * 86400, Unit.DAY), Ident("a"), Duration(600 * SECOND, Unit.MINUTE))
+    assert stream.archive == ast.Archive(
+        seconds(30 * 86400, Unit.DAY), Ident("a"), Duration(600 * SECOND, Unit.MINUTE)
+    )
     values = {o.name.text: o.value for o in stream.options}
     assert values == {
         "durability": "sync",
@@ -416,11 +458,18 @@ def test_one_thread_at_a_time_loads_the_parser(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_grammar_has_no_conflicts(caplog: pytest.LogCaptureFixture) -> None:
-    """lark settles shift/reduce conflicts silently unless it is asked to debug; it must find none."""
+    """lark settles shift/reduce conflicts silently unless it is asked to debug; it must find
+    none."""
     import lark
 
     with caplog.at_level("DEBUG", logger=lark.logger.name):
-        lark.Lark(grammar.grammar_text(), parser="lalr", keep_all_tokens=True, maybe_placeholders=True, debug=True)
+        lark.Lark(
+            grammar.grammar_text(),
+            parser="lalr",
+            keep_all_tokens=True,
+            maybe_placeholders=True,
+            debug=True,
+        )
     assert [r.message for r in caplog.records if "conflict" in r.message.lower()] == []
 
 
@@ -428,16 +477,22 @@ def test_conflict_check_can_fail(caplog: pytest.LogCaptureFixture) -> None:
     import lark
 
     with caplog.at_level("DEBUG", logger=lark.logger.name):
-        lark.Lark('start: "a" start "b" | "a" start | "c"\nx: start "a" "b"?', parser="lalr", debug=True)
+        lark.Lark(
+            'start: "a" start "b" | "a" start | "c"\nx: start "a" "b"?', parser="lalr", debug=True
+        )
         lark.Lark('start: e\ne: e "+" e | "a"', parser="lalr", debug=True)
     assert any("conflict" in r.message.lower() for r in caplog.records)
 
 
 def test_every_rule_has_its_function() -> None:
     """A rule without one would leave a lark Tree in the AST."""
-    rules = {r.alias or (r.options.template_source or r.origin.name) for r in grammar.parser().rules}
+    rules = {
+        r.alias or (r.options.template_source or r.origin.name) for r in grammar.parser().rules
+    }
     inlined = {r.origin.name for r in grammar.parser().rules if r.options.expand1 and not r.alias}
-    missing = {n for n in rules if not n.startswith("_") and not hasattr(grammar.Statements, n)} - inlined
+    missing = {
+        n for n in rules if not n.startswith("_") and not hasattr(grammar.Statements, n)
+    } - inlined
     assert missing == set()
 
 
@@ -461,7 +516,9 @@ def test_broken_cache_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(
-    max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(random_statements())
 def test_printed_trees_parse_back(statement: ast.Statement) -> None:
@@ -486,11 +543,16 @@ def test_instants_print_back(moment: object) -> None:
 @pytest.mark.parametrize("name", TYPE_NAMES)
 def test_every_name_of_a_type_is_one(name: str):
     engine = Engine()
-    engine.execute(f"CREATE STREAM s (c {name}, t TIMESTAMP) TIMESTAMP BY t; SELECT CAST(NULL AS {name.lower()})")
+    engine.execute(
+        f"CREATE STREAM s (c {name}, t TIMESTAMP) TIMESTAMP BY t; SELECT CAST(NULL AS "
+        f"{name.lower()})"
+    )
     assert engine.streams()[0].schema[0].type == TYPE_NAMES[name]
 
 
-@pytest.mark.parametrize("text", ["SELECT ٣", "SELECT ٣.5", "SELECT INTERVAL '٣ s'", "SELECT 1 FROM s [RANGE ٣ s]"])
+@pytest.mark.parametrize(
+    "text", ["SELECT ٣", "SELECT ٣.5", "SELECT INTERVAL '٣ s'", "SELECT 1 FROM s [RANGE ٣ s]"]
+)
 def test_digits_are_those_of_ascii(text: str):
     with pytest.raises(QueryError):
         Engine().execute(text)

@@ -1,4 +1,5 @@
-"""Update patterns and identity of every kind of edge (Golab 2006, §3.2, §3.5.1; design page, "Labels")."""
+"""Update patterns and identity of every kind of edge (Golab 2006, §3.2, §3.5.1; design page,
+"Labels")."""
 
 from __future__ import annotations
 
@@ -59,7 +60,10 @@ LABELS: dict[str, tuple[lp.Node, str]] = {
     "union of windows that end at different times": (p.union(win(S), win(T, until=5)), "WK"),
     "union of a window and a stream": (p.union(win(S), T), "WK"),
     "union of unions of equal windows": (p.union(p.union(win(S), win(T)), win(U)), "WKS"),
-    "union of a window and a join": (p.union(p.project(p.join(win(S), win(T), "a"), "a"), win(U)), "WK"),
+    "union of a window and a join": (
+        p.union(p.project(p.join(win(S), win(T), "a"), "a"), win(U)),
+        "WK",
+    ),
     "union with a count window": (p.union(win(S), rows(T)), "STR"),
     # rule 3
     "join of streams": (p.join(S, T, "a"), "MON"),
@@ -86,9 +90,15 @@ LABELS: dict[str, tuple[lp.Node, str]] = {
     "EXISTS of a window in a stream": (p.semi(win(S), T, "a"), "WK"),
     "EXISTS of a count window in a stream": (p.semi(rows(S), T, "a"), "STR"),
     # INTERNAL
-    "a join of INTERNAL windows": (p.append(p.join(win(S, internal=True), win(T, internal=True), "a")), "MON"),
+    "a join of INTERNAL windows": (
+        p.append(p.join(win(S, internal=True), win(T, internal=True), "a")),
+        "MON",
+    ),
     "aggregates over an INTERNAL window": (p.append(counted(win(internal=True))), "MON"),
-    "INTERNAL and one external window": (p.append(p.join(win(S), win(T, internal=True), "a"), mixed=True), "WK"),
+    "INTERNAL and one external window": (
+        p.append(p.join(win(S), win(T, internal=True), "a"), mixed=True),
+        "WK",
+    ),
     "a window over a result that stays": (win(p.append(p.join(win(S), win(T), "a"))), "WKS"),
     "a count window over a result that stays": (rows(p.append(p.join(win(S), win(T), "a"))), "STR"),
     # the root
@@ -164,4 +174,6 @@ def test_rows_without_parts_go_by_value() -> None:
     assert by_value(p.join(p.distinct(win(S)), win(T), "a"))
     assert by_value(p.project(counted(win(S)), "a"))
     assert by_value(p.union(win(S), p.distinct(win(T))))
-    assert by_value(lp.Values(((p.lit(True),),), (lp.StreamScan(S.stream, S.schema, "s").schema[0],)))
+    assert by_value(
+        lp.Values(((p.lit(True),),), (lp.StreamScan(S.stream, S.schema, "s").schema[0],))
+    )

@@ -1,4 +1,5 @@
-"""Periodic queries in the engine: history, partial answers, silence, elastic queries and overload, look-ups."""
+"""Periodic queries in the engine: history, partial answers, silence, elastic queries and overload,
+look-ups."""
 
 from __future__ import annotations
 
@@ -23,11 +24,17 @@ def fresh(stream: str = STREAM, **settings: Any) -> dsms.Engine:
 
 
 def feed(engine: dsms.Engine, seconds: range, v: int = 1) -> None:
-    engine.ingest("s", {"k": [t % 3 for t in seconds], "v": [v] * len(seconds), "t": [t * S for t in seconds]})
+    engine.ingest(
+        "s", {"k": [t % 3 for t in seconds], "v": [v] * len(seconds), "t": [t * S for t in seconds]}
+    )
 
 
 def answers(reader: Any) -> list[tuple[float, list[tuple]]]:
-    return [(p.at / S, [tuple(r.values()) for r in p.data.to_pylist()]) for p in reader.take() if p.kind == "result"]
+    return [
+        (p.at / S, [tuple(r.values()) for r in p.data.to_pylist()])
+        for p in reader.take()
+        if p.kind == "result"
+    ]
 
 
 def shown(engine: dsms.Engine, query: str) -> dict[str, Any]:
@@ -42,7 +49,9 @@ def shown(engine: dsms.Engine, query: str) -> dict[str, Any]:
 def test_a_new_query_starts_with_what_the_ring_holds(path: str) -> None:
     engine = fresh(STREAM + " RETAIN 1 min")
     feed(engine, range(1, 30))
-    done = engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 20 SLIDE 5] WITH (path = '{path}')")[0]
+    done = engine.execute(
+        f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 20 SLIDE 5] WITH (path = '{path}')"
+    )[0]
     assert done.warnings == ()
     reader = engine.subscribe("q", 0)
     feed(engine, range(30, 41))
@@ -53,7 +62,9 @@ def test_a_new_query_starts_with_what_the_ring_holds(path: str) -> None:
 def test_a_window_longer_than_the_history_says_until_when_it_is_partial(path: str) -> None:
     engine = fresh()
     feed(engine, range(1, 30))
-    done = engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 20 SLIDE 5] WITH (path = '{path}')")[0]
+    done = engine.execute(
+        f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 20 SLIDE 5] WITH (path = '{path}')"
+    )[0]
     assert "partial until 1970-01-01T00:00:4" in done.warnings[-1]
     assert shown(engine, "q")["partial_until"] is not None
     reader = engine.subscribe("q", 0)
@@ -64,11 +75,15 @@ def test_a_window_longer_than_the_history_says_until_when_it_is_partial(path: st
 
 @pytest.mark.parametrize("path", ["is", "ss", "ws"])
 @pytest.mark.parametrize("length, whole", [(4, True), (5, False)])
-def test_a_window_that_begins_with_a_row_that_is_gone_is_partial(path: str, length: int, whole: bool) -> None:
+def test_a_window_that_begins_with_a_row_that_is_gone_is_partial(
+    path: str, length: int, whole: bool
+) -> None:
     engine = fresh(STREAM + " SUBWINDOW 1 s RETAIN 2 s")
     for second in (1, 5, 8, 9):
         feed(engine, range(second, second + 1))
-    done = engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE {length} SLIDE 10] WITH (path = '{path}')")
+    done = engine.execute(
+        f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE {length} SLIDE 10] WITH (path = '{path}')"
+    )
     assert (done[0].warnings == ()) == whole
 
 
@@ -76,7 +91,9 @@ def test_a_window_that_begins_with_a_row_that_is_gone_is_partial(path: str, leng
 def test_a_new_query_over_counted_rows_waits_for_more(path: str) -> None:
     engine = fresh()
     feed(engine, range(1, 6))  # the last one is not complete
-    engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [ROWS 2 SLIDE 2] WITH (path = '{path}')")
+    engine.execute(
+        f"CREATE QUERY q AS SELECT COUNT(*) FROM s [ROWS 2 SLIDE 2] WITH (path = '{path}')"
+    )
     reader = engine.subscribe("q", 0)
     feed(engine, range(6, 7))
     assert answers(reader) == []
@@ -129,12 +146,17 @@ def test_at_the_end_a_shared_join_answers_once_more() -> None:
     engine.end("s")
     assert not any(at > 10 for r in readers.values() for at, _ in answers(r))
     engine.end("r")
-    assert {n: [at for at, _ in answers(r)][-1] for n, r in readers.items()} == {"a": 15.0, "b": 20.0}
+    assert {n: [at for at, _ in answers(r)][-1] for n, r in readers.items()} == {
+        "a": 15.0,
+        "b": 20.0,
+    }
 
 
 def test_at_the_end_an_elastic_query_is_due_once_more() -> None:
     engine = fresh(deferred=True)
-    engine.execute("CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 5] WITH (boundaries = elastic)")
+    engine.execute(
+        "CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 5] WITH (boundaries = elastic)"
+    )
     reader = engine.subscribe("q", 0)
     feed(engine, range(1, 12))
     engine.end("s")
@@ -149,7 +171,9 @@ def test_at_the_end_an_elastic_query_is_due_once_more() -> None:
 @pytest.mark.parametrize("path", ["is", "ss"])
 def test_a_year_of_silence_is_told_as_progress(path: str) -> None:
     engine = fresh()
-    engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 1] WITH (path = '{path}')")
+    engine.execute(
+        f"CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 1] WITH (path = '{path}')"
+    )
     reader = engine.subscribe("q", 0)
     feed(engine, range(1, 4))
     year = 365 * 86_400
@@ -165,7 +189,8 @@ def test_a_year_of_silence_is_told_as_progress(path: str) -> None:
 def test_many_groups(path: str) -> None:
     engine = fresh()
     engine.execute(
-        f"CREATE QUERY q AS SELECT k, COUNT(*), MAX(v) FROM s [RANGE 4 SLIDE 2] GROUP BY k WITH (path = '{path}')"
+        "CREATE QUERY q AS SELECT k, COUNT(*), MAX(v) FROM s [RANGE 4 SLIDE 2] GROUP BY k WITH "
+        f"(path = '{path}')"
     )
     reader = engine.subscribe("q", 0)
     n = 100_000
@@ -186,12 +211,16 @@ def test_many_groups(path: str) -> None:
 # ---------------------------------------------------------------- elastic queries
 
 
-def elastic(engine: dsms.Engine, name: str = "q", sql: str = "SELECT COUNT(*) FROM s [RANGE 10 SLIDE 1]") -> Any:
+def elastic(
+    engine: dsms.Engine, name: str = "q", sql: str = "SELECT COUNT(*) FROM s [RANGE 10 SLIDE 1]"
+) -> Any:
     engine.execute(f"CREATE QUERY {name} AS {sql} WITH (boundaries = elastic)")
     return engine.subscribe(name, 0)
 
 
-@pytest.mark.parametrize("of", ["s [RANGE 10 SLIDE 1]", "(SELECT DISTINCT v FROM s [RANGE 10 SLIDE 1]) x"])
+@pytest.mark.parametrize(
+    "of", ["s [RANGE 10 SLIDE 1]", "(SELECT DISTINCT v FROM s [RANGE 10 SLIDE 1]) x"]
+)
 def test_an_elastic_query_is_answered_when_there_is_time_as_of_the_latest_boundary(of: str) -> None:
     engine = fresh(deferred=True)
     reader = elastic(engine, sql=f"SELECT COUNT(*) FROM {of}")
@@ -210,7 +239,8 @@ def test_overload_lengthens_periods_and_calm_brings_them_back() -> None:
     engine = fresh(deferred=True)
     names = [f"q{i}" for i in range(12)]
     readers = [
-        elastic(engine, n, f"SELECT SUM(v) FROM s [RANGE {2 * i + 4} SLIDE {i % 3 + 1}]") for i, n in enumerate(names)
+        elastic(engine, n, f"SELECT SUM(v) FROM s [RANGE {2 * i + 4} SLIDE {i % 3 + 1}]")
+        for i, n in enumerate(names)
     ]
     for t in range(1, 60):  # one evaluation every third second
         feed(engine, range(t, t + 1))
@@ -242,7 +272,9 @@ def test_an_elastic_query_may_be_dropped_while_it_waits() -> None:
 def test_rows_stamped_on_arrival_are_elastic_unless_told_otherwise() -> None:
     engine = fresh("CREATE STREAM s (v INT)", deferred=True)
     engine.execute("CREATE QUERY e AS SELECT COUNT(*) FROM s [RANGE 10 SLIDE 1]")
-    engine.execute("CREATE QUERY f AS SELECT COUNT(*) FROM s [RANGE 10 SLIDE 1] WITH (boundaries = every)")
+    engine.execute(
+        "CREATE QUERY f AS SELECT COUNT(*) FROM s [RANGE 10 SLIDE 1] WITH (boundaries = every)"
+    )
     lazy, strict = engine.subscribe("e", 0), engine.subscribe("f", 0)
     for t in range(1, 6):
         engine.advance(t * S)
@@ -256,7 +288,10 @@ def test_rows_stamped_on_arrival_are_elastic_unless_told_otherwise() -> None:
 
 def test_another_scheduler_by_set_keeps_answers() -> None:
     engine = fresh(deferred=True)
-    readers = {n: elastic(engine, n, f"SELECT SUM(v) FROM s [RANGE 10 SLIDE {p}]") for n, p in (("a", 1), ("b", 2))}
+    readers = {
+        n: elastic(engine, n, f"SELECT SUM(v) FROM s [RANGE 10 SLIDE {p}]")
+        for n, p in (("a", 1), ("b", 2))
+    }
     for t, technique in enumerate(("hybrid", "none", "aggressive", "conservative"), 1):
         engine.execute(f"SET query_scheduler = {technique}")
         feed(engine, range(10 * t, 10 * t + 10))
@@ -272,7 +307,10 @@ def test_another_scheduler_by_set_keeps_answers() -> None:
 @pytest.mark.parametrize("path", ["auto", "is"])
 def test_a_lookup_answers_as_of_the_latest_sub_window(path: str) -> None:
     engine = fresh()
-    engine.execute(f"CREATE QUERY q AS SELECT k, SUM(v) FROM s [RANGE 60] GROUP BY k ON LOOKUP WITH (path = '{path}')")
+    engine.execute(
+        "CREATE QUERY q AS SELECT k, SUM(v) FROM s [RANGE 60] GROUP BY k ON LOOKUP WITH (path = "
+        f"'{path}')"
+    )
     assert engine.execute("LOOKUP q")[0].data.num_rows == 0
     feed(engine, range(1, 100))
     engine.heartbeat("s", 99 * S + S - 1)
@@ -311,7 +349,9 @@ def test_a_sum_that_overflows_stops_its_query_and_no_other() -> None:
     engine.ingest("s", {"k": [1] * 4, "v": [1, big, big, 5], "t": [S, 2 * S, 3 * S, 5 * S]})
     assert shown(engine, "a")["status"].startswith("stopped: DS706")
     assert [at for at, _ in answers(a)] == [2.0, 3.0]
-    assert [at for at, _ in answers(b)] == [2.0, 3.0, 4.0, 5.0] and shown(engine, "b")["status"] == "running"
+    assert [at for at, _ in answers(b)] == [2.0, 3.0, 4.0, 5.0] and shown(engine, "b")[
+        "status"
+    ] == "running"
 
 
 def test_a_stream_under_queries_cannot_be_dropped() -> None:
@@ -326,7 +366,8 @@ def test_dropping_queries_lets_rings_and_synopses_go() -> None:
     engine = fresh()
     for i, path in enumerate(("ss", "ws", "is", "iss")):
         engine.execute(
-            f"CREATE QUERY q{i} AS SELECT k, SUM(v) FROM s [RANGE 5 SLIDE 1] GROUP BY k WITH (path = '{path}')"
+            f"CREATE QUERY q{i} AS SELECT k, SUM(v) FROM s [RANGE 5 SLIDE 1] GROUP BY k WITH "
+            f"(path = '{path}')"
         )
     feed(engine, range(1, 30))
     for i in range(4):

@@ -1,4 +1,5 @@
-"""Periodic queries: the engine against the oracle, on random worlds, inputs and queries, at every boundary.
+"""Periodic queries: the engine against the oracle, on random worlds, inputs and queries, at every
+boundary.
 
 A failing example is printed as a golden file: paste it below tests/golden/periodic.
 """
@@ -41,8 +42,8 @@ PATHS = OPTIONS["path"].choices
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A story and what the oracle says: all rows in order, the boundaries (and whether rows were told there), the last
-    answer (None: none is kept)."""
+    """A story and what the oracle says: all rows in order, the boundaries (and whether rows were
+    reported there), the last answer (None: none is kept)."""
 
     story: Story
     declared: Declared
@@ -61,24 +62,36 @@ class Case:
         return Case(story, declared, expected(output, came), bounds, last, ambiguous(output))
 
     def trouble(self, way: Way) -> str | None:
-        """What is wrong with this way to run the story, as a golden file that shows it; None if nothing is."""
+        """What is wrong with this way to run the story, as a golden file that shows it; None if
+        nothing is."""
         try:
             played = play(self.story, self.declared, way)
         except Exception as error:
-            return f"{way}: {type(error).__name__}: {error}\n\n{text.render(self.story, self.declared)}"
+            return (
+                f"{way}: {type(error).__name__}: "
+                f"{error}\n\n{text.render(self.story, self.declared)}"
+            )
         if not same_lines(self.want, played.pushes["q"], self.loose):
-            return complaint(self.story, self.declared, "q", self.want, played.pushes["q"], str(way))
+            return complaint(
+                self.story, self.declared, "q", self.want, played.pushes["q"], str(way)
+            )
         found = self._progress(played) or self._snapshot(played)
         return found and f"{way}: {found}\n\n{text.render(self.story, self.declared)}"
 
     def _progress(self, played: Played) -> str | None:
-        """Every boundary is told, those without rows as progress; of a run of these the last is enough."""
+        """Every boundary is reported, those without rows as progress; of a run of these the last is
+        enough."""
         told = set(played.progress["q"])
         silent = {at for at, rows in self.bounds if not rows}
-        want = {at for (at, rows), (_, more) in pairwise([*self.bounds, (0, True)]) if more and not rows}
+        want = {
+            at for (at, rows), (_, more) in pairwise([*self.bounds, (0, True)]) if more and not rows
+        }
         if want <= told <= silent:
             return None
-        return f"progress at {list(map(cells.shown_instant, told))}, not at {list(map(cells.shown_instant, want))}"
+        return (
+            f"progress at {list(map(cells.shown_instant, told))}, not at "
+            f"{list(map(cells.shown_instant, want))}"
+        )
 
     def _snapshot(self, played: Played) -> str | None:
         got = played.snapshots["q"]
@@ -96,7 +109,8 @@ def ways(seed: int) -> list[Way]:
 
 
 def check(story: Story, ways: Sequence[Way]) -> None:
-    """All ways must push what the oracle says; if not, fail with a story as small as can be had quickly."""
+    """All ways must push what the oracle says; if not, fail with a story as small as can be had
+    quickly."""
     case = Case.of(story)
     for way in ways:
         if case.trouble(way) is not None:
@@ -150,8 +164,8 @@ def test_long_inputs(story: Story, seed: int) -> None:
 @settings(max_examples=examples(25))
 @given(beside_stories(), SEEDS)
 def test_rows_counted_from_the_middle_of_a_story(story: Story, seed: int) -> None:
-    """Over streams that kept all rows, a query registered later answers as if it had been there; what came before its
-    registration is not reported once more."""
+    """Over streams that kept all rows, a query registered later answers as if it had been there;
+    what came before its registration is not reported once more."""
     declared = text.resolve(story)
     output = declared.queries["q"]
     if output.restore or from_past(output.child) is not None or ambiguous(output):
@@ -163,10 +177,14 @@ def test_rows_counted_from_the_middle_of_a_story(story: Story, seed: int) -> Non
     want = expected(output, take_in(declared, story), registered)
     for path in ("is", "ws"):
         engine, way = Engine(), Way(cut="rows", options=(("path", f"'{path}'"),))
-        engine.execute(text.expand(ddl.body.replace("TIMESTAMP BY ts", "TIMESTAMP BY ts RETAIN 1000 s")))
+        engine.execute(
+            text.expand(ddl.body.replace("TIMESTAMP BY ts", "TIMESTAMP BY ts RETAIN 1000 s"))
+        )
         feed(engine, declared, events[:half], way)
         engine.execute(f"CREATE QUERY q AS {with_options(query.body, way)}")
         reader = engine.subscribe("q", 0)
         feed(engine, declared, events[half:], way)
         got = list(taken(reader, 0))
-        assert same_lines(want, got), complaint(story, declared, "q", want, got, f"{path}, after {half} events")
+        assert same_lines(want, got), complaint(
+            story, declared, "q", want, got, f"{path}, after {half} events"
+        )

@@ -58,7 +58,11 @@ def test_boundaries_are_multiples_from_the_alignment():
 
 
 def _days(
-    zone: str, first: str, last: str, calendar: tuple[int, str] = (1, "day"), align: str | None = None
+    zone: str,
+    first: str,
+    last: str,
+    calendar: tuple[int, str] = (1, "day"),
+    align: str | None = None,
 ) -> list[str]:
     slide = Slide(1, align=None if align is None else instant(align), zone=zone, calendar=calendar)
     return [shown_instant(b) for b in all_boundaries(slide, instant(first) - 1, instant(last))]
@@ -67,10 +71,26 @@ def _days(
 @pytest.mark.parametrize(
     ("zone", "first", "days"),
     [
-        ("Europe/Berlin", "2026-03-27T23:00", ["2026-03-27T23", "2026-03-28T23", "2026-03-29T22", "2026-03-30T22"]),
-        ("Europe/Berlin", "2026-10-23T22:00", ["2026-10-23T22", "2026-10-24T22", "2026-10-25T23", "2026-10-26T23"]),
-        ("America/Sao_Paulo", "2018-11-03T03:00", ["2018-11-03T03", "2018-11-04T03", "2018-11-05T02"]),
-        ("America/Sao_Paulo", "2018-02-17T02:00", ["2018-02-17T02", "2018-02-18T03", "2018-02-19T03"]),
+        (
+            "Europe/Berlin",
+            "2026-03-27T23:00",
+            ["2026-03-27T23", "2026-03-28T23", "2026-03-29T22", "2026-03-30T22"],
+        ),
+        (
+            "Europe/Berlin",
+            "2026-10-23T22:00",
+            ["2026-10-23T22", "2026-10-24T22", "2026-10-25T23", "2026-10-26T23"],
+        ),
+        (
+            "America/Sao_Paulo",
+            "2018-11-03T03:00",
+            ["2018-11-03T03", "2018-11-04T03", "2018-11-05T02"],
+        ),
+        (
+            "America/Sao_Paulo",
+            "2018-02-17T02:00",
+            ["2018-02-17T02", "2018-02-18T03", "2018-02-19T03"],
+        ),
         ("Pacific/Apia", "2011-12-29T10:00", ["2011-12-29T10", "2011-12-30T10", "2011-12-31T10"]),
     ],
 )
@@ -85,7 +105,11 @@ def test_a_day_aligned_to_an_hour_keeps_its_wall_clock_time():
 
 
 def test_weeks_months_and_years_count_from_1970():
-    assert _days("UTC", "1970-01-01T00:00", "1970-01-15T00:00", (1, "week")) == ["0s", "604800s", "1970-01-15T00:00:00"]
+    assert _days("UTC", "1970-01-01T00:00", "1970-01-15T00:00", (1, "week")) == [
+        "0s",
+        "604800s",
+        "1970-01-15T00:00:00",
+    ]
     months = _days("UTC", "2026-01-01T00:00", "2026-08-01T00:00", (3, "month"))
     assert months == ["2026-01-01T00:00:00", "2026-04-01T00:00:00", "2026-07-01T00:00:00"]
     ends = _days("UTC", "2026-01-01T00:00", "2026-05-01T00:00", (1, "month"), "2024-01-31T00:00")
@@ -94,8 +118,12 @@ def test_weeks_months_and_years_count_from_1970():
 
 def test_hours_begin_anew_at_midnight():
     spec = Slide(6 * HOUR, zone="Europe/Berlin")
-    found = [shown_instant(b) for b in all_boundaries(spec, instant("2026-10-24T22:00"), instant("2026-10-26T05:00"))]
-    hours = ["25T04", "25T10", "25T16", "25T22", "25T23", "26T05"]  # the last period but one is an hour long
+    found = [
+        shown_instant(b)
+        for b in all_boundaries(spec, instant("2026-10-24T22:00"), instant("2026-10-26T05:00"))
+    ]
+    # the last period but one is an hour long
+    hours = ["25T04", "25T10", "25T16", "25T22", "25T23", "26T05"]
     assert found == [f"2026-10-{hour}:00:00" for hour in hours]
 
 
@@ -117,7 +145,8 @@ def test_months_later_stays_in_the_month():
 
 @settings(max_examples=examples(60))
 @given(
-    st.datetimes(dt.datetime(1995, 1, 1), dt.datetime(2035, 1, 1)), st.sampled_from(("Europe/Berlin", "America/Lima"))
+    st.datetimes(dt.datetime(1995, 1, 1), dt.datetime(2035, 1, 1)),
+    st.sampled_from(("Europe/Berlin", "America/Lima")),
 )
 def test_moments_and_duckdb(shown: dt.datetime, zone: str) -> None:
     """Where the wall clock shows a time once, DuckDB's time zones say the same."""
@@ -151,15 +180,21 @@ def test_sums_over_windows_and_plain_loops(seed: int) -> None:
     for b in range(first, 52, slide):
         inside = [x for _, t, _, x in rows if b - length <= t < b - until]
         wanted.append((b, [(len(inside), sum(inside) if inside else None)]))
-    assert told(total, window.spec.slide, "rstream", rows, 50) == [w for w in wanted if w[0] - 1 <= 50]
+    assert told(total, window.spec.slide, "rstream", rows, 50) == [
+        w for w in wanted if w[0] - 1 <= 50
+    ]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_joins_and_plain_loops(seed: int) -> None:
-    """Whole answers, what entered and what was lost between, computed from the lifetimes of pairs."""
+    """Whole answers, what entered and what was lost between, computed from the lifetimes of
+    pairs."""
     random = Random(seed)
     slide, w1, w2 = random.randint(2, 9), random.randint(1, 9), random.randint(1, 9)
-    rows = [(random.choice("st"), t, random.choice("ab"), 0) for t in sorted(random.choices(range(30), k=16))]
+    rows = [
+        (random.choice("st"), t, random.choice("ab"), 0)
+        for t in sorted(random.choices(range(30), k=16))
+    ]
     plan = p.project(p.join(win(S, w1, slide), win(T, w2, slide), "a"), "a")
     pairs = [
         (max(t, u), min(t + w1, u + w2), i, j, a)
@@ -171,13 +206,24 @@ def test_joins_and_plain_loops(seed: int) -> None:
     lives = [pair for pair in pairs if pair[0] < pair[1]]
     bounds = [b for b in range(slide, 51, slide) if b > rows[0][1]]
     answers = [[q for q in sorted(lives, key=lambda q: q[2:4]) if q[0] < b <= q[1]] for b in bounds]
-    assert _letters(told(plan, Slide(slide), "rstream", rows, 49)) == [[q[4] for q in now] for now in answers]
-    came = [[q[4] for q in now if q not in old] for old, now in zip([[], *answers], answers, strict=False)]
+    assert _letters(told(plan, Slide(slide), "rstream", rows, 49)) == [
+        [q[4] for q in now] for now in answers
+    ]
+    came = [
+        [q[4] for q in now if q not in old]
+        for old, now in zip([[], *answers], answers, strict=False)
+    ]
     assert _letters(told(plan, Slide(slide), "istream", rows, 49)) == came
-    left = [[q[4] for q in old if q not in now] for old, now in zip([[], *answers], answers, strict=False)]
+    left = [
+        [q[4] for q in old if q not in now]
+        for old, now in zip([[], *answers], answers, strict=False)
+    ]
     assert _letters(told(plan, Slide(slide), "dstream", rows, 49)) == left
     since = [(q0, b) for q0, b in zip([-99, *bounds], bounds, strict=False)]
-    all_that_came = [[q[4] for q in sorted(lives, key=lambda q: (q[0], q[2], q[3])) if a <= q[0] < b] for a, b in since]
+    all_that_came = [
+        [q[4] for q in sorted(lives, key=lambda q: (q[0], q[2], q[3])) if a <= q[0] < b]
+        for a, b in since
+    ]
     assert _letters(told(plan, Slide(slide), "istream", rows, 49, restore=True)) == all_that_came
     restored = [
         [q[4] for q in sorted(lives, key=lambda q: q[2:4]) if q in now or a <= q[0] < q[1] < b]
@@ -197,7 +243,9 @@ def test_rows_counted_and_plain_loops(seed: int) -> None:
     times = sorted(random.choices(range(9), k=20))
     rows = [("s", t, "a", k) for k, t in enumerate(times)]
     window = p.window(S, "rows", n, until=skip, slide=m)
-    wanted = [(times[k - 1], [(x,) for x in range(max(0, k - n), k - skip)]) for k in range(m, 21, m)]
+    wanted = [
+        (times[k - 1], [(x,) for x in range(max(0, k - n), k - skip)]) for k in range(m, 21, m)
+    ]
     assert told(p.project(window, "x"), window.spec.slide, "rstream", rows, 99) == wanted
 
 
@@ -206,7 +254,13 @@ def test_rows_counted_beside_another_stream():
     window = p.window(S, "rows", 9, slide=2)
     both = p.join(window, p.window(T, "rows", 1), "a")
     plan = lp.Project(both, (p.col(S, "x"), lp_col(both, 3)), (both.schema[1], both.schema[3]))
-    rows = [("s", 1, "a", 1), ("s", 2, "a", 2), ("s", 2, "a", 3), ("t", 2, "a", 7), ("s", 3, "a", 4)]
+    rows = [
+        ("s", 1, "a", 1),
+        ("s", 2, "a", 2),
+        ("s", 2, "a", 3),
+        ("t", 2, "a", 7),
+        ("s", 3, "a", 4),
+    ]
     assert told(plan, window.spec.slide, "rstream", rows, 9) == [
         (2, [(1, 7), (2, 7)]),
         (3, [(1, 7), (2, 7), (3, 7), (4, 7)]),
@@ -215,7 +269,8 @@ def test_rows_counted_beside_another_stream():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_restored_rows_beside_another_stream_and_plain_loops(seed: int) -> None:
-    """Pairs of the newest rows of one stream with those of another in a window in time, point by point."""
+    """Pairs of the newest rows of one stream with those of another in a window in time, point by
+    point."""
     random = Random(seed)
     n, m, length = random.randint(1, 3), random.randint(1, 4), random.randint(1, 6)
     times = sorted(random.choices(range(12), k=18))
@@ -247,7 +302,8 @@ def lp_col(node: lp.Node, index: int):
 
 
 def test_appended_sums_are_those_of_the_chunks():
-    """SUM over the newest three of sums of six: the sum of the last eighteen, where all are full."""
+    """SUM over the newest three of sums of six: the sum of the last eighteen, where all are
+    full."""
     rows = [("s", t, "a", 1 + t % 4) for t in range(0, 60, 2)]
     inner = win(S, 6, 6, internal=True)
     sums = p.append(p.group(inner, (), p.agg(inner, "sum", "x")))
@@ -255,7 +311,9 @@ def test_appended_sums_are_those_of_the_chunks():
     total = p.group(outer, (), p.agg(outer, "sum", "sum"))
     whole = win(S, 18, 6)
     direct = p.group(whole, (), p.agg(whole, "sum", "x"))
-    assert told(total, inner.spec.slide, "rstream", rows, 59) == told(direct, whole.spec.slide, "rstream", rows, 59)
+    assert told(total, inner.spec.slide, "rstream", rows, 59) == told(
+        direct, whole.spec.slide, "rstream", rows, 59
+    )
 
 
 def test_restore_loses_nothing_that_no_restore_tells():

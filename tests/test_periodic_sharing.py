@@ -1,4 +1,5 @@
-"""Periodic aggregates that run beside each other, come and go, against the oracle, which takes each by itself."""
+"""Periodic aggregates that run beside each other, come and go, against the oracle, which takes each
+by itself."""
 
 from __future__ import annotations
 
@@ -30,8 +31,13 @@ def wanted(story: Story, declared: Declared) -> dict[str, list[Line]]:
 def _wanted(story: Story, declared: Declared, name: str) -> list[Line]:
     output = declared.queries[name]
     place = next(i for i, s in enumerate(story.sections) if s.kind == "query" and s.name == name)
-    end = next((i for i, s in enumerate(story.sections) if s.body == f"DROP QUERY {name};"), len(story.sections))
-    before, until = (take_in(declared, replace(story, sections=story.sections[:i])) for i in (place, end))
+    end = next(
+        (i for i, s in enumerate(story.sections) if s.body == f"DROP QUERY {name};"),
+        len(story.sections),
+    )
+    before, until = (
+        take_in(declared, replace(story, sections=story.sections[:i])) for i in (place, end)
+    )
     lines = expected(output, until, registered=clock(output, before))
     return lines if end == len(story.sections) else [*lines, Line(None, "!", ("dropped",))]
 
@@ -45,9 +51,11 @@ def trouble(story: Story, way: Way) -> str | None:
         return f"{way}: {type(error).__name__}: {error}\n\n{text.render(story, declared)}"
     for name, lines in want.items():
         if not same_lines(lines, played.pushes[name]):
-            told = complaint(story, declared, name, lines, played.pushes[name], f"{way}: {name}")
+            difference = complaint(
+                story, declared, name, lines, played.pushes[name], f"{way}: {name}"
+            )
             return (
-                told
+                difference
                 + "\n# it should have been\n"
                 + "\n".join(f"# {text.shown_line(line, declared.types_of(name))}" for line in lines)
             )

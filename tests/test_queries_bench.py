@@ -1,4 +1,5 @@
-"""The benchmark of the query scheduler at toy size: answers are right, wrong ones are noticed, a report comes out."""
+"""The benchmark of the query scheduler at toy size: answers are right, wrong ones are noticed, a
+report comes out."""
 
 from __future__ import annotations
 
@@ -12,7 +13,17 @@ pytest.importorskip("matplotlib")
 from tests.benchmarks import __main__ as command
 from tests.benchmarks import queries_run
 from tests.benchmarks.harness import Options, WrongAnswer
-from tests.benchmarks.queries_work import KEYS, RING, Basic, Query, Running, Traffic, quantile, queries_of, top
+from tests.benchmarks.queries_work import (
+    KEYS,
+    RING,
+    Basic,
+    Query,
+    Running,
+    Traffic,
+    quantile,
+    queries_of,
+    top,
+)
 
 TRAFFIC = Traffic.random(60, 40, seed=1)
 
@@ -30,7 +41,9 @@ def test_shared_scans_answer_as_recomputation_does(key: str, in_place: bool) -> 
 @pytest.mark.parametrize("seed", range(20))
 def test_top_and_quantile(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    state = rng.integers(0, 10 ** rng.integers(1, 12), int(rng.integers(1, 500))) * (rng.random() < 0.9)
+    state = rng.integers(0, 10 ** rng.integers(1, 12), int(rng.integers(1, 500))) * (
+        rng.random() < 0.9
+    )
     state[rng.random(len(state)) < 0.3] = 0
     state[-1] = 5
     used = np.sort(state[state > 0])

@@ -1,4 +1,5 @@
-"""Batches that wait: whatever their sizes, what is taken is the rows up to a key, in order, once."""
+"""Batches that wait: whatever their sizes, what is taken is the rows up to a key, in order,
+once."""
 
 from __future__ import annotations
 
@@ -41,12 +42,18 @@ def test_it_is_a_list_cut_at_keys(steps: list[list[int]], data: st.DataObject) -
         count += len(ts)
         upto, most = data.draw(st.integers(-1, now + 1)), data.draw(st.integers(1, 6))
         due = [r for r in model if r[0] <= upto]
-        assert queue.cut(upto, most) == (upto if len(model) < most else min(upto, model[most - 1][0]))
+        assert queue.cut(upto, most) == (
+            upto if len(model) < most else min(upto, model[most - 1][0])
+        )
         assert rows(queue.upto(upto)) == due and queue.rows == len(model)
         if data.draw(st.booleans()):
             assert rows(queue.take(upto)) == due
             model = model[len(due) :]
-        assert (queue.rows, bool(queue), queue.first) == (len(model), bool(model), model[0][0] if model else FOREVER)
+        assert (queue.rows, bool(queue), queue.first) == (
+            len(model),
+            bool(model),
+            model[0][0] if model else FOREVER,
+        )
         assert rows(list(queue.batches)) == model and all(len(b) for b in queue.batches)
         assert queue.nbytes == 24 * len(model)
 
@@ -70,6 +77,8 @@ BATCHES = [batch([1, 2], 0), batch([2], 2)]
         ("window.historical_window_op", {"waiting": list(BATCHES)}, "waiting", "ts"),
     ],
 )
-def test_what_waited_in_an_older_folder_waits_on(tag: str, fields: dict[str, object], place: str, key: str) -> None:
+def test_what_waited_in_an_older_folder_waits_on(
+    tag: str, fields: dict[str, object], place: str, key: str
+) -> None:
     queue = upgraded(by_tag()[tag], 1, fields)[place]
     assert queue == BatchQueue(key, deque(BATCHES), 3)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""CONTRIBUTING's recipes: who forgets a step of one learns here which.  Operator variants: `test_variants`."""
+"""CONTRIBUTING's recipes: a step that is forgotten is named here.  Operator variants:
+`test_variants`."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ from tests.oracle.scalar import FUNCTIONS as DEFINED
 from tests.synopsis_model import synopses
 from tests.test_join_synopses import KINDS as JOINS
 
-PROTOCOL = (Path(__file__).resolve().parent.parent / "server" / "protocol.md").read_text(encoding="utf-8")
+PROTOCOL = (Path(__file__).resolve().parent.parent / "server" / "protocol.md").read_text(
+    encoding="utf-8"
+)
 
 
 def modules(package: object) -> set[str]:

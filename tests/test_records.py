@@ -26,7 +26,9 @@ def again(kind: int, record):
     return records.decode(kind, memoryview(packed(record)))
 
 
-REFUSALS = st.builds(Refusal, st.text(max_size=9), st.integers(1, 99), st.integers(0, 99), st.text(max_size=9))
+REFUSALS = st.builds(
+    Refusal, st.text(max_size=9), st.integers(1, 99), st.integers(0, 99), st.text(max_size=9)
+)
 
 
 @given(st.data(), TYPES)
@@ -35,10 +37,14 @@ def test_rows_of_every_type_come_back(data, types):
     now, client = data.draw(st.none() | INT64), data.draw(st.none() | st.text(max_size=5))
     kept = data.draw(st.none() | st.just(np.arange(len(cols[0])) * 3))
     refusals = tuple(data.draw(st.lists(REFUSALS, max_size=2)))
-    made = records.Rows(cols, now, kept, client, data.draw(st.none() | st.integers(0, 2**60)), 7, False, refusals)
+    made = records.StreamRows(
+        cols, now, kept, client, data.draw(st.none() | st.integers(0, 2**60)), 7, False, refusals
+    )
     back = again(records.ROWS, made)
     assert back.columns == cols and [c.type for c in back.columns] == [t.arrow for t in types]
-    assert (back.kept is None) == (kept is None) and (kept is None or back.kept.tolist() == kept.tolist())
+    assert (back.kept is None) == (kept is None) and (
+        kept is None or back.kept.tolist() == kept.tolist()
+    )
     fields = ("now", "client", "seq", "done", "last", "refusals")
     assert [getattr(back, f) for f in fields] == [getattr(made, f) for f in fields]
     late = again(records.LATE, records.Late(cols, now))
@@ -58,18 +64,18 @@ def test_instants_come_back(at):
 
 def test_many_columns_find_room():
     cols = tuple(pa.array([None, i], pa.int64()) for i in range(1000))
-    assert again(records.ROWS, records.Rows(cols)).columns == cols
+    assert again(records.ROWS, records.StreamRows(cols)).columns == cols
 
 
 def test_slices_leave_the_rest_behind():
     words = pa.array([f"word {i}" for i in range(100_000)])
     for whole in (pa.array(np.arange(100_000)), words, pa.array([None, True] * 50_000)):
-        assert len(packed(records.Rows((whole.slice(50_001, 3),)))) < 1000
+        assert len(packed(records.StreamRows((whole.slice(50_001, 3),)))) < 1000
 
 
 def test_columns_are_aligned_and_do_not_need_the_log_any_more():
     """The log of a record may be written over while its rows are still in a window."""
-    made = records.Rows((pa.array([1, 2, 3]), pa.array(["a", None, "c"])))
+    made = records.StreamRows((pa.array([1, 2, 3]), pa.array(["a", None, "c"])))
     for shift in range(8):
         log = bytearray(bytes(shift) + packed(made))
         back = records.decode(records.ROWS, memoryview(log)[shift:])

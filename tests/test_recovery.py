@@ -14,7 +14,16 @@ from dsms.settings import Settings
 from dsms.storage import journal
 from tests.effort import effort, sampled
 from tests.faults.simfiles import Crashed, Plan
-from tests.recovery_world import QUERIES, STREAMS, World, finish, opened, run, told, undisturbed_rows
+from tests.recovery_world import (
+    QUERIES,
+    STREAMS,
+    World,
+    finish,
+    opened,
+    run,
+    told,
+    undisturbed_rows,
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +75,9 @@ def operations(tmp_path_factory: pytest.TempPathFactory) -> int:
     return world.files.count
 
 
-def crashed_at(tmp_path: Path, at: int, after: bool, kind: str, checkpoint_bytes: int = 4000) -> dict[str, list[tuple]]:
+def crashed_at(
+    tmp_path: Path, at: int, after: bool, kind: str, checkpoint_bytes: int = 4000
+) -> dict[str, list[tuple]]:
     """The run, with a crash at one file operation, whichever it is, and a second life."""
     world = World(tmp_path, "sync", checkpoint_bytes)
     world.files.plan = Plan(at, None, after)
@@ -99,12 +110,16 @@ def _there(engine: Engine, statement: str) -> bool:
 
 @pytest.mark.parametrize("kind", ["kill", "power"])
 @pytest.mark.parametrize("part", range(8))
-def test_a_crash_at_any_file_operation_loses_nothing(tmp_path, undisturbed, operations, kind, part, request):
+def test_a_crash_at_any_file_operation_loses_nothing(
+    tmp_path, undisturbed, operations, kind, part, request
+):
     every = 1 if request.config.getoption("--fuzz") else 23 if effort() else 368
     for at in range(part * every // 8, operations, every * 8 if every == 1 else every):
         after = bool((at + part) % 2)
         data = tmp_path / str(at)
-        assert crashed_at(data, at, after, kind) == undisturbed, f"operation {at}, {'after' if after else 'before'}"
+        assert crashed_at(data, at, after, kind) == undisturbed, (
+            f"operation {at}, {'after' if after else 'before'}"
+        )
 
 
 def test_a_power_failure_takes_no_row_of_a_sync_stream(tmp_path, undisturbed):
@@ -145,7 +160,9 @@ def test_pages_that_a_power_failure_took_out_of_what_was_not_synced_are_no_damag
 
 
 @pytest.mark.parametrize("kind", ["kill", "power"])
-def test_a_crash_while_logs_are_written_over_loses_nothing(tmp_path, undisturbed, kind, monkeypatch, request):
+def test_a_crash_while_logs_are_written_over_loses_nothing(
+    tmp_path, undisturbed, kind, monkeypatch, request
+):
     monkeypatch.setattr(journal, "WORTH", 1)
     world = World(tmp_path / "whole", "sync", checkpoint_bytes=1500)
     world.open()
@@ -198,15 +215,22 @@ def test_dropped_and_made_anew_between_checkpoints(tmp_path):
     engine = world.engine
     engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 min")
     engine.ingest("s", {"v": [1, 2], "t": [1, 2]})
-    engine.execute("DROP STREAM s; CREATE STREAM s (v STRING, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 min")
+    engine.execute(
+        "DROP STREAM s; CREATE STREAM s (v STRING, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 min"
+    )
     engine.ingest("s", {"v": ["x"], "t": [3]})
-    engine.execute("CREATE QUERY q AS SELECT v FROM s; DROP QUERY q; CREATE QUERY q AS SELECT COUNT(*) FROM s")
+    engine.execute(
+        "CREATE QUERY q AS SELECT v FROM s; DROP QUERY q; CREATE QUERY q AS SELECT COUNT(*) FROM s"
+    )
     engine.ingest("s", {"v": ["y", "z"], "t": [4, 5]})
     world.crash()
     world.open()
     (found,) = world.engine.execute("SELECT v FROM s [RANGE 1 min]")
     assert found.data.column(0).to_pylist() == ["x", "y"]
-    assert world.engine.runtime.queries["q"].definition.sql.strip() == "CREATE QUERY q AS SELECT COUNT(*) FROM s"
+    assert (
+        world.engine.runtime.queries["q"].definition.sql.strip()
+        == "CREATE QUERY q AS SELECT COUNT(*) FROM s"
+    )
 
 
 def test_two_engines_cannot_share_a_folder(tmp_path):
@@ -221,7 +245,9 @@ def test_a_catalog_of_an_older_layout_is_taken_over(tmp_path):
     import sqlite3
 
     engine = Engine(str(tmp_path))
-    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (k INT PRIMARY KEY)")
+    engine.execute(
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (k INT PRIMARY KEY)"
+    )
     engine.execute("INSERT INTO r VALUES (1), (2); CREATE QUERY q AS SELECT COUNT(*) FROM s")
     engine.saver.catalog.close()
     import shutil
@@ -233,7 +259,9 @@ def test_a_catalog_of_an_older_layout_is_taken_over(tmp_path):
         db.execute("PRAGMA user_version = 1")
     db.close()
     engine = Engine(str(tmp_path))
-    assert engine.runtime.catalog.names() == ["s", "r", "q"] and len(engine.runtime.tables["r"]) == 2
+    assert (
+        engine.runtime.catalog.names() == ["s", "r", "q"] and len(engine.runtime.tables["r"]) == 2
+    )
     engine.saver.catalog.close()
     assert len(Engine(str(tmp_path)).runtime.tables["r"]) == 2
 
@@ -278,7 +306,8 @@ class Later:
 
 @pytest.mark.parametrize("seed", sampled(range(6), 2))
 def test_what_is_sealed_and_saved_late_is_there_when_it_is_needed(tmp_path, undisturbed, seed):
-    """Sub-windows are sealed and checkpoints written at any later moment, or never, before the crash."""
+    """Sub-windows are sealed and checkpoints written at any later moment, or never, before the
+    crash."""
     random, world = Random(seed), World(tmp_path, checkpoint_bytes=3000)
     later = Later()
     world.open()
@@ -310,7 +339,7 @@ CREATE QUERY best AS SELECT k, ROUND(AVG(v), 1) AS a FROM s [RANGE 10 s SLIDE 2 
 CREATE QUERY slow AS SELECT k, v FROM s [RANGE 10 s SLIDE 2 s] WHERE v > 1 WITH (path = ws, boundaries = elastic);
 CREATE QUERY counted AS SELECT k, v FROM s [ROWS 5 SLIDE 3] WITH (path = ws);
 CREATE QUERY asked AS SELECT k, SUM(v) AS x FROM s [RANGE 10 s] GROUP BY k ON LOOKUP;
-"""
+"""  # noqa: E501
 
 
 def test_queries_that_scan_windows_are_part_of_checkpoints(tmp_path):
@@ -322,7 +351,10 @@ def test_queries_that_scan_windows_are_part_of_checkpoints(tmp_path):
 
     def told_of(engine: Engine) -> dict[str, list]:
         names = ("rows", "best", "slow", "counted")
-        return {n: [line for push in engine.subscribe(n, 0).take() for line in told(push)] for n in names}
+        return {
+            n: [line for push in engine.subscribe(n, 0).take() for line in told(push)]
+            for n in names
+        }
 
     lone = Engine()
     world = World(tmp_path, checkpoint_bytes=0)

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from dsms.sql.types import ALWAYS
 from tests.effort import examples
-from tests.generate.periodic import beside_stories, calendar_stories, counted_stories, late_stories, periodic_stories
+from tests.generate.periodic import (
+    beside_stories,
+    calendar_stories,
+    counted_stories,
+    late_stories,
+    periodic_stories,
+)
 from tests.generate.stories import kept_stories, long_stories, slack_stories, stories
 from tests.oracle import ambiguous
 from tests.oracle.keys import by_value
@@ -35,12 +41,15 @@ def check(story: Story, way: Way, seed: int) -> None:
         got = host.pushes["q"]
         host.engine.close()
     loose = ambiguous(output)
-    if begun > ALWAYS and by_value(output.child):  # the oracle knows more of what is older than the engine
+    # the oracle knows more of what is older than the engine
+    if begun > ALWAYS and by_value(output.child):
         assert same_lines(want, got, loose=True), complaint(
             story, declared, "q", want, got, f"{way}, but for the order"
         )
         want = play_once(story, declared, way).pushes["q"]
-    assert same_lines(want, got, loose), complaint(story, declared, "q", want, got, f"{way}, {host.crashes} crashes")
+    assert same_lines(want, got, loose), complaint(
+        story, declared, "q", want, got, f"{way}, {host.crashes} crashes"
+    )
 
 
 def one_way(seed: int) -> Way:
@@ -104,4 +113,6 @@ def test_late_rows(story: Story, seed: int) -> None:
 def _periodic(seed: int, cut: str | None = None) -> Way:
     random = Random(seed)
     path = random.choice(("auto", "is", "ws", "ss", "iss"))
-    return Way("upa", cut or random.choice(("rows", "random")), True, seed, (("path", f"'{path}'"),))
+    return Way(
+        "upa", cut or random.choice(("rows", "random")), True, seed, (("path", f"'{path}'"),)
+    )

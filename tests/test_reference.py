@@ -1,7 +1,8 @@
-"""The examples of grammar/reference.md: they parse, bind, print back, and the wrong ones fail as they say.
+"""The examples of grammar/reference.md: they parse, bind, print back, and the wrong ones fail as
+they say.
 
-Fences: ```sql runs as part of one script; ```sql error fails, line by line, with the code quoted; ```sql parse is for
-what parses and can't be run yet.
+Fences: ```sql runs as part of one script; ```sql error fails, line by line, with the code quoted;
+```sql parse is for what parses and can't be run yet.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from dsms.commands.settings import set_setting
 from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql import ast, grammar
-from dsms.sql.binder import OPTIONS, bind_create_query, bind_create_stream, bind_create_table, bind_lookup, bind_query
+from dsms.sql.binder import (
+    OPTIONS,
+    bind_create_query,
+    bind_create_stream,
+    bind_create_table,
+    bind_lookup,
+    bind_query,
+)
 from dsms.sql.binder.changes import bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.functions import aggregate_names, scalar_names
@@ -25,7 +33,10 @@ from dsms.sql.printer import to_sql
 
 SETTINGS_ONLY = Engine()  # SET is checked where it is carried out
 REFERENCE = (Path(__file__).parents[1] / "grammar" / "reference.md").read_text(encoding="utf-8")
-BLOCKS = [(m[1], m[2]) for m in re.finditer(r"^```sql ?(\w*)\n(.*?)^```$", REFERENCE, re.MULTILINE | re.DOTALL)]
+BLOCKS = [
+    (m[1], m[2])
+    for m in re.finditer(r"^```sql ?(\w*)\n(.*?)^```$", REFERENCE, re.MULTILINE | re.DOTALL)
+]
 RIGHT = [text for kind, block in BLOCKS if kind != "error" for text in split_statements(block)]
 RUN = [text for kind, block in BLOCKS if kind == "" for text in split_statements(block)]
 WRONG = [line for kind, block in BLOCKS if kind == "error" for line in block.strip().splitlines()]
@@ -96,18 +107,28 @@ def engine() -> Engine:
 
 
 def test_examples_run(engine: Engine) -> None:
-    registered = {statement.name.text for text in RUN if isinstance(statement := parse_one(text), ast.CreateQuery)}
+    registered = {
+        statement.name.text
+        for text in RUN
+        if isinstance(statement := parse_one(text), ast.CreateQuery)
+    }
     assert len(engine.runtime.queries) == len(registered) - 1  # one is dropped again
 
 
-@pytest.mark.parametrize("what", ["STREAMS", "QUERIES", "WINDOWS", "SHARING", "ARCHIVES", "SESSIONS", "MEMORY"])
+@pytest.mark.parametrize(
+    "what", ["STREAMS", "QUERIES", "WINDOWS", "SHARING", "ARCHIVES", "SESSIONS", "MEMORY"]
+)
 def test_columns_of_show_are_explained(what: str, engine: Engine) -> None:
     (line,) = (row for row in REFERENCE.splitlines() if row.startswith(f"| SHOW {what} |"))
     (rows,) = engine.execute(f"SHOW {what}")
     assert isinstance(rows, Rows)
-    assert set(rows.data.schema.names) - {"stream", "query", "holds", "subwindow", "subwindows"} <= set(
-        re.findall(r"`(\w+)`", line)
-    )
+    assert set(rows.data.schema.names) - {
+        "stream",
+        "query",
+        "holds",
+        "subwindow",
+        "subwindows",
+    } <= set(re.findall(r"`(\w+)`", line))
 
 
 @pytest.mark.parametrize("line", WRONG)
@@ -122,12 +143,16 @@ def test_wrong_example_fails_in_the_engine_too(line: str, engine: Engine) -> Non
 def test_all_words_functions_and_codes_are_mentioned() -> None:
     words = set(re.findall(r"[A-Z]+", REFERENCE))
     assert {word for word in grammar.keywords() if "-" not in word} <= words
-    assert {"Istream-restore", "Rstream-restore", "Wstream-restore"} <= set(re.findall(r"[\w-]+", REFERENCE))
+    assert {"Istream-restore", "Rstream-restore", "Wstream-restore"} <= set(
+        re.findall(r"[\w-]+", REFERENCE)
+    )
     prose = re.sub(r"^```.*?^```$", "", REFERENCE, flags=re.MULTILINE | re.DOTALL)
     quoted = set(re.findall(r"`([^`\n]+)`", prose))
     assert {*scalar_names(operators=False), *aggregate_names()} - {"count_star", "case"} <= quoted
     parser_codes = set(
-        re.findall(r"DS1\d\d", "".join(p.read_text() for p in Path(grammar.__file__).parent.rglob("*.py")))
+        re.findall(
+            r"DS1\d\d", "".join(p.read_text() for p in Path(grammar.__file__).parent.rglob("*.py"))
+        )
     )
     assert parser_codes <= set(re.findall(r"^\| (DS1\d\d)", REFERENCE, re.MULTILINE))
     named = set(re.findall(r"`(\w+) = ", prose))
@@ -135,9 +160,13 @@ def test_all_words_functions_and_codes_are_mentioned() -> None:
 
 
 def test_reserved_words_are_listed_exactly() -> None:
-    listed = re.search(r"^Reserved; as names they are quoted: `([A-Z\s]+)`", REFERENCE, re.MULTILINE)
+    listed = re.search(
+        r"^Reserved; as names they are quoted: `([A-Z\s]+)`", REFERENCE, re.MULTILINE
+    )
     assert listed is not None
     assert set(listed[1].split()) == grammar.reserved()
     soft = re.search(r"^Keywords that may be names: `([A-Z\s]+)`", REFERENCE, re.MULTILINE)
     assert soft is not None
-    assert set(soft[1].split()) == {w for w in grammar.keywords() if "-" not in w} - grammar.reserved()
+    assert (
+        set(soft[1].split()) == {w for w in grammar.keywords() if "-" not in w} - grammar.reserved()
+    )

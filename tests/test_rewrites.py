@@ -1,4 +1,5 @@
-"""Rewrite rules: what each changes, what it leaves alone, and that no answer changes at any instant."""
+"""Rewrite rules: what each changes, what it leaves alone, and that no answer changes at any
+instant."""
 
 from __future__ import annotations
 
@@ -91,9 +92,15 @@ UNION = p.union(WS, WT)
 NEGATION = p.semi(WS, WT, "a", anti=True)
 EXISTS = p.semi(WS, WT, "a")
 DISTINCT = p.distinct(p.project(WS, "a", "b"))
-COMPUTED = lp.Project(WS, (Call("neg", (at(WS, 0),), INT), at(WS, 1)), p.project(WS, "a", "b").schema)
+COMPUTED = lp.Project(
+    WS, (Call("neg", (at(WS, 0),), INT), at(WS, 1)), p.project(WS, "a", "b").schema
+)
 
-SW, TW, UW = "Window RANGE 10 s (Stream s)", "Window RANGE 10 s (Stream t)", "Window RANGE 10 s (Stream u)"
+SW, TW, UW = (
+    "Window RANGE 10 s (Stream s)",
+    "Window RANGE 10 s (Stream t)",
+    "Window RANGE 10 s (Stream u)",
+)
 J = "Join s.a = t.a"
 
 CHANGES: dict[str, tuple[str, lp.Node, str]] = {
@@ -101,20 +108,28 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
         where(where(WS, is_(WS, 0, 1)), is_(WS, 1, 2)), f"Select (s.a = 1) AND (s.b = 2) ({SW})"),
     "merge says it once": ("merge_selections",
         where(where(WS, is_(WS, 0, 1)), is_(WS, 0, 1)), f"Select s.a = 1 ({SW})"),
-    "and true": ("simplify_predicate", where(WS, is_(WS, 0, 1), p.lit(True)), f"Select s.a = 1 ({SW})"),
+    "and true": ("simplify_predicate", where(WS, is_(WS, 0, 1), p.lit(True)),
+                 f"Select s.a = 1 ({SW})"),
     "true": ("simplify_predicate", where(WS, p.lit(True)), SW),
-    "and false": ("simplify_predicate", where(WS, is_(WS, 0, 1), p.lit(False)), f"Select FALSE ({SW})"),
+    "and false": ("simplify_predicate", where(WS, is_(WS, 0, 1), p.lit(False)),
+                  f"Select FALSE ({SW})"),
     "not not": ("simplify_predicate",
-                where(WS, Call("not", (Call("not", (is_(WS, 0, 1),), BOOL),), BOOL)), f"Select s.a = 1 ({SW})"),
-    "project": ("select_through_project", where(p.project(WS, "b", "a"), is_(p.project(WS, "b", "a"), 0, 1)),
+                where(WS, Call("not", (Call("not", (is_(WS, 0, 1),), BOOL),), BOOL)),
+                f"Select s.a = 1 ({SW})"),
+    "project": ("select_through_project", where(p.project(WS, "b", "a"),
+                                                is_(p.project(WS, "b", "a"), 0, 1)),
                 f"Project s.b, s.a (Select s.b = 1 ({SW}))"),
-    "join": ("select_through_join", where(JOIN, is_(JOIN, 1, 1), is_(JOIN, 4, 2), both("lt", at(JOIN, 1), at(JOIN, 4))),
+    "join": ("select_through_join", where(JOIN, is_(JOIN, 1, 1), is_(JOIN, 4, 2),
+                                          both("lt", at(JOIN, 1), at(JOIN, 4))),
              f"{J} AND s.b < t.b (Select s.b = 1 ({SW}), Select t.b = 2 ({TW}))"),
-    "left join": ("select_through_join", where(LEFT, is_(LEFT, 1, 1), Call("is_null", (at(LEFT, 4),), BOOL)),
+    "left join": ("select_through_join", where(LEFT, is_(LEFT, 1, 1),
+                                               Call("is_null", (at(LEFT, 4),), BOOL)),
                   f"Select t.b IS NULL (LeftJoin s.a = t.a (Select s.b = 1 ({SW}), {TW}))"),
-    "right join": ("select_through_join", where(p.join(WS, WT, "a", kind="right"), is_(JOIN, 1, 1), is_(JOIN, 4, 1)),
+    "right join": ("select_through_join", where(p.join(WS, WT, "a", kind="right"), is_(JOIN, 1, 1),
+                                                is_(JOIN, 4, 1)),
                    f"Select s.b = 1 (RightJoin s.a = t.a ({SW}, Select t.b = 1 ({TW})))"),
-    "nrr": ("select_through_nrr", where(p.join_nrr(WS, N, "a"), is_(WS, 1, 1), is_(p.join_nrr(WS, N, "a"), 4, 2)),
+    "nrr": ("select_through_nrr", where(p.join_nrr(WS, N, "a"), is_(WS, 1, 1),
+                                        is_(p.join_nrr(WS, N, "a"), 4, 2)),
             f"JoinNRR n ON s.a = n.a AND n.y = 2 (Select s.b = 1 ({SW}))"),
     "negation": ("select_through_semijoin", where(NEGATION, is_(WS, 1, 1)),
                  f"Negation s.a = t.a (Select s.b = 1 ({SW}), {TW})"),
@@ -128,9 +143,12 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                f"Except ALL (Select s.a = 1 ({SW}), Select t.a = 1 ({TW}))"),
     "append": ("select_through_append", where(p.append(JOIN), is_(JOIN, 0, 1)),
                f"Append (Select s.a = 1 ({J} ({SW}, {TW})))"),
-    "time window": ("select_below_window", where(WS, is_(WS, 0, 1)), "Window RANGE 10 s (Select s.a = 1 (Stream s))"),
-    "now": ("select_below_window", where(p.window(S, "now"), is_(S, 0, 1)), "Window NOW (Select s.a = 1 (Stream s))"),
-    "on": ("residual_to_inputs", replace(JOIN, residual=is_(JOIN, 4, 2)), f"{J} ({SW}, Select t.b = 2 ({TW}))"),
+    "time window": ("select_below_window", where(WS, is_(WS, 0, 1)),
+                    "Window RANGE 10 s (Select s.a = 1 (Stream s))"),
+    "now": ("select_below_window", where(p.window(S, "now"), is_(S, 0, 1)),
+            "Window NOW (Select s.a = 1 (Stream s))"),
+    "on": ("residual_to_inputs", replace(JOIN, residual=is_(JOIN, 4, 2)),
+           f"{J} ({SW}, Select t.b = 2 ({TW}))"),
     "on of a left join": ("residual_to_inputs",
         replace(LEFT, residual=Call("and", (is_(JOIN, 1, 1), is_(JOIN, 4, 2)), BOOL)),
                           f"LeftJoin s.a = t.a AND s.b = 1 ({SW}, Select t.b = 2 ({TW}))"),
@@ -139,9 +157,11 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                          f"Negation s.a = t.a AND s.b = 1 ({SW}, Select t.b = 2 ({TW}))"),
     "on of EXISTS": ("residual_to_inputs", replace(EXISTS, residual=is_(JOIN, 1, 1)),
                      f"SemiJoin s.a = t.a (Select s.b = 1 ({SW}), {TW})"),
-    "equality": ("residual_to_keys", replace(JOIN, keys=(), residual=both("eq", at(JOIN, 4), at(JOIN, 1))),
+    "equality": ("residual_to_keys", replace(JOIN, keys=(),
+                                             residual=both("eq", at(JOIN, 4), at(JOIN, 1))),
                  f"Join s.b = t.b ({SW}, {TW})"),
-    "padded rows rejected": ("outer_to_inner", where(LEFT, is_(LEFT, 4, 1)), f"Select t.b = 1 ({J} ({SW}, {TW}))"),
+    "padded rows rejected": ("outer_to_inner", where(LEFT, is_(LEFT, 4, 1)),
+                             f"Select t.b = 1 ({J} ({SW}, {TW}))"),
     "full to left": ("outer_to_inner",
         where(FULL, is_(FULL, 1, 1)), f"Select s.b = 1 (LeftJoin s.a = t.a ({SW}, {TW}))"),
     "full to inner": ("outer_to_inner", where(FULL, is_(FULL, 1, 1), is_(FULL, 4, 1)),
@@ -150,10 +170,14 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                     f"Select t.a IS NOT NULL ({J} ({SW}, {TW}))"),
     "constant": ("transitive_constants", p.join(where(WS, is_(WS, 0, 5)), WT, "a"),
                  f"{J} (Select s.a = 5 ({SW}), Select t.a = 5 ({TW}))"),
-    "constant under a window": ("transitive_constants", p.join(win(where(S, is_(S, 0, 5))), WT, "a"),
-                                f"{J} (Window RANGE 10 s (Select s.a = 5 (Stream s)), Select t.a = 5 ({TW}))"),
-    "constant of a negation": ("transitive_constants", p.semi(where(WS, is_(WS, 0, 5)), WT, "a", anti=True),
-                               f"Negation s.a = t.a (Select s.a = 5 ({SW}), Select t.a = 5 ({TW}))"),
+    "constant under a window": ("transitive_constants",
+                                p.join(win(where(S, is_(S, 0, 5))), WT, "a"),
+                                f"{J} (Window RANGE 10 s (Select s.a = 5 (Stream s)), Select t.a "
+                                f"= 5 ({TW}))"),
+    "constant of a negation": ("transitive_constants",
+                               p.semi(where(WS, is_(WS, 0, 5)), WT, "a", anti=True),
+                               f"Negation s.a = t.a (Select s.a = 5 ({SW}), Select t.a = 5 "
+                               f"({TW}))"),
     "distinct groups": ("drop_distinct", p.distinct(GROUPED), f"GroupBy s.a; count(s.b) ({SW})"),
     "distinct in EXISTS": ("exists_ignores_distinct",
         p.semi(WS, p.distinct(WT), "a"), f"SemiJoin s.a = t.a ({SW}, {TW})"),
@@ -165,7 +189,8 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                                    f"Negation s.a = t.a (Join u.a = s.a ({UW}, {SW}), {TW})"),
     "negation down": ("negation_push_down", p.semi(p.join(WS, WU, "a"), WT, "a", anti=True),
                       f"Join s.a = u.a (Negation s.a = t.a ({SW}, {TW}), {UW})"),
-    "negation down a left join": ("negation_push_down", p.semi(p.join(WS, WU, "a", kind="left"), WT, "a", anti=True),
+    "negation down a left join": ("negation_push_down",
+                                  p.semi(p.join(WS, WU, "a", kind="left"), WT, "a", anti=True),
                                   f"LeftJoin s.a = u.a (Negation s.a = t.a ({SW}, {TW}), {UW})"),
     "outer join up": ("outer_join_pull_up", p.join(LEFT, WU, "a"),
                       "Project s.a, s.b, s.c, t.a, t.b, t.c, ... (9 columns) "
@@ -175,12 +200,14 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
     "narrow count window": ("narrow_window",
         p.project(COUNTED, "b"), "Project s.b (Window ROWS 5 (Project s.b (Stream s)))"),
     "narrow partitions": ("narrow_window", p.project(p.window(S, "partitioned", 2, by=(2,)), "a"),
-                          "Project s.a (Window PARTITION BY c ROWS 2 (Project s.a, s.c (Stream s)))"),
+                          "Project s.a (Window PARTITION BY c ROWS 2 (Project s.a, s.c (Stream "
+                          "s)))"),
     "narrow group": ("narrow_group", GROUPED, f"GroupBy s.a; count(s.b) (Project s.a, s.b ({SW}))"),
     "narrow EXISTS": ("narrow_exists", EXISTS, f"SemiJoin s.a = t.a ({SW}, Project t.a ({TW}))"),
     "narrow negation": ("narrow_semijoin", p.project(NEGATION, "b"),
                         f"Project s.b (Negation s.a = t.a (Project s.a, s.b ({SW}), {TW}))"),
-    "narrow union": ("narrow_union", p.project(UNION, "b"), f"Union (Project s.b ({SW}), Project t.b ({TW}))"),
+    "narrow union": ("narrow_union", p.project(UNION, "b"),
+                     f"Union (Project s.b ({SW}), Project t.b ({TW}))"),
     "narrow select": ("narrow_select", p.project(where(WS, is_(WS, 1, 1)), "a"),
                       f"Project s.a (Select s.b = 1 (Project s.a, s.b ({SW})))"),
     "narrow nrr": ("narrow_nrr", p.project(p.join_nrr(WS, N, "a"), "y"),
@@ -199,44 +226,58 @@ KEPT: dict[str, tuple[str, lp.Node]] = {
     "a partitioned window, even on its column": (
         "select_below_window", where(p.window(S, "partitioned", 2, by=(0,)), is_(S, 0, 1))),
     "the padded side of a left join": ("select_through_join", where(LEFT, is_(LEFT, 4, 1))),
-    "either side of a full join": ("select_through_join", where(FULL, is_(FULL, 1, 1), is_(FULL, 4, 1))),
+    "either side of a full join": ("select_through_join",
+                                   where(FULL, is_(FULL, 1, 1), is_(FULL, 4, 1))),
     "a condition that can fail": ("select_below_window", where(WS, fallible(WS, 0))),
-    "a computed column that can fail": ("select_through_project", where(COMPUTED, is_(COMPUTED, 0, 1))),
+    "a computed column that can fail": ("select_through_project",
+                                        where(COMPUTED, is_(COMPUTED, 0, 1))),
     "an aggregate": ("select_through_group", where(GROUPED, is_(GROUPED, 1, 1))),
     "the one group without keys": (
         "select_through_group", where(p.group(WS, (), p.agg(WS, "count", "b")), p.lit(False))),
-    "a preserved row's condition in ON": ("residual_to_inputs", replace(LEFT, residual=is_(JOIN, 1, 1))),
-    "what a negation asks of its own row": ("residual_to_inputs", replace(NEGATION, residual=is_(JOIN, 1, 1))),
+    "a preserved row's condition in ON": ("residual_to_inputs",
+                                          replace(LEFT, residual=is_(JOIN, 1, 1))),
+    "what a negation asks of its own row": ("residual_to_inputs",
+                                            replace(NEGATION, residual=is_(JOIN, 1, 1))),
     "NOT IN": ("residual_to_inputs", replace(NEGATION, null_aware=True, residual=is_(JOIN, 4, 1))),
     "equality under NOT IN": (
-        "residual_to_keys", replace(NEGATION, null_aware=True, residual=both("eq", at(JOIN, 1), at(JOIN, 4)))),
+        "residual_to_keys", replace(NEGATION, null_aware=True,
+                                    residual=both("eq", at(JOIN, 1), at(JOIN, 4)))),
     "equality that can fail": (
         "residual_to_keys",
-        replace(JOIN, residual=both("eq", at(JOIN, 1), Call("div", (Lit(1, INT), at(JOIN, 4)), INT)))),
-    "a padded row that passes": ("outer_to_inner", where(LEFT, Call("is_null", (at(LEFT, 4),), BOOL))),
+        replace(JOIN, residual=both("eq", at(JOIN, 1),
+                                    Call("div", (Lit(1, INT), at(JOIN, 4)), INT)))),
+    "a padded row that passes": ("outer_to_inner", where(LEFT,
+                                                         Call("is_null", (at(LEFT, 4),), BOOL))),
     "a padded row that may pass": (
         "outer_to_inner", where(LEFT, Call("or", (is_(LEFT, 4, 1), is_(LEFT, 1, 1)), BOOL))),
-    "a constant on the padded side": ("transitive_constants", p.join(WS, where(WT, is_(WT, 0, 5)), "a", kind="left")),
+    "a constant on the padded side": ("transitive_constants",
+                                      p.join(WS, where(WT, is_(WT, 0, 5)), "a", kind="left")),
     "a constant on the right of a negation": (
         "transitive_constants", p.semi(WS, where(WT, is_(WT, 0, 5)), "a", anti=True)),
     "a constant that is known": (
-        "transitive_constants", p.join(win(where(S, is_(S, 0, 5))), win(where(T, is_(T, 0, 5))), "a")),
+        "transitive_constants", p.join(win(where(S, is_(S, 0, 5))), win(where(T, is_(T, 0, 5))),
+                                       "a")),
     "distinct rows of a stream": ("drop_distinct", DISTINCT),
     "copies of EXCEPT ALL": ("drop_distinct", p.distinct(p.set_op("except", WS, WT, True))),
     "a computed column read twice": (
-        "merge_projections", lp.Project(COMPUTED, (at(COMPUTED, 0), at(COMPUTED, 0)), COMPUTED.schema)),
+        "merge_projections", lp.Project(COMPUTED, (at(COMPUTED, 0), at(COMPUTED, 0)),
+                                        COMPUTED.schema)),
     "a column that can fail, not read": ("merge_projections", pick(COMPUTED, [1])),
     "other columns": ("drop_projection", p.project(WS, "b", "a", "c")),
     "negation on the padded side": ("negation_pull_up", p.join(WU, NEGATION, "a", kind="left")),
     "negation over both sides": (
         "negation_push_down",
-        replace(p.semi(p.join(WS, WU, "a"), WT, "a", anti=True), residual=both("lt", at(JOIN, 4), Col(7, INT)))),
-    "negation onto the input of ⋈R": ("negation_push_down", p.semi(p.join(WS, R, "a"), WT, "a", anti=True)),
-    "negation past ⋈NRR": ("negation_push_down", p.semi(p.join_nrr(WS, N, "a"), WT, "a", anti=True)),
+        replace(p.semi(p.join(WS, WU, "a"), WT, "a", anti=True),
+                residual=both("lt", at(JOIN, 4), Col(7, INT)))),
+    "negation onto the input of ⋈R": ("negation_push_down",
+                                      p.semi(p.join(WS, R, "a"), WT, "a", anti=True)),
+    "negation past ⋈NRR": ("negation_push_down", p.semi(p.join_nrr(WS, N, "a"), WT, "a",
+                                                        anti=True)),
     "a join that asks about the padded part": (
         "outer_join_pull_up", replace(p.join(LEFT, WU), keys=((at(LEFT, 4), at(WU, 0)),))),
     "distinct that somebody may place": ("distinct_push_down", p.distinct(JOIN)),
-    "distinct that somebody may place, over EXISTS": ("distinct_below_semijoin", p.distinct(EXISTS)),
+    "distinct that somebody may place, over EXISTS": ("distinct_below_semijoin",
+                                                      p.distinct(EXISTS)),
     "two inputs": ("reorder_joins", JOIN),
     "columns that are all read": ("narrow_join", p.project(JOIN, "a", "b", "c")),
     "a filter over a scan": ("narrow_select", p.project(where(S, is_(S, 1, 1)), "a")),
@@ -259,16 +300,18 @@ def test_distinct_goes_down_where_nobody_can_tell() -> None:
     assert shape(apply_named("distinct_push_down", p.distinct(p.project(JOIN, "b")), **free)) == (
         f"Distinct (Project s.b ({J} (Distinct (Project s.a, s.b ({SW})), {TW})))"
     )
-    assert shape(apply_named("distinct_below_semijoin", p.distinct(p.project(NEGATION, "a")), **free)) == (
-        f"Negation a = t.a (Distinct (Project s.a ({SW})), {TW})"
-    )
+    assert shape(
+        apply_named("distinct_below_semijoin", p.distinct(p.project(NEGATION, "a")), **free)
+    ) == (f"Negation a = t.a (Distinct (Project s.a ({SW})), {TW})")
     hidden = p.distinct(p.project(NEGATION, "b"))
     assert apply_named("distinct_below_semijoin", hidden, **free) is hidden
 
 
 # ---------------------------------------------------------------- join orders
 
-FAST = Statistics({"s": 100.0, "t": 100.0, "u": 0.1}, distinct={(n, i): 10.0 for n in "stu" for i in (0, 1)})
+FAST = Statistics(
+    {"s": 100.0, "t": 100.0, "u": 0.1}, distinct={(n, i): 10.0 for n in "stu" for i in (0, 1)}
+)
 
 
 def three(*keys: tuple[int, int]) -> lp.Join:
@@ -281,7 +324,11 @@ def three(*keys: tuple[int, int]) -> lp.Join:
 
 def reordered(node: lp.Node, **more: object) -> lp.Node:
     chooser = Chooser(FAST, PlanOptions())
-    return apply(BY_NAME["reorder_joins"], node, Context(chooser.options, lambda n: chooser.build(n)[0], **more))  # type: ignore[arg-type]
+    return apply(
+        BY_NAME["reorder_joins"],
+        node,
+        Context(chooser.options, lambda n: chooser.build(n)[0], **more),
+    )  # type: ignore[arg-type]
 
 
 def test_a_slow_stream_is_joined_first() -> None:
@@ -293,9 +340,9 @@ def test_a_slow_stream_is_joined_first() -> None:
 
 def test_equalities_that_follow_connect_inputs_too() -> None:
     """s.a = t.a and t.a = u.a let s meet u before t comes."""
-    assert "(Join t.a = u.a" in shape(reordered(three((0, 3), (3, 6)))) or "(Join s.a = u.a" in shape(
+    assert "(Join t.a = u.a" in shape(
         reordered(three((0, 3), (3, 6)))
-    )
+    ) or "(Join s.a = u.a" in shape(reordered(three((0, 3), (3, 6))))
 
 
 def test_two_equalities_on_one_column_are_both_kept() -> None:
@@ -334,7 +381,11 @@ def test_negation_is_pulled_above_a_table() -> None:
 
 
 def worse(node: lp.Node, ctx: Context) -> lp.Node:
-    return p.semi(node, win(U), "a", anti=True) if isinstance(node, lp.Window) and node.child is S else node
+    return (
+        p.semi(node, win(U), "a", anti=True)
+        if isinstance(node, lp.Window) and node.child is S
+        else node
+    )
 
 
 def fewer(node: lp.Node, ctx: Context) -> lp.Node:
@@ -353,9 +404,16 @@ def restless(node: lp.Node, ctx: Context) -> lp.Node:
 
 @pytest.mark.parametrize(
     ("bad", "what"),
-    [(worse, "pattern worse"), (fewer, "changed the columns"), (swapped, "identity"), (restless, "come to an end")],
+    [
+        (worse, "pattern worse"),
+        (fewer, "changed the columns"),
+        (swapped, "identity"),
+        (restless, "come to an end"),
+    ],
 )
-def test_a_bad_rule_is_blamed_by_name(bad: object, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_rule_is_blamed_by_name(
+    bad: object, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver, "RULES", (Rule(bad),))  # type: ignore[arg-type]
     with pytest.raises(InternalError, match=f"{bad.__name__} .*{what}") as caught:  # type: ignore[attr-defined]
         plan(p.output(JOIN, "rstream"))
@@ -363,7 +421,8 @@ def test_a_bad_rule_is_blamed_by_name(bad: object, what: str, monkeypatch: pytes
 
 
 def test_what_follows_from_what_is_known_is_said_once() -> None:
-    """A condition that ends up inside of ⋈NRR follows again from the other side: that must come to an end."""
+    """A condition that ends up inside of ⋈NRR follows again from the other side: that must come to
+    an end."""
     nrr = p.join_nrr(WS, N, "a")
     asked = replace(p.join(nrr, WT), keys=((at(nrr, 3), at(WT, 0)),))
     shown = shape(plan(p.output(where(asked, is_(asked, 5, 1)), "rstream")).node)
@@ -374,7 +433,8 @@ def test_rules_can_be_left_out() -> None:
     query = p.output(where(JOIN, is_(JOIN, 1, 1)), "rstream")
     assert "select_through_join" in plan(query).rules
     assert (
-        "select_through_join" not in plan(query, options=PlanOptions(disabled=frozenset({"select_through_join"}))).rules
+        "select_through_join"
+        not in plan(query, options=PlanOptions(disabled=frozenset({"select_through_join"}))).rules
     )
     assert plan(query, options=PlanOptions(optimize=False)).rules == ()
 
@@ -417,7 +477,10 @@ def check(story: Story, most: int = 24) -> None:
         for name, before, after in rewritten(output, most):
             ordered = leaves(after) == leaves(output)
             if answers(after, came, ordered) != want[ordered]:
-                pytest.fail(f"{name} changed answers\n{text.render(story, declared)}\n{shape(before)}\n{shape(after)}")
+                pytest.fail(
+                    f"{name} changed "
+                    f"answers\n{text.render(story, declared)}\n{shape(before)}\n{shape(after)}"
+                )
 
 
 @settings(max_examples=examples(25))
@@ -441,14 +504,19 @@ def test_rewrites_change_no_answer_of_any_query(story: Story) -> None:
 @settings(max_examples=examples(40))
 @given(plan_stories(1), stories(1))
 def test_every_query_gets_a_plan(one: Story, other: Story) -> None:
-    """The rules come to an end and the driver finds no fault, under every strategy and place of negation."""
+    """The rules come to an end and the driver finds no fault, under every strategy and place of
+    negation."""
     for story in (one, other):
         try:
             declared = text.resolve(story)
         except QueryError:
             continue
         for output in declared.queries.values():
-            for options in (PlanOptions(), PlanOptions("nt", negation="down"), PlanOptions("direct", negation="up")):
+            for options in (
+                PlanOptions(),
+                PlanOptions("nt", negation="down"),
+                PlanOptions("direct", negation="up"),
+            ):
                 phys = plan(output, FAST, options)
                 assert [f.type for f in phys.node.schema] == [f.type for f in output.schema]
                 assert sorted(leaves(phys.node)) == sorted(leaves(output))

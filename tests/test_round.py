@@ -67,7 +67,9 @@ TABLE = [
 def test_table(x: float, n: int, want: float):
     got = round_floats(np.array([x]), np.array([n]))
     assert agree([float(got[0])], [want])
-    assert agree([NUMBERS["round"](Call("round", (Col(0, FLOAT), Col(1, INT)), FLOAT), x, n)], [want])
+    assert agree(
+        [NUMBERS["round"](Call("round", (Col(0, FLOAT), Col(1, INT)), FLOAT), x, n)], [want]
+    )
 
 
 def test_one_time_and_continuous():
@@ -78,9 +80,14 @@ def test_one_time_and_continuous():
     engine.execute("CREATE QUERY q AS SELECT Rstream(t, ROUND(x, n) AS r) FROM s [RANGE 1 h]")
     engine.ingest("s", rows)
     engine.heartbeat("s", 10**6)
-    for text in ("SELECT ROUND(x, n) AS r FROM s [RANGE 1 h] ORDER BY t", "SELECT r FROM q ORDER BY t"):
+    for text in (
+        "SELECT ROUND(x, n) AS r FROM s [RANGE 1 h] ORDER BY t",
+        "SELECT r FROM q ORDER BY t",
+    ):
         assert agree(engine.execute(text)[0].data.column("r").to_pylist(), want), text
-    (line,) = engine.execute("SELECT ROUND(1.325, 2), ROUND(-1.325, 2), ROUND(DECIMAL '1.325', 2), ROUND(1.325)")
+    (line,) = engine.execute(
+        "SELECT ROUND(1.325, 2), ROUND(-1.325, 2), ROUND(DECIMAL '1.325', 2), ROUND(1.325)"
+    )
     assert [c[0].as_py() for c in line.data.columns] == [1.33, -1.33, Decimal("1.33"), 1.0]
 
 
@@ -102,7 +109,9 @@ def test_like_decimal(x: float, n: int):
     assert got == (want if math.isfinite(want) else x)
 
 
-@given(st.decimals(-(10**6), 10**6, places=4, allow_nan=False, allow_infinity=False), st.integers(0, 4))
+@given(
+    st.decimals(-(10**6), 10**6, places=4, allow_nan=False, allow_infinity=False), st.integers(0, 4)
+)
 def test_float_and_decimal_agree(x: Decimal, n: int):
     exact = x.quantize(Decimal(1).scaleb(-n), rounding=ROUND_HALF_UP)
     assert float(round_floats(np.array([float(x)]), np.array([n]))[0]) == float(exact)

@@ -25,7 +25,9 @@ def batch(cols: tuple[pa.Array, ...]) -> Batch:
 
 
 def some(n: int = 1000) -> Batch:
-    return batch((pa.array(range(n)), pa.array([None if i % 7 == 0 else f"word {i}" for i in range(n)])))
+    return batch(
+        (pa.array(range(n)), pa.array([None if i % 7 == 0 else f"word {i}" for i in range(n)]))
+    )
 
 
 @given(st.data(), TYPES)
@@ -62,7 +64,9 @@ def test_a_slice_leaves_the_rest_behind():
 def test_another_schema_is_damage():
     files = SimFiles()
     seal(files, "/1.arrow", some())
-    with pytest.raises(UsageError, match=r"DS554: /1\.arrow is damaged: its columns are not those of the stream"):
+    with pytest.raises(
+        UsageError, match=r"DS554: /1\.arrow is damaged: its columns are not those of the stream"
+    ):
         load(files, "/1.arrow", SCHEMA[::-1])
 
 

@@ -42,7 +42,12 @@ def test_every_value_can_be_set(name: str, choices: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "message", "hint"),
     [
-        ("SET query_sheduler = none", "DS214", "unknown setting `query_sheduler`", "did you mean query_scheduler?"),
+        (
+            "SET query_sheduler = none",
+            "DS214",
+            "unknown setting `query_sheduler`",
+            "did you mean query_scheduler?",
+        ),
         ("SET queries = 5", "DS214", "fixed when the engine starts", "SET changes query_scheduler"),
         ("SET query_scheduler = hybird", "DS215", "none or aggressive", "did you mean hybrid?"),
         ("SET late_sharing TO 5", "DS215", "none or late or late-pending", None),
@@ -62,13 +67,20 @@ def test_what_is_refused(text: str, code: str, message: str, hint: str | None) -
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("path = ISS", "iss"), ("priority = 7", 7), ("priority = -100", -100), ("synopsis = landmark", "landmark")],
+    [
+        ("path = ISS", "iss"),
+        ("priority = 7", 7),
+        ("priority = -100", -100),
+        ("synopsis = landmark", "landmark"),
+    ],
 )
 def test_options_of_a_query(option: str, value: object) -> None:
     assert bound(option) == ((option.split()[0], value),)
 
 
-@pytest.mark.parametrize("option", ["path = fast", "priority = -101", "priority = 1.5", "synopsis = interva"])
+@pytest.mark.parametrize(
+    "option", ["path = fast", "priority = -101", "priority = 1.5", "synopsis = interva"]
+)
 def test_wrong_options_of_a_query(option: str) -> None:
     with pytest.raises(QueryError, match="DS215"):
         bound(option)
@@ -85,14 +97,21 @@ def bound(option: str) -> tuple[tuple[str, object], ...]:
 def test_on_lookup_is_kept() -> None:
     catalog = Catalog()
     catalog.streams["s"] = bind_create_stream(parse_one("CREATE STREAM s (a INT)"), catalog)  # type: ignore[arg-type]
-    text = "CREATE QUERY q AS SELECT a, FREQUENT(a, 3) FROM s [RANGE 10] GROUP BY a ORDER BY a LIMIT 2 ON LOOKUP"
+    text = (
+        "CREATE QUERY q AS SELECT a, FREQUENT(a, 3) FROM s [RANGE 10] GROUP BY a ORDER BY a "
+        "LIMIT 2 ON LOOKUP"
+    )
     definition, plan = bind_create_query(parse_one(text), catalog)  # type: ignore[arg-type]
     assert definition.on_lookup
     assert plan is not None
-    assert not bind_create_query(parse_one("CREATE QUERY p AS SELECT a FROM s"), catalog)[0].on_lookup  # type: ignore[arg-type]
+    assert not bind_create_query(parse_one("CREATE QUERY p AS SELECT a FROM s"), catalog)[
+        0
+    ].on_lookup  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", ["SET statement_timeout = '5 s'", "CANCEL SESSION 1", "CLOSE SESSION 1"])
+@pytest.mark.parametrize(
+    "text", ["SET statement_timeout = '5 s'", "CANCEL SESSION 1", "CLOSE SESSION 1"]
+)
 def test_an_engine_in_a_program_has_no_sessions(text: str) -> None:
     engine = Engine()
     with pytest.raises(UsageError) as caught:
@@ -123,7 +142,9 @@ class Caller:
 def test_what_a_session_may_set(value: str, seconds: float, told: str) -> None:
     engine, caller = Engine(), Caller()
     caller.statement_timeout = 7.0
-    slices = engine.slices(f"SET statement_timeout = {value}; SHOW SETTINGS LIKE 'statement_t%'", caller=caller)
+    slices = engine.slices(
+        f"SET statement_timeout = {value}; SHOW SETTINGS LIKE 'statement_t%'", caller=caller
+    )
     results = []
     while True:
         try:

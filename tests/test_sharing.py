@@ -1,4 +1,5 @@
-"""Queries that come and go beside each other share synopses; their answers are those of twins that share nothing."""
+"""Queries that come and go beside each other share synopses; their answers are those of twins that
+share nothing."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class Watched:
     engine: dsms.Engine
     name: str
     reader: Any = field(init=False)
-    told: dict[int, list[str]] = field(default_factory=dict)
+    reported: dict[int, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.reader = self.engine.subscribe(self.name, 0)
@@ -77,8 +78,8 @@ class Watched:
             if push.kind == "result":
                 ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
                 for at, row in zip(ats, push.data.to_pylist(), strict=True):
-                    self.told.setdefault(at, []).append(repr(tuple(row.values())))
-        return self.told
+                    self.reported.setdefault(at, []).append(repr(tuple(row.values())))
+        return self.reported
 
 
 @dataclass
@@ -95,7 +96,10 @@ class Pair:
     def __post_init__(self) -> None:
         self.engine.execute(f"CREATE QUERY {self.name} AS {self.sql}")
         self.engine.execute(f"CREATE QUERY twin_{self.name} AS {self.sql} WITH (path = 'is')")
-        self.one, self.twin = Watched(self.engine, self.name), Watched(self.engine, f"twin_{self.name}")
+        self.one, self.twin = (
+            Watched(self.engine, self.name),
+            Watched(self.engine, f"twin_{self.name}"),
+        )
         self.since = max(self.one.whole, self.twin.whole)
 
     def check(self) -> int:
@@ -161,14 +165,20 @@ def test_a_cover_outlives_a_restart(tmp_path: Path) -> None:
         pair.engine = engine
         assert pair.check() > 50
     Pair(engine, "more", sql + names[-1])
-    assert member(engine, "more").view is member(engine, "q2").view  # and finds those who ask the same
+    # and finds those who ask the same
+    assert member(engine, "more").view is member(engine, "q2").view
     engine.close()
 
 
 def test_a_cover_joins_feeds_that_have_run_for_long() -> None:
     engine, random = fresh(), Random(4)
-    sql = "SELECT u, MIN(p), AVG(n), COUNT(DISTINCT f) FROM s [RANGE 20 SLIDE 2] WHERE {} GROUP BY u"
-    parts = [Pair(engine, f"q{i}", sql.format(f"p = '{p}'")) for i, p in enumerate(("TCP", "UDP", "ICMP"))]
+    sql = (
+        "SELECT u, MIN(p), AVG(n), COUNT(DISTINCT f) FROM s [RANGE 20 SLIDE 2] WHERE {} GROUP BY u"
+    )
+    parts = [
+        Pair(engine, f"q{i}", sql.format(f"p = '{p}'"))
+        for i, p in enumerate(("TCP", "UDP", "ICMP"))
+    ]
     engine.ingest("s", rows(random, range(50)))
     whole = Pair(engine, "whole", sql.format("p IN ('TCP', 'UDP', 'ICMP')"))
     assert how(engine, "whole") == ("added", 3)
@@ -180,7 +190,10 @@ def test_a_cover_joins_feeds_that_have_run_for_long() -> None:
 def test_a_long_silence_leaves_covers_right() -> None:
     engine, random = fresh(), Random(5)
     sql = "SELECT u, SUM(n) FROM s [RANGE 10 SLIDE 1] WHERE {} GROUP BY u"
-    pairs = [Pair(engine, f"q{i}", sql.format(w)) for i, w in enumerate(("n < 2", "n >= 2", "n < 2 OR n >= 2"))]
+    pairs = [
+        Pair(engine, f"q{i}", sql.format(w))
+        for i, w in enumerate(("n < 2", "n >= 2", "n < 2 OR n >= 2"))
+    ]
     assert how(engine, "q2") == ("added", 2)
     for start in (0, 100_000, 100_020, 400_000):
         engine.ingest("s", rows(random, [start + k / 3 for k in range(60)]))
@@ -216,7 +229,9 @@ def test_the_slower_twin_goes_on_when_the_faster_is_dropped() -> None:
     assert member(engine, "fast").same == member(engine, "slow").same
     engine.ingest("s", rows(random, range(40)))
     assert fast.check() > 15 and slow.check() > 5
-    assert any(line["rule"] == "CS8" and line["queries"] == "fast, slow" for line in sharing(engine))
+    assert any(
+        line["rule"] == "CS8" and line["queries"] == "fast, slow" for line in sharing(engine)
+    )
     fast.drop()
     engine.ingest("s", rows(random, range(40, 80)))
     assert slow.check() > 10
@@ -266,7 +281,8 @@ def test_covered_elastic_queries_are_scheduled_with_those_that_cover_them() -> N
 
 
 def test_the_synopsis_follows_the_number_of_queries_together() -> None:
-    """Basic intervals once b / log2 b = 64 / 6 queries are answered together; landmarks where widths are close."""
+    """Basic intervals once b / log2 b = 64 / 6 queries are answered together; landmarks where
+    widths are close."""
     engine, random = fresh(), Random(9)
     sql = "SELECT MAX(f) FROM s [RANGE {} SLIDE 1]"
     pairs = [Pair(engine, "q64", sql.format(64))]
@@ -276,7 +292,10 @@ def test_the_synopsis_follows_the_number_of_queries_together() -> None:
         engine.ingest("s", rows(random, [8 * k + j / 2 for j in range(16)]))
         pairs.append(Pair(engine, f"q{k}", sql.format(64 - 2 * k)))
         kinds.append(type(column.synopsis).__name__)
-    assert list(dict.fromkeys(kinds)) == ["Interval", "Landmark", "Basic"] and "b / log2 b" in column.why
+    assert (
+        list(dict.fromkeys(kinds)) == ["Interval", "Landmark", "Basic"]
+        and "b / log2 b" in column.why
+    )
     engine.ingest("s", rows(random, range(200, 300)))
     for pair in pairs[2:]:
         assert pair.drop() > 50
@@ -295,8 +314,10 @@ ATOMS = (  # predicates are made of some of these
     ("f < 0.2", "f = 3.7", "f > 3.7", "f >= 3.7", "f = 0.25"),
 )
 ANSWERS = (
-    "SUM(n)", "AVG(n)", "COUNT(n)", "SUM(f), AVG(f)", "COUNT(f)", "COUNT(*)", "MAX(p)", "MIN(n), MAX(n)",
-    "COUNT(DISTINCT p)", "TOPK(p, 2)", "MEDIAN(n)", "QUANTILE(n, 0.9)", "STDDEV(f)", "MAX(f)", "LAST(p)",
+    "SUM(n)", "AVG(n)", "COUNT(n)", "SUM(f), AVG(f)", "COUNT(f)", "COUNT(*)", "MAX(p)",
+    "MIN(n), MAX(n)",
+    "COUNT(DISTINCT p)", "TOPK(p, 2)", "MEDIAN(n)", "QUANTILE(n, 0.9)", "STDDEV(f)", "MAX(f)",
+    "LAST(p)",
     "COUNT(DISTINCT u), SUM(n)", "SUM(n) FILTER (WHERE u = 'V')",
 )  # a long list  # fmt: skip
 
@@ -314,7 +335,8 @@ LONG = pytest.mark.fuzz  # these make hundreds of thousands of answers
 
 
 @pytest.mark.parametrize(
-    "seeds", [(0, 3), pytest.param((1, 2, 6, 7), marks=SLOW), pytest.param((4, 5, 8, 9), marks=LONG)]
+    "seeds",
+    [(0, 3), pytest.param((1, 2, 6, 7), marks=SLOW), pytest.param((4, 5, 8, 9), marks=LONG)],
 )
 def test_queries_come_and_go(seeds: tuple[int, ...]) -> None:
     checked, covered = zip(*map(come_and_go, seeds), strict=True)
@@ -330,7 +352,9 @@ def come_and_go(seed: int) -> tuple[int, int]:
     clock, checked, covered = 0.0, 0, 0
     for step in range(40):
         if random.random() < 0.6 or not alive:
-            alive[f"q{step}"] = Pair(engine, f"q{step}", query(random, answers, ATOMS[seed % len(ATOMS)], keys))
+            alive[f"q{step}"] = Pair(
+                engine, f"q{step}", query(random, answers, ATOMS[seed % len(ATOMS)], keys)
+            )
             covered += how(engine, f"q{step}")[1] > 1
         elif random.random() < 0.4:
             checked += alive.pop(random.choice(sorted(alive))).drop()

@@ -50,7 +50,10 @@ def both(engine: dsms.Engine, queries: dict[str, str]) -> None:
 
 
 def test_the_table_has_every_rule_once_and_can_grow() -> None:
-    assert [r.name for r in RULES] == [*(f"SS{i}" for i in range(1, 5)), *(f"CS{i}" for i in range(1, 9))]
+    assert [r.name for r in RULES] == [
+        *(f"SS{i}" for i in range(1, 5)),
+        *(f"CS{i}" for i in range(1, 9)),
+    ]
     assert all(isinstance(r, StateRule) == r.name.startswith("SS") for r in RULES)
     assert len({r.says for r in RULES}) == len(RULES)
 
@@ -58,7 +61,9 @@ def test_the_table_has_every_rule_once_and_can_grow() -> None:
 def test_a_rule_added_to_the_table_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = fresh()
     register(engine, "q", "SELECT SUM(n) FROM s [RANGE 10 SLIDE 1]")
-    more = WorkRule("CS9", "alone", lambda pair: False, lambda g: iter([Shared(tuple(g.members), g.feed)]))
+    more = WorkRule(
+        "CS9", "alone", lambda pair: False, lambda g: iter([Shared(tuple(g.members), g.feed)])
+    )
     monkeypatch.setattr("dsms.commands.show_sharing.RULES", (*RULES, more))
     assert lines(engine, "CS9") == [("s, sub-windows of 1 s", "q")]
 
@@ -96,7 +101,8 @@ def test_q4_and_q5_are_no_disjoint_cover() -> None:
 
 
 @pytest.mark.parametrize(
-    "aggregate", ["SUM(n)", "COUNT(*)", "SUM(f), AVG(f)", "STDDEV(f)", "COUNT(DISTINCT p)", "TOPK(u, 3)"]
+    "aggregate",
+    ["SUM(n)", "COUNT(*)", "SUM(f), AVG(f)", "STDDEV(f)", "COUNT(DISTINCT p)", "TOPK(u, 3)"],
 )
 def test_q3_and_q2_are_a_supercover_of_q1(aggregate: str) -> None:
     engine = fresh()
@@ -120,7 +126,9 @@ def test_first_and_last_ask_for_the_order_of_rows() -> None:
 
 def test_a_cover_per_group() -> None:
     engine = fresh()
-    both(engine, {n: Q[n].replace("SUM(n)", "u, SUM(n)") + " GROUP BY u" for n in ("q1", "q2", "q3")})
+    both(
+        engine, {n: Q[n].replace("SUM(n)", "u, SUM(n)") + " GROUP BY u" for n in ("q1", "q2", "q3")}
+    )
     assert how(engine, "q3") == ("added", 2)
 
 
@@ -154,7 +162,8 @@ def test_sub_windows_of_covers_are_aligned() -> None:
     register(engine, "q3", Q["q3"])
     assert how(engine, "q3") == ("", 1)
     register(engine, "four", Q["q3"].replace("RANGE 10 SLIDE 1", "RANGE 8 SLIDE 4"))
-    assert engine.runtime.shared.made == 3 and how(engine, "four") == ("", 1)  # from the feed of q3: SS1
+    # from the feed of q3: SS1
+    assert engine.runtime.shared.made == 3 and how(engine, "four") == ("", 1)
 
 
 # ---------------------------------------------------------------- the other rules
@@ -172,8 +181,11 @@ def test_ss1_windows_and_aggregates() -> None:
     )
     assert lines(engine, "SS1") == [("s, sub-windows of 2 s", "a, b, c")]
     feed, request = member(engine, "a").group.feed, member(engine, "b").request
-    assert SS1.applies(Asked(request, False, (feed,))) and not SS1.applies(Asked(request, True, (feed,)))
-    assert not SS4.applies(Asked(request, False, (feed,), tuple(member(engine, "a").group.members)))  # no predicate
+    assert SS1.applies(Asked(request, False, (feed,))) and not SS1.applies(
+        Asked(request, True, (feed,))
+    )
+    # no predicate
+    assert not SS4.applies(Asked(request, False, (feed,), tuple(member(engine, "a").group.members)))
 
 
 def test_ss2_and_cs3_average_from_sum_and_count() -> None:
@@ -189,9 +201,9 @@ def test_ss2_and_cs3_average_from_sum_and_count() -> None:
     assert [c.fn for c in feed.columns] == ["sum"]
     assert SS2.applies(Asked(member(engine, "mean").request, False, (feed,)))
     (line,) = [line for line in sharing(engine) if line["rule"] == "CS3"]
-    assert line["queries"] == "total, mean" and "sum(s.f), count(s.f), avg(s.f)" in line["synopses"].replace(
-        "(f", "(s.f"
-    )
+    assert line["queries"] == "total, mean" and "sum(s.f), count(s.f), avg(s.f)" in line[
+        "synopses"
+    ].replace("(f", "(s.f")
     engine.execute("DROP QUERY total")
     assert [c.fn for c in feed.columns] == ["sum"], "AVG reads it still"
 
@@ -199,7 +211,11 @@ def test_ss2_and_cs3_average_from_sum_and_count() -> None:
 def test_cs1_and_cs2() -> None:
     engine = fresh()
     for k in range(3):
-        register(engine, f"r{k}", "SELECT SUM(n), u FROM s [RANGE 10 SLIDE 1] GROUP BY u HAVING SUM(n) > " + str(k))
+        register(
+            engine,
+            f"r{k}",
+            "SELECT SUM(n), u FROM s [RANGE 10 SLIDE 1] GROUP BY u HAVING SUM(n) > " + str(k),
+        )
         register(engine, f"b{k}", f"SELECT MAX(n) FROM s [RANGE {k + 2} SLIDE 1] WHERE u = 'U'")
     assert [q for _, q in lines(engine, "CS1")] == ["r0, r1, r2"]
     assert [q for _, q in lines(engine, "CS2")] == ["b0, b1, b2"]
@@ -209,15 +225,29 @@ def test_ss3_cs4_and_cs5() -> None:
     engine = fresh()
     for name, kind in (("a", "auto"), ("b", "auto"), ("c", "running"), ("d", "running")):
         sql = "SELECT COUNT(*) FROM s [RANGE 8 SLIDE 1] AS x JOIN s [RANGE 8] AS y ON x.n = y.n"
-        register(engine, name, sql.replace("COUNT(*)", "SUM(x.n)") if kind == "running" else sql, synopsis=kind)
+        register(
+            engine,
+            name,
+            sql.replace("COUNT(*)", "SUM(x.n)") if kind == "running" else sql,
+            synopsis=kind,
+        )
     assert {q for _, q in lines(engine, "SS3")} == {"a, b", "c, d"}
-    assert [q for _, q in lines(engine, "CS5")] == ["a, b"] and [q for _, q in lines(engine, "CS4")] == ["c, d"]
+    assert [q for _, q in lines(engine, "CS5")] == ["a, b"] and [
+        q for _, q in lines(engine, "CS4")
+    ] == ["c, d"]
 
 
 def test_cs7_covers_of_basic_intervals() -> None:
     engine = fresh()
     short = "SELECT MAX(n) FROM s [RANGE 4 SLIDE 1] WHERE "
-    both(engine, {"a": short + TCP, "b": short + U, "c": short.replace("RANGE 4", "RANGE 3") + f"{TCP} OR {U}"})
+    both(
+        engine,
+        {
+            "a": short + TCP,
+            "b": short + U,
+            "c": short.replace("RANGE 4", "RANGE 3") + f"{TCP} OR {U}",
+        },
+    )
     assert [q for _, q in lines(engine, "CS7")] == ["a, b, c"] and not lines(engine, "CS6")
 
 
@@ -244,7 +274,8 @@ def atom(text: str) -> Atom:
 
 @pytest.mark.parametrize(("one", "other", "apart"), [
     ("p = 'a'", "p = 'b'", True), ("p = 'a'", "u = 'b'", False), ("p = 'a'", "'a' = p", False),
-    ("n < 3", "n >= 3", True), ("n < 3", "n > 2", True), ("n <= 3", "n >= 3", False), ("n = 3", "n <> 3", True),
+    ("n < 3", "n >= 3", True), ("n < 3", "n > 2", True), ("n <= 3", "n >= 3", False),
+    ("n = 3", "n <> 3", True),
     ("n = 4", "n <> 3", False), ("f < 1.5", "f > 1.5", True), ("f < 1.5", "f > 1.4", False),
     ("p < 'b'", "p = 'c'", True),
     ("p < 'b'", "p = 'a'", False), ("n <> 1", "n <> 2", False), ("3 > n", "n = 3", True),
@@ -254,7 +285,8 @@ def test_disjoint_atoms(one: str, other: str, apart: bool) -> None:
     assert a.disjoint(b) is apart and b.disjoint(a) is apart
 
 
-@pytest.mark.parametrize("where", ["p LIKE 'a%'", "n = 1 AND u = 'x'", "n + 1 = 2", "p IS NULL", "NOT n = 1", "n = f",
+@pytest.mark.parametrize("where", ["p LIKE 'a%'", "n = 1 AND u = 'x'", "n + 1 = 2", "p IS NULL",
+                                   "NOT n = 1", "n = f",
                                    "n = 1 OR p LIKE 'a%'", "n = NULL"])  # a table  # fmt: skip
 def test_other_predicates_have_no_atoms(where: str) -> None:
     engine = fresh()
@@ -276,12 +308,19 @@ def test_covers_count_every_row_once(seed: int) -> None:
         if found is None:
             continue
         for row in world:
-            times = sum(holds(offered[i], row) for i in found.plus) - sum(holds(offered[i], row) for i in found.less)
+            times = sum(holds(offered[i], row) for i in found.plus) - sum(
+                holds(offered[i], row) for i in found.less
+            )
             assert (min(times, 1) if overlap else times) == holds(wanted, row), (found, row)
 
 
 def holds(predicate: Terms, row: tuple[int | None, int | None]) -> int:
-    tests = {"eq": lambda x, v: x == v, "ne": lambda x, v: x != v, "le": lambda x, v: x <= v, "ge": lambda x, v: x >= v}
+    tests = {
+        "eq": lambda x, v: x == v,
+        "ne": lambda x, v: x != v,
+        "le": lambda x, v: x <= v,
+        "ge": lambda x, v: x >= v,
+    }
     return int(any((x := row[a.column]) is not None and tests[a.op](x, a.value) for a in predicate))
 
 
@@ -293,19 +332,26 @@ def test_a_thousand_predicates_cost_no_more_than_a_few() -> None:
 # ---------------------------------------------------------------- columns
 
 
-def call(fn: str, *, distinct: bool = False, keeps: bool = False, params: tuple[object, ...] = ()) -> AggCall:
+def call(
+    fn: str, *, distinct: bool = False, keeps: bool = False, params: tuple[object, ...] = ()
+) -> AggCall:
     passes = Lit(True, INT) if keeps else None
     return AggCall(fn, (Col(0, FLOAT),), FLOAT, distinct, passes, params)
 
 
 @pytest.mark.parametrize(("wanted", "column", "fits"), [
-    (call("avg"), call("sum"), True), (call("sum"), call("avg"), True), (call("count"), call("sum"), True),
-    (call("count"), call("var"), True), (call("sum"), call("count"), False), (call("sum"), call("var"), False),
-    (call("stddev"), call("var_pop"), True), (call("median"), call("quantile", params=(0.9,)), True),
+    (call("avg"), call("sum"), True), (call("sum"), call("avg"), True),
+    (call("count"), call("sum"), True),
+    (call("count"), call("var"), True), (call("sum"), call("count"), False),
+    (call("sum"), call("var"), False),
+    (call("stddev"), call("var_pop"), True), (call("median"), call("quantile", params=(0.9,)),
+                                              True),
     (call("count", distinct=True), call("topk", params=(3,)), True),
     (call("topk", params=(3,)), call("topk", params=(9,)), True),
-    (call("sum", distinct=True), call("sum"), False), (call("sum"), call("sum", distinct=True), False),
-    (call("median", distinct=True), call("count", distinct=True), False), (call("avg"), call("sum", keeps=True), False),
+    (call("sum", distinct=True), call("sum"), False),
+    (call("sum"), call("sum", distinct=True), False),
+    (call("median", distinct=True), call("count", distinct=True), False),
+    (call("avg"), call("sum", keeps=True), False),
     (call("max"), call("min"), False), (call("bool_or"), call("bool_and"), True),
 ])  # a table  # fmt: skip
 def test_same_data(wanted: AggCall, column: AggCall, fits: bool) -> None:
@@ -314,4 +360,7 @@ def test_same_data(wanted: AggCall, column: AggCall, fits: bool) -> None:
 
 def test_columns_of_one_query_serve_each_other() -> None:
     found = sources((call("count"), call("avg"), call("sum"), call("max")), True, [])
-    assert len(set(found.values())) == 3 and found[call("count")] == found[call("sum")] == found[call("avg")]
+    assert (
+        len(set(found.values())) == 3
+        and found[call("count")] == found[call("sum")] == found[call("avg")]
+    )

@@ -18,7 +18,11 @@ def listed(more: str = "", what: str = "FUNCTIONS") -> list[dict[str, str]]:
 def test_all_are_listed_by_name():
     lines = listed()
     names = [line["function"] for line in lines]
-    known = {n for n in (*functions.scalar_names(operators=False), *functions.aggregate_names()) if n != "count_star"}
+    known = {
+        n
+        for n in (*functions.scalar_names(operators=False), *functions.aggregate_names())
+        if n != "count_star"
+    }
     assert set(names) == known and names == sorted(names)
     assert {line["kind"] for line in lines} == {"scalar", "aggregate"}
     assert all(line["meaning"] and "\n" not in line["meaning"] and line["result"] for line in lines)
@@ -41,7 +45,10 @@ def test_like(pattern: str, names: set[str]):
 
 
 def test_signatures():
-    assert [(c["arguments"], c["result"]) for c in listed("LIKE 'count'")] == [("*", "INT"), ("T", "INT")]
+    assert [(c["arguments"], c["result"]) for c in listed("LIKE 'count'")] == [
+        ("*", "INT"),
+        ("T", "INT"),
+    ]
     assert [(c["arguments"], c["result"]) for c in listed("LIKE 'quantile'")] == [("T, phi", "T")]
     assert [c["arguments"] for c in listed("LIKE 'approx_count_distinct'")] == ["T, [lg_k]"]
 
@@ -50,7 +57,9 @@ def test_like_of_other_lists():
     assert [line["setting"] for line in listed("LIKE 'query%'", "SETTINGS")] == ["query_scheduler"]
     engine = Engine()
     engine.execute("CREATE TABLE a (k INT); CREATE TABLE b (k INT)")
-    assert [line["table"] for line in engine.execute("SHOW TABLES LIKE 'B'")[0].data.to_pylist()] == ["b"]
+    assert [
+        line["table"] for line in engine.execute("SHOW TABLES LIKE 'B'")[0].data.to_pylist()
+    ] == ["b"]
 
 
 def test_it_prints_back():

@@ -1,4 +1,5 @@
-"""Long silences, and the ends of the calendar: what is told depends on what came, not on how; nothing gets stuck."""
+"""Long silences, and the ends of the calendar: what is reported depends on what came, not on how;
+nothing gets stuck."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dsms.periodic.silence import Arrivals
 S = 1_000_000
 YEAR_1, YEAR_9999 = -62_135_596_800 * S, 253_402_300_799 * S
 DECLARED = """CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE STREAM u (v INT, t TIMESTAMP) TIMESTAMP BY t;
-CREATE TABLE r (v INT PRIMARY KEY, w INT)"""
+CREATE TABLE r (v INT PRIMARY KEY, w INT)"""  # noqa: E501
 QUERIES = [
     "SELECT COUNT(*) FROM s [RANGE 10 s SLIDE 1 s]",
     "SELECT COUNT(*), MAX(v) FROM s [RANGE 30 s UNTIL 5 s AGO SLIDE 1 s] WHERE v > 2",
@@ -27,7 +28,7 @@ QUERIES = [
 
 @pytest.fixture
 def short(monkeypatch):
-    """A hundred boundaries of silence are told."""
+    """A hundred boundaries of silence are reported."""
     monkeypatch.setattr(silence, "SILENCE", 100)
     monkeypatch.setattr(silence, "LESS", 100)
     monkeypatch.setattr("dsms.sharing.group.LESS", 100)
@@ -50,27 +51,40 @@ def told(query: str, path: str, beats: list[int]) -> list[tuple]:
     for push in reader.take():
         if push.kind == "result":
             ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
-            rows += list(zip(ats, map(tuple, (r.values() for r in push.data.to_pylist())), strict=True))
+            rows += list(
+                zip(ats, map(tuple, (r.values() for r in push.data.to_pylist())), strict=True)
+            )
     return rows
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_silence_is_told_alike_however_time_comes_and_whatever_the_path(query, short):
-    paths = ("auto", "is", "ws") if "r WHERE" in query or "HAVING" in query else ("auto", "is", "ws", "ss")
-    told_each = [told(query, path, beats) for path in paths for beats in ([2900], [*range(2000, 2901, 45)])]
+    paths = (
+        ("auto", "is", "ws")
+        if "r WHERE" in query or "HAVING" in query
+        else ("auto", "is", "ws", "ss")
+    )
+    told_each = [
+        told(query, path, beats) for path in paths for beats in ([2900], [*range(2000, 2901, 45)])
+    ]
     assert told_each[0] and all(t == told_each[0] for t in told_each)
 
 
 def test_as_many_boundaries_are_told_as_are_said(short):
     rows = told(QUERIES[0], "auto", [2900])
     silent = [at // S for at, row in rows if row == (0,) and at > 704 * S]
-    assert silent == [*range(715, 815 + 1), *range(2011, 2111 + 1)]  # (the row leaves at 715: it came at 704)
+    # (the row leaves at 715: it came at 704)
+    assert silent == [*range(715, 815 + 1), *range(2011, 2111 + 1)]
 
 
 JOINS = (
-    ("SELECT COUNT(*) FROM s [RANGE 10 s SLIDE {} s], u [RANGE 10 s] WHERE s.v = u.v", ("is", "ws", "ss")),
     (
-        "SELECT COUNT(*) FROM (SELECT v FROM s [RANGE 10 s SLIDE {} s] UNION ALL SELECT v FROM u [RANGE 10 s])",
+        "SELECT COUNT(*) FROM s [RANGE 10 s SLIDE {} s], u [RANGE 10 s] WHERE s.v = u.v",
+        ("is", "ws", "ss"),
+    ),
+    (
+        "SELECT COUNT(*) FROM (SELECT v FROM s [RANGE 10 s SLIDE {} s] UNION ALL SELECT v FROM u "
+        "[RANGE 10 s])",
         ("is", "ws"),
     ),
     ("SELECT COUNT(*) FROM s [RANGE UNBOUNDED SLIDE {} s], r WHERE s.v = r.w", ("is", "ws")),
@@ -80,7 +94,8 @@ JOINS = (
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("query, path", [(query, path) for query, paths in JOINS for path in paths])
 def test_what_was_there_before_a_query_ends_its_silence(query, path, beside, short):
-    """Rows and changes later than its clock, which other inputs hold back; a slower query beside it hears otherwise."""
+    """Rows and changes later than its clock, which other inputs hold back; a slower query beside it
+    hears otherwise."""
 
     def told(early: bool) -> list[tuple]:
         engine = dsms.Engine()
@@ -101,9 +116,15 @@ def test_what_was_there_before_a_query_ends_its_silence(query, path, beside, sho
         engine.ingest("u", [[1, 701 * S]])
         for stream in "su":
             engine.heartbeat(stream, 2000 * S)
-        return [(p.at, p.data.to_pylist()) for p in engine.subscribe("q", 0, 1 << 40).take() if p.kind == "result"]
+        return [
+            (p.at, p.data.to_pylist())
+            for p in engine.subscribe("q", 0, 1 << 40).take()
+            if p.kind == "result"
+        ]
 
-    assert told(False) == told(True) and any(row != {"COUNT(*)": 0} for _, rows in told(False) for row in rows)
+    assert told(False) == told(True) and any(
+        row != {"COUNT(*)": 0} for _, rows in told(False) for row in rows
+    )
 
 
 def test_a_row_far_ahead_keeps_nobody_waiting():
@@ -111,7 +132,9 @@ def test_a_row_far_ahead_keeps_nobody_waiting():
         for path in ("auto", "is", "ws"):
             engine = dsms.Engine()
             engine.execute(DECLARED)
-            engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}] WITH (path = '{path}')")
+            engine.execute(
+                f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}] WITH (path = '{path}')"
+            )
             engine.ingest("s", [[1, 0], [2, YEAR_9999 - 86_400 * S * 10]])
             assert engine.execute("SHOW QUERIES")[0].data.num_rows == 1
 
@@ -127,7 +150,8 @@ def test_a_row_far_ahead_keeps_nobody_waiting():
     ],
 )
 def test_calendars_begin_and_end(window, short):
-    """A stream that ends without a row, rows of the first day and of the last one: no error, and the engine goes on."""
+    """A stream that ends without a row, rows of the first day and of the last one: no error, and
+    the engine goes on."""
     for rows in ([], [YEAR_1, YEAR_1 + 40 * 86_400 * S, 0], [0, YEAR_9999]):
         engine = dsms.Engine()
         engine.execute(DECLARED)
@@ -139,7 +163,9 @@ def test_calendars_begin_and_end(window, short):
         engine.execute("DROP QUERY q")
 
 
-@pytest.mark.parametrize("window", ["RANGE 10 s SLIDE 1000000 YEARS", "RANGE 1001 YEARS SLIDE 1 DAY TIME ZONE 'UTC'"])
+@pytest.mark.parametrize(
+    "window", ["RANGE 10 s SLIDE 1000000 YEARS", "RANGE 1001 YEARS SLIDE 1 DAY TIME ZONE 'UTC'"]
+)
 def test_a_calendar_is_not_followed_for_ever(window):
     engine = dsms.Engine()
     engine.execute(DECLARED)
@@ -156,7 +182,10 @@ def test_a_day_before_a_day_without_midnight_is_whole():
     reader = engine.subscribe("q", 0)
     engine.ingest("s", [[k, (midnight + 1800 * k) * S] for k in range(96)])
     first = next(p for p in reader.take() if p.kind == "result")
-    assert (first.at, first.data.to_pylist()) == ((midnight + 86_400) * S, [{"COUNT(*)": 48, "MIN(v)": 0}])
+    assert (first.at, first.data.to_pylist()) == (
+        (midnight + 86_400) * S,
+        [{"COUNT(*)": 48, "MIN(v)": 0}],
+    )
 
 
 def test_arrivals():
@@ -165,7 +194,19 @@ def test_arrivals():
     heard.heard("b", np.array([100]))
     heard.heard("a", np.array([40, 90]))
     known = {t: heard.before(t) for t in (0, 1, 5, 6, 30, 40, 41, 90, 91, 100, 101)}
-    assert known == {0: -(2**63), 1: 0, 5: 4, 6: 5, 30: 5, 40: 39, 41: 40, 90: 40, 91: 90, 100: 90, 101: 100}
+    assert known == {
+        0: -(2**63),
+        1: 0,
+        5: 4,
+        6: 5,
+        30: 5,
+        40: 39,
+        41: 40,
+        90: 40,
+        91: 90,
+        100: 90,
+        101: 100,
+    }
     assert [heard.after(t) for t in (5, 41, 95, 100)] == [30, 90, 100, 2**63 - 1]
     heard.forget(95)
     assert (heard.before(95), heard.before(200)) == (90, 100)

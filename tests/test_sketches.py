@@ -1,4 +1,5 @@
-"""Approximate aggregates: errors within the documented bounds, in the documented share of answers, however merged."""
+"""Approximate aggregates: errors within the documented bounds, in the documented share of answers,
+however merged."""
 
 from __future__ import annotations
 
@@ -12,8 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dsms.aggregates.parts.cells import Rows
-from dsms.aggregates.sketches import CountDistinct, Quantile, Sketches, TopK, as_doubles, as_integers
+from dsms.aggregates.parts.cells import CellRows
+from dsms.aggregates.sketches import (
+    CountDistinct,
+    Quantile,
+    Sketches,
+    TopK,
+    as_doubles,
+    as_integers,
+)
 from dsms.aggregates.sketches import algebra as sketch
 from dsms.errors import InternalError
 from dsms.sql.binder import bind_create_stream, bind_query
@@ -21,13 +29,13 @@ from dsms.sql.catalog import Catalog
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.parser import parse_one
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Type, decimal
-from tests.adhoc_runs import run, values
+from tests.oneshot_runs import run, values
 from tests.oracle import Row
 
 
-def rows(cells: np.ndarray | Sequence[int], values: object, type_: Type = INT) -> Rows:
+def rows(cells: np.ndarray | Sequence[int], values: object, type_: Type = INT) -> CellRows:
     n = np.arange(len(cells))
-    return Rows(np.asarray(cells, np.int64), n, n, (pa.array(values, type_.arrow),))
+    return CellRows(np.asarray(cells, np.int64), n, n, (pa.array(values, type_.arrow),))
 
 
 def merged(algebra: Sketches, state: np.ndarray) -> np.ndarray:
@@ -49,8 +57,8 @@ def over(algebra: Sketches, values: np.ndarray, subwindows: int, type_: Type = I
 
 @pytest.mark.parametrize("lg_k", [8, 11])
 def test_count_distinct_is_as_near_as_documented(lg_k: int) -> None:
-    """One standard error holds at least 68 answers in 100, two 95, three 99.7 (less three standard deviations of the
-    number of trials)."""
+    """One standard error holds at least 68 answers in 100, two 95, three 99.7 (less three standard
+    deviations of the number of trials)."""
     rng, algebra, errors = np.random.default_rng(lg_k), CountDistinct(lg_k, INT), []
     for trial in range(120):
         size = int(rng.integers(2000, 20_000))
@@ -59,7 +67,9 @@ def test_count_distinct_is_as_near_as_documented(lg_k: int) -> None:
         errors.append((found / len(np.unique(values)) - 1) * sqrt(2**lg_k) / 0.6931)
     size = np.abs(errors)
     for errors_of, share in ((1, 0.6827), (2, 0.9545), (3, 0.9973)):
-        assert np.mean(size <= errors_of) >= share - 3 * sqrt(share * (1 - share) / len(size)), errors_of
+        assert np.mean(size <= errors_of) >= share - 3 * sqrt(share * (1 - share) / len(size)), (
+            errors_of
+        )
     assert size.max() > 0.1  # approximate it is
 
 
@@ -68,15 +78,23 @@ def test_quantile_is_as_near_as_documented(size: int) -> None:
     rng, bound = np.random.default_rng(size), 2.296 / size**0.9723
     within = []
     for trial in range(100):
-        values = (rng.normal(size=20_000), rng.pareto(1.2, 20_000), np.arange(20_000.0), rng.integers(0, 50, 20_000))
+        values = (
+            rng.normal(size=20_000),
+            rng.pareto(1.2, 20_000),
+            np.arange(20_000.0),
+            rng.integers(0, 50, 20_000),
+        )
         column = np.sort(np.asarray(values[trial % 4], np.float64))
         phi = float(rng.random())
         algebra = Quantile(phi, size, FLOAT)
-        (found,) = algebra.lower(over(algebra, rng.permutation(column), 1 + trial % 13, FLOAT)).to_pylist()
+        (found,) = algebra.lower(
+            over(algebra, rng.permutation(column), 1 + trial % 13, FLOAT)
+        ).to_pylist()
         low, high = np.searchsorted(column, found, "left"), np.searchsorted(column, found, "right")
         assert low < high  # one of the values
         within.append(low / len(column) - bound <= phi <= high / len(column) + bound)
-    assert np.mean(within) >= 0.99 - 5 * sqrt(0.99 * 0.01 / len(within))  # its coins have no seed: 1 run in 10^5 fails
+    # its coins have no seed: 1 run in 10^5 fails
+    assert np.mean(within) >= 0.99 - 5 * sqrt(0.99 * 0.01 / len(within))
 
 
 @pytest.mark.parametrize("k", [1, 4, 10])
@@ -90,7 +108,9 @@ def test_topk_is_as_near_as_documented(k: int) -> None:
         (state,) = over(algebra, values, 1 + trial % 11)
         found, counts = algebra.ranking(state)
         slack = error * len(values)
-        assert all(true[v] <= n <= true[v] + slack for v, n in zip(found.to_pylist(), counts, strict=True))
+        assert all(
+            true[v] <= n <= true[v] + slack for v, n in zip(found.to_pylist(), counts, strict=True)
+        )
         least = min(true[v] for v in found.to_pylist())
         assert all(n <= least + slack for v, n in true.items() if v not in set(found.to_pylist()))
 
@@ -100,7 +120,9 @@ def test_topk_is_exact_while_few_values_are_different() -> None:
     words = np.array([f"w{i:03}" for i in range(300)])
     values = words[np.minimum(rng.zipf(1.2, 30_000), 300) - 1]
     ranked = sorted(Counter(values.tolist()).items(), key=lambda e: (-e[1], e[0]))
-    assert algebra.lower(over(algebra, values, 20, STRING)).to_pylist() == [f"[{', '.join(v for v, _ in ranked[:5])}]"]
+    assert algebra.lower(over(algebra, values, 20, STRING)).to_pylist() == [
+        f"[{', '.join(v for v, _ in ranked[:5])}]"
+    ]
 
 
 # ---------------------------------------------------------------- the algebra
@@ -130,7 +152,10 @@ def test_few_values_are_answered_exactly_and_parts_stay(algebra: Sketches) -> No
     picked = algebra.take(both, np.array([1, -1, 0]))
     assert algebra.size(picked) == 3
     assert algebra.lower(picked).to_pylist()[1] in (0, None)
-    assert algebra.lower(algebra.concat([picked, both])).to_pylist()[3:] == algebra.lower(both).to_pylist()
+    assert (
+        algebra.lower(algebra.concat([picked, both])).to_pylist()[3:]
+        == algebra.lower(both).to_pylist()
+    )
     assert algebra.size(algebra.concat([])) == 0
     assert algebra.nbytes(both) > algebra.nbytes(algebra.empty(3)) > 0
     with pytest.raises(InternalError):
@@ -171,7 +196,9 @@ def test_the_count_of_different_values_depends_on_their_set_alone() -> None:
     algebra, values = CountDistinct(11, INT), np.arange(30_000)
     assert algebra.duplicate_insensitive
     whole = over(algebra, values, 1)
-    assert algebra.lower(algebra.combine(whole, over(algebra, values[:20_000], 3))) == algebra.lower(whole)
+    assert algebra.lower(
+        algebra.combine(whole, over(algebra, values[:20_000], 3))
+    ) == algebra.lower(whole)
     assert algebra.lower(over(algebra, values[::-1], 7)) == algebra.lower(whole)
     assert not Quantile(0.5, 200, INT).duplicate_insensitive
 
@@ -181,7 +208,9 @@ def test_the_count_of_different_values_depends_on_their_set_alone() -> None:
 
 def test_integers_become_doubles_in_order() -> None:
     rng = np.random.default_rng(3)
-    values = np.concatenate([np.arange(-50, 50), 2**53 + np.arange(10), rng.integers(-(2**62), 2**62, 1000)])
+    values = np.concatenate(
+        [np.arange(-50, 50), 2**53 + np.arange(10), rng.integers(-(2**62), 2**62, 1000)]
+    )
     values = np.unique(np.concatenate([values, -values]))
     found = as_doubles(values)
     assert np.isfinite(found).all()
@@ -196,7 +225,9 @@ def test_large_instants_keep_their_microsecond() -> None:
     assert algebra.lower(over(algebra, values, 1, TIMESTAMP)).to_pylist() == [int(values[4])]
 
 
-@pytest.mark.parametrize(("phi", "shown"), [(0.0, "-inf"), (0.4, "1.0"), (0.6, "inf"), (0.7, "nan"), (1.0, "nan")])
+@pytest.mark.parametrize(
+    ("phi", "shown"), [(0.0, "-inf"), (0.4, "1.0"), (0.6, "inf"), (0.7, "nan"), (1.0, "nan")]
+)
 def test_nan_is_above_all_numbers(phi: float, shown: str) -> None:
     algebra = Quantile(phi, 200, FLOAT)
     values = np.array([float("nan"), 1.0, float("-inf"), float("nan"), float("inf")])
@@ -207,9 +238,13 @@ def test_nan_is_above_all_numbers(phi: float, shown: str) -> None:
 
 def test_a_call_says_which() -> None:
     column = (Col(0, FLOAT),)
-    assert sketch(AggCall("approx_quantile", column, FLOAT, params=(0.5, 100))) == Quantile(0.5, 100, FLOAT)
+    assert sketch(AggCall("approx_quantile", column, FLOAT, params=(0.5, 100))) == Quantile(
+        0.5, 100, FLOAT
+    )
     assert sketch(AggCall("approx_topk", column, STRING, params=(7,))) == TopK(7, FLOAT)
-    assert sketch(AggCall("approx_count_distinct", column, INT, params=(12,))) == CountDistinct(12, FLOAT)
+    assert sketch(AggCall("approx_count_distinct", column, INT, params=(12,))) == CountDistinct(
+        12, FLOAT
+    )
     with pytest.raises(InternalError):
         sketch(AggCall("sum", column, FLOAT))
 
@@ -218,11 +253,24 @@ def test_one_time_queries_see_the_window_as_one_sub_window() -> None:
     catalog = Catalog()
     declared = parse_one("CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t")
     catalog.streams["s"] = bind_create_stream(declared, catalog)  # type: ignore[arg-type]
-    calls = "APPROX_COUNT_DISTINCT(v), APPROX_QUANTILE(v, 0.5), APPROX_TOPK(v, 2) FILTER (WHERE v > 1), FREQUENT(v, 2)"
-    given = {"s": [Row(0, i, (k, v, 0)) for i, (k, v) in enumerate([("a", 1), ("a", 1), ("b", None), ("a", 2)])]}
-    grouped = bind_query(parse_one(f"SELECT k, {calls} FROM s GROUP BY k"), catalog, persistent=False)  # type: ignore[arg-type]
+    calls = (
+        "APPROX_COUNT_DISTINCT(v), APPROX_QUANTILE(v, 0.5), APPROX_TOPK(v, 2) FILTER (WHERE v "
+        "> 1), FREQUENT(v, 2)"
+    )
+    given = {
+        "s": [
+            Row(0, i, (k, v, 0))
+            for i, (k, v) in enumerate([("a", 1), ("a", 1), ("b", None), ("a", 2)])
+        ]
+    }
+    grouped = bind_query(
+        parse_one(f"SELECT k, {calls} FROM s GROUP BY k"), catalog, persistent=False
+    )  # type: ignore[arg-type]
     found = sorted(values(run(grouped.child, given, {}, 0)))
-    assert [(k, n, q, top) for k, n, q, top, _ in found] == [("a", 2, 1, "[2]"), ("b", 0, None, None)]
+    assert [(k, n, q, top) for k, n, q, top, _ in found] == [
+        ("a", 2, 1, "[2]"),
+        ("b", 0, None, None),
+    ]
     assert [text and json.loads(text)["items"] for *_, text in found] == [[[1, 2]], None]
     whole = bind_query(parse_one(f"SELECT {calls} FROM s"), catalog, persistent=False)  # type: ignore[arg-type]
     assert values(run(whole.child, {"s": []}, {}, 0)) == [(0, None, None, None)]

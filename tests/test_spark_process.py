@@ -1,4 +1,5 @@
-"""The server's Spark process, with one that has no Spark in it: answers, cancels, deaths, updates, two servers."""
+"""The server's Spark process, with one that has no Spark in it: answers, cancels, deaths, updates,
+two servers."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ FAKE = [sys.executable, str(Path(__file__).parent / "fake_spark.py")]
 def patience(monkeypatch):
     """A process is read to its end, and may tidy up, on whatever machine."""
     monkeypatch.setattr(spark_process, "WORDS_SECONDS", WAIT)
-    monkeypatch.setattr(spark_process.Process, "stop", partialmethod(spark_process.Process.stop, WAIT))
+    monkeypatch.setattr(
+        spark_process.Process, "stop", partialmethod(spark_process.Process.stop, WAIT)
+    )
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def appears(path: Path) -> None:
 
 
 def lives(pid: int) -> bool:
-    """Whether a process is at work; one whose exit code nobody has asked for yet is not."""
+    """Whether a process is at work; one whose exit code has not been asked for yet is not."""
     stat = Path(f"/proc/{pid}/stat")
     try:
         return ") Z " not in stat.read_text()
@@ -61,17 +64,31 @@ def error_of(work) -> DsmsError:
     return caught.value
 
 
-# -- objects on the pipe ----------------------------------------------------------------------------------------------
+# -- objects on the pipe ---------------------------------------------------------------------------
 
 
 def test_arrow_data_keeps_its_shape_on_the_pipe():
     batch = pa.record_batch({"a": list(range(10)), "b": ["x", None] * 5})
     empty = pa.RecordBatch.from_pylist([], schema=batch.schema)
     bare = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
-    value = {"s": batch.slice(2, 3), "e": empty, "t": pa.table(batch), "a": batch.column(1).slice(1, 2), "n": [bare, 1]}
+    value = {
+        "s": batch.slice(2, 3),
+        "e": empty,
+        "t": pa.table(batch),
+        "a": batch.column(1).slice(1, 2),
+        "n": [bare, 1],
+    }
     back = unpacked(packed(value))
-    assert back["s"].equals(batch.slice(2, 3)) and back["e"].schema == batch.schema and back["e"].num_rows == 0
-    assert back["t"].equals(pa.table(batch)) and back["a"].equals(batch.column(1).slice(1, 2)) and back["n"][1] == 1
+    assert (
+        back["s"].equals(batch.slice(2, 3))
+        and back["e"].schema == batch.schema
+        and back["e"].num_rows == 0
+    )
+    assert (
+        back["t"].equals(pa.table(batch))
+        and back["a"].equals(batch.column(1).slice(1, 2))
+        and back["n"][1] == 1
+    )
 
 
 def test_a_slice_costs_its_own_size():
@@ -80,7 +97,7 @@ def test_a_slice_costs_its_own_size():
     assert sum(len(b) for b in message["buffers"]) + len(message["pickle"]) < 2_000
 
 
-# -- requests ---------------------------------------------------------------------------------------------------------
+# -- requests --------------------------------------------------------------------------------------
 
 
 def test_the_first_request_starts_it(spark):
@@ -92,7 +109,9 @@ def test_the_first_request_starts_it(spark):
 
 def test_errors_come_with_code_and_hint(spark):
     problem = error_of(lambda: spark.run(("fail", "DS407")))
-    assert (problem.code, problem.hint) == ("DS407", "ask for something else") and isinstance(problem, UsageError)
+    assert (problem.code, problem.hint) == ("DS407", "ask for something else") and isinstance(
+        problem, UsageError
+    )
     assert isinstance(error_of(lambda: spark.run(("fail", "DS955"))), UsageError)
     problem = error_of(lambda: spark.run(("nonsense", 0)))
     assert problem.code == "DS900" and "RuntimeError: nonsense" in problem.message
@@ -121,7 +140,7 @@ def test_a_cancelled_request_says_what_it_waited_for_and_stops_there(spark, tmp_
     assert spark.run(("echo", 2)) == 2 and spark.starts == 1
 
 
-# -- death ------------------------------------------------------------------------------------------------------------
+# -- death -----------------------------------------------------------------------------------------
 
 
 def test_killed_while_at_work(spark, tmp_path):
@@ -141,7 +160,10 @@ def test_killed_while_at_work(spark, tmp_path):
 
 def test_one_that_ends_by_itself_is_quoted(spark):
     problem = error_of(lambda: spark.run(("exit", 3)))
-    assert problem.code == "DS653" and "ended with code 3; it said last: out of luck" in problem.message
+    assert (
+        problem.code == "DS653"
+        and "ended with code 3; it said last: out of luck" in problem.message
+    )
     assert spark.state() == "ended; the next request starts it again"
     assert spark.run(("echo", 1)) == 1
 
@@ -175,7 +197,7 @@ def test_options_reach_the_process():
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc who lives")
 def test_it_ends_with_its_parent():
-    """The parent is killed, so nobody tells the child; its end of the pipe does."""
+    """The parent is killed, so it can't stop the child; the end of the pipe does."""
     code = f"""if True:
         import os, signal
         from dsms_server.spark import Spark
@@ -183,7 +205,9 @@ def test_it_ends_with_its_parent():
         print(held.run(("pid", 0)), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    parent = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT)
+    parent = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT
+    )
     child = int(parent.stdout)
     wait_until(lambda: not lives(child))
 
@@ -211,7 +235,7 @@ def test_two_servers_have_a_process_each(tmp_path):
     two.stop()
 
 
-# -- updates ----------------------------------------------------------------------------------------------------------
+# -- updates ---------------------------------------------------------------------------------------
 
 
 def test_an_update_is_made_for_each_archive_that_is_due(spark, tmp_path):
@@ -250,7 +274,8 @@ def test_stopping_gives_an_update_up(tmp_path):
 
 
 def test_an_archive_is_updated_by_one_at_a_time_and_waits_once():
-    """Due while its update runs: it is updated again afterwards, once, however often it was told."""
+    """Due while its update runs: it is updated again afterwards, once, however often that was asked
+    for."""
     begun, go_on, running, most = threading.Semaphore(0), threading.Semaphore(0), [], []
 
     def update(url: str, cancel: Cancel) -> dict:

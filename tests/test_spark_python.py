@@ -1,4 +1,5 @@
-"""The format `dsms` in a session of the user's own, under a Python that is not the first `python3` of the PATH."""
+"""The format `dsms` in a session of the user's own, under a Python that is not the first `python3`
+of the PATH."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ print(sorted(row.k for row in source.load().collect()))
 frame = spark.createDataFrame([(7, 9)], "k long, t long").selectExpr("k", "timestamp_micros(t) AS t")
 frame.write.format("dsms").option("server", sys.argv[1]).option("stream", "s").mode("append").save()
 print(source.load().count())
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -76,8 +77,12 @@ class Session:
 
     def __init__(self, master, settings=()):
         conf = SimpleNamespace(get=dict(settings).get)
-        self.sparkContext = SimpleNamespace(master=master, pythonExec="python3", getConf=lambda: conf)
-        self.dataSource = SimpleNamespace(register=lambda source: self.seen.append(self.sparkContext.pythonExec))
+        self.sparkContext = SimpleNamespace(
+            master=master, pythonExec="python3", getConf=lambda: conf
+        )
+        self.dataSource = SimpleNamespace(
+            register=lambda source: self.seen.append(self.sparkContext.pythonExec)
+        )
         self.conf = SimpleNamespace(set=lambda name, value: None)
         self.seen = []
 
@@ -107,6 +112,6 @@ def test_what_is_said_is_kept(monkeypatch, master, settings, variable, runs, war
         dsms_spark.register(session)
     assert session.seen == [runs]
     assert [str(w.message) for w in said] == warned * [
-        f"workers of {master} run the first python3 of their PATH: set PYSPARK_PYTHON, or spark.pyspark.python, to one "
-        "that has dsms before the session is made"
+        f"workers of {master} run the first python3 of their PATH: set PYSPARK_PYTHON, or "
+        "spark.pyspark.python, to one that has dsms before the session is made"
     ]

@@ -1,4 +1,5 @@
-"""The data source `dsms`: an archive, a server's answers, rows into a stream, results as a stream."""
+"""The data source `dsms`: an archive, a server's answers, rows into a stream, results as a
+stream."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ COLUMNS = (
     Field("b", BYTES),
     Field("t", TIMESTAMP),
 )
-STREAM = "CREATE STREAM s (k INT, v DECIMAL(8, 2), i INTERVAL, b BYTES, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY"
+STREAM = (
+    "CREATE STREAM s (k INT, v DECIMAL(8, 2), i INTERVAL, b BYTES, t TIMESTAMP) TIMESTAMP BY "
+    "t RETAIN 1 DAY"
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +55,14 @@ def at(server: Running) -> str:
     return f"127.0.0.1:{server.port}"
 
 
-def told(work) -> str:
+def error_text(work) -> str:
     """What is said of a failure."""
     with pytest.raises(Exception) as caught:
         work()
     return str(caught.value)
 
 
-# -- archives ---------------------------------------------------------------------------------------------------------
+# -- archives --------------------------------------------------------------------------------------
 
 
 def landed(archive: Archive, step: int, count: int = 20) -> None:
@@ -77,7 +81,9 @@ def landed(archive: Archive, step: int, count: int = 20) -> None:
         list(numbers),
     ]
     schema = stored_schema(COLUMNS)
-    rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+    rows = pa.table(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
     Landing(archive).write(rows, (step + 1) * EVERY - 1)
 
 
@@ -110,7 +116,8 @@ def test_an_archive_has_the_rows_that_have_not_expired_in_sparks_types(source, f
         "timestamp",
     ]
     rows = sorted(frame.collect(), key=lambda r: r.v)
-    assert [r.v for r in rows] == list(range(40, 120))  # two steps are 40 s ago, and one of them not wholly
+    # two steps are 40 s ago, and one of them not wholly
+    assert [r.v for r in rows] == list(range(40, 120))
     row = rows[5]
     assert (row.k, row.d, row.i, row.b) == ("c1", Decimal("11.25"), dt.timedelta(seconds=45), b"-")
     frame.createOrReplaceTempView("archived")
@@ -126,12 +133,21 @@ def test_conditions_on_the_key_choose_files(source, folder):
 
     def files(*conditions) -> int:
         reader = ArchiveReader({"path": str(folder)}, struct([(f.name, f.type) for f in COLUMNS]))
-        assert reader.pushFilters(list(conditions)) == list(conditions)  # Spark looks at each row itself
+        # Spark looks at each row itself
+        assert reader.pushFilters(list(conditions)) == list(conditions)
         return len(reader.partitions())
 
-    assert files() == files(IsNotNull(("k",)), GreaterThan(("v",), 3)) == 3  # b and d, c and e, and what waits
-    assert files(EqualTo(("k",), "b1")) == files(GreaterThan(("k",), "d9")) == files(LessThan(("k",), "bz")) == 2
-    assert files(EqualTo(("k",), "z")) == files(GreaterThan(("k",), "f"), LessThan(("k",), "c")) == 1
+    # b and d, c and e, and what waits
+    assert files() == files(IsNotNull(("k",)), GreaterThan(("v",), 3)) == 3
+    assert (
+        files(EqualTo(("k",), "b1"))
+        == files(GreaterThan(("k",), "d9"))
+        == files(LessThan(("k",), "bz"))
+        == 2
+    )
+    assert (
+        files(EqualTo(("k",), "z")) == files(GreaterThan(("k",), "f"), LessThan(("k",), "c")) == 1
+    )
     moment = dt.datetime(1970, 1, 1, 0, 0, 50, tzinfo=dt.UTC)
     assert files(GreaterThan(("__ts",), moment)) == 1 and files(LessThan(("__ts",), moment)) == 3
     frame = read(source, folder).where("k = 'd1' AND v > 61")
@@ -149,9 +165,13 @@ def test_where_no_file_is_left_there_are_no_rows(source, folder, tmp_path):
 
 
 def test_options_since_until_and_marks(source, folder):
-    frame = read(source, folder, since="1970-01-01T00:00:30", until="1970-01-01T00:00:40", marks="true")
+    frame = read(
+        source, folder, since="1970-01-01T00:00:30", until="1970-01-01T00:00:40", marks="true"
+    )
     rows = sorted(frame.collect(), key=lambda r: r.v)
-    assert [r.v for r in rows] == list(range(60, 80)) and [r["__id"] for r in rows] == list(range(60, 80))
+    assert [r.v for r in rows] == list(range(60, 80)) and [r["__id"] for r in rows] == list(
+        range(60, 80)
+    )
     assert (rows[0]["__exp"] - rows[0]["__ts"]).total_seconds() == 40
     late = read(source, folder, marks="true").where("__ts >= timestamp_seconds(50)")
     assert sorted(r.v for r in late.collect()) == list(range(100, 120))
@@ -159,22 +179,29 @@ def test_options_since_until_and_marks(source, folder):
 
 @SLOW
 def test_wrong_options_are_named(source, folder, tmp_path):
-    assert "DS640" in (said := told(lambda: read(source, folder, sinc="x").collect())) and "did you mean since?" in said
-    assert "DS953" in told(lambda: read(source, tmp_path / "nothing here"))
-    assert "2013-02-30 is no instant" in told(lambda: read(source, folder, since="2013-02-30").collect())
+    assert (
+        "DS640" in (said := error_text(lambda: read(source, folder, sinc="x").collect()))
+        and "did you mean since?" in said
+    )
+    assert "DS953" in error_text(lambda: read(source, tmp_path / "nothing here"))
+    assert "2013-02-30 is no instant" in error_text(
+        lambda: read(source, folder, since="2013-02-30").collect()
+    )
 
 
 def test_a_reading_that_two_updates_have_overtaken_says_so(source, folder):
     from dsms_spark.options import struct
-    from dsms_spark.source_archive import ArchiveReader, Part
+    from dsms_spark.source_archive import ArchiveReader, FilePartition
 
     reader = ArchiveReader({"path": str(folder)}, struct([(f.name, f.type) for f in COLUMNS]))
     with pytest.raises(UsageError, match=r"is gone: the archive has been updated") as caught:
-        list(reader.read(Part(str(folder), "index/nothing.parquet", -(2**63), 2**63 - 1, 0)))
+        list(
+            reader.read(FilePartition(str(folder), "index/nothing.parquet", -(2**63), 2**63 - 1, 0))
+        )
     assert caught.value.code == "DS954"
 
 
-# -- answers and rows -------------------------------------------------------------------------------------------------
+# -- answers and rows ------------------------------------------------------------------------------
 
 
 def some(source, count: int, first: int = 0):
@@ -189,7 +216,9 @@ def some(source, count: int, first: int = 0):
 
 
 def write(frame, server: Running, stream: str = "s", **options: str) -> None:
-    frame.write.format("dsms").options(server=at(server), stream=stream, **options).mode("append").save()
+    frame.write.format("dsms").options(server=at(server), stream=stream, **options).mode(
+        "append"
+    ).save()
 
 
 def answer(source, server: Running, **options: str):
@@ -198,14 +227,20 @@ def answer(source, server: Running, **options: str):
 
 def test_rows_go_in_and_answers_come_out_in_the_same_types(source, server):
     with connect("127.0.0.1", server.port) as db:
-        db.execute(f"{STREAM}; CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 1 HOUR] GROUP BY k")
+        db.execute(
+            f"{STREAM}; CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 1 HOUR] GROUP BY k"
+        )
         sent = some(source, 30).coalesce(1)
         write(sent, server)
         db.heartbeat("s", 100 * S)
     back = answer(source, server, stream="s", window="RANGE 1 HOUR")
     assert back.schema.simpleString() == sent.schema.simpleString()
     assert sorted(back.collect(), key=lambda r: r.t) == sorted(sent.collect(), key=lambda r: r.t)
-    sums = answer(source, server, sql="SELECT k, SUM(v) AS v FROM s [RANGE 1 HOUR] GROUP BY k ORDER BY k LIMIT 1;")
+    sums = answer(
+        source,
+        server,
+        sql="SELECT k, SUM(v) AS v FROM s [RANGE 1 HOUR] GROUP BY k ORDER BY k LIMIT 1;",
+    )
     assert [tuple(r) for r in sums.collect()] == [(0, Decimal("33.75"))]
     twice = answer(source, server, sql="SELECT k, k FROM s [RANGE 1 HOUR] ORDER BY k LIMIT 1")
     assert [r.asDict() for r in twice.collect()] == [{"k": 0, "k_1": 0}]
@@ -231,7 +266,8 @@ def test_a_task_that_is_run_again_adds_nothing_twice(server):
 
         with pytest.raises(OSError, match="the machine is gone"):
             writer.write(broken())
-        cuts = (rows.slice(i, 10_000) for i in range(0, count, 10_000))  # other batches than the first time
+        # other batches than the first time
+        cuts = (rows.slice(i, 10_000) for i in range(0, count, 10_000))
         report = writer.write(cuts)
         assert (report.accepted, report.late, report.refused) == (FRAME_ROWS, 0, 0)
         writer.commit([report])
@@ -243,29 +279,50 @@ def test_a_task_that_is_run_again_adds_nothing_twice(server):
 def test_rows_that_are_refused_fail_the_job_unless_that_is_said(source, server):
     with connect("127.0.0.1", server.port) as db:
         db.execute("CREATE STREAM n (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY")
-    frame = source.sql("SELECT 1L AS k, IF(id = 1, NULL, timestamp_seconds(id)) AS t FROM range(3)").coalesce(1)
-    assert "DS512" in (said := told(lambda: write(frame, server, "n"))) and "1 rows were refused" in said
+    frame = source.sql(
+        "SELECT 1L AS k, IF(id = 1, NULL, timestamp_seconds(id)) AS t FROM range(3)"
+    ).coalesce(1)
+    assert (
+        "DS512" in (said := error_text(lambda: write(frame, server, "n")))
+        and "1 rows were refused" in said
+    )
     write(frame.where("t > timestamp_seconds(1)"), server, "n", refused="ignore", end="true")
-    assert "only be appended to" in told(
-        lambda: frame.write.format("dsms").options(server=at(server), stream="n").mode("overwrite").save()
+    assert "only be appended to" in error_text(
+        lambda: (
+            frame.write.format("dsms")
+            .options(server=at(server), stream="n")
+            .mode("overwrite")
+            .save()
+        )
     )
 
 
 def test_what_a_server_says_reaches_the_user(source, server):
-    assert "DS203" in told(lambda: answer(source, server, query="nobody"))
-    assert "DS640" in told(lambda: answer(source, server, stream="s"))
-    assert "DS101" in told(lambda: answer(source, server, sql="SELEC 1"))
-    assert "DS612" in told(lambda: source.read.format("dsms").options(server="127.0.0.1:1", sql="SELECT 1").load())
+    assert "DS203" in error_text(lambda: answer(source, server, query="nobody"))
+    assert "DS640" in error_text(lambda: answer(source, server, stream="s"))
+    assert "DS101" in error_text(lambda: answer(source, server, sql="SELEC 1"))
+    assert "DS612" in error_text(
+        lambda: source.read.format("dsms").options(server="127.0.0.1:1", sql="SELECT 1").load()
+    )
 
 
-# -- results as a stream ----------------------------------------------------------------------------------------------
+# -- results as a stream ---------------------------------------------------------------------------
 
 
 def stream_to(source, server: Running, target: Path, **options: str) -> list[tuple[int, str, int]]:
     """Read what there is, from the checkpoint on; all that has been written, by number."""
-    results = source.readStream.format("dsms").option("server", at(server)).option("query", "q").options(**options)
+    results = (
+        source.readStream.format("dsms")
+        .option("server", at(server))
+        .option("query", "q")
+        .options(**options)
+    )
     run = results.load().writeStream.format("parquet").option("path", str(target / "out"))
-    run = run.option("checkpointLocation", str(target / "checkpoint")).trigger(availableNow=True).start()
+    run = (
+        run.option("checkpointLocation", str(target / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
     run.awaitTermination()
     rows = source.read.parquet(str(target / "out")).collect()
     return sorted((r._seq, r._kind, r.k) for r in rows)
@@ -273,7 +330,9 @@ def stream_to(source, server: Running, target: Path, **options: str) -> list[tup
 
 def test_a_stream_goes_on_from_its_checkpoint_and_has_each_row_once(source, server, tmp_path):
     with connect("127.0.0.1", server.port) as db:
-        db.execute(f"{STREAM}; CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 5 s] GROUP BY k")
+        db.execute(
+            f"{STREAM}; CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 5 s] GROUP BY k"
+        )
         subscription = db.subscribe("q", 0)
         db.ingest("s", [[i % 3, None, None, None, i * S] for i in range(20)])
         first = stream_to(source, server, tmp_path)
@@ -282,7 +341,11 @@ def test_a_stream_goes_on_from_its_checkpoint_and_has_each_row_once(source, serv
         want = []
         while len(want) < len(second):
             push = subscription.next(10)
-            want += [(push.seq + i, push.kind, row[0]) for i, row in enumerate(push.rows) if push.kind != "snapshot"]
+            want += [
+                (push.seq + i, push.kind, row[0])
+                for i, row in enumerate(push.rows)
+                if push.kind != "snapshot"
+            ]
     assert second[: len(first)] == first and len(first) < len(second)
     assert second == want and [r[0] for r in second] == list(range(len(want)))
 
@@ -300,14 +363,20 @@ def test_offsets(server):
         db.execute("CREATE QUERY q AS SELECT k FROM n [RANGE 5 s] WITH (result_log = 5)")
         for i in range(21):  # the log lets go of what was told together
             db.ingest("n", [[i, i * S]])
-    assert [reader(**o).initialOffset()["seq"] for o in ({}, {"start": "latest"}, {"start": "7"})] == [0, 35, 7]
+    assert [
+        reader(**o).initialOffset()["seq"] for o in ({}, {"start": "latest"}, {"start": "7"})
+    ] == [0, 35, 7]
     assert reader().latestOffset({"seq": 3}) == {"seq": 35} == reader().latestOffset()
-    assert reader(most=4).latestOffset({"seq": 3}) == {"seq": 7} and reader().partitions({"seq": 4}, {"seq": 4}) == []
+    assert (
+        reader(most=4).latestOffset({"seq": 3}) == {"seq": 7}
+        and reader().partitions({"seq": 4}, {"seq": 4}) == []
+    )
     for work, code in (
         (lambda: reader(start="soon").initialOffset(), "DS640"),
         (lambda: reader("p").latestOffset(), "DS401"),
         (lambda: reader().latestOffset({"seq": 36}), "DS409"),  # numbered anew
-        (lambda: list(reader().read(*reader().partitions({"seq": 0}, {"seq": 9}))), "DS409"),  # not kept
+        # not kept
+        (lambda: list(reader().read(*reader().partitions({"seq": 0}, {"seq": 9}))), "DS409"),
     ):
         with pytest.raises(UsageError) as caught:
             work()
@@ -316,7 +385,10 @@ def test_offsets(server):
 
 def test_micro_batches_are_written_once_even_when_they_are_run_again(source, server, tmp_path):
     rows = (
-        source.range(30).selectExpr("id % 3 AS k", "timestamp_seconds(id) AS t").coalesce(1).sortWithinPartitions("t")
+        source.range(30)
+        .selectExpr("id % 3 AS k", "timestamp_seconds(id) AS t")
+        .coalesce(1)
+        .sortWithinPartitions("t")
     )
     rows.write.parquet(str(tmp_path / "in"))
     with connect("127.0.0.1", server.port) as db:
@@ -324,7 +396,9 @@ def test_micro_batches_are_written_once_even_when_they_are_run_again(source, ser
 
         def run(checkpoint: str) -> int:
             frame = source.readStream.schema("k bigint, t timestamp").parquet(str(tmp_path / "in"))
-            out = frame.writeStream.format("dsms").options(server=at(server), stream="n", writer="w")
+            out = frame.writeStream.format("dsms").options(
+                server=at(server), stream="n", writer="w"
+            )
             out.option("checkpointLocation", str(tmp_path / checkpoint)).trigger(
                 availableNow=True
             ).start().awaitTermination()

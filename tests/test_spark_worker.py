@@ -1,4 +1,5 @@
-"""A server with a real Spark process: rows are archived, updated and asked while the server goes on with its work."""
+"""A server with a real Spark process: rows are archived, updated and asked while the server goes on
+with its work."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ from tests.waiting import WAIT, wait_until
 
 pytestmark = pytest.mark.xdist_group("spark")
 S = 1_000_000
-STREAM = "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE FOR 1 h CLUSTER BY k UPDATE EVERY 10 s"
+STREAM = (
+    "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE FOR 1 h CLUSTER BY k UPDATE "
+    "EVERY 10 s"
+)
 
 
 @pytest.fixture
@@ -32,7 +36,15 @@ def spark(tmp_path):
     except UsageError as problem:
         pytest.skip(problem.message)
     command, gate = worker_command("local[2]", "1g"), tmp_path / "begin"
-    held = Spark(lambda: ["sh", "-c", f'until [ -e "{gate}" ]; do sleep 0.1; done; exec "$@"', "sh", *command()])
+    held = Spark(
+        lambda: [
+            "sh",
+            "-c",
+            f'until [ -e "{gate}" ]; do sleep 0.1; done; exec "$@"',
+            "sh",
+            *command(),
+        ]
+    )
     held.gate = gate  # until it is there, Spark does not begin to start
     yield held
     held.stop()
@@ -47,9 +59,14 @@ def test_archives_are_updated_and_asked_while_the_server_works(spark, tmp_path, 
         with connect("127.0.0.1", server.port) as db, connect("127.0.0.1", server.port) as other:
             db.execute(STREAM)
             db.ingest("s", [[i % 4, i * S] for i in range(95)])
-            wait_until(lambda: server.engine.runtime.archivings["s"].landed_rows == 90, "nine landing files")
+            wait_until(
+                lambda: server.engine.runtime.archivings["s"].landed_rows == 90,
+                "nine landing files",
+            )
             answers: list[RowSet | DsmsError] = []
-            asking = threading.Thread(target=lambda: answers.append(_asked(db, "SELECT COUNT(*) FROM ARCHIVE s")))
+            asking = threading.Thread(
+                target=lambda: answers.append(_asked(db, "SELECT COUNT(*) FROM ARCHIVE s"))
+            )
             asking.start()
             wait_until(lambda: "execute: " in spark.state(), "the question")
             for i in range(20):  # nobody waits for Spark but who asked
@@ -57,13 +74,17 @@ def test_archives_are_updated_and_asked_while_the_server_works(spark, tmp_path, 
                 assert other.query("SELECT 1").rows == [(1,)]
             assert asking.is_alive()
             spark.gate.touch()
-            wait_until(lambda: "Spark to start" in spark.state() or not asking.is_alive(), "Spark's first word")
+            wait_until(
+                lambda: "Spark to start" in spark.state() or not asking.is_alive(),
+                "Spark's first word",
+            )
             _cancelled_while_it_starts(spark)
             asking.join(WAIT)
             assert isinstance(answers[0], RowSet) and answers[0].rows == [(90,)]
             assert spark.updates.quiet(WAIT) and spark.updates.figures["s"].rows >= 90
             live = "SELECT k, COUNT(*) AS n FROM s [RANGE 1 h ARCHIVE] GROUP BY k ORDER BY k"
-            assert db.query(live).rows == [(0, 24), (1, 24 + 19), (2, 24), (3, 23)]  # the last instant is open
+            # the last instant is open
+            assert db.query(live).rows == [(0, 24), (1, 24 + 19), (2, 24), (3, 23)]
             wait_until(lambda: spark.state() == "ready", "the end of all work")
             assert (spark.starts, spark.deaths) == (1, 0)
     finally:

@@ -18,12 +18,22 @@ from tests.effort import examples
 SCHEMA = (Field("a", INT), Field("b", STRING), Field("c", FLOAT))
 
 
-@given(st.lists(st.lists(st.tuples(st.none() | st.integers(-3, 3), st.none() | st.sampled_from("abc")), max_size=8)))
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.none() | st.integers(-3, 3), st.none() | st.sampled_from("abc")),
+            max_size=8,
+        )
+    )
+)
 @settings(max_examples=examples(60), deadline=None)
 def test_intern_gives_equal_keys_equal_codes(batches):
     intern, seen = Intern(2), {}
     for rows in batches:
-        cols = [pa.array([r[0] for r in rows], pa.int64()), pa.array([r[1] for r in rows], pa.string())]
+        cols = [
+            pa.array([r[0] for r in rows], pa.int64()),
+            pa.array([r[1] for r in rows], pa.string()),
+        ]
         for row, code in zip(rows, intern.codes(cols, len(rows)).tolist(), strict=True):
             assert seen.setdefault(row, code) == code
         assert intern.lookup(cols, len(rows)).tolist() == [seen[r] for r in rows]
@@ -34,7 +44,11 @@ def test_intern_takes_zeros_and_nans_as_equal_and_keeps_null_apart():
     intern = Intern(1)
     col = pa.array([0.0, -0.0, float("nan"), -float("nan"), None, 0.0])
     codes = intern.codes([col], 6).tolist()
-    assert codes[0] == codes[1] == codes[5] and codes[2] == codes[3] and len({codes[0], codes[2], codes[4]}) == 3
+    assert (
+        codes[0] == codes[1] == codes[5]
+        and codes[2] == codes[3]
+        and len({codes[0], codes[2], codes[4]}) == 3
+    )
 
 
 def test_purged_codes_are_handed_out_again():
@@ -68,7 +82,12 @@ def _histories(draw, fifo):
         for _ in range(draw(st.integers(0, 6))):
             now += draw(st.integers(0, 3))
             alive = {i: r for i, r in alive.items() if r[1] > now}
-            if alive and not fifo and draw(st.booleans()) and not any(r[0] == now and r[2] > 0 for r in rows):
+            if (
+                alive
+                and not fifo
+                and draw(st.booleans())
+                and not any(r[0] == now and r[2] > 0 for r in rows)
+            ):
                 i = draw(st.sampled_from(sorted(alive)))
                 if alive[i][0] < now:
                     rows.append((now, alive[i][1], -1, i, alive.pop(i)[4]))
@@ -82,7 +101,9 @@ def _histories(draw, fifo):
     return steps
 
 
-@pytest.mark.parametrize("kind,eager", [("fifo", False), ("calendar", False), ("list", False), ("list", True)])
+@pytest.mark.parametrize(
+    "kind,eager", [("fifo", False), ("calendar", False), ("list", False), ("list", True)]
+)
 @given(data=st.data())
 @settings(max_examples=examples(60), deadline=None)
 def test_every_structure_tells_the_same_story(kind, eager, data):
@@ -95,7 +116,15 @@ def test_every_structure_tells_the_same_story(kind, eager, data):
         events = live.depart(batch, spoken, upto)
         cols = live.store.columns(events.slot)
         ids = live.store.ids[0].view[events.slot]
-        told = list(zip(events.at.tolist(), events.sign.tolist(), ids.tolist(), cols[1].to_pylist(), strict=True))
+        told = list(
+            zip(
+                events.at.tolist(),
+                events.sign.tolist(),
+                ids.tolist(),
+                cols[1].to_pylist(),
+                strict=True,
+            )
+        )
         assert [e[:2] for e in told] == sorted(e[:2] for e in told)
         story += told
         live.settle()

@@ -1,9 +1,10 @@
 """What checkpoints are made of, as a contract: tags, versions and fields of all stored classes.
 
-When this fails, a stored class has changed.  If a field came that has a default, or only the class's name or place has
-changed, that is all; else raise its version in `dsms/storage/stored.txt` and give an upgrade in
-`dsms/storage/upgrades.py`.  Then run `python -m tests.test_state_layout`, which writes the file, and if fields have
-changed make a new folder for `tests/test_data_folders.py` (`tests/folders/make.py`).
+When this fails, a stored class has changed.  If a field came that has a default, or only the
+class's name or place has changed, that is all; else raise its version in `dsms/storage/stored.txt`
+and give an upgrade in `dsms/storage/upgrades.py`.  Then run `python -m tests.test_state_layout`,
+which writes the file, and if fields have changed make a new folder for `tests/test_data_folders.py`
+(`tests/folders/make.py`).
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def test_all_that_runs_can_be_written_down(tmp_path: Path) -> None:
     for query, sql in story.QUERIES.items():
         engine.execute(f"CREATE QUERY {query} AS {sql}")
     play(engine, story.BEFORE)
-    assert engine.saver is not None and engine.saver.checkpoint(), engine.saver and engine.saver.checkpointer.trouble
+    assert engine.saver is not None and engine.saver.checkpoint(), (
+        engine.saver and engine.saver.checkpointer.trouble
+    )
     engine.close()
 
 

@@ -1,4 +1,5 @@
-"""Every synopsis times every algebra it admits, through random lives, against recomputation from the rows."""
+"""Every synopsis times every algebra it admits, through random lives, against recomputation from
+the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from numba import config
 
 from dsms.aggregates import ranks
 from dsms.aggregates.parts import additive, limbs
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.words import Codes
 from dsms.aggregates.registry import algebra
 from dsms.sql.expr import AggCall
@@ -101,7 +102,8 @@ def test_summaries_of_other_kinds_are_kept_by_every_synopsis_alike(name, seed):
 
 
 def test_a_million_groups_cost_what_occurs():
-    """Sub-windows of two hundred rows each in a million groups: a basic interval synopsis keeps just these."""
+    """Sub-windows of two hundred rows each in a million groups: a basic interval synopsis keeps
+    just these."""
     how = algebra(call("sum", "i"))
     groups, rng = 1_000_000, np.random.default_rng(5)
     synopsis, why = choose(how, [10], groups, 10, 3)
@@ -109,7 +111,7 @@ def test_a_million_groups_cost_what_occurs():
     total = np.zeros(groups, np.int64)
     for k in range(6):
         group, number = rng.integers(0, groups, 200), rng.integers(0, 9, 200)
-        synopsis.append(how.lift(Rows(group, group, group, (pa.array(number),)), groups), 1)
+        synopsis.append(how.lift(CellRows(group, group, group, (pa.array(number),)), groups), 1)
         if k >= 2:
             np.add.at(total, group, number)
     assert synopsis.nbytes < 1 << 18
@@ -124,7 +126,7 @@ def test_running_sums_do_not_remember_what_left():
     values = [0.1, float("nan"), 1e308, 1e308, float("-inf"), 0.2, 5e-324, 0.3]
     column = pa.array(values)
     order = np.arange(8)
-    synopsis.append(how.lift(Rows(order, order, order, (column,)), 8), 8)
+    synopsis.append(how.lift(CellRows(order, order, order, (column,)), 8), 8)
     low = np.array([0, 0, 2, 5, 6, 7, 0])
     high = np.array([1, 2, 4, 8, 7, 8, 8])
     assert exact(how.lower(synopsis.probe(low, high))) == [
@@ -144,7 +146,7 @@ def test_sums_that_leave_their_range_are_errors_only_in_the_answer():
     how = algebra(call("sum", "i"))
     synopsis, order = Running(how), np.arange(3)
     column = pa.array([2**63 - 1, 2**63 - 1, -(2**63 - 1)])
-    synopsis.append(how.lift(Rows(order, order, order, (column,)), 3), 3)
+    synopsis.append(how.lift(CellRows(order, order, order, (column,)), 3), 3)
     assert how.lower(synopsis.probe(np.array([0]), np.array([3]))).to_pylist() == [2**63 - 1]
     with pytest.raises(Exception, match="DS706"):
         how.lower(synopsis.probe(np.array([0]), np.array([2])))
@@ -155,8 +157,24 @@ def test_sums_that_leave_their_range_are_errors_only_in_the_answer():
     [
         (call("sum", "f"), [5, 600], 10, 600, 1, Running, "subtractable"),
         (call("sum", "f"), [600], 10_000, 600, 1, Basic, "of 10000 groups"),
-        (call("max", "f"), [600], 1, 600, 64, Interval, "64 queries together are fewer than b / log2 b = 65.0"),
-        (call("max", "f"), [600], 1, 600, 66, Basic, "66 queries together, at least b / log2 b = 65.0"),
+        (
+            call("max", "f"),
+            [600],
+            1,
+            600,
+            64,
+            Interval,
+            "64 queries together are fewer than b / log2 b = 65.0",
+        ),
+        (
+            call("max", "f"),
+            [600],
+            1,
+            600,
+            66,
+            Basic,
+            "66 queries together, at least b / log2 b = 65.0",
+        ),
         (call("max", "f"), [100, 120, 130, 150], 1, 150, 4, Landmark, "100 to 150"),
         (call("max", "f"), [1, 10, 100, 150], 1, 150, 4, Interval, "fewer"),
         (call("max", "f"), [3], 1, 3, 1, Basic, "no window is longer than 3"),
@@ -177,11 +195,12 @@ def test_widths_cluster_within_a_factor_of_two():
 
 
 def test_costs_are_cells_combined():
-    """B-INT combines at most 2 log W cells, whatever lies to the left; L-INT two where it knows the width."""
+    """B-INT combines at most 2 log W cells, whatever lies to the left; L-INT two where it knows the
+    width."""
     how = algebra(call("max", "f"))
     interval, landmark = Interval(how), Landmark(how, [60, 90])
     order = np.arange(4096)
-    interval.append(how.lift(Rows(order, order, order, (pa.array(order * 1.0),)), 4096), 4096)
+    interval.append(how.lift(CellRows(order, order, order, (pa.array(order * 1.0),)), 4096), 4096)
     rng = np.random.default_rng(2)
     for width in (1, 2, 3, 17, 500, 4000):
         low = rng.integers(0, 4096 - width + 1, 50)
@@ -191,8 +210,8 @@ def test_costs_are_cells_combined():
     assert (Running(how).cost(9), Basic(how).cost(9)) == (2.0, 9.0)
 
 
-# In a process of its own, where nothing else has compiled anything.  Kernels that follow events (`code` comes first)
-# are no part of synopses.
+# In a process of its own, where nothing else has compiled anything.  Kernels that follow events
+# (`code` comes first) are no part of synopses.
 LIVES = """
 import sys
 from random import Random
@@ -214,7 +233,7 @@ for seed in range(60):
     live(Model(wanted, how, {name: make() for name, make in synopses(how).items()}), rng, value if seed % 2 else tame)
 assert len(ready) > 20
 print([k.__name__ for k, n in met().items() if n != ready.get(k)])
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")

@@ -1,4 +1,5 @@
-"""When changes of tables happen: the first rows, the clock that a table follows, what nobody will see, restarts."""
+"""When changes of tables happen: the first rows, the clock that a table follows, what no query will
+see, restarts."""
 
 from __future__ import annotations
 
@@ -35,10 +36,13 @@ def join_rows(engine: Engine) -> list[tuple]:
     return sorted(snapshot(engine.subscribe("q")))
 
 
-# ---------------------------------------------------------------- the first rows, and whom a table follows
+# ---------------------------------------------------------------- the first rows, and whom a table
+# follows
 
 
-@pytest.mark.parametrize("registered", [0, 1, 2], ids=["before all", "after the metrics", "after the places"])
+@pytest.mark.parametrize(
+    "registered", [0, 1, 2], ids=["before all", "after the metrics", "after the places"]
+)
 @pytest.mark.parametrize(
     "insert",
     [
@@ -47,9 +51,14 @@ def join_rows(engine: Engine) -> list[tuple]:
         "INSERT INTO places SELECT p, name FROM others",
     ],
 )
-def test_rows_older_than_other_streams_find_the_first_rows_of_a_table(insert: str, registered: int) -> None:
+def test_rows_older_than_other_streams_find_the_first_rows_of_a_table(
+    insert: str, registered: int
+) -> None:
     engine = declared()
-    engine.execute("CREATE TABLE others (p STRING, name STRING); INSERT INTO others VALUES ('a', 'A'), ('b', 'B')")
+    engine.execute(
+        "CREATE TABLE others (p STRING, name STRING); INSERT INTO others VALUES ('a', 'A'), ('b', "
+        "'B')"
+    )
     steps = [lambda: engine.ingest("metrics", [[1, NEW]]), lambda: engine.execute(insert)]
     for number, step in enumerate(steps):
         if number == registered:
@@ -67,7 +76,9 @@ def test_rows_older_than_other_streams_find_the_first_rows_of_a_table(insert: st
 def test_at_says_otherwise() -> None:
     engine = declared()
     engine.execute(f"CREATE QUERY q AS {JOIN}")
-    assert done(engine, "INSERT INTO places VALUES ('a', 'A') AT 5 s").message.endswith("as of 1970-01-01T00:00:05Z")
+    assert done(engine, "INSERT INTO places VALUES ('a', 'A') AT 5 s").message.endswith(
+        "as of 1970-01-01T00:00:05Z"
+    )
     engine.ingest("readings", [["a", 1, 4 * S]])
     engine.heartbeat("readings", 4 * S)
     assert join_rows(engine) == []
@@ -80,7 +91,10 @@ def test_a_table_that_was_emptied_had_its_first_rows() -> None:
     engine.ingest("readings", [["a", 1, 7 * S]])
     assert done(engine, "INSERT INTO places VALUES ('a', 'A')").message == "1 row inserted"
     assert done(engine, "DELETE FROM places").message == "1 row deleted as of 1970-01-01T00:00:07Z"
-    assert done(engine, "INSERT INTO places VALUES ('a', 'A')").message == "1 row inserted as of 1970-01-01T00:00:07Z"
+    assert (
+        done(engine, "INSERT INTO places VALUES ('a', 'A')").message
+        == "1 row inserted as of 1970-01-01T00:00:07Z"
+    )
 
 
 def test_first_rows_come_after_the_answers_that_were_given_without_them() -> None:
@@ -88,28 +102,38 @@ def test_first_rows_come_after_the_answers_that_were_given_without_them() -> Non
     engine.execute(f"CREATE QUERY q AS {JOIN}")
     engine.ingest("readings", [["a", 1, 7 * S]])
     engine.heartbeat("readings", 7 * S)
-    assert done(engine, "INSERT INTO places VALUES ('a', 'A')").message.endswith("as of 1970-01-01T00:00:07.000001Z")
+    assert done(engine, "INSERT INTO places VALUES ('a', 'A')").message.endswith(
+        "as of 1970-01-01T00:00:07.000001Z"
+    )
     engine.heartbeat("readings", 8 * S)
     assert join_rows(engine) == [("a", "A")]
 
 
 @pytest.mark.parametrize(
-    "change", ["INSERT INTO places VALUES ('z', 'Z')", "UPDATE places SET name = 'Z'", "DELETE FROM places"]
+    "change",
+    ["INSERT INTO places VALUES ('z', 'Z')", "UPDATE places SET name = 'Z'", "DELETE FROM places"],
 )
 def test_later_changes_follow_the_streams_whose_queries_read_the_table(change: str) -> None:
     engine = declared()
     engine.execute("INSERT INTO places VALUES ('a', 'A')")
     engine.ingest("metrics", [[1, 9 * S]])
     engine.ingest("readings", [["a", 1, 7 * S]])
-    engine.execute(f"CREATE QUERY q AS {JOIN}; CREATE QUERY other AS SELECT COUNT(*) FROM metrics [NOW]")
+    engine.execute(
+        f"CREATE QUERY q AS {JOIN}; CREATE QUERY other AS SELECT COUNT(*) FROM metrics [NOW]"
+    )
     assert done(engine, change).message.endswith("as of 1970-01-01T00:00:07Z")
     engine.execute("DROP QUERY q")  # now no query reads it: any stream
-    assert done(engine, "INSERT INTO places VALUES ('y', 'Y')").message.endswith("as of 1970-01-01T00:00:09Z")
+    assert done(engine, "INSERT INTO places VALUES ('y', 'Y')").message.endswith(
+        "as of 1970-01-01T00:00:09Z"
+    )
 
 
 def test_a_query_whose_streams_have_ended_does_not_hold_a_table_back() -> None:
     engine = declared()
-    engine.execute(f"CREATE QUERY q AS {JOIN}; CREATE QUERY m AS SELECT v, name FROM metrics JOIN places ON p = 'a'")
+    engine.execute(
+        f"CREATE QUERY q AS {JOIN}; CREATE QUERY m AS SELECT v, name FROM metrics JOIN places ON "
+        "p = 'a'"
+    )
     engine.ingest("metrics", [[1, NEW]])
     engine.end("metrics")
     told = done(engine, "INSERT INTO places VALUES ('a', 'A')")
@@ -118,7 +142,9 @@ def test_a_query_whose_streams_have_ended_does_not_hold_a_table_back() -> None:
         ("query m will not see this: its streams have ended",),
     )
     engine.ingest("readings", [["a", 1, OLD]])
-    assert done(engine, "INSERT INTO places VALUES ('b', 'B')").message.endswith("as of 2003-12-24T00:00:00Z")
+    assert done(engine, "INSERT INTO places VALUES ('b', 'B')").message.endswith(
+        "as of 2003-12-24T00:00:00Z"
+    )
 
 
 # ---------------------------------------------------------------- what nobody will see
@@ -126,15 +152,23 @@ def test_a_query_whose_streams_have_ended_does_not_hold_a_table_back() -> None:
 
 def test_a_change_far_ahead_of_a_stream_is_noted() -> None:
     engine = declared()
-    engine.execute(f"CREATE QUERY q AS {JOIN}; CREATE QUERY m AS SELECT v, name FROM metrics JOIN places ON p = 'a'")
+    engine.execute(
+        f"CREATE QUERY q AS {JOIN}; CREATE QUERY m AS SELECT v, name FROM metrics JOIN places ON "
+        "p = 'a'"
+    )
     assert done(engine, "INSERT INTO places VALUES ('a', 'A')").warnings == ()
     engine.ingest("metrics", [[1, NEW]])
     told = done(engine, "INSERT INTO places VALUES ('b', 'B')")
     assert told.message.endswith("as of 2013-12-21T00:00:00Z")
-    assert told.warnings == ("query q will not see this before then: stream readings has had no rows yet",)
+    assert told.warnings == (
+        "query q will not see this before then: stream readings has had no rows yet",
+    )
     engine.ingest("readings", [["a", 1, OLD]])
     (note,) = done(engine, "INSERT INTO places VALUES ('c', 'C')").warnings
-    assert note == "query q will not see this before then: stream readings has come to 2003-12-24T00:00:00Z"
+    assert (
+        note
+        == "query q will not see this before then: stream readings has come to 2003-12-24T00:00:00Z"
+    )
     engine.heartbeat("readings", NEW - S)  # that is near enough
     assert done(engine, "INSERT INTO places VALUES ('d', 'D')").warnings == ()
     assert done(engine, "DELETE FROM places WHERE p = 'none'").warnings == ()
@@ -156,11 +190,15 @@ def test_a_change_that_comes_when_all_has_ended_is_noted_with_at_too() -> None:
     engine.execute(f"CREATE QUERY q AS {JOIN}")
     engine.ingest("readings", [["a", 1, 7 * S]])
     engine.end("readings")
-    for sql in ("INSERT INTO places VALUES ('a', 'A')", "INSERT INTO places VALUES ('b', 'B') AT 9 s"):
+    for sql in (
+        "INSERT INTO places VALUES ('a', 'A')",
+        "INSERT INTO places VALUES ('b', 'B') AT 9 s",
+    ):
         assert done(engine, sql).warnings == ("query q will not see this: its streams have ended",)
 
 
-# ---------------------------------------------------------------- before there is any time, and after a restart
+# ---------------------------------------------------------------- before there is any time, and
+# after a restart
 
 
 def lines(engine: Engine, name: str, start: int) -> list[tuple]:
@@ -168,15 +206,23 @@ def lines(engine: Engine, name: str, start: int) -> list[tuple]:
     return [(p.kind, p.at, row) for p in pushes if p.data is not None for row in rows_of(p.data)]
 
 
-def test_queries_over_tables_alone_are_answered_before_there_is_time_also_after_a_restart(tmp_path: Path) -> None:
+def test_queries_over_tables_alone_are_answered_before_there_is_time_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
     engine = Engine(str(tmp_path))
-    engine.execute("CREATE TABLE p (a STRING, b INT); CREATE STREAM s (a STRING, t TIMESTAMP) TIMESTAMP BY t")
+    engine.execute(
+        "CREATE TABLE p (a STRING, b INT); CREATE STREAM s (a STRING, t TIMESTAMP) TIMESTAMP BY t"
+    )
     engine.execute("CREATE QUERY v AS SELECT a, COUNT(*) AS n FROM p GROUP BY a")
-    engine.execute("CREATE QUERY u AS SELECT Rstream(a) FROM p UNION ALL SELECT a FROM s [RANGE 5 s]")
+    engine.execute(
+        "CREATE QUERY u AS SELECT Rstream(a) FROM p UNION ALL SELECT a FROM s [RANGE 5 s]"
+    )
     reader = engine.subscribe("v")
     reader.take()
     engine.execute("INSERT INTO p VALUES ('x', 1), ('x', 2)")
-    assert [(p.kind, p.at, rows_of(p.data)) for p in reader.take()] == [("insert", None, [("x", 2)])]
+    assert [(p.kind, p.at, rows_of(p.data)) for p in reader.take()] == [
+        ("insert", None, [("x", 2)])
+    ]
     engine.saver.durable.commit()  # type: ignore[union-attr]
     for _ in range(2):  # out of the journal, then out of a checkpoint
         told = {name: lines(engine, name, 0) for name in "uv"}
@@ -185,7 +231,10 @@ def test_queries_over_tables_alone_are_answered_before_there_is_time_also_after_
         (last,) = [row for kind, _, row in told["v"] if kind == "insert"][-1:]
         assert snapshot(engine.subscribe("v")) == [last]
         engine.execute("INSERT INTO p VALUES ('x', 3)")
-        assert lines(engine, "v", len(told["v"])) == [("delete", None, last), ("insert", None, ("x", last[1] + 1))]
+        assert lines(engine, "v", len(told["v"])) == [
+            ("delete", None, last),
+            ("insert", None, ("x", last[1] + 1)),
+        ]
         assert lines(engine, "u", len(told["u"])) == [("insert", None, ("x",))]
         for sql in ("SELECT * FROM v", "SELECT a, COUNT(*) FROM p GROUP BY a"):
             (rows,) = engine.execute(sql)
@@ -224,7 +273,9 @@ def test_the_date_of_a_change_is_not_decided_anew_after_a_restart(tmp_path: Path
 def test_a_read_of_an_answer_over_tables_alone_holds_now() -> None:
     """Beside a stream it is as of the stream's clock, not of the table's last change."""
     engine = declared()
-    engine.execute("CREATE QUERY v AS SELECT p, name FROM places; INSERT INTO places VALUES ('a', 'A') AT 1 s")
+    engine.execute(
+        "CREATE QUERY v AS SELECT p, name FROM places; INSERT INTO places VALUES ('a', 'A') AT 1 s"
+    )
     engine.ingest("readings", [["a", 1, 7_000 * S]])
     engine.heartbeat("readings", 7_000 * S)
     (rows,) = engine.execute("SELECT r.p, v.name FROM readings [RANGE 10 s] r JOIN v ON r.p = v.p")

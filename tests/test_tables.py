@@ -47,14 +47,16 @@ def insert(table: VersionedTable, at: int, *rows: tuple[Any, Any]) -> Change:
 
 def rows_of(batch: Any) -> list[tuple]:
     columns = [c.to_pylist() for c in batch.cols]
-    return list(zip(batch.ts.tolist(), batch.signs().tolist(), batch.ids[0].tolist(), *columns, strict=True))
+    return list(
+        zip(batch.ts.tolist(), batch.signs().tolist(), batch.ids[0].tolist(), *columns, strict=True)
+    )
 
 
 def current(table: VersionedTable) -> list[tuple]:
     return [row[3:] for row in rows_of(table.state())]
 
 
-# -- statements ------------------------------------------------------------------------------------------------------
+# -- statements ------------------------------------------------------------------------------------
 
 
 def test_insert_update_delete() -> None:
@@ -67,7 +69,11 @@ def test_insert_update_delete() -> None:
     change = t.deleting(lambda c, n: pc.equal(c[1], "a"), 30)  # NULL is not true
     t.apply(change)
     assert change.rows == 1 and current(t) == [(3, None), (2, "B")] and len(t) == 2
-    assert rows_of(t.state(10)) == [(ALWAYS, 1, 0, 1, "a"), (ALWAYS, 1, 1, 2, "b"), (ALWAYS, 1, 2, 3, None)]
+    assert rows_of(t.state(10)) == [
+        (ALWAYS, 1, 0, 1, "a"),
+        (ALWAYS, 1, 1, 2, "b"),
+        (ALWAYS, 1, 2, 3, None),
+    ]
     t.apply(t.deleting(None, 40))
     assert len(t) == 0 and t.last_change == 40
     t.apply(t.deleting(None, 50))  # changes nothing, not even the instant of the last change
@@ -155,13 +161,17 @@ def test_when_a_change_happens() -> None:
     assert t.instant(None, 50, 60) == 61  # a heartbeat went ahead of the rows
     insert(t, 100, (1, "a"))
     assert t.instant(None, 50, 60) == 100 and t.instant(100, 50, 99) == 100
-    for at, completed, part in ((99, None, "it changed at"), (150, 150, "answers up to"), (2**62, 0, "0001-9999")):
+    for at, completed, part in (
+        (99, None, "it changed at"),
+        (150, 150, "answers up to"),
+        (2**62, 0, "0001-9999"),
+    ):
         with pytest.raises(UsageError) as err:
             t.instant(at, 50, completed)
         assert err.value.code == "DS523" and part in err.value.message
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def test_the_log_follows_and_a_brief_version_is_not_told() -> None:
@@ -174,7 +184,9 @@ def test_the_log_follows_and_a_brief_version_is_not_told() -> None:
     insert(t, 20, (3, "c"))
     assert t.next_change(cursor) == 10
     batch, cursor = t.changes(cursor, 15)
-    assert rows_of(batch) == [(10, -1, 0, 1, "a"), (10, 1, 2, 1, "A")] and t.next_change(cursor) == 20
+    assert (
+        rows_of(batch) == [(10, -1, 0, 1, "a"), (10, 1, 2, 1, "A")] and t.next_change(cursor) == 20
+    )
     batch, cursor = t.changes(cursor, 100)
     assert rows_of(batch) == [(20, 1, 3, 3, "c")] and t.next_change(cursor) == FOREVER
     assert rows_of(t.changes(cursor, 100)[0]) == []
@@ -212,11 +224,22 @@ def test_memory_is_bounded_by_what_clocks_still_need() -> None:
             t.probe([pa.array([i])], (0,), np.array([i]))
             t.forget(i - 5)
             index = t._indices[(0,)]
-            kept.append((t._version.n, t._keys.intern.size, index.intern.size, index.link.n, len(t._log.entries)))
+            kept.append(
+                (
+                    t._version.n,
+                    t._keys.intern.size,
+                    index.intern.size,
+                    index.link.n,
+                    len(t._log.entries),
+                )
+            )
     versions, keys, *indexed, log = (max(column) for column in zip(*kept, strict=True))
     assert versions < 600 and keys < 1100 and max(indexed) < 600 and log < 20
     assert current(t) == [(2399, "zero")]
-    assert t.probe([pa.array([2390, 2389])], (0,), np.array([2390, 2389]))[1].tolist() == [2390, 2389]
+    assert t.probe([pa.array([2390, 2389])], (0,), np.array([2390, 2389]))[1].tolist() == [
+        2390,
+        2389,
+    ]
 
 
 @dataclass
@@ -241,13 +264,21 @@ class Reference:
 verbs = st.tuples(
     st.sampled_from(["insert", "insert", "update", "delete", "forget"]),
     st.integers(0, 3),  # time that passes
-    st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.sampled_from("xyz")), min_size=1, max_size=3),
+    st.lists(
+        st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.sampled_from("xyz")),
+        min_size=1,
+        max_size=3,
+    ),
 )
 
 
-@given(st.lists(verbs, max_size=25), st.sampled_from([PLAIN, KEYED, FROZEN, FREE_NRR]), st.booleans())
+@given(
+    st.lists(verbs, max_size=25), st.sampled_from([PLAIN, KEYED, FROZEN, FREE_NRR]), st.booleans()
+)
 @settings(max_examples=examples(120), deadline=None)
-def test_versions_and_log_match_the_reference(script: list, definition: TableDef, restart: bool) -> None:
+def test_versions_and_log_match_the_reference(
+    script: list, definition: TableDef, restart: bool
+) -> None:
     import dsms.tables.versioned as module
 
     module._COMPACT_FROM, kept = 1, module._COMPACT_FROM
@@ -273,7 +304,9 @@ def _compare(script: list, definition: TableDef, restart: bool) -> None:
         elif verb == "insert":
             keys = [k for k, _ in rows]
             live = {r[1] for r in ref.rows if r[4] == FOREVER}
-            bad = definition.key and (None in keys or len(set(keys)) < len(keys) or set(keys) & (live | dead))
+            bad = definition.key and (
+                None in keys or len(set(keys)) < len(keys) or set(keys) & (live | dead)
+            )
             if bad:
                 with pytest.raises(UsageError):
                     table.inserting(cols(rows), now)
@@ -304,9 +337,13 @@ def _agree(table: VersionedTable, ref: Reference, passed: int, now: int) -> None
         if k is not None and r[1] == k
     ]
     assert list(zip(found[0].tolist(), found[1].tolist(), strict=True)) == expected
-    assert [c.to_pylist() for c in table.gather(found[1])] == [[ref.rows[v][i] for _, v in expected] for i in (1, 2)]
+    assert [c.to_pylist() for c in table.gather(found[1])] == [
+        [ref.rows[v][i] for _, v in expected] for i in (1, 2)
+    ]
     for t in range(passed + 1, now + 2):
-        assert [row[2:] for row in rows_of(table.state(t))] == [(r[0], r[1], r[2]) for r in ref.at(t)]
+        assert [row[2:] for row in rows_of(table.state(t))] == [
+            (r[0], r[1], r[2]) for r in ref.at(t)
+        ]
 
 
 @dataclass
@@ -333,7 +370,9 @@ class Mirror:
 def test_a_query_over_tables_alone_sees_every_change_at_once():
     """Also those that come while no stream's time goes on."""
     engine = Engine()
-    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (v INT PRIMARY KEY)")
+    engine.execute(
+        "CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (v INT PRIMARY KEY)"
+    )
     engine.ingest("s", [[1, 5_000_000]])
     engine.execute("CREATE QUERY q AS SELECT v FROM r")
     reader = engine.subscribe("q")

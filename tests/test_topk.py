@@ -19,7 +19,9 @@ TYPES = ("k", "s", "i", "f", "d", "w", "t", "p", "b")
 
 
 def topk(column: str, k: int, filter_: str | None = None) -> AggCall:
-    return AggCall("topk", (COL[column],), STRING, False, COL[filter_] if filter_ else None, (k,), "topk")
+    return AggCall(
+        "topk", (COL[column],), STRING, False, COL[filter_] if filter_ else None, (k,), "topk"
+    )
 
 
 @pytest.mark.parametrize("pattern", STATES)
@@ -28,9 +30,18 @@ def topk(column: str, k: int, filter_: str | None = None) -> AggCall:
 @settings(max_examples=examples(12), deadline=None)
 def test_answers_are_those_of_recomputation(pattern, keys, data):
     column = data.draw(st.sampled_from(TYPES))
-    calls = [topk(column, data.draw(st.sampled_from([1, 2, 3, 100]))), topk("i", 2, "b"), topk(column, 1)]
+    calls = [
+        topk(column, data.draw(st.sampled_from([1, 2, 3, 100]))),
+        topk("i", 2, "b"),
+        topk(column, 1),
+    ]
     log = data.draw(histories(pattern, ("k", "b", "i", column), 40))
-    check(node_of([COL[k] for k in keys], calls), pattern, log, data.draw(st.lists(st.integers(-8, 200), max_size=8)))
+    check(
+        node_of([COL[k] for k in keys], calls),
+        pattern,
+        log,
+        data.draw(st.lists(st.integers(-8, 200), max_size=8)),
+    )
 
 
 def test_many_values_and_long_lists():

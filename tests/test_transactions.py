@@ -1,4 +1,5 @@
-"""The transaction scheduler at work: random interleavings, each commit of its isolation level, each value right."""
+"""The transaction scheduler at work: random interleavings, each commit of its isolation level, each
+value right."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ SCRIPTS = st.lists(st.tuples(ACTIONS, st.lists(st.integers(0, 4), max_size=3)), 
 
 
 def play(world: World, script: list) -> None:
-    """What hypothesis made up; then everybody may finish."""
+    """What hypothesis made up; then all transactions may finish."""
     for (action, x, y), rows in script:
         if action == BEGIN:
             world.begin({ring: min(n, SIZES[ring]) for ring, n in x.items()}, y)
@@ -73,12 +74,16 @@ def test_every_commit_is_of_its_isolation_level(kind: str, script: list) -> None
 
 @given(script=SCRIPTS)
 def test_the_checker_sees_that_snapshots_are_not_the_latest(script: list) -> None:
-    """A judge that lets everything pass would be no proof: where a write lies between a snapshot and its commit, and
-    concerns the query, the history is not of the higher level."""
+    """A judge that lets everything pass would be no proof: where a write lies between a snapshot
+    and its commit, and concerns the query, the history is not of the higher level."""
     world = World("ws", SIZES)
     play(world, script)
     stale = [q for q in world.history.queries() if _stale(world, q)]
-    assert latest_window_serializable(world.history) == reads_latest_states(world.history) == (not stale)
+    assert (
+        latest_window_serializable(world.history)
+        == reads_latest_states(world.history)
+        == (not stale)
+    )
 
 
 def _stale(world: World, query: str) -> bool:
@@ -88,9 +93,16 @@ def _stale(world: World, query: str) -> bool:
     return any(op.kind == "w" and op.ring in rings for op in ops[start:end])
 
 
-@given(st.integers(1, 6), st.integers(0, 5), st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=6))
-def test_weak_patterns_every_insertion_is_seen_once(size: int, first: int, updates: list[list[int]]) -> None:
-    """§7.4.3: an update after each read, with rows for any sub-window.  The reader sees exactly the latest state."""
+@given(
+    st.integers(1, 6),
+    st.integers(0, 5),
+    st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=6),
+)
+def test_weak_patterns_every_insertion_is_seen_once(
+    size: int, first: int, updates: list[list[int]]
+) -> None:
+    """§7.4.3: an update after each read, with rows for any sub-window.  The reader sees exactly the
+    latest state."""
     for kind in KINDS:
         world = World(kind, {"joined": size})
         world.begin({"joined": max(1, size - first)})
@@ -177,7 +189,8 @@ def test_a_one_time_query_suspends_periodic_ones(kind: str) -> None:
 
 
 def test_all_rings_of_a_join_are_finished_together() -> None:
-    """A ring that has been read to its end can bear no update; so the last reads are one in each."""
+    """A ring that has been read to its end can bear no update; so the last reads are one in
+    each."""
     world = World("ttu", {"a": 5, "b": 5})
     query = world.begin({"a": 5, "b": 5})
     for _ in range(8):
@@ -210,7 +223,8 @@ def test_new_sub_windows_go_before_older_ones_of_other_rings() -> None:
 @pytest.mark.parametrize("kind", ["lws", "ttu"])
 @pytest.mark.parametrize("rings", [1, 2])
 def test_nobody_starves(kind: str, rings: int) -> None:
-    """Updates as fast as the bound allows and a crowd of higher priority: the unlucky one commits in the end."""
+    """Updates as fast as the bound allows and a crowd of higher priority: the unlucky one commits
+    in the end."""
     world = World(kind, {"a": 6, "b": 4}, patience=3)
     reads = dict(list({"a": 6, "b": 4}.items())[:rings])
     unlucky = world.begin(reads)
@@ -249,7 +263,10 @@ def test_misuse_is_named() -> None:
     scheduler = TransactionScheduler()
     scheduler.ring("s", 4)
     for call, message in (
-        (lambda: TransactionScheduler("mvcc"), "no transaction scheduler 'mvcc'; there are serial, ws, lws, ttu"),
+        (
+            lambda: TransactionScheduler("mvcc"),
+            "no transaction scheduler 'mvcc'; there are serial, ws, lws, ttu",
+        ),
         (lambda: scheduler.write("t"), "no ring 't'; there are s"),
         (lambda: scheduler.begin({"s": 5}), "5 sub-windows of ring s, which has 4"),
         (lambda: scheduler.begin({"s": 0}), "0 sub-windows"),

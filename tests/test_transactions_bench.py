@@ -1,4 +1,5 @@
-"""The benchmark of the transaction schedulers at toy size: every answer is right, and a wrong one stops it."""
+"""The benchmark of the transaction schedulers at toy size: every answer is right, and a wrong one
+stops it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ SETTING = Setting(seconds=1.0, windows=8, periodic=20, one_time=1, rate=50, upda
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread clock on which a millisecond passes between two looks: no run depends on the machine."""
+    """A thread clock on which a millisecond passes between two looks: no run depends on the
+    machine."""
     ticks = iter(range(10_000_000))
     monkeypatch.setattr(transactions_run.time, "thread_time", lambda: next(ticks) / 1000)
 

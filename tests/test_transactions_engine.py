@@ -1,4 +1,5 @@
-"""Read transactions in the engine: one-time queries one sub-window at a time while windows slide under them."""
+"""Read transactions in the engine: one-time queries one sub-window at a time while windows slide
+under them."""
 
 from __future__ import annotations
 
@@ -26,8 +27,9 @@ from tests.oracle.values import canons
 S = 1_000_000
 LATEST = ("lws", "ttu")
 DDL = (
-    "CREATE STREAM s (k INT, v INT, ts TIMESTAMP) TIMESTAMP BY ts RETAIN 40 SECONDS SUBWINDOW 2 SECONDS;"
-    "CREATE STREAM r (k INT, v INT, ts TIMESTAMP) TIMESTAMP BY ts RETAIN 40 SECONDS SUBWINDOW 1500 MILLISECONDS"
+    "CREATE STREAM s (k INT, v INT, ts TIMESTAMP) TIMESTAMP BY ts RETAIN 40 SECONDS SUBWINDOW 2 "
+    "SECONDS;CREATE STREAM r (k INT, v INT, ts TIMESTAMP) TIMESTAMP BY ts RETAIN 40 SECONDS "
+    "SUBWINDOW 1500 MILLISECONDS"
 )
 ASKED = [
     "SELECT k, SUM(v), COUNT(*) FROM s [RANGE 20 SECONDS] WHERE v % 3 <> 0 GROUP BY k",
@@ -35,13 +37,18 @@ ASKED = [
     "SELECT k, v FROM s [RANGE 13 SECONDS] ORDER BY v DESC, k LIMIT 4",
     "SELECT SUM(v), AVG(v) FROM s [ROWS 7]",
     "SELECT v FROM (SELECT v + 1 AS v FROM s) [ROWS 5 UNTIL 2 AGO]",
-    "SELECT k, LAST(v), MEDIAN(v) FROM s [RANGE 11 SECONDS UNTIL 3 SECONDS AGO] WHERE v <> 4 GROUP BY k",
-    "SELECT a.k, a.v, b.v FROM s [RANGE 6 SECONDS] AS a, r [RANGE 12 SECONDS] AS b WHERE a.k = b.k AND a.v < b.v",
-    "SELECT a.v, b.v FROM s [RANGE 9 SECONDS] AS a LEFT JOIN s [RANGE 21 SECONDS] AS b ON a.v = b.v + 3",
-    "SELECT DISTINCT v FROM r [RANGE 10 SECONDS] WHERE v < 8 EXCEPT SELECT v FROM s [RANGE 10 SECONDS]",
+    "SELECT k, LAST(v), MEDIAN(v) FROM s [RANGE 11 SECONDS UNTIL 3 SECONDS AGO] WHERE v <> 4 "
+    "GROUP BY k",
+    "SELECT a.k, a.v, b.v FROM s [RANGE 6 SECONDS] AS a, r [RANGE 12 SECONDS] AS b WHERE a.k = "
+    "b.k AND a.v < b.v",
+    "SELECT a.v, b.v FROM s [RANGE 9 SECONDS] AS a LEFT JOIN s [RANGE 21 SECONDS] AS b ON a.v = "
+    "b.v + 3",
+    "SELECT DISTINCT v FROM r [RANGE 10 SECONDS] WHERE v < 8 EXCEPT SELECT v FROM s [RANGE 10 "
+    "SECONDS]",
     "SELECT COUNT(*) FROM s [NOW]",
     "SELECT v FROM s [RANGE 8 SECONDS] UNION ALL SELECT k FROM r [RANGE 25 SECONDS] WHERE v > 2",
-    "SELECT k, COUNT(*) FROM (SELECT k, v FROM s [RANGE 20 SECONDS] WHERE v > 1) WHERE v < 9 GROUP BY k",
+    "SELECT k, COUNT(*) FROM (SELECT k, v FROM s [RANGE 20 SECONDS] WHERE v > 1) WHERE v < 9 "
+    "GROUP BY k",
 ]
 
 
@@ -65,7 +72,11 @@ def bound(engine: Engine, sql: str):
 def fill(engine: Engine, upto: int, since: int = 0, stream: str = "s") -> None:
     """A row a second, and the clock."""
     seconds = range(since, upto)
-    data = {"k": [t % 3 for t in seconds], "v": [t % 10 for t in seconds], "ts": [t * S for t in seconds]}
+    data = {
+        "k": [t % 3 for t in seconds],
+        "v": [t % 10 for t in seconds],
+        "ts": [t * S for t in seconds],
+    }
     engine.ingest(stream, data)
     engine.heartbeat(stream, upto * S - 1)
 
@@ -97,7 +108,9 @@ class Play:
 
     def clock(self, sql: str) -> int | None:
         both = " r " in sql and " s " in sql
-        return self.engine.runtime.clock_of(["r", "s"] if both else ["r"] if " r " in sql else ["s"])
+        return self.engine.runtime.clock_of(
+            ["r", "s"] if both else ["r"] if " r " in sql else ["s"]
+        )
 
     def rows(self) -> None:
         stream = self.chance.choice("ssr")
@@ -116,7 +129,9 @@ class Play:
 
     def begin(self) -> None:
         sql = self.chance.choice(ASKED)
-        self.running.append((sql, self.clock(sql), self.engine.begin(sql, self.chance.randrange(2))))
+        self.running.append(
+            (sql, self.clock(sql), self.engine.begin(sql, self.chance.randrange(2)))
+        )
 
     def step(self) -> None:
         sql, begun, statement = self.chance.choice(self.running)
@@ -180,7 +195,8 @@ COUNT = "SELECT COUNT(*), MIN(ts), MAX(ts) FROM s [RANGE 20 SECONDS] WHERE v >= 
 
 
 def slid(kind: str, reads_between: int) -> tuple[Engine, Rows]:
-    """A query that reads ten sub-windows, while the window slides by one after every few of them."""
+    """A query that reads ten sub-windows, while the window slides by one after every few of
+    them."""
     engine, now = fresh(kind), 40
     fill(engine, now)
     statement, n = engine.begin(COUNT), 0
@@ -210,7 +226,10 @@ def test_a_transaction_that_runs_alone_is_not_interrupted_at_all() -> None:
 
 
 def test_youngest_first_aborts_nobody_where_storage_order_does() -> None:
-    aborted = {kind: sum(slid(kind, n)[0].stats()["transactions_aborted"] for n in range(1, 9)) for kind in KINDS}
+    aborted = {
+        kind: sum(slid(kind, n)[0].stats()["transactions_aborted"] for n in range(1, 9))
+        for kind in KINDS
+    }
     assert aborted["lws"] > 0
     assert aborted["ttu"] == aborted["ws"] == aborted["serial"] == 0
 
@@ -262,7 +281,9 @@ def test_other_sub_windows_restart_who_reads() -> None:
     statement = engine.begin(COUNT.replace("FROM s", "FROM r"))
     for _ in range(3):
         statement.step()
-    engine.execute("CREATE QUERY q AS SELECT * FROM r [RANGE 7 SECONDS SLIDE 7 SECONDS] WITH (path = ws)")
+    engine.execute(
+        "CREATE QUERY q AS SELECT * FROM r [RANGE 7 SECONDS SLIDE 7 SECONDS] WITH (path = ws)"
+    )
     assert finish(statement) == [(20, 20 * S, 39 * S)]
 
 
@@ -303,7 +324,9 @@ def test_a_table_is_read_as_of_the_same_instant_as_the_windows() -> None:
     sql = "SELECT COUNT(*), SUM(w) FROM s [RANGE 20 SECONDS], t WHERE s.k = t.k"
     for kind in ("ws", *LATEST):
         engine = fresh(kind)
-        engine.execute("CREATE TABLE t (k INT PRIMARY KEY, w INT); INSERT INTO t VALUES (0, 1), (1, 10)")
+        engine.execute(
+            "CREATE TABLE t (k INT PRIMARY KEY, w INT); INSERT INTO t VALUES (0, 1), (1, 10)"
+        )
         fill(engine, 40)
         before = one_go(engine, sql)
         statement = engine.begin(sql)
@@ -377,8 +400,8 @@ def _drained(slices) -> Iterator[Statement]:
 
 
 SCANNED = (
-    "CREATE QUERY q AS SELECT k, MEDIAN(v), COUNT(*) FROM (SELECT k, v FROM s [RANGE 20 SECONDS SLIDE 2 SECONDS] "
-    "WHERE v <> 5) GROUP BY k WITH (boundaries = elastic, path = ws)"
+    "CREATE QUERY q AS SELECT k, MEDIAN(v), COUNT(*) FROM (SELECT k, v FROM s [RANGE 20 SECONDS "
+    "SLIDE 2 SECONDS] WHERE v <> 5) GROUP BY k WITH (boundaries = elastic, path = ws)"
 )
 
 
@@ -391,10 +414,13 @@ def periodic(kind: str) -> Engine:
 
 
 def answer_at(engine: Engine, at: int) -> list[tuple]:
-    """The answer of a boundary in seconds, by another engine that knows what had come until then."""
+    """The answer of a boundary in seconds, by another engine that knows what had come until
+    then."""
     other = fresh()
     fill(other, at)
-    return one_go(other, "SELECT k, MEDIAN(v), COUNT(*) FROM s [RANGE 20 SECONDS] WHERE v <> 5 GROUP BY k")
+    return one_go(
+        other, "SELECT k, MEDIAN(v), COUNT(*) FROM s [RANGE 20 SECONDS] WHERE v <> 5 GROUP BY k"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -425,7 +451,10 @@ def test_one_time_queries_suspend_periodic_scans() -> None:
     while not asked.step():
         pass
     assert rows_of(asked.result) == [(20, 22 * S, 41 * S)]
-    assert engine.stats()["transactions_waiting"] == 1 and engine.stats()["transactions_suspended"] >= 1
+    assert (
+        engine.stats()["transactions_waiting"] == 1
+        and engine.stats()["transactions_suspended"] >= 1
+    )
     while engine.work():
         pass
     assert rows_of(engine.execute("SELECT * FROM q")[0]) == answer_at(engine, 42)

@@ -1,7 +1,8 @@
-"""The transaction scheduler against the thesis: its histories, its theorems, its pseudo-code line by line.
+"""The transaction scheduler against the thesis: its histories, its theorems, its pseudo-code line
+by line.
 
-Golab 2006, ch. 7.  Theorem 7.4 is checked by going through everything on small rings; `test_restarts_...` says where
-its wording ends.
+Golab 2006, ch. 7.  Theorem 7.4 is checked by going through everything on small rings;
+`test_restarts_...` says where its wording ends.
 """
 
 from __future__ import annotations
@@ -26,15 +27,58 @@ from tests.histories import (
     window_serializable,
 )
 
-# name -> (history over five sub-windows, WS, LWS, CPS, edges of the serialization graph that Figure 7.4 draws)
+# name -> (history over five sub-windows, WS, LWS, CPS, edges of the serialization graph that Figure
+# 7.4 draws)
 THESIS = {
-    "a": ("rQ1[0] w5[0] c5 w6[1] c6 rQ1[1] rQ1[2] rQ1[3] rQ1[4] cQ1", False, False, False, "Q1-5 6-Q1"),
-    "b": ("rQ1[0] w5[0] c5 rQ1[1] w6[1] c6 rQ1[2] rQ1[3] rQ1[4] cQ1", True, False, False, "Q1-5 Q1-6"),
-    "c": ("w5[0] c5 rQ1[0] rQ1[1] rQ1[2] rQ1[3] w6[1] c6 rQ1[4] cQ1", True, False, False, "5-Q1 Q1-6"),
-    "d": ("w5[0] c5 rQ1[0] w6[1] c6 rQ1[1] rQ1[2] rQ1[3] rQ1[4] cQ1", True, True, True, "5-Q1 6-Q1"),
-    "e": ("rQ1[4] w5[0] c5 rQ1[0] rQ1[3] rQ1[2] w6[1] c6 rQ1[1] cQ1", True, True, True, "5-Q1 6-Q1"),
-    "f": ("rQ1[0] w5[0] c5 rQ1[1] rQ1[2] rQ1[3] w6[1] c6 rQ1[4] cQ1", True, False, False, "Q1-5 Q1-6"),
-    "g": ("rQ1[0] w5[0] w6[1] c6 rQ1[1] rQ1[2] rQ1[3] rQ1[4] cQ1 c5", False, False, True, "Q1-5 6-Q1"),
+    "a": (
+        "rQ1[0] w5[0] c5 w6[1] c6 rQ1[1] rQ1[2] rQ1[3] rQ1[4] cQ1",
+        False,
+        False,
+        False,
+        "Q1-5 6-Q1",
+    ),
+    "b": (
+        "rQ1[0] w5[0] c5 rQ1[1] w6[1] c6 rQ1[2] rQ1[3] rQ1[4] cQ1",
+        True,
+        False,
+        False,
+        "Q1-5 Q1-6",
+    ),
+    "c": (
+        "w5[0] c5 rQ1[0] rQ1[1] rQ1[2] rQ1[3] w6[1] c6 rQ1[4] cQ1",
+        True,
+        False,
+        False,
+        "5-Q1 Q1-6",
+    ),
+    "d": (
+        "w5[0] c5 rQ1[0] w6[1] c6 rQ1[1] rQ1[2] rQ1[3] rQ1[4] cQ1",
+        True,
+        True,
+        True,
+        "5-Q1 6-Q1",
+    ),
+    "e": (
+        "rQ1[4] w5[0] c5 rQ1[0] rQ1[3] rQ1[2] w6[1] c6 rQ1[1] cQ1",
+        True,
+        True,
+        True,
+        "5-Q1 6-Q1",
+    ),
+    "f": (
+        "rQ1[0] w5[0] c5 rQ1[1] rQ1[2] rQ1[3] w6[1] c6 rQ1[4] cQ1",
+        True,
+        False,
+        False,
+        "Q1-5 Q1-6",
+    ),
+    "g": (
+        "rQ1[0] w5[0] w6[1] c6 rQ1[1] rQ1[2] rQ1[3] rQ1[4] cQ1 c5",
+        False,
+        False,
+        True,
+        "Q1-5 6-Q1",
+    ),
     "h": ("rQ1[0] rQ1[1] rQ1[2] rQ1[3] w9[4] rQ1[4] cQ1 c9", True, True, False, "9-Q1"),
 }
 
@@ -46,7 +90,9 @@ def test_histories_of_the_thesis(name: str) -> None:
     assert window_serializable(history) == reads_true_states(history) == ws
     assert latest_window_serializable(history) == reads_latest_states(history) == lws
     assert commit_order_preserving(history) == cps
-    assert {e for e in graph(history) if "*" not in "".join(e)} == {tuple(e.split("-")) for e in edges.split()}
+    assert {e for e in graph(history) if "*" not in "".join(e)} == {
+        tuple(e.split("-")) for e in edges.split()
+    }
 
 
 @pytest.mark.parametrize("name", THESIS)
@@ -57,7 +103,9 @@ def test_printed_histories_are_parsed_to_themselves(name: str) -> None:
         parse("rQ1[0] x5[0]", 5)
 
 
-@pytest.mark.parametrize(("kind", "text"), [("ttu", THESIS["e"][0]), ("lws", THESIS["d"][0]), ("ws", THESIS["b"][0])])
+@pytest.mark.parametrize(
+    ("kind", "text"), [("ttu", THESIS["e"][0]), ("lws", THESIS["d"][0]), ("ws", THESIS["b"][0])]
+)
 def test_schedulers_read_as_the_thesis_prints(kind: str, text: str) -> None:
     """Fed the same updates at the same places, the scheduler picks the very reads."""
     expected = parse(text, 5)
@@ -95,7 +143,8 @@ def test_storage_order_aborts_where_the_thesis_says(name: str) -> None:
 
 
 def _histories(size: int, length: int, writes: int) -> Iterator[History]:
-    """One query over the youngest `length`: its reads in every order of slots, `writes` updates at every place."""
+    """One query over the youngest `length`: its reads in every order of slots, `writes` updates at
+    every place."""
     for places in product(range(length + 1), repeat=writes):
         if list(places) == sorted(places):
             for choice in product(range(size), repeat=length):
@@ -112,7 +161,9 @@ def _histories(size: int, length: int, writes: int) -> Iterator[History]:
                     yield history
 
 
-@pytest.mark.parametrize(("size", "length", "writes"), [(2, 2, 3), (3, 3, 3), (4, 2, 3), (4, 3, 2), (4, 4, 2)])
+@pytest.mark.parametrize(
+    ("size", "length", "writes"), [(2, 2, 3), (3, 3, 3), (4, 2, 3), (4, 3, 2), (4, 4, 2)]
+)
 def test_the_graph_decides_as_the_definitions(size: int, length: int, writes: int) -> None:
     verdicts = set()
     for history in _histories(size, length, writes):
@@ -143,7 +194,9 @@ class Printed:
         self.j += 1
         self.ttu = [v - 1 for v in self.ttu]
         self.ttu[self.j % self.n] = self.n
-        return {k for k, (n_k, bits) in self.running.items() if bits[(self.j + self.n - n_k) % self.n]}
+        return {
+            k for k, (n_k, bits) in self.running.items() if bits[(self.j + self.n - n_k) % self.n]
+        }
 
     def read(self, k: int) -> tuple[int, bool]:
         n_k, bits = self.running[k]
@@ -156,8 +209,14 @@ class Printed:
         return m, done
 
 
-@given(st.integers(1, 6), st.booleans(), st.lists(st.tuples(st.integers(0, 3), st.integers(1, 6)), max_size=60))
-def test_the_scheduler_is_the_printed_algorithm(n: int, ttu: bool, steps: list[tuple[int, int]]) -> None:
+@given(
+    st.integers(1, 6),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 6)), max_size=60),
+)
+def test_the_scheduler_is_the_printed_algorithm(
+    n: int, ttu: bool, steps: list[tuple[int, int]]
+) -> None:
     scheduler = TransactionScheduler("ttu" if ttu else "lws", patience=1 << 30)
     scheduler.ring("s", n, newest=n - 1)
     printed = Printed(n, ttu)
@@ -181,8 +240,8 @@ def test_the_scheduler_is_the_printed_algorithm(n: int, ttu: bool, steps: list[t
 
 @cache
 def some_order_survives(n: int, pattern: str, newest: int, read: frozenset[int]) -> bool:
-    """Whether a reader over n sub-windows that has read those may go on, in some order, without being aborted before it
-    has read all, or the pattern of reads (R) and updates (W) ends."""
+    """Whether a reader over n sub-windows that has read those may go on, in some order, without
+    being aborted before it has read all, or the pattern of reads (R) and updates (W) ends."""
     if not pattern or len(read) == n:
         return True
     rest = pattern[1:]
@@ -210,13 +269,17 @@ def run(kind: str, size: int, n: int, pattern: str, again: bool = False) -> tupl
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_theorem_7_4(size: int) -> None:
-    """Where any order of reads gets a transaction through, ours does: every pattern of reads and updates, every order,
-    every shorter window.  Readers don't disturb one another, so this holds for any number of them."""
+    """Where any order of reads gets a transaction through, ours does: every pattern of reads and
+    updates, every order, every shorter window.  Readers don't disturb one another, so this holds
+    for any number of them."""
     saved = 0
     for n in range(1, size + 1):
         for pattern in map("".join, product("RW", repeat=9)):
             aborts = run("ttu", size, n, pattern)[0]
-            assert aborts == 0 or not some_order_survives(n, pattern, size - 1, frozenset()), (n, pattern)
+            assert aborts == 0 or not some_order_survives(n, pattern, size - 1, frozenset()), (
+                n,
+                pattern,
+            )
             saved += run("lws", size, n, pattern)[0] > aborts
     assert saved > 0 or size == 1
 
@@ -229,7 +292,8 @@ def test_storage_order_never_gets_through_where_time_to_update_does_not() -> Non
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_one_read_between_updates_is_enough(size: int) -> None:
-    """Why §7.5 sees no aborts, and why nobody starves: no two updates in a row, no abort, ever."""
+    """Why §7.5 sees no aborts, and why no transaction starves: no two updates in a row, no abort,
+    ever."""
     for pattern in map("".join, product(("R", "WR"), repeat=9)):
         for n in range(1, size + 1):
             assert run("ttu", size, n, pattern, again=True)[0] == 0
@@ -249,8 +313,9 @@ def fewest_aborts(n: int, pattern: str, newest: int, read: frozenset[int]) -> in
 
 
 def test_restarts_may_differ_when_updates_come_faster_than_reads() -> None:
-    """The theorem is about a transaction up to its abort.  If what restarts is counted too, an order that fails early
-    may have a head start for its second try; even storage order.  It takes updates without a read between them."""
+    """The theorem is about a transaction up to its abort.  If what restarts is counted too, an
+    order that fails early may have a head start for its second try; even storage order.  It takes
+    updates without a read between them."""
     better = [
         p
         for length in range(1, 10)

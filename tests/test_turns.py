@@ -23,7 +23,8 @@ QUERIES = {
     "join": f"SELECT u.k FROM {OVER}",
     "left": "SELECT u.k, v.k AS vk FROM u [RANGE 10 s] LEFT JOIN v [RANGE 7 s] ON u.k = v.k",
     "full": "SELECT u.k, v.k AS vk FROM u [RANGE 10 s] FULL OUTER JOIN v [RANGE 7 s] ON u.k = v.k",
-    "exists": "SELECT k FROM u [RANGE 10 s] WHERE EXISTS (SELECT * FROM v [RANGE 7 s] WHERE v.k > u.k)",
+    "exists": "SELECT k FROM u [RANGE 10 s] WHERE EXISTS (SELECT * FROM v [RANGE 7 s] WHERE v.k > "
+    "u.k)",
     "not_in": "SELECT k FROM u [RANGE 10 s] WHERE k NOT IN (SELECT k FROM v [RANGE 7 s])",
     "distinct": "SELECT DISTINCT k FROM u [RANGE 10 s]",
     "distinct_join": f"SELECT DISTINCT u.k FROM {OVER}",
@@ -40,7 +41,16 @@ def played(query: str, settings: Settings, moved=lambda engine: None) -> tuple[E
     engine = Engine(settings=settings)
     engine.execute(STREAMS + query)
     results = engine.subscribe("q", limit_bytes=1 << 40)
-    rows = [("u", 1, 1), ("v", 1, 2), ("u", 2, 3), ("v", 3, 4), ("u", 2, 64), ("v", 2, 65), ("u", 1, 66), ("v", 1, 66)]
+    rows = [
+        ("u", 1, 1),
+        ("v", 1, 2),
+        ("u", 2, 3),
+        ("v", 3, 4),
+        ("u", 2, 64),
+        ("v", 2, 65),
+        ("u", 1, 66),
+        ("v", 1, 66),
+    ]
     for stream, key, second in rows:
         engine.ingest(stream, {"k": [key], "t": [second * SECOND + key]})
         moved(engine)
@@ -49,10 +59,10 @@ def played(query: str, settings: Settings, moved=lambda engine: None) -> tuple[E
         moved(engine)
     while engine.catch_up():
         pass
-    return engine, told(results)
+    return engine, reported(results)
 
 
-def told(results) -> list:
+def reported(results) -> list:
     """Each result row with its instant."""
     rows = []
     for push in results.take():
@@ -71,7 +81,8 @@ def create(query: str, options: str = "") -> str:
 @pytest.mark.parametrize("strategy", ["nt", "direct", "upa"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_instants_at_which_nothing_happens_are_passed_over(name, strategy, monkeypatch):
-    """Where an error stops the query it goes from event to event, and no hint is at or before where it is."""
+    """Where an error stops the query it goes from event to event, and no hint is at or before where
+    it is."""
     walked = []
 
     def next_instant(self: Pipeline, after: int, upto: int) -> int:
@@ -100,17 +111,18 @@ def test_an_error_in_the_middle_still_leaves_what_came_before():
                 engine.ingest(stream, {"k": [key], "t": [second * SECOND]})
         while engine.catch_up():
             pass
-        return told(results)
+        return reported(results)
 
     assert stopped(None) == stopped(lambda: True)
     assert len(stopped(None)) > 1 and stopped(None)[-1][0] == "end"
 
 
 PERIODIC = {
-    "incremental": "SELECT u.k, v.k AS vk FROM u [RANGE 1 h SLIDE 1 min] LEFT JOIN v [RANGE 1 h SLIDE 1 min]"
-    " ON u.k = v.k",
+    "incremental": "SELECT u.k, v.k AS vk FROM u [RANGE 1 h SLIDE 1 min] LEFT JOIN v [RANGE 1 h "
+    "SLIDE 1 min] ON u.k = v.k",
     "shared": "SELECT k, COUNT(*) AS n FROM u [RANGE 1 h SLIDE 1 min] GROUP BY k",
-    "shared_join": "SELECT COUNT(*) AS n FROM u [RANGE 1 h SLIDE 1 min], v [RANGE 1 h SLIDE 1 min] WHERE u.k = v.k",
+    "shared_join": "SELECT COUNT(*) AS n FROM u [RANGE 1 h SLIDE 1 min], v [RANGE 1 h SLIDE 1 "
+    "min] WHERE u.k = v.k",
     "median": "SELECT MEDIAN(k) AS m FROM u [RANGE 1 h SLIDE 1 min]",
 }
 
@@ -165,7 +177,10 @@ def test_queries_have_their_turns_one_after_the_other():
     """None waits until another one is done, however much that one has to do."""
     engine = Engine(settings=Settings(pause=lambda: True))
     periodic = PERIODIC["incremental"]
-    engine.execute(STREAMS + f"CREATE QUERY a AS {periodic}; CREATE QUERY b AS {periodic.replace('1 min', '10 min')};")
+    engine.execute(
+        STREAMS
+        + f"CREATE QUERY a AS {periodic}; CREATE QUERY b AS {periodic.replace('1 min', '10 min')};"
+    )
     for stream in "uv":
         engine.ingest(stream, {"k": [1], "t": [SECOND]})
     for stream in "uv":

@@ -19,8 +19,8 @@ from dsms.sql.types import arrow_schema
 from dsms.untrusted import contents, stream
 from dsms.untrusted.stream import read_stream
 from dsms_client.files import parquetfile
-from dsms_client.files.source import Source
-from dsms_server.decode import Payload, Shape
+from dsms_client.files.source import FileSource
+from dsms_server.decode import Payload, StreamShape
 from tests.faults import arrow
 from tests.faults.arrow_seeds import seeds, stream_bytes
 
@@ -35,11 +35,11 @@ def code_of(data: bytes) -> str | None:
     return None
 
 
-def shape(columns: str) -> Shape:
+def shape(columns: str) -> StreamShape:
     engine = Engine()
     engine.execute(f"CREATE STREAM f ({columns})")
     definition = engine.runtime.catalog.streams["f"]
-    return Shape("f", definition.schema)
+    return StreamShape("f", definition.schema)
 
 
 def frame_code(data: bytes, columns: str) -> str | None:
@@ -60,7 +60,7 @@ def with_numbers(data: bytes, was: tuple[int, ...], now: tuple[int, ...]) -> byt
     return data.replace(old, struct.pack(f"<{len(now)}i", *now), 1)
 
 
-# -- types -----------------------------------------------------------------------------------------------------------
+# -- types -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [pa.decimal128(21, 3), pa.decimal256(21, 3)])
@@ -87,7 +87,9 @@ def _scale_of(data: bytes) -> int | None:
         return None
 
 
-@pytest.mark.parametrize("kind", [pa.decimal256(20, 16777218), pa.decimal128(20, -30), pa.decimal128(5, 39)])
+@pytest.mark.parametrize(
+    "kind", [pa.decimal256(20, 16777218), pa.decimal128(20, -30), pa.decimal128(5, 39)]
+)
 def test_in_process_too(kind: pa.DataType) -> None:
     engine = Engine()
     engine.execute("CREATE STREAM f (d DECIMAL(10,2))")
@@ -97,7 +99,9 @@ def test_in_process_too(kind: pa.DataType) -> None:
             engine.ingest("f", rows)
 
 
-@pytest.mark.parametrize("columns", ["c STRING", "c BYTES", "c INT", "c TIMESTAMP", "c DECIMAL(10,2)"])
+@pytest.mark.parametrize(
+    "columns", ["c STRING", "c BYTES", "c INT", "c TIMESTAMP", "c DECIMAL(10,2)"]
+)
 def test_every_valid_stream_is_taken_or_refused(columns: str) -> None:
     for data in seeds():
         assert frame_code(data, columns) in (None, "DS501", "DS503")
@@ -138,19 +142,21 @@ def test_parquet_files_are_judged_by_the_columns_that_are_taken(tmp_path: Path) 
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"k": [1, 2], "other": [[1], [2]]}), path)
     known = [("k", "INT")]
-    _, pieces = parquetfile.read(Source(str(path)), known, {}, 10)
+    _, pieces = parquetfile.read(FileSource(str(path)), known, {}, 10)
     assert [piece.batch.num_rows for piece in pieces] == [2]
     with pytest.raises(DsmsError, match=r"DS503: column 'other': .* Arrow type list"):
-        parquetfile.read(Source(str(path)), [*known, ("other", "INT")], {}, 10)
+        parquetfile.read(FileSource(str(path)), [*known, ("other", "INT")], {}, 10)
     path.write_bytes(path.read_bytes().replace(b"other", b"oth\xffr"))
     with pytest.raises(DsmsError, match="DS530"):
-        parquetfile.read(Source(str(path)), known, {}, 10)
+        parquetfile.read(FileSource(str(path)), known, {}, 10)
 
 
-# -- sizes -----------------------------------------------------------------------------------------------------------
+# -- sizes -----------------------------------------------------------------------------------------
 
 
-def test_compressed_buffers_are_judged_by_what_they_declare(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressed_buffers_are_judged_by_what_they_declare(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     zeros = pa.table({"v": np.zeros(10_000, np.int64)})
     for codec in ("lz4", "zstd"):
         data = stream_bytes(zeros, compression=codec)
@@ -172,7 +178,9 @@ def test_what_is_written_out_is_bounded(form: str) -> None:
         array = pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), pa.array([word]))
     else:
         one = pa.array([word], pa.string_view()).buffers()
-        array = pa.Array.from_buffers(pa.string_view(), rows, [None, pa.py_buffer(one[1].to_pybytes() * rows), one[2]])
+        array = pa.Array.from_buffers(
+            pa.string_view(), rows, [None, pa.py_buffer(one[1].to_pybytes() * rows), one[2]]
+        )
     data = stream_bytes(pa.table({"c": array}))
     assert len(data) < 1 << 19 and code_of(data) == "DS510"
 
@@ -194,14 +202,16 @@ def test_columns_stand_where_kernels_want_them() -> None:
         assert column.to_numpy().flags.aligned and column[999].as_py() == 999
 
 
-# -- at random -------------------------------------------------------------------------------------------------------
+# -- at random -------------------------------------------------------------------------------------
 
 
 def test_kept_inputs() -> None:
     """Each of these has once ended the child."""
     kept = sorted(map(str, arrow.KEPT.glob("*.arrow")))
     if kept:
-        subprocess.run([sys.executable, "-m", "tests.faults.arrow_child", *kept], check=True, cwd=arrow.ROOT)
+        subprocess.run(
+            [sys.executable, "-m", "tests.faults.arrow_child", *kept], check=True, cwd=arrow.ROOT
+        )
 
 
 def test_a_few_damaged_frames() -> None:

@@ -8,7 +8,17 @@ import pytest
 
 from dsms.operators.periodic import LazyOp
 from dsms.sharing.request import Request
-from dsms.sql.window import NO_SLIDE, Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    NO_SLIDE,
+    Landmark,
+    Now,
+    Partitioned,
+    Rows,
+    Slide,
+    Time,
+    Unbounded,
+    WindowSpec,
+)
 from dsms.storage import layout
 from dsms.storage.layout import LayoutError
 
@@ -40,12 +50,21 @@ def window(**told: Any) -> Any:
     ("told", "now"),
     [
         ({"kind": "time", "length": 5, "until": 2}, Time(5, 2)),
-        ({"kind": "time", "length": 9, "calendar": (2, "day"), **DAYS}, Time(9, calendar=(2, "day"), slide=OVER_DAYS)),
+        (
+            {"kind": "time", "length": 9, "calendar": (2, "day"), **DAYS},
+            Time(9, calendar=(2, "day"), slide=OVER_DAYS),
+        ),
         ({"kind": "now", "internal": True}, Now(internal=True)),
-        ({"kind": "rows", "length": 3, "until": 1, "slide": 2}, Rows(3, 1, slide=Slide(2, by_rows=True))),
+        (
+            {"kind": "rows", "length": 3, "until": 1, "slide": 2},
+            Rows(3, 1, slide=Slide(2, by_rows=True)),
+        ),
         ({"kind": "rows", "length": 3, "archive": True}, Rows(3, archive=True)),
         ({"kind": "partitioned", "length": 3, "partition": (1, 0)}, Partitioned(3, by=(1, 0))),
-        ({"kind": "partitioned", "length": 3, "slide": 2}, Partitioned(3, slide=Slide(2, by_rows=True))),
+        (
+            {"kind": "partitioned", "length": 3, "slide": 2},
+            Partitioned(3, slide=Slide(2, by_rows=True)),
+        ),
         ({"kind": "unbounded", **DAYS}, Unbounded(slide=OVER_DAYS)),
         ({"kind": "landmark", "since": 4}, Landmark(4)),
     ],
@@ -64,7 +83,11 @@ def test_one_class_of_windows_has_become_many(told: dict[str, Any], now: WindowS
     ],
 )
 def test_windows_that_stood_for_a_slide(told: dict[str, Any], slide: Slide) -> None:
-    shape = ("shared.request", 1, ("stream", "where", "keys", "aggs", "length", "until", "beat", "above", "schema"))
+    shape = (
+        "shared.request",
+        1,
+        ("stream", "where", "keys", "aggs", "length", "until", "beat", "above", "schema"),
+    )
     assert layout.value(shape, "s", (), (), (), 5, 0, window(**told), (), ()) == Request(
         "s", (), (), (), 5, 0, slide, (), ()
     )
@@ -75,7 +98,10 @@ def test_windows_that_stood_for_a_slide(told: dict[str, Any], slide: Slide) -> N
 
 def test_an_output_says_its_slide_alone() -> None:
     shape = ("logical.output", 1, ("child", "kind", "explicit", "restore", "slide", "schema"))
-    made = [layout.value(shape, None, "rstream", True, False, told, ()) for told in (None, window(slide=5, length=9))]
+    made = [
+        layout.value(shape, None, "rstream", True, False, told, ())
+        for told in (None, window(slide=5, length=9))
+    ]
     assert [output.slide for output in made] == [None, Slide(5)]
 
 

@@ -1,4 +1,5 @@
-"""Values that stay while the row that began them becomes another: DISTINCT, unions, groups and joins over counts."""
+"""Values that stay while the row that began them becomes another: DISTINCT, unions, groups and
+joins over counts."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from dsms.plan.identity import order, width
 from dsms.plan.paths import from_past
 from dsms.plan.planner import plan
-from tests.adhoc_runs import run, values
 from tests.effort import examples
+from tests.oneshot_runs import run, values
 from tests.oracle import Oracle, ambiguous
 from tests.oracle.values import canons
 from tests.stories import text
@@ -30,7 +31,13 @@ CREATE TABLE m (k INT PRIMARY KEY, y INT) NON RETROACTIVE;
 INSERT INTO n VALUES (0, 0), (1, 0), (2, 0), (3, 1);
 INSERT INTO m VALUES (0, 1), (1, 0), (2, 1), (3, 0);
 """
-WINDOWS = ("[RANGE 6 SECONDS]", "[RANGE UNBOUNDED]", "[ROWS 4]", "[RANGE 3 SECONDS]", "[PARTITION BY k ROWS 2]")
+WINDOWS = (
+    "[RANGE 6 SECONDS]",
+    "[RANGE UNBOUNDED]",
+    "[ROWS 4]",
+    "[RANGE 3 SECONDS]",
+    "[PARTITION BY k ROWS 2]",
+)
 AGGREGATES = ("COUNT(*)", "COUNT(*)", "MAX(x)", "MIN(x)", "SUM(x)", "COUNT(DISTINCT x)")
 UNITED = ("UNION", "UNION ALL", "EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL")
 BESIDE = ("n", "m", "s [RANGE 4 SECONDS]", "t [ROWS 3]")
@@ -65,16 +72,31 @@ class Blocks:
                 return f"SELECT {how} AS c FROM ({inner}) {a} GROUP BY c"
             case 2:
                 other = self.block(depth + 1)
-                return f"SELECT c FROM ({inner}) {a} {self.pick.choice(UNITED)} SELECT c FROM ({other}) {b}"
+                return (
+                    f"SELECT c FROM ({inner}) {a} {self.pick.choice(UNITED)} SELECT c FROM "
+                    f"({other}) {b}"
+                )
             case 3:
-                some = f"{self.pick.choice(('', 'NOT '))}EXISTS (SELECT * FROM {self.beside()} {b} WHERE {b}.k = {a}.c)"
+                some = (
+                    f"{self.pick.choice(('', 'NOT '))}EXISTS (SELECT * FROM {self.beside()} "
+                    f"{b} WHERE {b}.k = {a}.c)"
+                )
                 return f"SELECT {a}.c AS c FROM ({inner}) {a} WHERE {some}"
             case 4:
-                some = f"{self.pick.choice(('', 'NOT '))}EXISTS (SELECT * FROM ({inner}) {b} WHERE {a}.k = {b}.c)"
-                return f"SELECT {a}.k AS c FROM {self.pick.choice(('s [RANGE 4 SECONDS]', 'n'))} {a} WHERE {some}"
+                some = (
+                    f"{self.pick.choice(('', 'NOT '))}EXISTS (SELECT * FROM ({inner}) {b} "
+                    f"WHERE {a}.k = {b}.c)"
+                )
+                return (
+                    f"SELECT {a}.k AS c FROM {self.pick.choice(('s [RANGE 4 SECONDS]', 'n'))} "
+                    f"{a} WHERE {some}"
+                )
             case 5:
                 how = self.pick.choice(("LEFT JOIN", "JOIN"))
-                return f"SELECT {a}.c AS c FROM ({inner}) {a} {how} {self.beside()} {b} ON {b}.k = {a}.c"
+                return (
+                    f"SELECT {a}.c AS c FROM ({inner}) {a} {how} {self.beside()} {b} ON {b}.k "
+                    f"= {a}.c"
+                )
             case _:
                 other = self.block(depth + 1)
                 return f"SELECT {a}.c AS c FROM ({inner}) {a}, ({other}) {b} WHERE {a}.c = {b}.c"
@@ -95,7 +117,10 @@ def events(pick: Random) -> str:
         at += pick.choice((0, 0, 1, 1, 2))
         lines.append(f"{pick.choice('sst')} {at}s {pick.randint(0, 2)} {pick.randint(0, 2)}")
         if pick.random() < 0.2:
-            lines.append(f"> UPDATE {pick.choice('nm')} SET y = {pick.randint(0, 1)} WHERE k = {pick.randint(0, 3)}")
+            lines.append(
+                f"> UPDATE {pick.choice('nm')} SET y = {pick.randint(0, 1)} WHERE k = "
+                f"{pick.randint(0, 3)}"
+            )
     return "\n".join([*lines, "* until 40s", ""])
 
 

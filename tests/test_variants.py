@@ -1,4 +1,5 @@
-"""What EXPLAIN prints is what runs: each variant of a node is one operator, and the planner alone chooses it."""
+"""What EXPLAIN prints is what runs: each variant of a node is one operator, and the planner alone
+chooses it."""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ class Nothing:
 
 
 def built(sql: str, **options: Any) -> Iterator[tuple[str, str]]:
-    """(node and variant as EXPLAIN prints it, the operators that run it), of all nodes of a query's plan."""
+    """(node and variant as EXPLAIN prints it, the operators that run it), of all nodes of a query's
+    plan."""
     declared = Declared()
     declared.run(DDL)
     phys = plan(declared.register("q", sql), options=PlanOptions(**options))
@@ -109,7 +111,8 @@ def built(sql: str, **options: Any) -> Iterator[tuple[str, str]]:
     for stage in stages:
         node = by_path[stage.path]
         found = f"{type(node.node).__name__} {node.variant}"
-        if getattr(node.node, "kind", "inner") not in ("left", "right", "full"):  # outer joins stand around a join
+        # outer joins stand around a join
+        if getattr(node.node, "kind", "inner") not in ("left", "right", "full"):
             yield found, names(stage.operator)
 
 
@@ -134,7 +137,11 @@ def test_every_variant_is_met() -> None:
 
 @pytest.mark.parametrize(
     "type_",
-    [*(Type(k) for k in Kind if k is not Kind.DECIMAL), Type(Kind.DECIMAL, 18, 2), Type(Kind.DECIMAL, 19, 2)],
+    [
+        *(Type(k) for k in Kind if k is not Kind.DECIMAL),
+        Type(Kind.DECIMAL, 18, 2),
+        Type(Kind.DECIMAL, 19, 2),
+    ],
     ids=str,
 )
 def test_the_planner_knows_which_values_are_one_word(type_: Type) -> None:
@@ -150,7 +157,8 @@ PERIODIC = [
     "SELECT b, TOPK(c, 2) AS top FROM s [RANGE 10 MINUTES SLIDE 5 MINUTES] WHERE a = 1 GROUP BY b",
     "SELECT MIN(a) AS m FROM s [RANGE 1 MINUTE SLIDE 1 SECOND]",
     "SELECT COUNT(DISTINCT b) AS n FROM s [ROWS 1000 SLIDE 10 ROWS]",
-    "SELECT COUNT(DISTINCT s.c) AS n FROM s [RANGE 1 MINUTE SLIDE 1 SECOND], u [RANGE 1 MINUTE] WHERE s.a = u.a",
+    "SELECT COUNT(DISTINCT s.c) AS n FROM s [RANGE 1 MINUTE SLIDE 1 SECOND], u [RANGE 1 MINUTE] "
+    "WHERE s.a = u.a",
     "SELECT a FROM s [RANGE 1 MINUTE SLIDE 30 SECONDS]",
 ]
 

@@ -1,4 +1,5 @@
-"""`waiting` of one-time answers: accepted rows behind the clock of the streams that are read; what SHOW says of it."""
+"""`waiting` of one-time answers: accepted rows behind the clock of the streams that are read; what
+SHOW says of it."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def answer(engine: Engine, sql: str) -> Rows:
     [
         ("SELECT COUNT(*) FROM a [RANGE 1 h]", 24 * MIN - 1, 16),
         ("SELECT COUNT(*) FROM b [ROWS 3]", 29 * MIN - 1, 1),
-        ("SELECT COUNT(*) FROM a [RANGE 1 h], b [NOW]", 24 * MIN - 1, 22),  # those of b are complete, and wait for a
+        # those of b are complete, and wait for a
+        ("SELECT COUNT(*) FROM a [RANGE 1 h], b [NOW]", 24 * MIN - 1, 22),
         ("SELECT * FROM view", 24 * MIN - 1, 16),
         ("SELECT * FROM each", 20 * MIN - 1, 16),
         ("SELECT COUNT(*) FROM each, b [NOW]", 20 * MIN - 1, 22),
@@ -45,7 +47,9 @@ def answer(engine: Engine, sql: str) -> Rows:
     ],
 )
 @pytest.mark.parametrize("scheduler", ["serial", "ws", "ttu"])
-def test_answers_say_what_is_not_in_them(sql: str, as_of: int | None, waiting: int | None, scheduler: str) -> None:
+def test_answers_say_what_is_not_in_them(
+    sql: str, as_of: int | None, waiting: int | None, scheduler: str
+) -> None:
     engine = Engine()
     engine.execute(f"SET transaction_scheduler = {scheduler}; {DECLARED}")
     engine.ingest("a", [[n, n * MIN] for n in range(40)])
@@ -93,7 +97,9 @@ EVENTS = st.lists(st.tuples(st.sampled_from("abAB"), st.integers(0, 40)), max_si
 
 @settings(max_examples=examples(40))
 @given(EVENTS)
-def test_what_is_in_an_answer_and_what_waits_is_all_that_was_accepted(events: list[tuple[str, int]]) -> None:
+def test_what_is_in_an_answer_and_what_waits_is_all_that_was_accepted(
+    events: list[tuple[str, int]],
+) -> None:
     """Capital letters: heartbeats."""
     engine = Engine()
     engine.execute(DECLARED)
@@ -119,7 +125,10 @@ def test_show_says_why_an_answer_is_short() -> None:
 
     def shown(what: str) -> dict[str, dict[str, Any]]:
         rows = answer(engine, f"SHOW {what}").data.to_pylist()
-        return {r[what.lower().replace("queries", "query").replace("streams", "stream")]: r for r in rows}
+        return {
+            r[what.lower().replace("queries", "query").replace("streams", "stream")]: r
+            for r in rows
+        }
 
     needs = "a row after 1970-01-01T00:39:00Z, or a heartbeat"
     assert (shown("STREAMS")["a"]["waits_for"], shown("STREAMS")["a"]["waiting"]) == (needs, 16)

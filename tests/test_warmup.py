@@ -15,8 +15,8 @@ from dsms import kernel_cache, kernel_folder, warmup
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# In a process of its own, where nothing else has compiled anything.  A kernel that only other kernels call is compiled
-# into them.
+# In a process of its own, where nothing else has compiled anything.  A kernel that only other
+# kernels call is compiled into them.
 CHECK = """
 import sys
 from dsms import kernel_cache, warmup
@@ -61,7 +61,9 @@ def test_the_usual_steps_come_first_and_progress_is_told(monkeypatch):
 
 def test_loading_stops_when_it_is_told_to(monkeypatch):
     asked = iter((False, True))
-    monkeypatch.setattr(kernel_cache, "kept", lambda: [("dsms.operators.join_kernels", "no_longer_there", ())] * 3)
+    monkeypatch.setattr(
+        kernel_cache, "kept", lambda: [("dsms.operators.join_kernels", "no_longer_there", ())] * 3
+    )
     warmup.load(lambda: next(asked))
     assert list(asked) == []
 
@@ -92,7 +94,7 @@ def source(tmp_path) -> Path:
 
 
 def _not_to_be_written(source: Path) -> None:
-    """As a folder that belongs to somebody else; it holds for root, too."""
+    """As a folder of another user; it holds for root, too."""
     for folder in {path.parent for path in source.rglob("*.py")}:
         (folder / "__pycache__").touch()
 
@@ -101,7 +103,9 @@ def _kept(source: Path, **environment: str) -> list[str]:
     """What the process says."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_", "PYTHON"))}
     clean |= {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", **environment}
-    run = subprocess.run([sys.executable, "-c", KEEP], capture_output=True, text=True, env=clean, cwd=source)
+    run = subprocess.run(
+        [sys.executable, "-c", KEEP], capture_output=True, text=True, env=clean, cwd=source
+    )
     assert run.stderr == ""
     return run.stdout.splitlines()
 
@@ -130,13 +134,16 @@ def test_kernels_are_kept_where_the_user_says(source, tmp_path):
 def test_kernels_that_can_be_kept_nowhere_live_as_long_as_the_process(source, tmp_path):
     _not_to_be_written(source)
     (tmp_path / "tmp").mkdir()
-    first, place, complaint = _kept(source, XDG_CACHE_HOME="/dev/null", TMPDIR=str(tmp_path / "tmp"))
+    first, place, complaint = _kept(
+        source, XDG_CACHE_HOME="/dev/null", TMPDIR=str(tmp_path / "tmp")
+    )
     assert first == "False 0 1"
     assert Path(place).is_relative_to(tmp_path / "tmp")
     assert list((tmp_path / "tmp").iterdir()) == []
     assert complaint == (
-        f"compiled kernels can't be kept: neither {source / 'dsms'} nor /dev/null/numba may be written, so each start"
-        " compiles them again, for a minute or two; set NUMBA_CACHE_DIR to a folder that may be written"
+        f"compiled kernels can't be kept: neither {source / 'dsms'} nor /dev/null/numba may be "
+        "written, so each start compiles them again, for a minute or two; set NUMBA_CACHE_DIR to "
+        "a folder that may be written"
     )
 
 

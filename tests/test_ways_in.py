@@ -1,4 +1,5 @@
-"""All types by all ways in: the same input has the same outcome, values or a code, whichever way it comes."""
+"""All types by all ways in: the same input has the same outcome, values or a code, whichever way it
+comes."""
 
 from __future__ import annotations
 
@@ -20,10 +21,34 @@ from hypothesis import strategies as st
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, Schema, Type, decimal
+from dsms.sql.types import (
+    BOOL,
+    BYTES,
+    FLOAT,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    Field,
+    Schema,
+    Type,
+    decimal,
+)
 from dsms_server import decode
 from tests.effort import examples
-from tests.ways import BERLIN, DAY, REFUSED, SECOND, TYPES, VALUES, both, columns, one, over_wire, taken
+from tests.ways import (
+    BERLIN,
+    DAY,
+    REFUSED,
+    SECOND,
+    TYPES,
+    VALUES,
+    both,
+    columns,
+    one,
+    over_wire,
+    taken,
+)
 
 CASES = [(v, t, expected.get(t, REFUSED)) for v, expected in VALUES for t in TYPES]
 
@@ -32,14 +57,17 @@ CASES = [(v, t, expected.get(t, REFUSED)) for v, expected in VALUES for t in TYP
 @pytest.mark.parametrize("type_", TYPES, ids=str)
 def test_every_kind_of_value(type_: Type, form: str) -> None:
     for value, _, expected in (case for case in CASES if case[1] is type_):
-        data: Any = {"rows": [[value]], "dicts": [{"A": value}], "columns": {"a": [value]}}.get(form)
+        data: Any = {"rows": [[value]], "dicts": [{"A": value}], "columns": {"a": [value]}}.get(
+            form
+        )
         if form == "objects":
             objects = np.empty(1, object)
             objects[0] = value
             data = pd.DataFrame({"a": pd.Series(objects, dtype=object)})
             if isinstance(value, (float, Decimal)) and value != value:
                 expected = None  # pandas means a missing value by it
-        if form == "beside":  # a value beside one of another kind, so that no Arrow column holds both
+        # a value beside one of another kind, so that no Arrow column holds both
+        if form == "beside":
             data = [[value], [(1, 2)]]
         got = both(data, one(type_))
         refused = got == "DS503" or any(first == 0 for _, _, first in got[1])
@@ -49,8 +77,16 @@ def test_every_kind_of_value(type_: Type, form: str) -> None:
 
 
 def values_of_any_kind() -> st.SearchStrategy:
-    plain = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=3)
-    more = st.binary(max_size=3) | st.datetimes() | st.dates() | st.timedeltas() | st.decimals(places=2)
+    plain = (
+        st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=3)
+    )
+    more = (
+        st.binary(max_size=3)
+        | st.datetimes()
+        | st.dates()
+        | st.timedeltas()
+        | st.decimals(places=2)
+    )
     return plain | more | st.integers(0, len(VALUES) - 1).map(lambda i: VALUES[i][0])
 
 
@@ -83,8 +119,16 @@ def test_every_kind_of_column(column: Any) -> None:
         (INT, pd.DataFrame({"a": [1.5, None]}), "DS503"),
         (INT, pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}), ["0", "1"]),
         (INT, pd.DataFrame([[1, 2]], columns=["a", "A"]), "DS506"),
-        (TIMESTAMP, pd.DataFrame({"a": pd.period_range("1970-02", periods=1, freq="M")}), [str(31 * DAY)]),
-        (TIMESTAMP, pa.table({"a": pa.array(pd.Series(pd.period_range("1970-02", periods=1, freq="M")))}), "DS503"),
+        (
+            TIMESTAMP,
+            pd.DataFrame({"a": pd.period_range("1970-02", periods=1, freq="M")}),
+            [str(31 * DAY)],
+        ),
+        (
+            TIMESTAMP,
+            pa.table({"a": pa.array(pd.Series(pd.period_range("1970-02", periods=1, freq="M")))}),
+            "DS503",
+        ),
         (STRING, pl.DataFrame({"a": ["x", None]}), ["x", "None"]),
         (BYTES, pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), "DS503"),
         (decimal(38, 0), pl.DataFrame({"a": pl.Series([2**70], dtype=pl.Int128)}), [str(2**70)]),
@@ -100,7 +144,7 @@ def test_what_columns_become(type_: Type, data: Any, expected: Any) -> None:
     assert taken(data, type_) == expected
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 PAIR: Schema = (Field("k", INT), Field("t", TIMESTAMP))
 Pair = namedtuple("Pair", "k t")
@@ -125,17 +169,34 @@ def test_rows_of_any_class() -> None:
     ]
     for data in (rows, tuple(rows), deque(rows), *([row] for row in rows)):
         values, refusals, kept = both(data, PAIR)
-        assert values == [["1"] * len(data), [str(SECOND)] * len(data)] and not refusals and kept is None
-    assert both([None, "ab", 5, {1: 2}.keys(), [1]], PAIR)[1] == [("not a row of this stream", 5, 0)]
+        assert (
+            values == [["1"] * len(data), [str(SECOND)] * len(data)]
+            and not refusals
+            and kept is None
+        )
+    assert both([None, "ab", 5, {1: 2}.keys(), [1]], PAIR)[1] == [
+        ("not a row of this stream", 5, 0)
+    ]
     assert both([Pair(1, at), None], PAIR)[2] == [0]
 
 
 def test_keys_in_any_case_row_by_row() -> None:
-    rows: list[Any] = [{"k": 1, "t": 1}, {"K": 2, "T": 2}, {"k": 3, "K": 4}, {"T": 5}, {"k": 6, "t": 6, "T": 6}]
+    rows: list[Any] = [
+        {"k": 1, "t": 1},
+        {"K": 2, "T": 2},
+        {"k": 3, "K": 4},
+        {"T": 5},
+        {"k": 6, "t": 6, "T": 6},
+    ]
     values, refusals, _ = both(rows, PAIR)
     assert values == [["1", "2", "None"], ["1", "2", "5"]]
     assert refusals == [("not a row of this stream", 2, 2)]
-    assert both([{"k": 1}, {"q": 1}], PAIR) == both([{1: 1}], PAIR) == both({"k": [1], "q": [1]}, PAIR) == "DS501"
+    assert (
+        both([{"k": 1}, {"q": 1}], PAIR)
+        == both([{1: 1}], PAIR)
+        == both({"k": [1], "q": [1]}, PAIR)
+        == "DS501"
+    )
     quoted = (Field("a", INT), Field("A", INT))
     assert both([{"A": 1, "a": 2}], quoted)[0] == [["2"], ["1"]]
 
@@ -169,7 +230,7 @@ def test_many_rows_with_instants_are_read_by_the_kernel(monkeypatch: pytest.Monk
     assert over_wire(rows, PAIR).columns[1].to_pylist() == [i * SECOND for i in range(2000)]
 
 
-# -- instants as arguments --------------------------------------------------------------------------------------------
+# -- instants as arguments -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -193,7 +254,8 @@ def test_instants_as_arguments(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [1379288667_631000_000, 2**62, -(2**60), 1.5, None, "soon", np.datetime64("NaT"), True, [1]]
+    "given",
+    [1379288667_631000_000, 2**62, -(2**60), 1.5, None, "soon", np.datetime64("NaT"), True, [1]],
 )
 def test_what_is_no_instant(given: Any) -> None:
     engine = Engine()
@@ -202,15 +264,22 @@ def test_what_is_no_instant(given: Any) -> None:
         with pytest.raises(DsmsError) as caught:
             call()
         assert caught.value.code == "DS508"
-        assert ("nanoseconds" in str(caught.value)) == (isinstance(given, int) and given is not True)
+        assert ("nanoseconds" in str(caught.value)) == (
+            isinstance(given, int) and given is not True
+        )
     assert engine.now is None
 
 
 def test_the_formats_of_a_table_hold_the_same() -> None:
     """A frame of all types, as pandas, polars, Arrow, Parquet read back, NumPy columns and rows."""
-    schema = (Field("b", BOOL), Field("i", INT), Field("f", FLOAT), Field("d", decimal(20, 2)), Field("s", STRING),
-              Field("y", BYTES), Field("t", TIMESTAMP), Field("n", INTERVAL))  # a table  # fmt: skip
-    rows = [[True, 1, 1.5, Decimal("1.25"), "x", b"y", dt.datetime(1970, 1, 2), dt.timedelta(1)], [None] * 8]
+    schema = (Field("b", BOOL), Field("i", INT), Field("f", FLOAT), Field("d", decimal(20, 2)),
+              Field("s", STRING),
+              Field("y", BYTES), Field("t", TIMESTAMP),
+              Field("n", INTERVAL))  # a table  # fmt: skip
+    rows = [
+        [True, 1, 1.5, Decimal("1.25"), "x", b"y", dt.datetime(1970, 1, 2), dt.timedelta(1)],
+        [None] * 8,
+    ]
     names = [f.name for f in schema]
     table = pa.table([pa.array([row[i] for row in rows]) for i in range(8)], names=names)
     buffer = io.BytesIO()

@@ -1,4 +1,5 @@
-"""Files by the readers of `dsms load`: exact numbers, keys in any case, units of time, each type as it is written."""
+"""Files by the readers of `dsms load`: exact numbers, keys in any case, units of time, each type as
+it is written."""
 
 from __future__ import annotations
 
@@ -13,13 +14,15 @@ import pytest
 from dsms.errors import DsmsError
 from dsms.sql.types import Field
 from dsms_client.files.open import read
-from dsms_client.files.source import Source
+from dsms_client.files.source import FileSource
 from tests.ways import DAY, SECOND, TYPES, over_wire, taken
 
 
-def load(path: str, columns: list[tuple[str, str]], unit: str | None = None) -> tuple[list[list[Any]], list[str]]:
+def load(
+    path: str, columns: list[tuple[str, str]], unit: str | None = None
+) -> tuple[list[list[Any]], list[str]]:
     """Good rows as intake has them, and why the other lines are none."""
-    _, pieces = read(Source(path), columns, {}, unit=unit)
+    _, pieces = read(FileSource(path), columns, {}, unit=unit)
     types = {str(t): t for t in TYPES}
     schema = tuple(Field(name, types[sql]) for name, sql in columns)
     rows, reasons = [], []
@@ -44,7 +47,9 @@ def file(tmp_path: Any) -> Any:
 D = [("d", "DECIMAL(20,2)"), ("i", "INT")]
 
 
-@pytest.mark.parametrize("neighbour", ["", '{"d": null, "i": 1.0}\n', '{"D": 0, "I": 0}\n', '{"d": "x"}\n'])
+@pytest.mark.parametrize(
+    "neighbour", ["", '{"d": null, "i": 1.0}\n', '{"D": 0, "I": 0}\n', '{"d": "x"}\n']
+)
 def test_json_numbers_are_exact_whatever_their_neighbours_hold(file: Any, neighbour: str) -> None:
     lines = '{"d": 12345678901234567.89, "i": 9007199254740993}\n{"D": "0.10", "I": -1}\n'
     rows, _ = load(file("a.jsonl", '{"d": 1, "i": 1}\n' + lines + neighbour), D)
@@ -63,7 +68,9 @@ def test_json_keys_in_any_case_line_by_line(file: Any) -> None:
     rows, reasons = load(file("a.jsonl", "\n".join(lines)), D)
     assert rows == [[1, 1], [2, 2], [5, None], [None, None]]
     assert reasons == ['3: d is given twice, as "d" and "D"', '4: i is given twice, as "i" and "i"']
-    rows, reasons = load(file("b.jsonl", '{"ab": 1}\n{"AB": 2}\n{"Ab": 3}\n'), [("ab", "INT"), ("AB", "INT")])
+    rows, reasons = load(
+        file("b.jsonl", '{"ab": 1}\n{"AB": 2}\n{"Ab": 3}\n'), [("ab", "INT"), ("AB", "INT")]
+    )
     assert rows == [[1, None], [None, 2]] and reasons == ['3: the key "Ab" could be ab or AB']
 
 
@@ -87,7 +94,10 @@ COUNTS = [
 @pytest.mark.parametrize(("unit", "number", "expected"), COUNTS)
 def test_numbers_with_a_unit_are_exact(file: Any, unit: str, number: str, expected: int) -> None:
     for text in (number, number.rjust(30)):
-        assert load(file("a.csv", f"t,v\n{text},1\n1970-01-01,2\n"), T, unit)[0] == [[expected, 1], [0, 2]]
+        assert load(file("a.csv", f"t,v\n{text},1\n1970-01-01,2\n"), T, unit)[0] == [
+            [expected, 1],
+            [0, 2],
+        ]
     quoted = file("a.jsonl", f'{{"t": "{number}", "v": 1}}\n{{"t": "1970-01-01", "v": 2}}\n')
     assert load(quoted, T, unit)[0] == [[expected, 1], [0, 2]]
     if number[0] != "." and not number.startswith("00"):
@@ -98,9 +108,13 @@ def test_numbers_with_a_unit_are_exact(file: Any, unit: str, number: str, expect
 
 @pytest.mark.parametrize("unit", [None, "s"])
 def test_numbers_far_away_and_texts_that_are_none(file: Any, unit: str | None) -> None:
-    rows, reasons = load(file("a.csv", "t,v\n1970-01-01,1\n99999999999999999999,2\nyesterday,3\n"), T, unit)
+    rows, reasons = load(
+        file("a.csv", "t,v\n1970-01-01,1\n99999999999999999999,2\nyesterday,3\n"), T, unit
+    )
     assert rows == [[0, 1]] and [reason[:2] for reason in reasons] == ["3:", "4:"]
-    assert unit is not None or reasons[0].endswith("a number says no unit: give --time-unit s|ms|us|ns")
+    assert unit is not None or reasons[0].endswith(
+        "a number says no unit: give --time-unit s|ms|us|ns"
+    )
 
 
 def test_numbers_without_a_unit_are_refused(file: Any, tmp_path: Any) -> None:
@@ -144,12 +158,22 @@ CELLS = {  # what a file's cell holds, and what it becomes: as CSV and as JSON t
         ("1.500", Decimal("1.50")),
         ("1e2", Decimal(100)),
     ],
-    "TIMESTAMP": [("2020-01-01T00:00:00.123456789Z", 18262 * DAY + 123456), ("20200101", 18262 * DAY)],
+    "TIMESTAMP": [
+        ("2020-01-01T00:00:00.123456789Z", 18262 * DAY + 123456),
+        ("20200101", 18262 * DAY),
+    ],
     "INTERVAL": [("1 h 30 min", 5400 * SECOND), ("26:03:04.5", 93784_500_000), ("-5", -5)],
     "STRING": [("x", "x"), ("12", "12")],
     "BYTES": [("\\x00ff", b"\x00\xff"), ("ab", b"ab")],
 }
-WRONG = {"BOOL": "2x", "INT": "1.5", "FLOAT": "x", "DECIMAL(20,2)": "1.234", "TIMESTAMP": "x", "INTERVAL": "1 month"}
+WRONG = {
+    "BOOL": "2x",
+    "INT": "1.5",
+    "FLOAT": "x",
+    "DECIMAL(20,2)": "1.234",
+    "TIMESTAMP": "x",
+    "INTERVAL": "1 month",
+}
 BARE = ("BOOL", "INT", "FLOAT", "DECIMAL(20,2)")
 
 
@@ -161,7 +185,8 @@ def test_csv_and_json_hold_the_same(file: Any, sql: str) -> None:
         for lines in ("", '{"A": null}\n'):  # read as a whole, and line by line
             assert load(file("a.jsonl", f'{{"a": {bare}}}\n{lines}'), columns)[0][0] == [expected]
         assert load(file("a.csv", f"a,b\n{cell},1\n"), columns)[0] == [[expected]]
-        if sql not in ("BOOL", "INT", "FLOAT"):  # text is not taken for these by ingest, and a file has it
+        # text is not taken for these by ingest, and a file has it
+        if sql not in ("BOOL", "INT", "FLOAT"):
             (name,) = [t for t in TYPES if str(t) == sql]
             assert (
                 cell == "-5"
@@ -186,7 +211,10 @@ def test_a_nul_is_text(file: Any) -> None:
     for text in ("s,t\na\0b,1\n", "s,t\n\0,1\n"):
         rows, reasons = load(file("a.csv", text), columns)
         assert rows == [[text[4:].partition(",")[0], 1]] and not reasons
-    assert load(file("b.csv", "s\0,t\nx,1\n"), [("s\0", "STRING"), ("t", "INT")]) == ([["x", 1]], [])
+    assert load(file("b.csv", "s\0,t\nx,1\n"), [("s\0", "STRING"), ("t", "INT")]) == (
+        [["x", 1]],
+        [],
+    )
     for encoding in ("utf-16-le", "utf-16-be", "utf-32-le"):
         path = file("c.csv", "")
         with open(path, "wb") as out:

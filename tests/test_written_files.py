@@ -1,4 +1,5 @@
-"""What the shell and `dsms` write is read back to equal rows: every type, every value, every form that is data."""
+"""What the shell and `dsms` write is read back to equal rows: every type, every value, every form
+that is data."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from dsms_client.columns import batch_to_rows, rows_to_batch, to_edge
 from dsms_client.files.open import read
-from dsms_client.files.source import Source
+from dsms_client.files.source import FileSource
 from dsms_client.names import unique
 from dsms_client.results import Data
 from dsms_client.shell import show
@@ -26,25 +27,82 @@ Columns = Sequence[tuple[str, str]]
 Rows = list[tuple[Any, ...]]
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 to 9999
 TRAPS = [
-    *("", " ", "NULL", "null", "\\N", "\\n", '"', '""', ",", "a,b", "\n", "\r", "\r\n", "\t", " a", "a ", "\0", "NaN"),
-    *("\ufeff", "\\x00", "\u2028", "\x85", "\U0001f600", "'", "-", "1", "true", "#", "\n\n", ',"\n', "{}"),
+    *(
+        "",
+        " ",
+        "NULL",
+        "null",
+        "\\N",
+        "\\n",
+        '"',
+        '""',
+        ",",
+        "a,b",
+        "\n",
+        "\r",
+        "\r\n",
+        "\t",
+        " a",
+        "a ",
+        "\0",
+        "NaN",
+    ),
+    *(
+        "\ufeff",
+        "\\x00",
+        "\u2028",
+        "\x85",
+        "\U0001f600",
+        "'",
+        "-",
+        "1",
+        "true",
+        "#",
+        "\n\n",
+        ',"\n',
+        "{}",
+    ),
 ]
-TEXT = st.one_of(st.sampled_from(TRAPS), st.text(st.characters(exclude_categories=("Cs",)), max_size=8))
-INT64 = st.one_of(st.sampled_from([0, -1, 2**63 - 1, -(2**63), 2**53 + 1]), st.integers(-(2**63), 2**63 - 1))
+TEXT = st.one_of(
+    st.sampled_from(TRAPS), st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+)
+INT64 = st.one_of(
+    st.sampled_from([0, -1, 2**63 - 1, -(2**63), 2**53 + 1]), st.integers(-(2**63), 2**63 - 1)
+)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "BOOL": st.booleans(),
     "INT": INT64,
     "FLOAT": st.one_of(
-        st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, 0.1, 1e16, 1e22]), st.floats()
+        st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, 0.1, 1e16, 1e22]),
+        st.floats(),
     ),
     "DECIMAL(20,2)": st.decimals(-(10**17), 10**17, places=2).map(lambda d: f"{d:.2f}"),
-    "DECIMAL(38,10)": st.decimals(-(10**27), 10**27, places=10, allow_nan=False).map(lambda d: f"{d:.10f}"),
+    "DECIMAL(38,10)": st.decimals(-(10**27), 10**27, places=10, allow_nan=False).map(
+        lambda d: f"{d:.10f}"
+    ),
     "STRING": TEXT,
-    "BYTES": st.one_of(st.sampled_from([b"", b"\0", b"NULL", b"\\x41", b"\xff\xfe"]), st.binary(max_size=8)),
-    "TIMESTAMP": st.one_of(st.sampled_from([FIRST, LAST, -1, 0, 999_999]), st.integers(FIRST, LAST)),
+    "BYTES": st.one_of(
+        st.sampled_from([b"", b"\0", b"NULL", b"\\x41", b"\xff\xfe"]), st.binary(max_size=8)
+    ),
+    "TIMESTAMP": st.one_of(
+        st.sampled_from([FIRST, LAST, -1, 0, 999_999]), st.integers(FIRST, LAST)
+    ),
     "INTERVAL": st.one_of(st.sampled_from([0, -1, -93_600_000_000, 2**63 - 1, -(2**63)]), INT64),
 }
-NAMES = ["k", "K", "a b", " a", 'q"q', "a,b", "NULL", "", "\ufeffk", "line\nbreak", "ünïcode", "$at"]
+NAMES = [
+    "k",
+    "K",
+    "a b",
+    " a",
+    'q"q',
+    "a,b",
+    "NULL",
+    "",
+    "\ufeffk",
+    "line\nbreak",
+    "ünïcode",
+    "$at",
+]
 
 
 @st.composite
@@ -100,7 +158,7 @@ def loaded(data: bytes, form: str, columns: Columns, **options: Any) -> Rows:
         path = os.path.join(folder, f"a.{form}")
         with open(path, "wb") as out:
             out.write(data)
-        _, pieces = read(Source(path), list(columns), {}, **options)
+        _, pieces = read(FileSource(path), list(columns), {}, **options)
         rows: Rows = []
         for piece in pieces:
             assert piece.rejects == [] and piece.empty == 0

@@ -1,7 +1,9 @@
-"""A world for the transaction scheduler: rings with contents, readers that collect what they read, and a history.
+"""A world for the transaction scheduler: rings with contents, readers that collect what they read,
+and a history.
 
-Slots are overwritten for real: what a reader is told to read must still be there, in its slot or among the pinned.
-Every commit is compared with the state of the windows that the reader's isolation level promises, kept here in full.
+Slots are overwritten for real: what a reader is given to read must still be there, in its slot or
+among the pinned.  Every commit is compared with the state of the windows that the reader's
+isolation level promises, kept here in full.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class World:
     version: dict[str, int] = field(default_factory=dict)
     wanted: dict[str, dict[str, int]] = field(default_factory=dict)
     priority: dict[int, int] = field(default_factory=dict)
-    started: dict[int, tuple[dict[str, int], dict[str, int]]] = field(default_factory=dict)  # newest, version
+    # newest, version
+    started: dict[int, tuple[dict[str, int], dict[str, int]]] = field(default_factory=dict)
     got: dict[int, set[tuple[str, int, str]]] = field(default_factory=dict)
     queue: list[tuple[str, list[tuple[int, str]], int]] = field(default_factory=list)
     handed: Read | None = None
@@ -54,7 +57,9 @@ class World:
         aborted = self.scheduler.write(ring, inserts, by)
         if self.kind == "serial" and self.scheduler.newest(ring) == before and self.started:
             self.queue.append((ring, inserts, by))
-            assert aborted == () and self.scheduler.waiting(ring) == sum(w[2] for w in self.queue if w[0] == ring)
+            assert aborted == () and self.scheduler.waiting(ring) == sum(
+                w[2] for w in self.queue if w[0] == ring
+            )
             return
         self._applied(ring, inserts, by)
         for id in aborted:
@@ -116,7 +121,7 @@ class World:
         self._left(id)
 
     def drain(self) -> None:
-        """Read until nobody wants to."""
+        """Read until nothing is left to read."""
         while self.hand() is not None:
             self.confirm()
 
@@ -132,7 +137,9 @@ class World:
         for number, row in inserts:
             self.rows[ring][number].append((self.version[ring], row))
         pinned = set(self.scheduler.pinned(ring))
-        assert pinned <= self.kept[ring] | set(range(newest - by - self.sizes[ring] + 1, newest + 1))
+        assert pinned <= self.kept[ring] | set(
+            range(newest - by - self.sizes[ring] + 1, newest + 1)
+        )
         assert not pinned or self.kind == "ws"
         self.kept[ring] = pinned
 
@@ -141,12 +148,15 @@ class World:
             assert read.transaction in self.started
             return
         order = {
-            id: (self.scheduler.aborts(id) < self.patience, -self.priority[id], id) for id in self.scheduler.running()
+            id: (self.scheduler.aborts(id) < self.patience, -self.priority[id], id)
+            for id in self.scheduler.running()
         }
         assert read.transaction == min(order, key=order.__getitem__)
 
     def _look(self, read: Read) -> None:
-        there = self.slots[read.ring][read.slot] == read.number or read.number in self.kept[read.ring]
+        there = (
+            self.slots[read.ring][read.slot] == read.number or read.number in self.kept[read.ring]
+        )
         assert there, f"sub-window {read.number} of {read.ring} is gone"
         self.history.read(f"Q{read.transaction}.{read.attempt}", read.ring, read.number)
         seen = self.got.setdefault(read.transaction, set())

@@ -1,7 +1,7 @@
 """Ways in, values and columns of all kinds: what the tests of conversions have in common.
 
-In process rows go to intake as they are; over TCP they are frames first (`over_wire` writes and reads them as client
-and server do, without a socket).
+In process rows go to intake as they are; over TCP they are frames first (`over_wire` writes and
+reads them as client and server do, without a socket).
 """
 
 from __future__ import annotations
@@ -21,10 +21,22 @@ import pyarrow as pa
 
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted, to_batch
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, Schema, Type, decimal
+from dsms.sql.types import (
+    BOOL,
+    BYTES,
+    FLOAT,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    Field,
+    Schema,
+    Type,
+    decimal,
+)
 from dsms_client.outgoing import frame_of, frames_of
 from dsms_server import decode
-from dsms_server.decode import Shape
+from dsms_server.decode import StreamShape
 
 TYPES = (BOOL, INT, FLOAT, decimal(20, 2), STRING, BYTES, TIMESTAMP, INTERVAL)
 BERLIN = dt.timezone(dt.timedelta(hours=2))
@@ -37,7 +49,7 @@ def one(type_: Type) -> Schema:
 
 def over_wire(data: Any, schema: Schema) -> Converted:
     """The rows as intake has them after the client has sent and the server has read them."""
-    shape = Shape("s", schema)
+    shape = StreamShape("s", schema)
     pieces = []
     for field, _ in frames_of(data, "stream s"):
         body = b"".join(frame_of("ingest", 1, {"stream": "s", **field}))[4:]
@@ -46,7 +58,8 @@ def over_wire(data: Any, schema: Schema) -> Converted:
 
 
 def outcome(way: Any, data: Any, schema: Schema) -> Any:
-    """What comes of it: values, refusals (why, how many, the first) and which rows stand; or an error's words."""
+    """What comes of it: values, refusals (why, how many, the first) and which rows stand; or an
+    error's words."""
     try:
         done = way(data, schema)
     except DsmsError as problem:
@@ -58,12 +71,15 @@ def outcome(way: Any, data: Any, schema: Schema) -> Any:
 
 
 def both(data: Any, schema: Schema) -> Any:
-    """The outcome (of an error the code), which is the same in process and over TCP; an error's words, too, but that
-    less may be said of a text that can't be sent."""
+    """The outcome (of an error the code), which is the same in process and over TCP; an error's
+    words, too, but that less may be said of a text that can't be sent."""
     here = outcome(lambda d, s: to_batch(d, s, "stream s"), data, schema)
     there = outcome(over_wire, data, schema)
     unsendable = "\\ud" in str(here) and here.startswith(there)
-    assert there == here or FAR in here or here.casefold() == there.casefold() or unsendable, (here, there)
+    assert there == here or FAR in here or here.casefold() == there.casefold() or unsendable, (
+        here,
+        there,
+    )
     return here.split()[1].rstrip(":") if isinstance(here, str) else here
 
 
@@ -81,9 +97,11 @@ class Level(enum.IntEnum):
     HIGH = 3
 
 
-FAR = "µs since 1970"  # an instant that Python's datetime doesn't reach is named in process, and its column over TCP
+# an instant that Python's datetime doesn't reach is named in process, and its column over TCP
+FAR = "µs since 1970"
 REFUSED = object()
-VALUES: list[tuple[Any, dict[Type, Any]]] = [  # the types that take a value, and what it becomes there
+# the types that take a value, and what it becomes there
+VALUES: list[tuple[Any, dict[Type, Any]]] = [
     (None, dict.fromkeys(TYPES)),
     (pd.NA, dict.fromkeys(TYPES)),
     (pd.NaT, dict.fromkeys(TYPES)),
@@ -95,9 +113,15 @@ VALUES: list[tuple[Any, dict[Type, Any]]] = [  # the types that take a value, an
     (np.int8(-3), {INT: -3, FLOAT: -3.0, TYPES[3]: Decimal("-3.00"), TIMESTAMP: -3, INTERVAL: -3}),
     (np.uint64(2**64 - 1), {}),
     (Level.HIGH, {INT: 3, FLOAT: 3.0, TYPES[3]: Decimal("3.00"), TIMESTAMP: 3, INTERVAL: 3}),
-    (2**53 + 1, {INT: 2**53 + 1, TYPES[3]: Decimal(2**53 + 1), TIMESTAMP: 2**53 + 1, INTERVAL: 2**53 + 1}),
+    (
+        2**53 + 1,
+        {INT: 2**53 + 1, TYPES[3]: Decimal(2**53 + 1), TIMESTAMP: 2**53 + 1, INTERVAL: 2**53 + 1},
+    ),
     (2**70, {FLOAT: 2.0**70}),
-    (10**17, {INT: 10**17, TYPES[3]: Decimal(10**17), TIMESTAMP: 10**17, INTERVAL: 10**17, FLOAT: 1e17}),
+    (
+        10**17,
+        {INT: 10**17, TYPES[3]: Decimal(10**17), TIMESTAMP: 10**17, INTERVAL: 10**17, FLOAT: 1e17},
+    ),
     (10**5000, {}),
     (dt.timedelta.max, {}),
     (1.5, {FLOAT: 1.5}),
@@ -119,7 +143,10 @@ VALUES: list[tuple[Any, dict[Type, Any]]] = [  # the types that take a value, an
     (np.str_("text"), {STRING: "text"}),
     (Colour.RED, {STRING: "red"}),
     ("12.50", {STRING: "12.50", TYPES[3]: Decimal("12.50")}),
-    ("2020-01-01 00:00:01,5", {STRING: "2020-01-01 00:00:01,5", TIMESTAMP: 18262 * DAY + 1_500_000}),
+    (
+        "2020-01-01 00:00:01,5",
+        {STRING: "2020-01-01 00:00:01,5", TIMESTAMP: 18262 * DAY + 1_500_000},
+    ),
     ("20200101", {STRING: "20200101", TIMESTAMP: 18262 * DAY, TYPES[3]: Decimal("20200101.00")}),
     ("1 h 30 min", {STRING: "1 h 30 min", INTERVAL: 5400 * SECOND}),
     ("\ud800", {}),
@@ -167,12 +194,16 @@ VALUES: list[tuple[Any, dict[Type, Any]]] = [  # the types that take a value, an
 ]
 
 
-# -- whole columns ----------------------------------------------------------------------------------------------------
+# -- whole columns ---------------------------------------------------------------------------------
 
 
 def arrow_columns() -> list[Any]:
     texts, blobs, ints = ["a", None, "b"], [b"a", None, b"b"], [1, None, 3]
-    times = [pa.array(ints, pa.timestamp(u, z)) for u in ("s", "ms", "us", "ns") for z in (None, "UTC", "Asia/Tokyo")]
+    times = [
+        pa.array(ints, pa.timestamp(u, z))
+        for u in ("s", "ms", "us", "ns")
+        for z in (None, "UTC", "Asia/Tokyo")
+    ]
     lengths = [pa.array(ints, pa.duration(u)) for u in ("s", "ms", "us", "ns")]
     numbers = [
         pa.array(ints, k)
@@ -198,9 +229,14 @@ def arrow_columns() -> list[Any]:
         pa.array([2**64 - 1, 1], pa.uint64()),
         pa.array([2**62, -(2**62)], pa.duration("s")),
         pa.array([2**62, -(2**62)], pa.timestamp("s")),
-        *(pa.array(blobs, k) for k in (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1))),
+        *(
+            pa.array(blobs, k)
+            for k in (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1))
+        ),
         *(pa.array(texts, k).dictionary_encode() for k in (pa.string(), pa.large_string())),
-        pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array(["a", "b"], pa.string_view())),
+        pa.DictionaryArray.from_arrays(
+            pa.array([0, 1, None]), pa.array(["a", "b"], pa.string_view())
+        ),
         pa.array([1, 2, 1]).dictionary_encode(),
         pa.DictionaryArray.from_arrays(pa.array([0]), pa.array(["a"]).dictionary_encode()),
         pa.RunEndEncodedArray.from_arrays([2, 3], [1, 2]),
@@ -219,7 +255,9 @@ def arrow_columns() -> list[Any]:
         pa.array([], pa.string_view()),
         pa.chunked_array([["a"], ["b", None]]),
         pa.chunked_array([], pa.string_view()),
-        pa.chunked_array([pa.array(["a"]).dictionary_encode(), pa.array(["b"]).dictionary_encode()]),
+        pa.chunked_array(
+            [pa.array(["a"]).dictionary_encode(), pa.array(["b"]).dictionary_encode()]
+        ),
         pa.array(["1.25", " +1. ", None]),
         pa.array(["2020-01-01T00:00:00Z", "20200101"]),
         pa.array(["1 h", "1:00:00"]),
@@ -236,13 +274,17 @@ def numpy_columns() -> list[Any]:
         for u in ("M", "W", "D", "h", "m", "s", "ms", "us", "ns", "fs", "10ms")
     ]
     numbers = [
-        np.array([1, 2], k) for k in ("i1", ">i8", "<u2", ">f4", "f2", "f8", "g", "c16", "?", "u8", ">M8[s]", ">m8[ns]")
+        np.array([1, 2], k)
+        for k in ("i1", ">i8", "<u2", ">f4", "f2", "f8", "g", "c16", "?", "u8", ">M8[s]", ">m8[ns]")
     ]
     return [
         *times, *lengths, *numbers,
-        np.array([2**40], "m8[W]"), np.array(["a", "bc"]), np.array([b"a"]), np.array(["a"], np.dtypes.StringDType()),
-        np.ma.array([1, 2], mask=[True, False]), np.ma.array([1.5, 2], mask=[True, False], dtype=">f8"),
-        np.array([1, None, "a"], object), np.array([(1, 2)], "i4,i4"), np.zeros((2, 2)), np.array([1.0, np.nan]),
+        np.array([2**40], "m8[W]"), np.array(["a", "bc"]), np.array([b"a"]),
+        np.array(["a"], np.dtypes.StringDType()),
+        np.ma.array([1, 2], mask=[True, False]), np.ma.array([1.5, 2], mask=[True, False],
+                                                             dtype=">f8"),
+        np.array([1, None, "a"], object), np.array([(1, 2)], "i4,i4"), np.zeros((2, 2)),
+        np.array([1.0, np.nan]),
     ]  # a long list  # fmt: skip
 
 
@@ -296,10 +338,14 @@ def pandas_columns() -> list[Any]:
 def polars_columns() -> list[Any]:
     s = pl.Series
     return [
-        s(["a", None]), s([1, None]), s([1.5, float("nan")]), s([True]), s([b"a"]), s([Decimal("1.5")]), s([None]),
-        s(["a"], dtype=pl.Categorical), s(["a"], dtype=pl.Enum(["a", "b"])), s([dt.date(1970, 1, 2)]), s([dt.time(1)]),
-        s([dt.datetime(1970, 1, 2)]), s([dt.datetime(1970, 1, 2)], dtype=pl.Datetime("ns", "Asia/Tokyo")),
-        s([dt.timedelta(1)]), s([1], dtype=pl.UInt8), s([2**70], dtype=pl.Int128), s([object()], dtype=pl.Object),
+        s(["a", None]), s([1, None]), s([1.5, float("nan")]), s([True]), s([b"a"]),
+        s([Decimal("1.5")]), s([None]),
+        s(["a"], dtype=pl.Categorical), s(["a"], dtype=pl.Enum(["a", "b"])),
+        s([dt.date(1970, 1, 2)]), s([dt.time(1)]),
+        s([dt.datetime(1970, 1, 2)]), s([dt.datetime(1970, 1, 2)],
+                                        dtype=pl.Datetime("ns", "Asia/Tokyo")),
+        s([dt.timedelta(1)]), s([1], dtype=pl.UInt8), s([2**70], dtype=pl.Int128),
+        s([object()], dtype=pl.Object),
         s([[1]]), s([{"a": 1}]), s([], dtype=pl.String), s([1.5], dtype=pl.Float32),
     ]  # a long list  # fmt: skip
 

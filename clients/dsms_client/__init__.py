@@ -9,7 +9,7 @@
         print(next(pushes).rows)
 
 `AsyncClient` is the same with await.  Nothing heavy is imported before it is needed.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _HOME = {
 _ERRORS = ("DsmsError", "InternalError", "QueryError", "UsageError")
 
 __all__ = [
-    "AsyncClient", "AsyncSubscription", "Client", "Done", "DsmsError", "IngestReport", "InternalError", "Push",
+    "AsyncClient", "AsyncSubscription", "Client", "Done", "DsmsError", "IngestReport",
+    "InternalError", "Push",
     "QueryError", "RowSet", "Subscription", "UsageError", "connect", "connect_async",
 ]  # a long list  # fmt: skip
 

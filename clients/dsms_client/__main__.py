@@ -4,5 +4,5 @@ import sys
 
 from dsms_client.cli import main
 
-if __name__ == "__main__":  # who imports it, wants to know where it is: for spark-submit
+if __name__ == "__main__":  # it is only imported to find its path, for spark-submit
     sys.exit(main())

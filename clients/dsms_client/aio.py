@@ -1,9 +1,10 @@
 """The asynchronous client: requests over a connection that mends itself.
 
-Order and once-ness: `ingest`, `heartbeat` and `end` are remembered until answered, and after a reconnect they are sent
-again in their order; ingest frames carry the writer's name and a number, so the server applies each once.  What the
-server died over twice, or was lost over five times, is given up with DS614.  Statements are not repeated: if the
-connection is lost while one runs, DS611 says that its fate is unknown.
+Order and once-ness: `ingest`, `heartbeat` and `end` are remembered until answered, and after a
+reconnect they are sent again in their order; ingest frames carry the writer's name and a number, so
+the server applies each once.  What the server died over twice, or was lost over five times, is
+given up with DS614.  Statements are not repeated: if the connection is lost while one runs, DS611
+says that its fate is unknown.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0
 
 
 class AsyncClient:
-    """A session with a dsms server.  ``async with AsyncClient(...) as client`` connects and closes."""
+    """A session with a dsms server.  ``async with AsyncClient(...) as client`` connects and
+    closes."""
 
     def __init__(
         self,
@@ -48,12 +50,13 @@ class AsyncClient:
         seq: int | None = None,
         on_link: Callable[[DsmsError | None], None] | None = None,
     ) -> None:
-        """`client`: this writer's name (made up unless said); `data`: how results travel, rows, arrow or auto;
-        `connect_seconds`: how long to wait for a server that does not answer yet, because it is starting;
-        `reconnect_seconds`: how long to try again after the connection is lost, and again at each later request (0:
-        not at all); `seq`: frames are numbered from there on, for a writer that sends the same ones when it is started
-        again (unsaid: ever anew); `on_link`: called, in the event loop, with the error when the connection is lost, and
-        with None when it is there again."""
+        """`client`: this writer's name (made up unless said); `data`: how results travel, rows,
+        arrow or auto; `connect_seconds`: how long to wait for a server that does not answer yet,
+        because it is starting; `reconnect_seconds`: how long to try again after the connection is
+        lost, and again at each later request (0: not at all); `seq`: frames are numbered from there
+        on, for a writer that sends the same ones when it is started again (unsaid: ever anew);
+        `on_link`: called, in the event loop, with the error when the connection is lost, and with
+        None when it is there again."""
         self.host, self.port = host, port
         self.name = client or os.urandom(12).hex()
         self._token = token
@@ -66,7 +69,8 @@ class AsyncClient:
         self._unanswered = Unanswered(f"{host}:{port}")
         self._subs: dict[str, AsyncSubscription] = {}
         self._ids = 0
-        self._seq = time.time_ns() if seq is None else seq  # grows across restarts of a writer that keeps its name
+        # grows across restarts of a writer that keeps its name
+        self._seq = time.time_ns() if seq is None else seq
         self._under_way = 0
         self._room = asyncio.Event()
         self._room.set()
@@ -76,7 +80,7 @@ class AsyncClient:
         self._closed = False
         self._next_ping: asyncio.TimerHandle | None = None
 
-    # -- connecting ---------------------------------------------------------------------------------------------
+    # -- connecting --------------------------------------------------------------------------------
 
     async def __aenter__(self) -> AsyncClient:
         return await self.connect()
@@ -133,7 +137,9 @@ class AsyncClient:
 
         link = await Link.open(self.host, self.port, self._tls, first, lost)
         fields = {"version": VERSION, "client": self.name, "data": self._data}
-        link.write(frame_of("hello", 0, {**fields, **({"token": self._token} if self._token else {})}))
+        link.write(
+            frame_of("hello", 0, {**fields, **({"token": self._token} if self._token else {})})
+        )
         try:
             reply = await hello
             if "error" in reply:
@@ -154,7 +160,9 @@ class AsyncClient:
         if now:
             self._ids += 1
             link.write(frame_of("ping", self._ids, {"every": seconds}))
-        self._next_ping = asyncio.get_running_loop().call_later(seconds, self._keep_up, link, seconds, True)
+        self._next_ping = asyncio.get_running_loop().call_later(
+            seconds, self._keep_up, link, seconds, True
+        )
 
     def _send_again(self, run: str | None) -> None:
         assert self._link is not None
@@ -208,7 +216,7 @@ class AsyncClient:
             sub._broken(problem)
         self._subs.clear()
 
-    # -- messages -----------------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def _receive(self, message: dict[str, Any]) -> None:
         if "push" in message:
@@ -251,10 +259,13 @@ class AsyncClient:
         return self._ids, future, sum(map(len, frame))
 
     def _seek(self) -> None:
-        """Look for the server that was given up.  Raises DS611, DS642 if there is nothing to look for."""
+        """Look for the server that was given up.  Raises DS611, DS642 if there is nothing to look
+        for."""
         taken_over = self._farewell is not None and self._farewell.code == "DS642"
         if not self._met or self._patience <= 0 or taken_over:
-            raise self._farewell or UsageError("DS611", "the client is not connected", hint="call connect() first")
+            raise self._farewell or UsageError(
+                "DS611", "the client is not connected", hint="call connect() first"
+            )
         self._mending = asyncio.get_running_loop().create_task(self._mend())
 
     async def _request(self, op: str, again: bool = False, **fields: Any) -> dict[str, Any]:
@@ -272,23 +283,25 @@ class AsyncClient:
             self._ids += 1
             self._link.write(frame_of("cancel", self._ids, {"request": ident}))
 
-    # -- statements ---------------------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     async def execute(self, sql: str) -> list[Result]:
         """Run one or more statements; a result for each.
 
-        Cancelling the task stops the statement on the server.  A failing statement raises its DsmsError, which has
-        the results of those before it in `done`.
+        Cancelling the task stops the statement on the server.  A failing statement raises its
+        DsmsError, which has the results of those before it in `done`.
         """
         reply = await self._request("execute", sql=sql)
         return [result_of(r) for r in reply["results"]]
 
     async def query(self, sql: str) -> RowSet:
-        """Run statements and return the rows of the last one that has rows.  Raises DS613 if none has."""
+        """Run statements and return the rows of the last one that has rows.  Raises DS613 if none
+        has."""
         return last_rows(await self.execute(sql))
 
     async def names(self) -> dict[str, dict[str, list[tuple[str, str]]]]:
-        """Streams, tables and queries with their columns: {"streams": {name: [(column, type), ...]}, ...}."""
+        """Streams, tables and queries with their columns: {"streams": {name: [(column, type),
+        ...]}, ...}."""
         reply = await self._request("names")
         kinds = ("streams", "tables", "queries")
         return {k: {n: [tuple(c) for c in cols] for n, cols in reply[k].items()} for k in kinds}
@@ -297,14 +310,15 @@ class AsyncClient:
         """A round trip."""
         await self._request("ping")
 
-    # -- rows ---------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     async def ingest(self, stream: str, data: Any, *, wait: bool = True) -> IngestReport:
         """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows in column order.
 
-        Each frame is applied once even if the connection breaks.  With `wait` the report covers all rows; without, the
-        rows are on their way when this returns, the report is empty, and `flush` (or the next call) raises what went
-        wrong.  Waits while too much is unanswered, so a fast writer is slowed to the server's pace.
+        Each frame is applied once even if the connection breaks.  With `wait` the report covers all
+        rows; without, the rows are on their way when this returns, the report is empty, and `flush`
+        (or the next call) raises what went wrong.  Waits while too much is unanswered, so a fast
+        writer is slowed to the server's pace.
         """
         self._raise_late()
         futures, starts, rows = [], [], 0
@@ -320,9 +334,13 @@ class AsyncClient:
         replies = await asyncio.gather(*futures)
         return sum(map(report_of, replies, starts), IngestReport())
 
-    def _send_rows(self, stream: str, field: dict[str, Any], wait: bool) -> asyncio.Future[dict[str, Any]]:
+    def _send_rows(
+        self, stream: str, field: dict[str, Any], wait: bool
+    ) -> asyncio.Future[dict[str, Any]]:
         self._seq += 1
-        _, future, size = self._send("ingest", {"stream": stream, "seq": self._seq, **field}, again=True)
+        _, future, size = self._send(
+            "ingest", {"stream": stream, "seq": self._seq, **field}, again=True
+        )
         self._under_way += size
         if self._under_way > UNANSWERED_BYTES:
             self._room.clear()
@@ -331,14 +349,19 @@ class AsyncClient:
             self._under_way -= size
             if self._under_way <= UNANSWERED_BYTES:
                 self._room.set()
-            if not wait and not future.cancelled() and isinstance(problem := future.exception(), DsmsError):
+            if (
+                not wait
+                and not future.cancelled()
+                and isinstance(problem := future.exception(), DsmsError)
+            ):
                 self._late_error = problem
 
         future.add_done_callback(answered)
         return future
 
     async def flush(self) -> None:
-        """Wait until all rows sent so far are acknowledged; raises what went wrong with those nobody waited for."""
+        """Wait until all rows sent so far are acknowledged; raises what went wrong with those
+        nobody waited for."""
         waiting = self._unanswered.repeatable()
         if waiting:
             await asyncio.wait(waiting)
@@ -352,21 +375,25 @@ class AsyncClient:
             raise problem
 
     async def heartbeat(self, stream: str, ts: Moment) -> None:
-        """Promise that no row with a timestamp <= `ts` follows on the stream: microseconds since 1970 (UTC), a
-        datetime, or an instant of NumPy or pandas.  Raises DS508 for one outside the years 0001-9999."""
+        """Promise that no row with a timestamp <= `ts` follows on the stream: microseconds since
+        1970 (UTC), a datetime, or an instant of NumPy or pandas.  Raises DS508 for one outside the
+        years 0001-9999."""
         await self._request("heartbeat", again=True, stream=stream, ts=moment(ts, "a heartbeat"))
 
     async def end(self, stream: str) -> None:
         """Say that the stream has ended."""
         await self._request("end", again=True, stream=stream)
 
-    # -- results ------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
-    async def subscribe(self, query: str, start: int | None = None, *, resume: bool = True) -> AsyncSubscription:
+    async def subscribe(
+        self, query: str, start: int | None = None, *, resume: bool = True
+    ) -> AsyncSubscription:
         """The pushes of a persistent query, as an async iterator.
 
-        `start`: the number of the first row wanted (default: what comes from now on; a view begins with a snapshot).
-        `resume`: go on without a gap after a reconnect, or after this reader was too slow for its buffer.
+        `start`: the number of the first row wanted (default: what comes from now on; a view begins
+        with a snapshot).  `resume`: go on without a gap after a reconnect, or after this reader was
+        too slow for its buffer.
         """
         sub = AsyncSubscription(self, query, start, resume)
         await sub._attach()
@@ -378,7 +405,9 @@ def last_rows(results: list[Result]) -> RowSet:
     for result in reversed(results):
         if isinstance(result, RowSet):
             return result
-    raise UsageError("DS613", "no statement answered with rows", hint="use execute() for statements without rows")
+    raise UsageError(
+        "DS613", "no statement answered with rows", hint="use execute() for statements without rows"
+    )
 
 
 async def connect(host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> AsyncClient:

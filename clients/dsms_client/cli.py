@@ -1,4 +1,5 @@
-"""The `dsms` command.  Each sub-command lives in a module of its own, imported only when it is the one asked for."""
+"""The `dsms` command.  Each sub-command lives in a module of its own, imported only when it is the
+one asked for."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ COMMANDS = {
     "doctor": "check this installation",
     "archive": "look into archives, update, search and export them (Spark)",
 }
-OK, FAILED, MISUSED = 0, 1, 2  # exit codes: fine; a statement or some rows failed; wrong usage or no connection
+# exit codes: fine; a statement or some rows failed; wrong usage or no connection
+OK, FAILED, MISUSED = 0, 1, 2
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,7 +61,9 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, what in COMMANDS.items():
-        sub = commands.add_parser(name, help=what, formatter_class=argparse.RawDescriptionHelpFormatter)
+        sub = commands.add_parser(
+            name, help=what, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         if name == wanted:
             module = import_module(f"dsms_client.commands.{name}")
             sub.description = module.__doc__

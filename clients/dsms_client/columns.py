@@ -1,8 +1,9 @@
 """Rows of plain values <-> Arrow, a column at a time.
 
-Physical Arrow types: TIMESTAMP and INTERVAL are int64 microseconds, DECIMAL is decimal128, BYTES is binary.  On the
-wire a DECIMAL is text, BYTES is bin and NULL is nil.  At the edge (`to_edge`) TIMESTAMP becomes ``timestamp[us]`` (UTC,
-naive) and INTERVAL ``duration[us]``, which is what DataFrames want.
+Physical Arrow types: TIMESTAMP and INTERVAL are int64 microseconds, DECIMAL is decimal128, BYTES is
+binary.  On the wire a DECIMAL is text, BYTES is bin and NULL is nil.  At the edge (`to_edge`)
+TIMESTAMP becomes ``timestamp[us]`` (UTC, naive) and INTERVAL ``duration[us]``, which is what
+DataFrames want.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def arrow_type(sql: str) -> pa.DataType:
     return _SIMPLE[sql.upper()]
 
 
-def rows_to_batch(rows: Sequence[Sequence[Any]], names: Sequence[str], types: Sequence[str]) -> pa.RecordBatch:
+def rows_to_batch(
+    rows: Sequence[Sequence[Any]], names: Sequence[str], types: Sequence[str]
+) -> pa.RecordBatch:
     """Rows of wire values, as a server sends them -> a batch with the physical types."""
     lists = [[row[i] for row in rows] for i in range(len(names))]
     arrays = [_array(values, arrow_type(sql)) for values, sql in zip(lists, types, strict=True)]
@@ -59,11 +62,16 @@ def to_values(array: pa.Array) -> list[Any]:
     if pa.types.is_decimal(kind):
         if kind.scale <= 6:
             return to_values(array.cast(pa.string()))
-        return [None if v is None else f"{v:f}" for v in array.to_pylist()]  # Arrow's text would be 1E-10
+        # Arrow's text would be 1E-10
+        return [None if v is None else f"{v:f}" for v in array.to_pylist()]
     if pa.types.is_temporal(kind):
         return to_values(array.cast(pa.int64()))
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return array.to_pylist() if pa.types.is_boolean(kind) else array.to_numpy(zero_copy_only=False).tolist()
+        return (
+            array.to_pylist()
+            if pa.types.is_boolean(kind)
+            else array.to_numpy(zero_copy_only=False).tolist()
+        )
     if not array.null_count:
         return array.to_numpy(zero_copy_only=False).tolist()
     values = array.fill_null(0).to_numpy(zero_copy_only=False).astype(object)
@@ -83,7 +91,8 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def to_edge(batch: pa.RecordBatch | pa.Table, types: Sequence[str]) -> pa.Table:
-    """Physical int64 instants and durations as Arrow timestamps and durations, for people and DataFrames."""
+    """Physical int64 instants and durations as Arrow timestamps and durations, for people and
+    DataFrames."""
     columns = [
         column.cast(_EDGE[sql.upper()]) if sql.upper() in _EDGE else column
         for column, sql in zip(batch.columns, types, strict=True)

@@ -1,7 +1,7 @@
 """Bytes off a socket -> whole frames, without copying big ones twice.
 
-Small frames are cut out of a scratch buffer that takes many of them in one read.  A frame larger than the scratch gets
-a buffer of its own that the socket then writes into.
+Small frames are cut out of a scratch buffer that takes many of them in one read.  A frame larger
+than the scratch gets a buffer of its own that the socket then writes into.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dsms_client.protocol import HEADER
 
 SCRATCH = 256 << 10
 _FOREIGN = {
-    b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP", b"PUT ": "HTTP", b"OPTI": "HTTP", b"DELE": "HTTP",
+    b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP", b"PUT ": "HTTP", b"OPTI": "HTTP",
+    b"DELE": "HTTP",
     b"PATC": "HTTP", b"TRAC": "HTTP", b"CONN": "HTTP", b"PRI ": "HTTP/2", b"SSH-": "SSH",
     b"\x16\x03\x01": "TLS", b"\x16\x03\x03": "TLS", b"*": "Redis",
 }  # a table  # fmt: skip
@@ -32,8 +33,8 @@ class Oversized(UsageError):
 
 
 class Foreign(UsageError):
-    """The first bytes belong to another protocol, named in `speaks`.  `asks`: eight bytes ask whether the connection
-    may be encrypted, and the peer begins anew after a N."""
+    """The first bytes belong to another protocol, named in `speaks`.  `asks`: eight bytes ask
+    whether the connection may be encrypted, and the peer begins anew after a N."""
 
     speaks: str = ""
     asks: bool = False
@@ -64,8 +65,10 @@ class FrameBuffer:
         if self._big is not None:
             return self._big[self._end :]
         if len(self._scratch) < self.size:
-            self._to_front(bytearray(self.size))  # the first one, or the one after that for strangers
-        if self._end == len(self._scratch):  # `frames` leaves less than a whole frame: move it to the front
+            # the first one, or the one after that for strangers
+            self._to_front(bytearray(self.size))
+        # `frames` leaves less than a whole frame: move it to the front
+        if self._end == len(self._scratch):
             self._to_front(self._scratch)
         return memoryview(self._scratch)[self._end :]
 
@@ -88,7 +91,8 @@ class FrameBuffer:
         return self._end - self._start
 
     def frames(self) -> Iterator[bytes | memoryview]:
-        """The whole frames received so far.  Raises Oversized or Foreign at the place where following must stop."""
+        """The whole frames received so far.  Raises Oversized or Foreign at the place where
+        following must stop."""
         if self._big is not None:
             if self._end < len(self._big):
                 return
@@ -123,7 +127,8 @@ class FrameBuffer:
         speaks = self._speaks(head) if length > self.limit else None
         if len(head) == 4 and 0 < length <= self.limit:
             return False
-        if speaks is None and head[4:5] in (b"\x00", b"\x04"):  # no map begins so, a PostgreSQL message does
+        # no map begins so, a PostgreSQL message does
+        if speaks is None and head[4:5] in (b"\x00", b"\x04"):
             if len(head) < 8 <= 4 + length:
                 return False
             speaks = "PostgreSQL" if head[4:] in _POSTGRES else None
@@ -168,7 +173,8 @@ def _oversized(length: int, limit: int) -> Oversized:
 
 
 def _memory(size: int) -> memoryview:
-    """Memory that is taken by what is written to it, not by its size: a length alone costs nothing."""
+    """Memory that is taken by what is written to it, not by its size: a length alone costs
+    nothing."""
     import numpy as np
 
     return memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""What people are told of the connection: that it was lost, and that it is there again, once it concerns them."""
+"""Messages about the connection: that it was lost, and that it is there again, once somebody waits
+for it."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ WAS_LOST = "{}, and is there again"
 
 
 class Line:
-    """`changed` is called by the client, in its thread; what it means is told while somebody waits for an answer."""
+    """`changed` is called by the client, in its thread; the message is printed while the user waits
+    for an answer."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._lock = threading.Lock()
         self._waiting = 0
-        self._lost: DsmsError | None = None  # an outage of which not all is told
-        self._told = False  # that it began
+        self._lost: DsmsError | None = None  # an outage of which not all is reported
+        self._announced = False  # that it began
         self._over = False
 
     def changed(self, problem: DsmsError | None) -> None:
@@ -30,13 +32,14 @@ class Line:
             if problem is None:
                 self._over = True
             elif self._lost is None or self._over:
-                self._lost, self._told, self._over = problem, False, False
+                self._lost, self._announced, self._over = problem, False, False
             if self._waiting:
                 self._say()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """While somebody waits for an answer, what happens is told at once; what happened before, at the beginning."""
+        """While the user waits for an answer, messages are printed at once; those of before, at the
+        beginning."""
         with self._lock:
             self._waiting += 1
             self._say()
@@ -49,10 +52,10 @@ class Line:
     def _say(self) -> None:
         if self._lost is None:
             return
-        if not self._told:
+        if not self._announced:
             self._tell((WAS_LOST if self._over else LOST).format(self._lost.message))
         elif self._over:
             self._tell(BACK)
-        self._told = True
+        self._announced = True
         if self._over:
             self._lost = None

@@ -14,7 +14,8 @@ from dsms_client.frames import FrameBuffer
 from dsms_client.protocol import unpack
 
 MAX_ANSWER = (1 << 32) - 1  # what a frame can have; the server has a limit of its own
-PIECE = 256 << 10  # bytes written at a time: what the socket does not take at once is copied, so it should be little
+# bytes written at a time: what the socket does not take at once is copied, so it should be little
+PIECE = 256 << 10
 HIGH = 1 << 20  # bytes that may wait before `drain` waits
 
 
@@ -26,7 +27,9 @@ def _reason(problem: OSError) -> str:
 class Link(asyncio.BufferedProtocol):
     """`on_message` gets every message, `on_lost` is called once when the connection has ended."""
 
-    def __init__(self, on_message: Callable[[dict[str, Any]], None], on_lost: Callable[[Link], None]) -> None:
+    def __init__(
+        self, on_message: Callable[[dict[str, Any]], None], on_lost: Callable[[Link], None]
+    ) -> None:
         self.lost = False
         self._transport: Any = None
         self._on_message = on_message
@@ -51,7 +54,9 @@ class Link(asyncio.BufferedProtocol):
         """Connect.  Raises DS612 if nobody answers."""
         loop = asyncio.get_running_loop()
         try:
-            _, link = await loop.create_connection(lambda: cls(on_message, on_lost), host, port, ssl=tls)
+            _, link = await loop.create_connection(
+                lambda: cls(on_message, on_lost), host, port, ssl=tls
+            )
         except ssl.SSLCertVerificationError as problem:
             raise UsageError(
                 "DS612",
@@ -104,7 +109,7 @@ class Link(asyncio.BufferedProtocol):
         else:
             self._room.set()
 
-    # -- asyncio callbacks --------------------------------------------------------------------------------------
+    # -- asyncio callbacks -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -139,4 +144,6 @@ class Link(asyncio.BufferedProtocol):
 def no_hello(host: str, port: int) -> UsageError:
     """DS607: the peer went without a word."""
     message = f"{host}:{port} closed the connection instead of saying hello"
-    return UsageError("DS607", message, hint="is it a dsms server, and with or without TLS as you asked?")
+    return UsageError(
+        "DS607", message, hint="is it a dsms server, and with or without TLS as you asked?"
+    )

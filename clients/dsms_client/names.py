@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 
 def unique(names: Sequence[str]) -> tuple[str, ...]:
-    """The names; one that stands before is followed by `_1`, `_2`, ...: the first that no other column has.
+    """The names; one that stands before is followed by `_1`, `_2`, ...: the first that no other
+    column has.
 
-    ``("k", "v", "k")`` -> ``("k", "v", "k_1")``.  So CSV, JSON, Arrow, Parquet and DataFrames lose no column."""
+    ``("k", "v", "k")`` -> ``("k", "v", "k_1")``.  So CSV, JSON, Arrow, Parquet and DataFrames lose
+    no column."""
     taken, given = set(names), set[str]()
     out = []
     for name in names:

@@ -1,7 +1,8 @@
-"""Whatever a user holds rows in -> the data fields of `ingest` requests, cut to frames of a sensible size.
+"""Whatever a user holds rows in -> the data fields of `ingest` requests, cut to frames of a
+sensible size.
 
-Rows travel as rows.  Columns travel as Arrow with the types that they have, so that the server's intake sees what the
-engine's would see in process; columns of mixed values as lists.
+Rows travel as rows.  Columns travel as Arrow with the types that they have, so that the server's
+intake sees what the engine's would see in process; columns of mixed values as lists.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 
 from dsms.errors import UsageError
-from dsms.forms.scalars import plain
+from dsms.forms.scalars import as_builtin
 from dsms_client.protocol import HEADER
 from dsms_client.values import all_sendable, to_wire
 
@@ -26,8 +27,9 @@ BYTES_PER_FRAME = 4 << 20
 def frames_of(data: Any, name: str = "the stream") -> Iterator[tuple[dict[str, Any], int]]:
     """(data field, number of rows) for each frame, at least one.
 
-    `data`: Arrow table or batch, pandas or polars DataFrame (anything with ``__arrow_c_stream__``), a mapping of
-    column name to list or array, or a list of rows.  Raises DS503 for a column that can't be read, DS504, DS505.
+    `data`: Arrow table or batch, pandas or polars DataFrame (anything with ``__arrow_c_stream__``),
+    a mapping of column name to list or array, or a list of rows.  Raises DS503 for a column that
+    can't be read, DS504, DS505.
     """
     from dsms.forms.frames import is_rows, named, ordinary
 
@@ -47,7 +49,9 @@ def frames_of(data: Any, name: str = "the stream") -> Iterator[tuple[dict[str, A
 
 
 def _as_lists(columns: Named, rows: int, name: str) -> Iterator[tuple[dict[str, Any], int]]:
-    lists = {key: values if isinstance(values, list) else _listed(values) for key, values in columns}
+    lists = {
+        key: values if isinstance(values, list) else _listed(values) for key, values in columns
+    }
     if len(lists) < len(columns):
         raise UsageError("DS506", f"a column of {name} is given twice")
     for first in range(0, rows, ROWS_PER_FRAME):
@@ -63,8 +67,12 @@ def _listed(array: Any) -> list[Any]:
 
     array = for_frames(array)
     if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
-        array = array.to_numpy(zero_copy_only=False) if isinstance(array, pa.Array) else array.to_numpy()
-        return [plain(value) for value in array]
+        array = (
+            array.to_numpy(zero_copy_only=False)
+            if isinstance(array, pa.Array)
+            else array.to_numpy()
+        )
+        return [as_builtin(value) for value in array]
     return array.to_pylist()
 
 

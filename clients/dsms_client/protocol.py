@@ -1,10 +1,12 @@
 """The wire protocol, shared by client and server: frames, request shapes, errors as maps.
 
-A frame is a 4-byte big-endian length and one msgpack map.  Nothing here touches a socket, Arrow or the engine.
+A frame is a 4-byte big-endian length and one msgpack map.  Nothing here touches a socket, Arrow or
+the engine.
 
-A push is a map {push: query, seq, kind, at, data}.  As rows it holds those of one kind and one instant (a boundary of a
-periodic query); as Arrow those of one kind, whole instants, with a column `$at` where they differ.  An instant that is
-longer than a frame may be comes in parts: all but the last have `more: true`, and the next push goes on with it.
+A push is a map {push: query, seq, kind, at, data}.  As rows it holds those of one kind and one
+instant (a boundary of a periodic query); as Arrow those of one kind, whole instants, with a column
+`$at` where they differ.  An instant that is longer than a frame may be comes in parts: all but the
+last have `more: true`, and the next push goes on with it.
 
 Refusals that the protocol itself makes (the engine's own codes pass through unchanged):
 
@@ -19,7 +21,7 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
     DS613 no statement answered with rows           DS642 another session has taken over this writer's name
     DS614 the server was lost over one request      DS643, DS644 subscribed already, or not at all
     DS640 an option of the server makes no sense    DS645 the server would be open to others without a token
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -36,13 +38,23 @@ from dsms.errors import DsmsError, InternalError, QueryError, UsageError
 VERSION = 1
 DEFAULT_PORT = 7654
 HEADER = struct.Struct(">I")
-MAX_NESTED = 1 << 20  # items of one array inside a frame (bulk `rows` are read piecewise and may be longer)
+# items of one array inside a frame (bulk `rows` are read piecewise and may be longer)
+MAX_NESTED = 1 << 20
 LONG_NAME = 200  # characters of a name that may be a slip of another
 MAX_DEATHS = 2  # of a server over the same request, until a client gives it up
-MAX_LOSSES = 5  # of the connection to a server that lives, or may be started again a few times without being at fault
+# of the connection to a server that lives, or may be started again a few times without being at
+# fault
+MAX_LOSSES = 5
 PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
 
-_TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (str,), (bytes, memoryview), (list, tuple), (dict,), (int,), (bool,)
+_TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (
+    (str,),
+    (bytes, memoryview),
+    (list, tuple),
+    (dict,),
+    (int,),
+    (bool,),
+)
 _SECONDS = (int, float)
 _NAMES: dict[tuple[type, ...], str] = {
     _TEXT: "text",
@@ -76,7 +88,8 @@ OPS: dict[str, Op] = {
     "subscribe": Op({"query": _TEXT}, {"from": _INT}),
     "unsubscribe": Op({"query": _TEXT}),
     "cancel": Op({"request": (int, str)}),
-    "ping": Op({}, {"every": _SECONDS}),  # something will come so often, in seconds; else the peer is dead
+    # something will come so often, in seconds; else the peer is dead
+    "ping": Op({}, {"every": _SECONDS}),
     "names": Op(),  # streams, tables and queries with their columns, for completion
 }
 
@@ -88,30 +101,40 @@ def pack(message: Mapping[str, Any]) -> bytes:
 
 
 def unpack(body: bytes | bytearray | memoryview, longest: int = MAX_NESTED) -> dict[str, Any]:
-    """The map of one frame's body, in which no array has more than `longest` items.  Raises DS600 if it is anything
-    else."""
+    """The map of one frame's body, in which no array has more than `longest` items.  Raises DS600
+    if it is anything else."""
     try:
-        message = msgpack.unpackb(body, use_list=False, max_array_len=longest, ext_hook=no_extension)
+        message = msgpack.unpackb(
+            body, use_list=False, max_array_len=longest, ext_hook=no_extension
+        )
     except Exception as problem:
         raise broken(problem) from None
     if not isinstance(message, dict):
-        raise UsageError("DS600", f"a frame holds one msgpack map, this one holds {type(message).__name__}")
+        raise UsageError(
+            "DS600", f"a frame holds one msgpack map, this one holds {type(message).__name__}"
+        )
     return message
 
 
 def broken(problem: Exception) -> UsageError:
     """DS600 for whatever the msgpack decoder complained of."""
     detail = str(problem) or type(problem).__name__
-    return UsageError("DS600", f"the frame is not valid msgpack: {detail}", hint="a frame is one map with text keys")
+    return UsageError(
+        "DS600",
+        f"the frame is not valid msgpack: {detail}",
+        hint="a frame is one map with text keys",
+    )
 
 
 def no_extension(code: int, data: bytes) -> Any:
-    """Extension types have a meaning in rows and columns of `ingest` only (`dsms_client.values`)."""
+    """Extension types have a meaning in rows and columns of `ingest` only
+    (`dsms_client.values`)."""
     raise ValueError(f"msgpack extension type {code} has no meaning here")
 
 
 def check_request(message: Mapping[str, Any]) -> str:
-    """The name of a well-formed request.  Raises DS602, DS603 or DS604 that says what was expected."""
+    """The name of a well-formed request.  Raises DS602, DS603 or DS604 that says what was
+    expected."""
     name = message.get("op")
     if not isinstance(name, str) or name not in OPS:
         raise UsageError(
@@ -136,7 +159,9 @@ def check_request(message: Mapping[str, Any]) -> str:
             )
         if type(value) not in types:
             expected = _NAMES.get(types, " or ".join(t.__name__ for t in types))
-            raise UsageError("DS604", f"`{key}` of `{name}` must be {expected}, not {type(value).__name__}")
+            raise UsageError(
+                "DS604", f"`{key}` of `{name}` must be {expected}, not {type(value).__name__}"
+            )
     return name
 
 

@@ -1,7 +1,8 @@
-"""What comes back: answers of statements and pushes of persistent queries, as rows or as DataFrames.
+"""What comes back: answers of statements and pushes of persistent queries, as rows or as
+DataFrames.
 
-Rows hold wire values: TIMESTAMP and INTERVAL are integers in microseconds, DECIMAL is text, NULL is None.  `table()`,
-`pandas()` and `polars()` have the rich types (timestamps, durations, decimals).
+Rows hold wire values: TIMESTAMP and INTERVAL are integers in microseconds, DECIMAL is text, NULL is
+None.  `table()`, `pandas()` and `polars()` have the rich types (timestamps, durations, decimals).
 """
 
 from __future__ import annotations
@@ -30,12 +31,17 @@ class Done:
 
 
 class Data:
-    """Rows with named, typed columns; held as they came (rows or an Arrow IPC stream) and converted when asked."""
+    """Rows with named, typed columns; held as they came (rows or an Arrow IPC stream) and converted
+    when asked."""
 
     __slots__ = ("_arrow", "_rows", "_table", "columns", "types")
 
     def __init__(
-        self, columns: tuple[str, ...], types: tuple[str, ...], rows: Any = None, arrow: bytes | None = None
+        self,
+        columns: tuple[str, ...],
+        types: tuple[str, ...],
+        rows: Any = None,
+        arrow: bytes | None = None,
     ) -> None:
         self.columns = columns
         self.types = types
@@ -53,9 +59,11 @@ class Data:
         return self._rows
 
     def table(self) -> pyarrow.Table:
-        """An Arrow table; TIMESTAMP as ``timestamp[us]`` (UTC, naive), INTERVAL as ``duration[us]``.
+        """An Arrow table; TIMESTAMP as ``timestamp[us]`` (UTC, naive), INTERVAL as
+        ``duration[us]``.
 
-        Each column has a name of its own: of two called k the second is ``k_1`` here (`dsms_client.names.unique`)."""
+        Each column has a name of its own: of two called k the second is ``k_1`` here
+        (`dsms_client.names.unique`)."""
         if self._table is None:
             from dsms_client import columns
 
@@ -75,7 +83,11 @@ class Data:
         from dsms_client.columns import from_ipc
 
         table = from_ipc(self._arrow)
-        return table.column(len(self.columns)).to_pylist() if table.num_columns > len(self.columns) else None
+        return (
+            table.column(len(self.columns)).to_pylist()
+            if table.num_columns > len(self.columns)
+            else None
+        )
 
     def pandas(self) -> pandas.DataFrame:
         return self.table().to_pandas()
@@ -100,14 +112,19 @@ class RowSet(Data):
     """The answer of a SELECT, SHOW, DESCRIBE or EXPLAIN.
 
     as_of    the instant (microseconds) it holds at, or None
-    waiting  accepted rows of the streams it reads that wait behind their clock, and so are not in it; None: it reads no
-             stream
+    waiting  accepted rows of the streams it reads that wait behind their clock, and so are not in
+             it; None: it reads no stream
     """
 
     __slots__ = ("as_of", "waiting")
 
     def __init__(self, message: Mapping[str, Any]) -> None:
-        super().__init__(tuple(message["columns"]), tuple(message["types"]), message.get("rows"), message.get("arrow"))
+        super().__init__(
+            tuple(message["columns"]),
+            tuple(message["types"]),
+            message.get("rows"),
+            message.get("arrow"),
+        )
         self.as_of: int | None = message.get("as_of")
         self.waiting: int | None = message.get("waiting")
 
@@ -129,10 +146,11 @@ def result_of(message: Mapping[str, Any]) -> Result:
 class Push:
     """Result rows of a persistent query.
 
-    `seq` numbers the first row, the others follow without gaps (a snapshot's rows are not numbered: its `seq` is that
-    of the next row).  `at` is the instant of the rows, in microseconds since the epoch; where they differ it is the
-    last row's, and `instants` has each one's.  A boundary of a periodic query, and what one instant inserts or deletes,
-    is one push; one that is too long for a frame comes in parts, all of which but the last have `more`.
+    `seq` numbers the first row, the others follow without gaps (a snapshot's rows are not numbered:
+    its `seq` is that of the next row).  `at` is the instant of the rows, in microseconds since the
+    epoch; where they differ it is the last row's, and `instants` has each one's.  A boundary of a
+    periodic query, and what one instant inserts or deletes, is one push; one that is too long for a
+    frame comes in parts, all of which but the last have `more`.
     """
 
     query: str
@@ -181,8 +199,8 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of the rows sent: accepted + late + refused = rows sent, unless a frame, or its first part, was taken
-    before a connection was lost."""
+    """What became of the rows sent: accepted + late + refused = rows sent, unless a frame, or its
+    first part, was taken before a connection was lost."""
 
     accepted: int = 0
     late: int = 0
@@ -205,8 +223,12 @@ _PLACE = re.compile(r"(?<=: row )\d+(?=: )")
 
 
 def report_of(message: Mapping[str, Any], first: int = 0) -> IngestReport:
-    """The report in an `ingest` reply; `first`: number of the frame's first row in the data, to say which rows."""
-    reasons = (_PLACE.sub(lambda n: str(int(n[0]) + first), reason, count=1) for reason in message.get("reasons", ()))
+    """The report in an `ingest` reply; `first`: number of the frame's first row in the data, to say
+    which rows."""
+    reasons = (
+        _PLACE.sub(lambda n: str(int(n[0]) + first), reason, count=1)
+        for reason in message.get("reasons", ())
+    )
     return IngestReport(
         message.get("accepted", 0),
         message.get("late", 0),

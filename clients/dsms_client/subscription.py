@@ -1,4 +1,5 @@
-"""A subscription on the client's side: an async iterator that survives reconnects and its own slowness."""
+"""A subscription on the client's side: an async iterator that survives reconnects and its own
+slowness."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ class Requests(Protocol):
     _patience: float
 
     def _send(
-        self, op: str, fields: dict[str, Any], *, on_reply: Callable[[dict[str, Any]], None] | None = None
+        self,
+        op: str,
+        fields: dict[str, Any],
+        *,
+        on_reply: Callable[[dict[str, Any]], None] | None = None,
     ) -> tuple[int, asyncio.Future[dict[str, Any]], int]: ...
 
     async def _request(self, op: str, **fields: Any) -> dict[str, Any]: ...
@@ -37,8 +42,9 @@ class Requests(Protocol):
 class AsyncSubscription:
     """``async for push in subscription``; `next_seq` is where a later one would go on.
 
-    When more waits here than the buffer holds, the subscription lets go, and takes up the rows it missed from the
-    server's log once the reader has caught up.  If the log no longer has them, the iteration raises.
+    When more waits here than the buffer holds, the subscription lets go, and takes up the rows it
+    missed from the server's log once the reader has caught up.  If the log no longer has them, the
+    iteration raises.
     """
 
     def __init__(self, client: Requests, query: str, start: int | None, resume: bool) -> None:
@@ -57,7 +63,8 @@ class AsyncSubscription:
         self._closing = False
         self._losses = 0  # of the connection while the server was asked
         self._let_go = False  # caught up later, from the log
-        self._attaching: asyncio.Task[None] | None = None  # goes on where a reader stops waiting for it
+        # goes on where a reader stops waiting for it
+        self._attaching: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> AsyncSubscription:
         return self
@@ -69,7 +76,8 @@ class AsyncSubscription:
         return self
 
     async def __anext__(self) -> Push:
-        """The next push; an `end` without an error is the last one.  Raises the error that ended the subscription."""
+        """The next push; an `end` without an error is the last one.  Raises the error that ended
+        the subscription."""
         while not self._waiting:
             if self._error is not None:
                 raise self._error
@@ -101,7 +109,7 @@ class AsyncSubscription:
         self._over = True
         self._arrived.set()
 
-    # -- called by the client -----------------------------------------------------------------------------------
+    # -- called by the client ----------------------------------------------------------------------
 
     async def _attach(self) -> None:
         self._let_go = False
@@ -122,7 +130,7 @@ class AsyncSubscription:
     async def _stop_attaching(self, attaching: asyncio.Task[None]) -> None:
         self._closing = True
         if self._client._link is None:
-            attaching.cancel()  # nobody has been asked
+            attaching.cancel()  # no request was sent
         await asyncio.wait([attaching])
 
     def _attach_again(self) -> None:
@@ -148,7 +156,11 @@ class AsyncSubscription:
         return self._losses >= MAX_LOSSES
 
     def _given_up(self) -> UsageError:
-        return given_up(f"{self._client.host}:{self._client.port}", f"the subscription to {self.query}", MAX_LOSSES)
+        return given_up(
+            f"{self._client.host}:{self._client.port}",
+            f"the subscription to {self.query}",
+            MAX_LOSSES,
+        )
 
     def _ask(self) -> tuple[int, asyncio.Future[dict[str, Any]], int]:
         fields: dict[str, Any] = {"query": self.query}
@@ -162,7 +174,8 @@ class AsyncSubscription:
             self.query = reply["query"]
             self.columns, self.types = tuple(reply["columns"]), tuple(reply["types"])
             if self.next_seq is None:
-                self.next_seq = reply.get("seq")  # not said where a snapshot comes first: that has it
+                # not said where a snapshot comes first: that has it
+                self.next_seq = reply.get("seq")
             self._client._subs[self.query] = self
 
     def _receive(self, message: dict[str, Any]) -> None:
@@ -186,7 +199,9 @@ class AsyncSubscription:
         data, raw = None, message["data"]
         if raw is not None:
             is_arrow = isinstance(raw, bytes)
-            data = Data(self.columns, self.types, None if is_arrow else raw, raw if is_arrow else None)
+            data = Data(
+                self.columns, self.types, None if is_arrow else raw, raw if is_arrow else None
+            )
         return Push(
             self.query,
             message["seq"],
@@ -199,7 +214,8 @@ class AsyncSubscription:
         )
 
     def _ended(self, push: Push) -> None:
-        """The server ended it with a reason: a slow reader catches up later, the rest is an error."""
+        """The server ended it with a reason: a slow reader catches up later, the rest is an
+        error."""
         self._client._subs.pop(self.query, None)
         if push.code == "DS641" and self._resume and self._client._patience > 0:
             self._client._subs[self.query] = self  # the server stops; it may come back
@@ -207,7 +223,11 @@ class AsyncSubscription:
             self._let_go = True
             self._arrived.set()
         else:
-            self._broken(error_from_map({"code": push.code, "message": push.message or "the subscription has ended"}))
+            self._broken(
+                error_from_map(
+                    {"code": push.code, "message": push.message or "the subscription has ended"}
+                )
+            )
 
     def _leave(self) -> None:
         if self._resume:

@@ -18,7 +18,8 @@ T = TypeVar("T")
 
 
 class Client:
-    """A session with a dsms server, for code without asyncio.  ``with connect() as client`` closes it.
+    """A session with a dsms server, for code without asyncio.  ``with connect() as client`` closes
+    it.
 
     Ctrl-C during a call stops the statement on the server and raises KeyboardInterrupt here.
     """
@@ -26,7 +27,9 @@ class Client:
     def __init__(self, host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> None:
         """Connects; options as for AsyncClient.  Raises DS605, DS606, DS612."""
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="dsms-client", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="dsms-client", daemon=True
+        )
         self._thread.start()
         try:
             self._client = self._run(_make(host, port, options))
@@ -55,7 +58,8 @@ class Client:
         return self._run(self._client.query(sql))
 
     def ingest(self, stream: str, data: Any, *, wait: bool = True) -> IngestReport:
-        """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows.  See AsyncClient.ingest."""
+        """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows.  See
+        AsyncClient.ingest."""
         return self._run(self._client.ingest(stream, data, wait=wait))
 
     def flush(self) -> None:
@@ -63,7 +67,8 @@ class Client:
         self._run(self._client.flush())
 
     def heartbeat(self, stream: str, ts: Moment) -> None:
-        """Promise that no row with a timestamp <= `ts` follows on the stream.  See AsyncClient.heartbeat."""
+        """Promise that no row with a timestamp <= `ts` follows on the stream.  See
+        AsyncClient.heartbeat."""
         self._run(self._client.heartbeat(stream, ts))
 
     def end(self, stream: str) -> None:
@@ -76,7 +81,8 @@ class Client:
         return self._client.connected
 
     def names(self, timeout: float | None = None) -> dict[str, dict[str, list[tuple[str, str]]]]:
-        """Streams, tables and queries with their columns.  Raises TimeoutError after `timeout` seconds."""
+        """Streams, tables and queries with their columns.  Raises TimeoutError after `timeout`
+        seconds."""
         return self._run(_within(timeout, self._client.names()))
 
     def functions(self, timeout: float | None = None) -> list[str]:
@@ -88,7 +94,9 @@ class Client:
         """A round trip."""
         self._run(self._client.ping())
 
-    def subscribe(self, query: str, start: int | None = None, *, resume: bool = True) -> Subscription:
+    def subscribe(
+        self, query: str, start: int | None = None, *, resume: bool = True
+    ) -> Subscription:
         """The pushes of a persistent query, as an iterator.  See AsyncClient.subscribe."""
         return Subscription(self, self._run(self._client.subscribe(query, start, resume=resume)))
 
@@ -99,7 +107,8 @@ class Client:
         call = _Call(work)
         try:
             return asyncio.run_coroutine_threadsafe(call.run(), self._loop).result()
-        except KeyboardInterrupt:  # it may come at any point, even before there is a future to cancel
+        # it may come at any point, even before there is a future to cancel
+        except KeyboardInterrupt:
             self._loop.call_soon_threadsafe(call.cancel)
             raise
 
@@ -174,11 +183,13 @@ class Subscription(Iterator[Push]):
         return push
 
     def next(self, timeout: float | None = None) -> Push | None:
-        """The next push, or None when the subscription is over.  Raises TimeoutError after `timeout` seconds."""
+        """The next push, or None when the subscription is over.  Raises TimeoutError after
+        `timeout` seconds."""
         return self._client._run(_within(timeout, _next(self._inner)))
 
     def close(self, timeout: float | None = None) -> None:
-        """Give the subscription up.  Raises TimeoutError where the server does not say so within `timeout` seconds."""
+        """Give the subscription up.  Raises TimeoutError where the server does not say so within
+        `timeout` seconds."""
         self._client._run(_within(timeout, self._inner.close()))
 
 

@@ -1,4 +1,5 @@
-"""Where a token comes from: a file, the environment or, seen by everybody on the machine, the command line."""
+"""Where a token comes from: a file, the environment or the command line, which all users of the
+machine can see."""
 
 from __future__ import annotations
 
@@ -32,20 +33,32 @@ def read(path: str) -> str:
 
 def add_options(group: Any, what: str) -> None:
     """--token and --token-file, which both fill `token`."""
-    group.add_argument("--token", action=_Seen, help=f"{what}; better --token-file, since `ps` shows this one")
     group.add_argument(
-        "--token-file", dest="token", action=_Read, metavar="FILE", help=f"{what}: the line in this file"
+        "--token", action=_Seen, help=f"{what}; better --token-file, since `ps` shows this one"
+    )
+    group.add_argument(
+        "--token-file",
+        dest="token",
+        action=_Read,
+        metavar="FILE",
+        help=f"{what}: the line in this file",
     )
 
 
 class _Seen(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, space: Any, value: Any, option: str | None = None) -> None:
+    def __call__(
+        self, parser: argparse.ArgumentParser, space: Any, value: Any, option: str | None = None
+    ) -> None:
         print(
-            f"note: `ps` shows the token of {option}; --token-file FILE or {VARIABLE} keep it to you", file=sys.stderr
+            f"note: `ps` shows the token of {option}; --token-file FILE or {VARIABLE} keep it to "
+            "you",
+            file=sys.stderr,
         )
         setattr(space, self.dest, value)
 
 
 class _Read(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, space: Any, value: Any, option: str | None = None) -> None:
+    def __call__(
+        self, parser: argparse.ArgumentParser, space: Any, value: Any, option: str | None = None
+    ) -> None:
         setattr(space, self.dest, read(value))

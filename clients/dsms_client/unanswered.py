@@ -18,7 +18,8 @@ from dsms.errors import DsmsError
 from dsms_client.link import Link
 from dsms_client.protocol import MAX_DEATHS, MAX_LOSSES, given_up
 
-CALM_SECONDS = 0.1  # for which a connection must hold before what was lost once is risked again; doubled each time
+# for which a connection must hold before what was lost once is risked again; doubled each time
+CALM_SECONDS = 0.1
 UNFIT = ("DS600", "DS601")  # a server's last words where a frame is the reason
 
 
@@ -57,7 +58,7 @@ class Unanswered:
             self._put(pending)
 
     def pop(self, ident: int) -> Pending | None:
-        """The request has its answer, or nobody waits for it any more."""
+        """The request has its answer, or its caller has stopped waiting."""
         pending = self._pending.pop(ident, None)
         if self._suspects:
             self._go_on()
@@ -68,7 +69,8 @@ class Unanswered:
         return [p.future for p in self._pending.values() if p.again]
 
     def connected(self, link: Link, run: str | None) -> None:
-        """Send what waits, in its order; `run` tells one life of a server from the next (None: unknown)."""
+        """Send what waits, in its order; `run` tells one life of a server from the next (None:
+        unknown)."""
         died = run is None or run != self._run
         self._link, self._calm, self._run = link, False, run
         for ident, pending in list(self._pending.items()):
@@ -133,7 +135,7 @@ class Unanswered:
 
 
 def set_error(future: asyncio.Future[Any], problem: BaseException) -> None:
-    """Somebody may have stopped waiting; asyncio need not complain."""
+    """Its caller may have stopped waiting; asyncio need not complain."""
     if not future.done():
         future.set_exception(problem)
         future.exception()

@@ -1,8 +1,12 @@
-"""Values that msgpack has no form for, as its extension types: what they are is not lost on the way to intake.
+"""Values that msgpack has no form for, as its extension types: what they are is not lost on the way
+to intake.
 
-    1  an instant: int64 microseconds since the epoch, UTC       4  an integer of more than 64 bits, signed
-    2  a length: int64 microseconds                              5  a value that no column takes: the name
-    3  a decimal: its text                                          of its class, a NUL, how it is shown
+    1  an instant: int64 microseconds since the epoch, UTC       4  an integer of more than 64 bits,
+       signed
+    2  a length: int64 microseconds                              5  a value that no column takes:
+       the name
+    3  a decimal: its text                                          of its class, a NUL, how it is
+       shown
 
 In `rows` and `columns` of `ingest` only.  All numbers are big-endian.
 """
@@ -14,7 +18,7 @@ from typing import Any
 
 import msgpack
 
-from dsms.forms.scalars import Instant, Length, Other, kind_name, plain, shown
+from dsms.forms.scalars import Instant, Length, Other, as_builtin, kind_name, shown
 
 INSTANT, LENGTH, DECIMAL, INTEGER, OTHER = 1, 2, 3, 4, 5
 MAX_BYTES = 128  # of an integer: FLOAT reaches as far
@@ -24,7 +28,7 @@ _TEXT = 200  # characters of a decimal
 
 def to_wire(value: Any) -> Any:
     """What stands for a value that msgpack doesn't know (the packer's `default`)."""
-    value = plain(value)
+    value = as_builtin(value)
     if isinstance(value, Instant):
         return msgpack.ExtType(INSTANT, value.us.to_bytes(8, "big", signed=True))
     if isinstance(value, Length) and -_INT64 <= value.us < _INT64:
@@ -39,8 +43,9 @@ def to_wire(value: Any) -> Any:
 
 
 def sendable(value: Any) -> Any:
-    """`to_wire` for any value of a row or a column, text that is no Unicode and things that hold others among them."""
-    value = plain(value)
+    """`to_wire` for any value of a row or a column, text that is no Unicode and things that hold
+    others among them."""
+    value = as_builtin(value)
     if isinstance(value, str):
         try:
             value.encode()
@@ -50,12 +55,16 @@ def sendable(value: Any) -> Any:
 
 
 def all_sendable(message: dict[str, Any]) -> dict[str, Any]:
-    """An `ingest` with a stand-in for each value of its rows and columns that msgpack can't write."""
+    """An `ingest` with a stand-in for each value of its rows and columns that msgpack can't
+    write."""
     rows, columns = message.get("rows"), message.get("columns")
     if rows is not None:
         message = {**message, "rows": [_row(row) for row in rows]}
     if columns is not None:
-        message = {**message, "columns": {key: [sendable(v) for v in values] for key, values in columns.items()}}
+        message = {
+            **message,
+            "columns": {key: [sendable(v) for v in values] for key, values in columns.items()},
+        }
     return message
 
 
@@ -66,7 +75,8 @@ def _row(row: Any) -> Any:
 
 
 def from_wire(code: int, data: bytes) -> Any:
-    """The value of an extension type (the unpacker's `ext_hook`).  Raises ValueError for what none has."""
+    """The value of an extension type (the unpacker's `ext_hook`).  Raises ValueError for what none
+    has."""
     if code in (INSTANT, LENGTH) and len(data) == 8:
         return (Instant if code == INSTANT else Length)(int.from_bytes(data, "big", signed=True))
     if code == DECIMAL and 0 < len(data) <= _TEXT:
@@ -90,5 +100,5 @@ def _integer(value: int) -> Any:
 
 
 def _other(value: Any) -> Any:
-    told = f"{kind_name(value)}\0{shown(value)}"
-    return msgpack.ExtType(OTHER, told.encode(errors="backslashreplace"))
+    described = f"{kind_name(value)}\0{shown(value)}"
+    return msgpack.ExtType(OTHER, described.encode(errors="backslashreplace"))

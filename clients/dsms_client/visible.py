@@ -1,7 +1,7 @@
 """Text of others on a terminal: what would steer it is shown instead of obeyed.
 
-A row may hold escape sequences that rewrite what was shown before, set the window's title or type for the user, and
-marks of direction that make a line read otherwise than it is.
+A row may hold escape sequences that rewrite what was shown before, set the window's title or type
+for the user, and marks of direction that make a line read otherwise than it is.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from typing import TextIO
 
-# C0, DEL and C1; marks of direction and isolates; line and paragraph separators; halves of pairs; the byte order mark
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+# C0, DEL and C1; marks of direction and isolates; line and paragraph separators; halves of pairs;
+# the byte order mark
+_STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str, keep: str = "") -> str:
-    """`text` with control characters escaped (``\\x1b``, ``\\n``, ``\\u202e``), but those in `keep`."""
+    """`text` with control characters escaped (``\\x1b``, ``\\n``, ``\\u202e``), but those in
+    `keep`."""
     return _STEERING.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
 
 

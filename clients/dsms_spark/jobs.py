@@ -1,7 +1,8 @@
 """What all jobs that keep an archive share: lease, Spark job, manifest, and what is reported.
 
-A job holds the lease, sweeps what killed ones left, writes new files in one Spark job, publishes one manifest, and
-removes what nobody needs any more.  Killed anywhere, it leaves the archive as it was, or finished.
+A job holds the lease, sweeps what killed ones left, writes new files in one Spark job, publishes
+one manifest, and removes what is not needed any more.  Killed anywhere, it leaves the archive as it
+was, or finished.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.lease import Lease, leased, renew
 from dsms.storage.archive.manifest import Archive, IndexFile, Manifest
 from dsms.storage.archive.work import Work
-from dsms_spark.failures import told
+from dsms_spark.failures import dsms_errors
 from dsms_spark.frames import write_files
 from dsms_spark.session import for_jobs
 from dsms_spark.tasks import watched
@@ -26,7 +27,8 @@ from dsms_spark.tasks import watched
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Progress = Callable[..., object]  # called with a sentence, or with a sentence and how many of how many tasks are done
+# called with a sentence, or with a sentence and how many of how many tasks are done
+Progress = Callable[..., object]
 AGAIN = "the archive is as it was; run the job again"
 PULSE = 60.0  # seconds between two signs of life
 
@@ -78,10 +80,10 @@ def carry_out(
     plan: Callable[[Manifest, Landing], Work | None],
     progress: Progress | None = None,
 ) -> UpdateReport:
-    """Do what `plan` says.  job: what others are told is going on.
+    """Do what `plan` says.  job: what messages to others call it.
 
-    Raises DS951..DS955 (the archive can't be read or written), DS959 (somebody else is at work), DS654 (Spark failed);
-    the archive is then as it was."""
+    Raises DS951..DS955 (the archive can't be read or written), DS959 (another job is at work),
+    DS654 (Spark failed); the archive is then as it was."""
     say: Progress = progress or _nothing
     began = time.monotonic()
     with leased(archive, job, now_us()) as lease, _alive(archive, lease):
@@ -90,12 +92,19 @@ def carry_out(
         work = plan(manifest, landing)
         if work is None:
             return UpdateReport(
-                manifest.number, manifest.upto, rows=manifest.rows, bytes=manifest.bytes, total=manifest.bytes
+                manifest.number,
+                manifest.upto,
+                rows=manifest.rows,
+                bytes=manifest.bytes,
+                total=manifest.bytes,
             )
         aside = tuple(f"{landing.set_aside(f)}: {f.damaged}" for f in work.damaged)
         made: tuple[IndexFile, ...] = ()
         if work.parts:
-            say(f"{len(work.targets)} of {work.layout.count} sub-indices, {len(work.landed)} landed files")
+            say(
+                f"{len(work.targets)} of {work.layout.count} sub-indices, {len(work.landed)} "
+                "landed files"
+            )
             made = _spark_job(spark, archive, manifest, work, say)
         done = manifest
         if work.changes(manifest):
@@ -105,9 +114,11 @@ def carry_out(
         return _report(manifest, work, made, done, aside, time.monotonic() - began)
 
 
-def _spark_job(spark: SparkSession, archive: Archive, manifest: Manifest, work: Work, say: Progress) -> Any:
+def _spark_job(
+    spark: SparkSession, archive: Archive, manifest: Manifest, work: Work, say: Progress
+) -> Any:
     what = f"{manifest.name}: rows to sub-indices"
-    with told(AGAIN), for_jobs(spark) as session, watched(session, say, what):
+    with dsms_errors(AGAIN), for_jobs(spark) as session, watched(session, say, what):
         return write_files(session, archive, manifest, work)
 
 
@@ -133,7 +144,12 @@ def _alive(archive: Archive, lease: Lease) -> Iterator[None]:
 
 
 def _report(
-    manifest: Manifest, work: Work, made: tuple[IndexFile, ...], done: Manifest, aside: tuple[str, ...], seconds: float
+    manifest: Manifest,
+    work: Work,
+    made: tuple[IndexFile, ...],
+    done: Manifest,
+    aside: tuple[str, ...],
+    seconds: float,
 ) -> UpdateReport:
     gone = work.rows + sum(f.rows for f in work.drop) - sum(f.rows for f in made)
     return UpdateReport(
@@ -156,4 +172,4 @@ def _report(
 
 
 def _nothing(*_: object) -> None:
-    """For jobs that nobody watches."""
+    """For jobs that are not watched."""

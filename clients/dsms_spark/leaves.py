@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dsms.adhoc.archived import SIGNS, Condition, Needed
-from dsms.adhoc.dialect import SPARK
-from dsms.adhoc.scalars import literal
+from dsms.oneshot.dialect import SPARK
+from dsms.oneshot.pushdown import SIGNS, Condition, Needed
+from dsms.oneshot.scalars import literal
 from dsms.sql.expr import Lit
 from dsms.sql.types import ALWAYS, FOREVER, Field, Kind, Schema
-from dsms.storage.archive.job import Source
+from dsms.storage.archive.job import ArchiveSource
 from dsms.storage.archive.manifest import Archive
 from dsms.storage.archive.schema import EXP, ID, TS
 from dsms_spark.frames import read_files
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def archived_rows(spark: SparkSession, source: Source, needed: Needed) -> DataFrame:
+def archived_rows(spark: SparkSession, source: ArchiveSource, needed: Needed) -> DataFrame:
     """The rows of the files that the plan needs: c0, c1, ... and t, b, i0.
 
-    What nobody looks at is NULL and never read."""
+    Columns that are not used are NULL and never read."""
     frame = read_files(spark, Archive(source.url), source.schema, source.paths)
     for text in _wanted(source, needed):
         frame = frame.where(text)
@@ -31,7 +31,7 @@ def archived_rows(spark: SparkSession, source: Source, needed: Needed) -> DataFr
     return frame.selectExpr(*columns, f"{TS} AS t", f"{TS} AS b", f"{ID} AS i0")
 
 
-def _wanted(source: Source, needed: Needed) -> list[str]:
+def _wanted(source: ArchiveSource, needed: Needed) -> list[str]:
     read = source.read
     out = []
     if read.since > ALWAYS:
@@ -48,19 +48,25 @@ def _asked(conditions: Iterable[Condition], schema: Schema) -> Iterable[str]:
         values = [_spelled(v, field) for v in c.values]
         if None in values:
             continue
-        tail = f"IN ({', '.join(map(str, values))})" if c.op == "in" else f"{SIGNS[c.op]} {values[0]}"
+        tail = (
+            f"IN ({', '.join(map(str, values))})" if c.op == "in" else f"{SIGNS[c.op]} {values[0]}"
+        )
         yield f"{quoted(field.name)} {tail}"
 
 
 def _spelled(value: object, field: Field) -> str | None:
     """A constant as it is compared with a Parquet column."""
     text = literal(Lit(value, field.type), SPARK)
-    return f"timestamp_micros({text})" if text is not None and field.type.kind is Kind.TIMESTAMP else text
+    return (
+        f"timestamp_micros({text})"
+        if text is not None and field.type.kind is Kind.TIMESTAMP
+        else text
+    )
 
 
 def _column(field: Field, place: int, wanted: bool) -> str:
-    """A column as plans have it.  FLOATs are wrapped, lest Spark compare them with statistics that know no NaN and tell
-    -0.0 from 0.0."""
+    """A column as plans have it.  FLOATs are wrapped, lest Spark compare them with statistics that
+    know no NaN and tell -0.0 from 0.0."""
     name = quoted(field.name)
     if not wanted:
         return f"CAST(NULL AS {SPARK.type(field.type)}) AS c{place}"

@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from dsms.adhoc.limits import Room
-from dsms.adhoc.parts import Part, from_batch, to_table
-from dsms.adhoc.relation import Op
-from dsms.adhoc.steps import Env, Map
-from dsms.adhoc.valued import GroupStep
 from dsms.errors import DsmsError
+from dsms.oneshot.limits import Room
+from dsms.oneshot.parts import AgedRows, from_batch, to_table
+from dsms.oneshot.relation import Op
+from dsms.oneshot.steps import Env, Map
+from dsms.oneshot.valued import GroupStep
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import go_on
-from dsms_spark.rendering import Shape
+from dsms_spark.rendering import RelationShape
 
 TOLD = "dsms-error:"  # before the fields of an error, on its way through Spark
 OVER = ":dsms-error"
@@ -26,8 +26,8 @@ ROWS = 1 << 16  # of a batch that goes back
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """An error of ours as one whose text survives Spark (`dsms_spark.errors` reads it)."""
+def dsms_errors() -> Iterator[None]:
+    """An error of ours as one whose text Spark passes on (`dsms_spark.errors` reads it)."""
     try:
         yield
     except DsmsError as problem:
@@ -39,13 +39,13 @@ class Mapped:
     """Filters and projections, batch by batch: from rows of one shape to rows of another."""
 
     ops: tuple[Op, ...]
-    before: Shape
-    after: Shape
+    before: RelationShape
+    after: RelationShape
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         run = Map(self.ops)
         for rows in batches:
-            with told():
+            with dsms_errors():
                 part = run(part_of(rows, self.before), ErrorCounter("stop"))
             if part.n:
                 yield from batches_of([part], self.after)
@@ -53,23 +53,32 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """GROUP BY over all rows of a partition, which holds groups as a whole.  `limit`: bytes that these may have."""
+    """GROUP BY over all rows of a partition, which holds groups as a whole.  `limit`: bytes that
+    these may have."""
 
     step: GroupStep
-    before: Shape
-    after: Shape
+    before: RelationShape
+    after: RelationShape
     limit: int | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with told():
-            room, parts = Room(self.limit), list[Part]()
+        with dsms_errors():
+            room, parts = Room(self.limit), list[AgedRows]()
             for rows in batches:
                 part = part_of(rows, self.before)
                 room.take(part.nbytes)
                 parts.append(part)
             if not sum(p.n for p in parts):
                 return
-            env = Env(0, {}, ErrorCounter("stop"), no_sql, go_on, Room(self.limit), {self.step.source: parts})
+            env = Env(
+                0,
+                {},
+                ErrorCounter("stop"),
+                no_sql,
+                go_on,
+                Room(self.limit),
+                {self.step.source: parts},
+            )
             made = self.step.run(env)
         yield from batches_of(made, self.after)
 
@@ -79,13 +88,13 @@ def no_sql(*_: Any) -> None:
     raise AssertionError("SQL is Spark's")
 
 
-def part_of(rows: pa.RecordBatch, shape: Shape) -> Part:
+def part_of(rows: pa.RecordBatch, shape: RelationShape) -> AgedRows:
     """Rows as Spark hands them over."""
     part = from_batch(rows, shape.schema, shape.width, shape.aged)
-    return part if shape.schema or part.n == rows.num_rows else Part(rows.num_rows, ())
+    return part if shape.schema or part.n == rows.num_rows else AgedRows(rows.num_rows, ())
 
 
-def batches_of(parts: list[Part], shape: Shape) -> Iterator[pa.RecordBatch]:
+def batches_of(parts: list[AgedRows], shape: RelationShape) -> Iterator[pa.RecordBatch]:
     """Rows as Spark takes them."""
     table = spelled(to_table(parts, shape.schema, shape.width, shape.aged, False))
     yield from table.to_batches(ROWS)

@@ -21,8 +21,9 @@ def migrate(
     key: str | bool | None = False,
     progress: Progress | None = None,
 ) -> UpdateReport:
-    """Write the whole index anew, in another layout (None: the same) or clustered by another column (False: by the
-    same; None: by insertion time).  Readers use the old index until the new one is there.
+    """Write the whole index anew, in another layout (None: the same) or clustered by another column
+    (False: by the same; None: by insertion time).  Readers use the old index until the new one is
+    there.
 
     Raises DS950 for a column that is not there, and as `carry_out` does."""
 
@@ -31,7 +32,9 @@ def migrate(
         names = [f.name for f in manifest.schema]
         if by is not None and by not in names:
             raise UsageError(
-                "DS950", f"there is no column {by} to cluster {archive.url} by", hint=f"its columns: {', '.join(names)}"
+                "DS950",
+                f"there is no column {by} to cluster {archive.url} by",
+                hint=f"its columns: {', '.join(names)}",
             )
         return rewrite_work(manifest, layout or manifest.layout, by)
 

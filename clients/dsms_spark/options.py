@@ -23,7 +23,8 @@ MARKS = (("_kind", "STRING"), ("_seq", "INT"), ("_at", "TIMESTAMP"))  # of resul
 
 
 def options_of(given: Mapping[str, str]) -> dict[str, str]:
-    """The options as a plain map with names in small letters (a token is taken from DSMS_TOKEN if it is not said)."""
+    """The options as a plain map with names in small letters (a token is taken from DSMS_TOKEN if
+    it is not said)."""
     options = {str(name).lower(): value for name, value in given.items()}
     if "server" in options and "token" not in options and os.environ.get("DSMS_TOKEN"):
         options["token"] = os.environ["DSMS_TOKEN"]
@@ -101,14 +102,17 @@ def struct(columns: Sequence[tuple[str, Type]]) -> StructType:
     }
     return t.StructType(
         [
-            t.StructField(name, t.DecimalType(x.precision, x.scale) if x.kind is Kind.DECIMAL else kinds[x.kind])
+            t.StructField(
+                name,
+                t.DecimalType(x.precision, x.scale) if x.kind is Kind.DECIMAL else kinds[x.kind],
+            )
             for name, x in columns
         ]
     )
 
 
 def named_types(columns: Sequence[tuple[str, str]]) -> StructType:
-    """... whose types are told by their SQL names."""
+    """... whose types are given by their SQL names."""
     return struct([(name, type_of(sql)) for name, sql in columns])
 
 
@@ -133,18 +137,23 @@ def fitted(table: pa.Table | pa.RecordBatch, schema: pa.Schema) -> list[pa.Recor
 def _cast(column: Any, wanted: pa.DataType) -> Any:
     if column.type == wanted:
         return column
-    if pa.types.is_timestamp(column.type) and column.type.tz is None and pa.types.is_timestamp(wanted):
+    if (
+        pa.types.is_timestamp(column.type)
+        and column.type.tz is None
+        and pa.types.is_timestamp(wanted)
+    ):
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))  # without a zone it means UTC
     return column.cast(wanted)
 
 
 def newest(client: Client, query: str) -> int:
-    """The number of the result row that a query gives next.  Raises DS401 where there is no such query."""
+    """The number of the result row that a query gives next.  Raises DS401 where there is no such
+    query."""
     from dsms_client.protocol import nearest
 
-    told = client.query("SHOW QUERIES")
-    names, counts = (told.columns.index(c) for c in ("query", "result_rows"))
-    known = {row[names].casefold(): row[counts] for row in told.rows}
+    queries = client.query("SHOW QUERIES")
+    names, counts = (queries.columns.index(c) for c in ("query", "result_rows"))
+    known = {row[names].casefold(): row[counts] for row in queries.rows}
     if query.casefold() not in known:
         hint = nearest(query.casefold(), known) or f"queries are {', '.join(known) or 'none yet'}"
         raise UsageError("DS401", f"there is no query {query}", hint=hint)
@@ -152,9 +161,12 @@ def newest(client: Client, query: str) -> int:
 
 
 def marked(table: pa.Table, kind: str, seq: Any, at: Any) -> pa.Table:
-    """Result rows with their marks; `seq` and `at`: an array, or one value for all (instants in µs)."""
+    """Result rows with their marks; `seq` and `at`: an array, or one value for all (instants in
+    µs)."""
     count = table.num_rows
-    numbers, instants = (v if isinstance(v, pa.Array) else pa.array([v] * count, pa.int64()) for v in (seq, at))
+    numbers, instants = (
+        v if isinstance(v, pa.Array) else pa.array([v] * count, pa.int64()) for v in (seq, at)
+    )
     kinds = pa.array([kind] * count, pa.string())
     columns = (kinds, numbers, instants.cast(pa.timestamp("us", "UTC")))
     for (name, _), column in zip(MARKS, columns, strict=True):

@@ -1,7 +1,8 @@
 """What a server and its Spark process say to each other: frames of msgpack on a pair of pipes.
 
-A frame is an 8-byte big-endian length and one msgpack map.  The server asks `{id, op, ...}`, the process answers
-`{id, ok: true, ...}` or `{id, error}`, and meanwhile `{id, progress, done, of}` as often as it likes.
+A frame is an 8-byte big-endian length and one msgpack map.  The server asks `{id, op, ...}`, the
+process answers `{id, ok: true, ...}` or `{id, error}`, and meanwhile `{id, progress, done, of}` as
+often as it likes.
 
     ping                          whether it is alive
     start                         make the Spark session now
@@ -11,8 +12,9 @@ A frame is an 8-byte big-endian length and one msgpack map.  The server asks `{i
     cancel {request}              stop the request of that id
     stop                          finish and end
 
-Objects travel pickled; the bytes of Arrow data stand beside them as IPC streams, so a slice costs its own size and not
-that of what it was cut from.  Both ends are processes of one server: nothing here is meant for strangers.
+Objects travel pickled; the bytes of Arrow data stand beside them as IPC streams, so a slice costs
+its own size and not that of what it was cut from.  Both ends are processes of one server: nothing
+here is meant for strangers.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class Channel:
         self._sending = threading.Lock()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Raises OSError (BrokenPipeError) or ValueError where the other end is gone or this one is closed."""
+        """Raises OSError (BrokenPipeError) or ValueError where the other end is gone or this one is
+        closed."""
         body = msgpack.packb(message)
         with self._sending:
             self._outgoing.write(LENGTH.pack(len(body)))
@@ -47,7 +50,8 @@ class Channel:
             self._outgoing.flush()
 
     def receive(self) -> dict[str, Any] | None:
-        """The next message; None: the other end is gone.  Raises ValueError for what is no message."""
+        """The next message; None: the other end is gone.  Raises ValueError for what is no
+        message."""
         head = self._incoming.read(LENGTH.size)
         if len(head) < LENGTH.size:
             return None

@@ -20,9 +20,11 @@ _WHICH = "name the folder or URL of one, or the data directory that it is in (of
 
 
 def found(target: str | None, data: str | None = None, root: str | None = None) -> list[Archive]:
-    """The archives that `target` names: one by its folder, its URL or its name, all where there are several.
+    """The archives that `target` names: one by its folder, its URL or its name, all where there are
+    several.
 
-    data  a server's data directory;  root: the folder or URL below which archives lie (a server's --archive)
+    data  a server's data directory;  root: the folder or URL below which archives lie (a server's
+          --archive)
     Raises DS953 where there is none."""
     if target is not None and (archive := _at(target)) is not None:
         return [archive]
@@ -33,13 +35,19 @@ def found(target: str | None, data: str | None = None, root: str | None = None) 
     known = {name: archive for place in reversed(roots) for name, archive in below(place).items()}
     if target is None:
         if not known:
-            what = f"there is no archive below {' or '.join(roots)}" if roots else "no archive is named"
+            what = (
+                f"there is no archive below {' or '.join(roots)}"
+                if roots
+                else "no archive is named"
+            )
             raise UsageError("DS953", what, hint=_WHICH)
         return list(known.values())
     if (name := folder_name(target.casefold())) in known:
         return [known[name]]
     below_ = f" below {' or '.join(roots)}" if roots else ""
-    raise UsageError("DS953", f"there is no archive {target}{below_}", hint=_hint(target, list(known)))
+    raise UsageError(
+        "DS953", f"there is no archive {target}{below_}", hint=_hint(target, list(known))
+    )
 
 
 def one(target: str | None, data: str | None = None, root: str | None = None) -> Archive:
@@ -47,14 +55,20 @@ def one(target: str | None, data: str | None = None, root: str | None = None) ->
     archives = found(target, data, root)
     if len(archives) > 1:
         names = ", ".join(a.url.rstrip("/").rpartition("/")[2] for a in archives)
-        raise UsageError("DS953", f"{len(archives)} archives are there: {names}", hint="name one of them")
+        raise UsageError(
+            "DS953", f"{len(archives)} archives are there: {names}", hint="name one of them"
+        )
     return archives[0]
 
 
 def below(root: str) -> dict[str, Archive]:
     """The archives in a folder, by the names of their own."""
     store = Archive(root)
-    archives = {name: Archive(f"{root.rstrip('/')}/{name}") for name in store.names() if not name.startswith(".")}
+    archives = {
+        name: Archive(f"{root.rstrip('/')}/{name}")
+        for name in store.names()
+        if not name.startswith(".")
+    }
     return {name: archive for name, archive in archives.items() if archive.numbers()}
 
 
@@ -77,11 +91,14 @@ def _hint(target: str, known: list[str]) -> str:
 
 
 def instant(text: str) -> int:
-    """ISO 8601 (UTC unless it has a zone) or a count of µs, as µs since the epoch.  Raises DS640."""
+    """ISO 8601 (UTC unless it has a zone) or a count of µs, as µs since the epoch.  Raises
+    DS640."""
     try:
         return int(text) if re.fullmatch(r"-?\d{9,}", text) else physical(text, TIMESTAMP)
     except ValueError:
-        raise UsageError("DS640", f"{text} is no instant", hint="write 2013-02-01 or 2013-02-01T12:30") from None
+        raise UsageError(
+            "DS640", f"{text} is no instant", hint="write 2013-02-01 or 2013-02-01T12:30"
+        ) from None
 
 
 def new_layout(layout: Layout, shape: str | None, strategy: str | None) -> Layout:
@@ -93,6 +110,8 @@ def new_layout(layout: Layout, shape: str | None, strategy: str | None) -> Layou
     sides = re.fullmatch(r"(\d+)[xX](\d+)", shape)
     if sides is None:
         raise UsageError(
-            "DS640", f"{shape} is no layout", hint="write 4x4: partitions of insertion and expiration times"
+            "DS640",
+            f"{shape} is no layout",
+            hint="write 4x4: partitions of insertion and expiration times",
         )
     return replace(layout, generations=int(sides[1]), expirations=int(sides[2]))

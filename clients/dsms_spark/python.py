@@ -1,7 +1,8 @@
 """Which Python Spark's workers run: on one machine the one that runs here, since it has dsms.
 
-Unless PYSPARK_PYTHON says another, Spark starts the first `python3` of the PATH, which is not that of a virtual
-environment that is not activated.  What runs a data source is settled when it is registered.
+Unless PYSPARK_PYTHON says another, Spark starts the first `python3` of the PATH, which is not that
+of a virtual environment that is not activated.  What runs a data source is settled when it is
+registered.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ VARIABLE, SETTING = "PYSPARK_PYTHON", "spark.pyspark.python"
 
 
 def use_python(spark: Any) -> None:
-    """Let the workers of this session run a Python that has dsms, as far as can be told.  On a cluster for which none
-    is named, a warning says what to set; a server of Spark Connect has chosen when it was started."""
+    """Let the workers of this session run a Python that has dsms, as far as can be known.  On a
+    cluster for which none is named, a warning says what to set; a server of Spark Connect has
+    chosen when it was started."""
     if connected(spark) or VARIABLE in os.environ:
         return
     context = spark.sparkContext
@@ -27,7 +29,7 @@ def use_python(spark: Any) -> None:
         context.pythonExec = named or sys.executable
         return
     warnings.warn(
-        f"workers of {context.master} run the first {context.pythonExec} of their PATH: set {VARIABLE}, or {SETTING}, "
-        "to one that has dsms before the session is made",
+        f"workers of {context.master} run the first {context.pythonExec} of their PATH: set "
+        f"{VARIABLE}, or {SETTING}, to one that has dsms before the session is made",
         stacklevel=3,
     )

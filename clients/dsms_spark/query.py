@@ -1,12 +1,13 @@
-"""Archives asked without a server: streams and queries are what their manifests say, now is what they hold."""
+"""Archives asked without a server: streams and queries are what their manifests say, now is what
+they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dsms.adhoc.archived import Needed, archived, needed
 from dsms.errors import UsageError
+from dsms.oneshot.pushdown import Needed, archived, needed
 from dsms.plan.explain import explain
 from dsms.plan.planner import plan
 from dsms.sql import ast
@@ -16,8 +17,8 @@ from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.sql.parser import parse_one
 from dsms.sql.suggest import hint
 from dsms.sql.types import FOREVER
-from dsms.storage.archive.explained import told
-from dsms.storage.archive.job import Job, Source, declared, source
+from dsms.storage.archive.explained import explain_lines
+from dsms.storage.archive.job import ArchiveJob, ArchiveSource, declared, source
 from dsms.storage.archive.manifest import Archive, Manifest
 
 
@@ -26,7 +27,7 @@ class Asked:
     """A bound SELECT over archives, with the files that it reads."""
 
     bound: lp.Output
-    job: Job
+    job: ArchiveJob
 
     @property
     def as_of(self) -> int | None:
@@ -37,7 +38,7 @@ class Asked:
         """EXPLAIN's text."""
         out = explain(plan(self.bound)).splitlines()
         for leaf, need in needed(self.job.plan, self.job.at).items():
-            out += told(need.scan.alias, self.job.sources[leaf], need.told(), False)
+            out += explain_lines(need.scan.alias, self.job.sources[leaf], need.described(), False)
         return out
 
 
@@ -49,12 +50,14 @@ def ask(urls: str | Iterable[str], sql: str, limit: int | None = None) -> Asked:
     catalog, places = _catalog(urls)
     statement = parse_one(sql)
     if not isinstance(statement, ast.SelectStatement):
-        raise UsageError("DS414", "archives are asked by SELECT", hint="SELECT ... FROM ARCHIVE name")
+        raise UsageError(
+            "DS414", "archives are asked by SELECT", hint="SELECT ... FROM ARCHIVE name"
+        )
     bound = bind_query(_only_archives(statement, places), catalog, persistent=False)
     root = _optimized(bound)
     at = min((places[_name(r.node)].upto for r in archived(root).values()), default=FOREVER)
     sources = {leaf: _source(places, need, at) for leaf, need in needed(root, at).items()}
-    return Asked(bound, Job(root, at, sources, {}, limit))
+    return Asked(bound, ArchiveJob(root, at, sources, {}, limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,9 @@ def _catalog(urls: str | Iterable[str]) -> tuple[Catalog, dict[str, _Place]]:
         key = Catalog.key(manifest.name)
         if key in places:
             raise UsageError(
-                "DS953", f"{url} and {places[key].url} are both archives of {manifest.name}", hint="name one of them"
+                "DS953",
+                f"{url} and {places[key].url} are both archives of {manifest.name}",
+                hint="name one of them",
             )
         places[key] = _Place(url, manifest, upto)
         if manifest.kind == "stream":
@@ -107,8 +112,11 @@ def _found(urls: str | Iterable[str]) -> list[str]:
     return out
 
 
-def _only_archives(statement: ast.SelectStatement, places: dict[str, _Place]) -> ast.SelectStatement:
-    """Raises DS414 where something else than an archive is read: nothing is live here; DS953 where there is none."""
+def _only_archives(
+    statement: ast.SelectStatement, places: dict[str, _Place]
+) -> ast.SelectStatement:
+    """Raises DS414 where something else than an archive is read: nothing is live here; DS953 where
+    there is none."""
     for node in ast.walk(statement.query):
         if isinstance(node, ast.Window) and node.archive:
             raise _nothing_live(node, "this window reads live rows, too")
@@ -150,6 +158,6 @@ def _name(node: object) -> str:
     return Catalog.key(node.stream.name)
 
 
-def _source(places: dict[str, _Place], need: Needed, at: int) -> Source:
+def _source(places: dict[str, _Place], need: Needed, at: int) -> ArchiveSource:
     place = places[_name(need.scan)]
     return source(place.url, None, need.since, need.upto, at, need.bounds())

@@ -1,4 +1,5 @@
-"""Rows of an archive on Spark: one key (a probe), or all (a scan), in a stretch of time; what was read and skipped."""
+"""Rows of an archive on Spark: one key (a probe), or all (a scan), in a stretch of time; what was
+read and skipped."""
 
 from __future__ import annotations
 
@@ -57,15 +58,18 @@ def reading(
     key: str | None = None,
     keys: KeyRange | None = None,
 ) -> Reading:
-    """A reading of the rows that came in [since, until), with that key, and have not expired; `keys`: files without
-    such a key are left out.
+    """A reading of the rows that came in [since, until), with that key, and have not expired;
+    `keys`: files without such a key are left out.
 
-    Raises DS960 where the archive has no key, DS961 where the text is none of its type, DS951..DS955."""
+    Raises DS960 where the archive has no key, DS961 where the text is none of its type,
+    DS951..DS955."""
     manifest, landed = snapshot(archive)
     damaged = [f"{archive.path(f.path)}: {f.damaged}" for f in landed if f.damaged is not None]
     if damaged:
         raise UsageError(
-            "DS958", f"landed files can't be read: {'; '.join(damaged)}", hint="dsms archive update sets them aside"
+            "DS958",
+            f"landed files can't be read: {'; '.join(damaged)}",
+            hint="dsms archive update sets them aside",
         )
     asked, value = (keys, None) if key is None else _key(manifest, key)
     first = ALWAYS if since is None else since - 1
@@ -89,7 +93,11 @@ def _key(manifest: Manifest, text: str) -> tuple[KeyRange, Any]:
 
 def key_value(field: Field, text: str) -> Any:
     """A text as a value of a column.  Raises DS961."""
-    value: Any = {"true": True, "false": False}.get(text.lower(), text) if field.type.kind is Kind.BOOL else text
+    value: Any = (
+        {"true": True, "false": False}.get(text.lower(), text)
+        if field.type.kind is Kind.BOOL
+        else text
+    )
     try:
         if field.type.kind in (Kind.INT, Kind.INTERVAL):
             value = int(text)
@@ -99,7 +107,9 @@ def key_value(field: Field, text: str) -> Any:
             value = bytes.fromhex(text.removeprefix("\\x"))
         return physical(value, field.type)
     except ValueError as problem:
-        raise UsageError("DS961", f"{text} is no {field.type}, which {field.name} is: {problem}") from None
+        raise UsageError(
+            "DS961", f"{text} is no {field.type}, which {field.name} is: {problem}"
+        ) from None
 
 
 def rows(spark: SparkSession, reading: Reading) -> DataFrame:
@@ -126,8 +136,11 @@ def _wanted(reading: Reading) -> Column:
     return wanted
 
 
-def probe(spark: SparkSession, reading: Reading, limit: int, progress: Progress) -> tuple[pa.Table, int]:
-    """The first rows with the key, in the order they came (at most `limit`), and how many there are."""
+def probe(
+    spark: SparkSession, reading: Reading, limit: int, progress: Progress
+) -> tuple[pa.Table, int]:
+    """The first rows with the key, in the order they came (at most `limit`), and how many there
+    are."""
     with watched(spark, progress, "probing"):
         found = rows(spark, reading)
         first = found.orderBy(TS).limit(limit).toArrow()
@@ -136,7 +149,7 @@ def probe(spark: SparkSession, reading: Reading, limit: int, progress: Progress)
 
 
 def shown(table: pa.Table, reading: Reading) -> tuple[list[str], list[str], pa.Table]:
-    """Names, SQL types and physical columns of rows, for those who print them."""
+    """Names, SQL types and physical columns of rows, for printing."""
     schema = reading.manifest.schema
     columns = [table.column(i).cast(f.type.arrow) for i, f in enumerate(schema)]
     names = [f.name for f in schema]
@@ -144,16 +157,22 @@ def shown(table: pa.Table, reading: Reading) -> tuple[list[str], list[str], pa.T
 
 
 def scan(spark: SparkSession, reading: Reading, progress: Progress) -> dict[str, Any]:
-    """Read every row, all columns: how many, when they came, and a checksum that all of it went into."""
+    """Read every row, all columns: how many, when they came, and a checksum that all of it went
+    into."""
     from pyspark.sql import functions as f
 
     names = ["`" + c.name.replace("`", "``") + "`" for c in reading.manifest.schema]
-    told = [
+    figures = [
         f.count(f.lit(1)).alias("rows"),
         f.min(TS).alias("first"),
         f.max(TS).alias("last"),
         f.expr("bit_xor(xxhash64(" + ", ".join([*names, TS]) + "))").alias("checksum"),
     ]
     with watched(spark, progress, "scanning"):
-        (row,) = rows(spark, reading).agg(*told).collect()
-    return {"rows": row["rows"], "first": row["first"], "last": row["last"], "checksum": row["checksum"]}
+        (row,) = rows(spark, reading).agg(*figures).collect()
+    return {
+        "rows": row["rows"],
+        "first": row["first"],
+        "last": row["last"],
+        "checksum": row["checksum"],
+    }

@@ -1,4 +1,5 @@
-"""The relations of one run: what Spark holds as data frames, and what is here as Arrow; from one to the other."""
+"""The relations of one run: what Spark holds as data frames, and what is here as Arrow; from one to
+the other."""
 
 from __future__ import annotations
 
@@ -6,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dsms.adhoc.limits import Room
-from dsms.adhoc.parts import Part, bound_names, to_table
-from dsms.adhoc.relation import Bound
+from dsms.oneshot.limits import Room
+from dsms.oneshot.parts import AgedRows, bound_names, to_table
+from dsms.oneshot.relation import Bound
 from dsms.sql.types import FLOAT, Kind, Type
 from dsms_spark.mapped import part_of, spelled
-from dsms_spark.rendering import Shape
+from dsms_spark.rendering import RelationShape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,11 +27,11 @@ class Relations:
     """
 
     spark: SparkSession
-    shapes: dict[str, Shape]
+    shapes: dict[str, RelationShape]
     room: Room
     look: Callable[[], None]
     frames: dict[str, DataFrame] = field(default_factory=dict)
-    local: dict[str, list[Part]] = field(default_factory=dict)
+    local: dict[str, list[AgedRows]] = field(default_factory=dict)
     views: set[str] = field(default_factory=set)
 
     def here(self, names: Sequence[str]) -> bool:
@@ -49,13 +50,13 @@ class Relations:
         shape = self.shapes[name]
         return self.frame(name).select(*names_of(shape))
 
-    def rows(self, name: str) -> list[Part]:
+    def rows(self, name: str) -> list[AgedRows]:
         """The relation's rows, got from Spark if they are not here.  Raises DS633."""
         if name not in self.local:
             self.local[name] = self.collected(self.narrowed(name), self.shapes[name])
         return self.local[name]
 
-    def collected(self, frame: DataFrame, shape: Shape) -> list[Part]:
+    def collected(self, frame: DataFrame, shape: RelationShape) -> list[AgedRows]:
         """The rows of a data frame of that shape."""
         self.look()
         out = []
@@ -74,10 +75,10 @@ class Relations:
         self.views.add(bound.table)
 
     def _versions(self, bound: Bound) -> DataFrame:
-        shape = Shape(bound.schema, bound.width, bound.aged)
+        shape = RelationShape(bound.schema, bound.width, bound.aged)
         return self._sent(self.local[bound.relation], shape, True)
 
-    def _sent(self, parts: list[Part], shape: Shape, versions: bool) -> DataFrame:
+    def _sent(self, parts: list[AgedRows], shape: RelationShape, versions: bool) -> DataFrame:
         from pyspark.sql import functions as f
 
         table = spelled(to_table(parts, shape.schema, shape.width, shape.aged, versions))
@@ -90,12 +91,12 @@ class Relations:
             self.spark.catalog.dropTempView(name)
 
 
-def names_of(shape: Shape) -> list[str]:
+def names_of(shape: RelationShape) -> list[str]:
     """The columns of a relation."""
     return bound_names(len(shape.schema), shape.width, shape.aged)
 
 
-def spark_type(shape: Shape) -> Any:
+def spark_type(shape: RelationShape) -> Any:
     """The columns of a relation as Spark's type."""
     from pyspark.sql import types as t
 
@@ -124,4 +125,8 @@ def _type(type_: Type | None) -> Any:
 
 def zeroless(text: str, type_: Type) -> str:
     """A column whose equal values are spelled alike: -0.0 as 0.0."""
-    return f"CASE WHEN {text} = CAST(0 AS DOUBLE) THEN CAST(0 AS DOUBLE) ELSE {text} END" if type_ == FLOAT else text
+    return (
+        f"CASE WHEN {text} = CAST(0 AS DOUBLE) THEN CAST(0 AS DOUBLE) ELSE {text} END"
+        if type_ == FLOAT
+        else text
+    )

@@ -1,18 +1,20 @@
-"""Plans rendered for Spark: the same steps as for DuckDB (`dsms.adhoc.render`), in Spark's dialect.
+"""Plans rendered for Spark: the same steps as for DuckDB (`dsms.oneshot.render`), in Spark's
+dialect.
 
-What GROUP BY aggregates is worked out first, by our own expressions where SQL is not exact: so Spark can add up itself
-whatever it adds up exactly, and only what is left is grouped by our own kernels.
+What GROUP BY aggregates is worked out first, by our own expressions where SQL is not exact: so
+Spark can add up itself whatever it adds up exactly, and only what is left is grouped by our own
+kernels.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from dsms.adhoc.dialect import SPARK, Dialect
-from dsms.adhoc.relation import Rel
-from dsms.adhoc.render import Renderer
-from dsms.adhoc.steps import Step
 from dsms.aggregates.cards import CARDS
+from dsms.oneshot.dialect import SPARK, Dialect
+from dsms.oneshot.relation import Rel
+from dsms.oneshot.render import Renderer
+from dsms.oneshot.steps import Step
 from dsms.operators.expressions import can_fail
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
@@ -20,8 +22,9 @@ from dsms.sql.types import Field, Kind, Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """Of a relation that a step leaves: its columns, and whether there are ages and arrival numbers (how many)."""
+class RelationShape:
+    """Of a relation that a step leaves: its columns, and whether there are ages and arrival numbers
+    (how many)."""
 
     schema: Schema
     width: int
@@ -35,16 +38,19 @@ class SparkRenderer(Renderer):
     Sketches get their rows in order, too: elsewhere these come so by themselves."""
 
     dialect: Dialect = SPARK
-    arrival: frozenset[str] = frozenset(name for name, card in CARDS.items() if card.ordered or card.sampled)
+    arrival: frozenset[str] = frozenset(
+        name for name, card in CARDS.items() if card.ordered or card.sampled
+    )
     prefix: str = "r"
-    shapes: dict[str, Shape] = field(default_factory=dict)
+    shapes: dict[str, RelationShape] = field(default_factory=dict)
 
     def name(self) -> str:
         return f"{self.prefix}{len(self.steps)}"
 
     def step(self, step: Step, schema: Schema, wide: int, aged: bool) -> Rel:
-        self.shapes[step.target] = Shape(schema, wide, aged)
-        # the decorator makes a new class with slots, which `super()` without arguments does not know of
+        self.shapes[step.target] = RelationShape(schema, wide, aged)
+        # the decorator makes a new class with slots, which `super()` without arguments does not
+        # know of
         return Renderer.step(self, step, schema, wide, aged)
 
     def _group(self, node: lp.GroupBy, aged: bool) -> Rel:

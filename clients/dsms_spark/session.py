@@ -27,7 +27,8 @@ CONF = {  # what a session may change at any time
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # no job only to look at files
+    # no job only to look at files
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
 }
@@ -48,18 +49,23 @@ def get_session(
 ) -> SparkSession:
     """The session of this process, made if there is none.
 
-    master  `local[*]` unless said (or SPARK_MASTER is set); any Spark master, or `sc://host:port` for Spark Connect;
-            under spark-submit what that was told
+    master  `local[*]` unless said (or SPARK_MASTER is set); any Spark master, or `sc://host:port`
+            for Spark Connect; under spark-submit what that was given
     memory  of an embedded driver, e.g. `4g`
     more    further settings of Spark
-    Raises DS650 (no Java), DS651 (no pyspark), DS652 (Spark does not start), DS640 (no such master, no
-    size of memory)."""
+    Raises DS650 (no Java), DS651 (no pyspark), DS652 (Spark does not start), DS640 (no such master,
+    no size of memory)."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise UsageError("DS651", "PySpark is not installed", hint=INSTALL_SPARK) from None
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which knows the master and all else
-    master = master or os.environ.get("SPARK_MASTER") or ("as spark-submit says" if submitted else "local[*]")
+    # by spark-submit, which knows the master and all else
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    master = (
+        master
+        or os.environ.get("SPARK_MASTER")
+        or ("as spark-submit says" if submitted else "local[*]")
+    )
     _check(master, memory, submitted)
     _be_quiet()
     builder: Any = SparkSession.builder.appName("dsms")
@@ -87,7 +93,8 @@ def get_session(
 
 
 def _check(master: str, memory: str | None, submitted: bool) -> None:
-    """What can be told to be wrong before Spark, which says it in many words, is started.  Raises DS640, DS652."""
+    """Mistakes that can be found before Spark is started, whose messages are long.  Raises DS640,
+    DS652."""
     if memory is not None and not re.fullmatch(r"\d+[kmgt]b?", memory, re.I):
         raise UsageError("DS640", f"{memory} is no size of memory", hint="write 512m or 4g")
     if submitted or master.startswith("sc://"):
@@ -133,7 +140,7 @@ def _be_quiet() -> None:
 
 
 def prepared(spark: SparkSession) -> SparkSession:
-    """A session, whoever made it, that reads and writes archives as they must be."""
+    """A session, made here or given, with the options that archives need."""
     for name, value in CONF.items():
         spark.conf.set(name, value)
     return spark
@@ -141,8 +148,8 @@ def prepared(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def sister_of(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session beside this one, with views and settings of its own; afterwards this one is the active one again, which
-    is where Spark looks for data sources."""
+    """A session beside this one, with views and settings of its own; afterwards this one is the
+    active one again, which is where Spark looks for data sources."""
     try:
         yield prepared(spark.newSession())
     finally:
@@ -151,8 +158,8 @@ def sister_of(spark: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def for_jobs(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session for a job that writes: a sister of this one, with settings of its own, where there are such (Spark
-    Connect has none: there this one, with its settings changed meanwhile)."""
+    """A session for a job that writes: a sister of this one, with settings of its own, where there
+    are such (Spark Connect has none: there this one, with its settings changed meanwhile)."""
     if not connected(spark):
         with sister_of(spark) as sister:
             for name, value in JOBS.items():

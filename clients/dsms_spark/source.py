@@ -1,15 +1,18 @@
-"""The Spark data source `dsms`: archives, live answers and streams of results in, rows out to streams.
+"""The Spark data source `dsms`: archives, live answers and streams of results in, rows out to
+streams.
 
     spark.read.format("dsms").option("path", folder)                       an archive (`source_archive`)
     spark.read.format("dsms").option("server", "host:port")                what a server answers now (`source_server`)
-        .option("sql", "SELECT ...") | .option("query", q) | .option("stream", s).option("window", "RANGE 1 HOUR")
+        .option("sql", "SELECT ...") | .option("query", q) | .option("stream", s).option("window",
+        "RANGE 1 HOUR")
     spark.readStream.format("dsms").option("server", ...).option("query", q)   its pushes (`source_stream`)
     df.write.format("dsms").option("server", ...).option("stream", s).mode("append")   rows into a stream
     df.writeStream.format("dsms") ... .option("writer", name)              ... of a stream of Spark's (`source_sink`)
 
-Spark's types: TIMESTAMP is an instant (`timestamp`), INTERVAL a `interval day to second`, INT `bigint`, FLOAT `double`,
-the others as they are called.  Further options of a server: token, tls (true, or a file with a certificate).
-"""
+Spark's types: TIMESTAMP is an instant (`timestamp`), INTERVAL a `interval day to second`, INT
+`bigint`, FLOAT `double`, the others as they are called.  Further options of a server: token, tls
+(true, or a file with a certificate).
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -18,9 +21,16 @@ from typing import TYPE_CHECKING
 from dsms.errors import INSTALL_SPARK, UsageError
 
 try:
-    from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter, Filter  # noqa: F401
+    from pyspark.sql.datasource import (  # noqa: F401
+        DataSource,
+        DataSourceArrowWriter,
+        DataSourceStreamArrowWriter,
+        Filter,
+    )
 except ImportError as problem:
-    raise UsageError("DS651", f"the format `dsms` needs PySpark 4.1 or later: {problem}", hint=INSTALL_SPARK) from None
+    raise UsageError(
+        "DS651", f"the format `dsms` needs PySpark 4.1 or later: {problem}", hint=INSTALL_SPARK
+    ) from None
 
 from dsms_spark.options import choice, number, options_of, refuse_unknown
 
@@ -44,7 +54,8 @@ class DsmsDataSource(DataSource):
         return "dsms"
 
     def schema(self) -> StructType:
-        """The columns of what the options name; results of a query have `_kind`, `_seq` and `_at` besides."""
+        """The columns of what the options name; results of a query have `_kind`, `_seq` and `_at`
+        besides."""
         options = options_of(self.options)
         if "path" in options:
             from dsms_spark.source_archive import schema_of
@@ -86,7 +97,9 @@ class DsmsDataSource(DataSource):
         options = options_of(self.options)
         refuse_unknown(options, SINK)
         if overwrite:
-            raise UsageError("DS640", "a stream can only be appended to", hint='.outputMode("append")')
+            raise UsageError(
+                "DS640", "a stream can only be appended to", hint='.outputMode("append")'
+            )
         from dsms_spark.source_sink import MicroBatchWriter
 
         return MicroBatchWriter(options, choice(options, "refused", ("error", "ignore")))

@@ -1,8 +1,8 @@
 """Archives for `spark.read.format("dsms").option("path", folder or URL)`.
 
-Rows that have expired when the reading is planned are left out.  Conditions on the column that the archive is clustered
-by and on `__ts`, and the options `since` and `until` (when rows came), keep files from being read; each file is one
-partition.
+Rows that have expired when the reading is planned are left out.  Conditions on the column that the
+archive is clustered by and on `__ts`, and the options `since` and `until` (when rows came), keep
+files from being read; each file is one partition.
 
     since, until  ISO 8601: rows that came in [since, until)
     marks         true: three more columns, `__ts` (came), `__exp` (expires) and `__id`
@@ -37,7 +37,7 @@ NOTHING = ""  # the path of no file
 
 
 @dataclass(frozen=True, slots=True)
-class Part(source.InputPartition):  # type: ignore[misc]
+class FilePartition(source.InputPartition):  # type: ignore[misc]
     """One file of the archive, and which of its rows are wanted."""
 
     url: str
@@ -61,7 +61,8 @@ def _marks(options: Options) -> bool:
 
 
 class ArchiveReader(source.DataSourceReader):  # type: ignore[misc]
-    """Partitions are planned when Spark plans; a reading that takes longer than two updates fails, with a hint."""
+    """Partitions are planned when Spark plans; a reading that takes longer than two updates fails,
+    with a hint."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options, self._schema = dict(options), arrow_of(schema)
@@ -70,25 +71,32 @@ class ArchiveReader(source.DataSourceReader):  # type: ignore[misc]
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Conditions on the key and on `__ts` choose files; Spark still looks at each row."""
-        self._came = _both([r for f in filters if (r := _range(f, TS)) is not None and r.values is None]) or KeyRange()
+        self._came = (
+            _both([r for f in filters if (r := _range(f, TS)) is not None and r.values is None])
+            or KeyRange()
+        )
         manifest = one(self._options["path"]).manifest()
         field = next((f for f in manifest.schema if f.name == manifest.key), None)
-        if field is not None and field.type.kind is not Kind.FLOAT:  # NaN is above all, and not in files' statistics
+        # NaN is above all, and not in files' statistics
+        if field is not None and field.type.kind is not Kind.FLOAT:
             ranges = [r for f in filters if (r := _range(f, field.name)) is not None]
             self._range = _both(ranges)
         return filters
 
-    def partitions(self) -> list[Part]:
+    def partitions(self) -> list[FilePartition]:
         """The files that may hold wanted rows."""
         said = (self._options.get(name) for name in ("since", "until"))
         since, until = (None if text is None else instant(text) for text in said)
         low, high = self._came.low, self._came.high
         since = max((x for x in (since, low) if x is not None), default=None)
-        until = min((x for x in (until, None if high is None else high + 1) if x is not None), default=None)
+        until = min(
+            (x for x in (until, None if high is None else high + 1) if x is not None), default=None
+        )
         asked = reading(one(self._options["path"]), since, until, keys=self._range)
         p, url = asked.plan, asked.archive.url
-        parts = [Part(url, path, p.since, p.upto, p.as_of) for path in p.paths]
-        return parts or [Part(url, NOTHING, p.since, p.upto, p.as_of)]  # of none Spark makes one of its own
+        parts = [FilePartition(url, path, p.since, p.upto, p.as_of) for path in p.paths]
+        # of none Spark makes one of its own
+        return parts or [FilePartition(url, NOTHING, p.since, p.upto, p.as_of)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The wanted rows of a file, in Spark's types."""
@@ -102,7 +110,9 @@ class ArchiveReader(source.DataSourceReader):  # type: ignore[misc]
                 yield from fitted(_marked(batch), self._schema)
 
 
-def _rows(archive: Archive, manifest: Manifest, part: Part, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _rows(
+    archive: Archive, manifest: Manifest, part: FilePartition, names: list[str]
+) -> Iterator[pa.RecordBatch]:
     wanted = ds.field(EXP) > part.as_of
     if part.since != ALWAYS:
         wanted &= ds.field(TS) > part.since
@@ -110,11 +120,15 @@ def _rows(archive: Archive, manifest: Manifest, part: Part, names: list[str]) ->
         wanted &= ds.field(TS) <= part.upto
     path = archive.path(part.path)
     try:
-        file = ds.dataset([path], stored_schema(manifest.schema), format="parquet", filesystem=archive.fs)
+        file = ds.dataset(
+            [path], stored_schema(manifest.schema), format="parquet", filesystem=archive.fs
+        )
         yield from file.to_batches(columns=names, filter=wanted, batch_size=ROWS)
     except FileNotFoundError:
         raise UsageError(
-            "DS954", f"{path} is gone: the archive has been updated since the reading was planned", hint="read it again"
+            "DS954",
+            f"{path} is gone: the archive has been updated since the reading was planned",
+            hint="read it again",
         ) from None
 
 

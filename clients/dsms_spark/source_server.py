@@ -1,13 +1,16 @@
-"""A server's answers for `spark.read.format("dsms").option("server", "host:port")`, and rows for its streams.
+"""A server's answers for `spark.read.format("dsms").option("server", "host:port")`, and rows for
+its streams.
 
     sql             any SELECT
-    query           the answer of a registered query as it is now; with the columns of its stream, `_kind` (snapshot),
-                    `_seq` (the number of the result row that comes next) and `_at` (the instant of the answer)
+    query           the answer of a registered query as it is now; with the columns of its stream,
+                    `_kind` (snapshot), `_seq` (the number of the result row that comes next) and
+                    `_at` (the instant of the answer)
     stream, window  what a stream's window holds now, for example `RANGE 1 HOUR`
 
-The answer is taken when Spark plans the reading, once for all tasks.  Written rows go to the stream in frames that are
-numbered in each partition, so a task that is run again adds nothing twice (if it has the same rows in the same order).
-Partitions write side by side: for a stream with TIMESTAMP BY sort within one partition, or declare enough SLACK.
+The answer is taken when Spark plans the reading, once for all tasks.  Written rows go to the stream
+in frames that are numbered in each partition, so a task that is run again adds nothing twice (if it
+has the same rows in the same order).  Partitions write side by side: for a stream with TIMESTAMP BY
+sort within one partition, or declare enough SLACK.
 
     end      true: say that the stream has ended when all is written
     refused  error (the default): fail if rows were refused or late, the others stand; ignore
@@ -25,7 +28,17 @@ from pyspark.sql import datasource as source
 
 from dsms.errors import UsageError
 from dsms_client.names import unique
-from dsms_spark.options import MARKS, Options, arrow_of, connected, fitted, marked, named_types, needed, newest
+from dsms_spark.options import (
+    MARKS,
+    Options,
+    arrow_of,
+    connected,
+    fitted,
+    marked,
+    named_types,
+    needed,
+    newest,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -53,7 +66,8 @@ def statement(options: Options) -> str:
 
 
 def schema_of(options: Options) -> StructType:
-    """The columns of the answer.  The server is asked for no rows where the statement can be wrapped."""
+    """The columns of the answer.  The server is asked for no rows where the statement can be
+    wrapped."""
     from dsms.errors import QueryError
 
     asked = statement(options)
@@ -65,14 +79,15 @@ def schema_of(options: Options) -> StructType:
         except UsageError as problem:
             if problem.code != "DS410" or "query" not in options:
                 raise
-            told = client.query(f"DESCRIBE {options['query']}")  # it keeps no answer, but tells what it reports
-            return named_types([*((row[0], row[1]) for row in told.rows), *MARKS])
+            # it keeps no answer, but tells what it reports
+            reported = client.query(f"DESCRIBE {options['query']}")
+            return named_types([*((row[0], row[1]) for row in reported.rows), *MARKS])
     columns = list(zip(unique(answer.columns), answer.types, strict=True))
     return named_types([*columns, *MARKS] if "query" in options else columns)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(source.InputPartition):  # type: ignore[misc]
+class AnswerPartition(source.InputPartition):  # type: ignore[misc]
     """A piece of the answer, as an Arrow IPC stream."""
 
     data: bytes
@@ -84,22 +99,26 @@ class AnswerReader(source.DataSourceReader):  # type: ignore[misc]
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options, self._schema = dict(options), arrow_of(schema)
 
-    def partitions(self) -> list[Rows]:
+    def partitions(self) -> list[AnswerPartition]:
         """Ask, and cut the answer to pieces."""
         from dsms_client.columns import ipc
 
         with connected(self._options) as client:
             seq = newest(client, self._options["query"]) if "query" in self._options else None
             answer = client.query(statement(self._options))
-        table = answer.table() if seq is None else marked(answer.table(), "snapshot", seq, answer.as_of)
+        table = (
+            answer.table() if seq is None else marked(answer.table(), "snapshot", seq, answer.as_of)
+        )
         starts = range(0, max(1, table.num_rows), PART_ROWS)
-        return [Rows(bytes(ipc(table.slice(start, PART_ROWS)))) for start in starts]
+        return [AnswerPartition(bytes(ipc(table.slice(start, PART_ROWS)))) for start in starts]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a piece."""
         from dsms_client.columns import from_ipc
 
-        yield from (batch for batch in fitted(from_ipc(partition.data), self._schema) if batch.num_rows)
+        yield from (
+            batch for batch in fitted(from_ipc(partition.data), self._schema) if batch.num_rows
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +132,8 @@ class Written(source.WriterCommitMessage):  # type: ignore[misc]
 
 
 class StreamWriter(source.DataSourceArrowWriter):  # type: ignore[misc]
-    """Appends rows to a stream, columns by name.  Made once for a job: all tries of a task have the same name."""
+    """Appends rows to a stream, columns by name.  Made once for a job: all tries of a task have the
+    same name."""
 
     def __init__(self, options: Options, refused: str) -> None:
         needed(options, "server", "host:port")
@@ -122,7 +142,8 @@ class StreamWriter(source.DataSourceArrowWriter):  # type: ignore[misc]
         self._job = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """One partition; tries of it have one name at the server, where frames of one number are taken once."""
+        """One partition; tries of it have one name at the server, where frames of one number are
+        taken once."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -138,7 +159,8 @@ class StreamWriter(source.DataSourceArrowWriter):  # type: ignore[misc]
             check(messages)
 
     def abort(self, messages: list[Any]) -> None:
-        """A task has failed for good.  What was written stays in the stream: rows are never taken back."""
+        """A task has failed for good.  What was written stays in the stream: rows are never taken
+        back."""
 
 
 def sent(options: Options, name: str, seq: int, batches: Iterator[pa.RecordBatch]) -> Written:
@@ -154,13 +176,14 @@ def sent(options: Options, name: str, seq: int, batches: Iterator[pa.RecordBatch
 
 def check(messages: list[Any]) -> None:
     """Raise DS512 if rows were not taken."""
-    told = [m for m in messages if m is not None]
-    late, refused = sum(m.late for m in told), sum(m.refused for m in told)
+    reported = [m for m in messages if m is not None]
+    late, refused = sum(m.late for m in reported), sum(m.refused for m in reported)
     if late or refused:
-        reasons = list(dict.fromkeys(r for m in told for r in m.reasons))
+        reasons = list(dict.fromkeys(r for m in reported for r in m.reasons))
         raise UsageError(
             "DS512",
-            f"{refused} rows were refused and {late} came too late; the others stand: " + "; ".join(reasons[:3]),
+            f"{refused} rows were refused and {late} came too late; the others stand: "
+            + "; ".join(reasons[:3]),
             hint='.option("refused", "ignore") lets that pass',
         )
 

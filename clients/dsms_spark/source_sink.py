@@ -1,9 +1,11 @@
-"""Micro-batches of Spark into a stream: `df.writeStream.format("dsms").option("server", ...).option("stream", s)`.
+"""Micro-batches of Spark into a stream: `df.writeStream.format("dsms").option("server",
+...).option("stream", s)`.
 
     writer   a name that this writer keeps over restarts; two that write at once have two
 
-Each partition of it is one writer for the server, and its frames are numbered by micro-batch, so a micro-batch that is
-run again, by a retry or from a checkpoint, adds nothing twice (if it has the same rows in the same order).
+Each partition of it is one writer for the server, and its frames are numbered by micro-batch, so a
+micro-batch that is run again, by a retry or from a checkpoint, adds nothing twice (if it has the
+same rows in the same order).
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class MicroBatchWriter(source.DataSourceStreamArrowWriter):  # type: ignore[misc
     def __init__(self, options: Options, refused: str) -> None:
         needed(options, "server", "host:port")
         needed(options, "stream", "the stream that takes the rows")
-        self._name = needed(options, "writer", "a name that this writer keeps when it is started again")
+        self._name = needed(
+            options, "writer", "a name that this writer keeps when it is started again"
+        )
         self._options, self._refused = dict(options), refused
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -37,7 +41,9 @@ class MicroBatchWriter(source.DataSourceStreamArrowWriter):  # type: ignore[misc
         context = TaskContext.get()
         assert context is not None
         batch = int(context.getLocalProperty(BATCH))  # type: ignore[arg-type]
-        return sent(self._options, f"{self._name}-{context.partitionId()}", batch * FRAMES, iterator)
+        return sent(
+            self._options, f"{self._name}-{context.partitionId()}", batch * FRAMES, iterator
+        )
 
     def commit(self, messages: list[Any], batchId: int) -> None:
         """All partitions are written.  Raises DS512 if rows were not taken and that is an error."""
@@ -45,4 +51,5 @@ class MicroBatchWriter(source.DataSourceStreamArrowWriter):  # type: ignore[misc
             check(messages)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
-        """A task has failed for good.  What was written stays in the stream, and is not written again."""
+        """A task has failed for good.  What was written stays in the stream, and is not written
+        again."""

@@ -1,13 +1,16 @@
-"""Results of a persistent query for `spark.readStream.format("dsms").option("server", ...).option("query", q)`.
+"""Results of a persistent query for `spark.readStream.format("dsms").option("server",
+...).option("query", q)`.
 
-Offsets are the numbers of result rows, which are a function of the query's input: a stream that goes on from its
-checkpoint reads the very rows that it would have read, each once.  The server keeps the newest result rows of a query
-(`WITH (result_log = n)`); a stream that was away for longer fails with DS409 rather than leave some out.
+Offsets are the numbers of result rows, which are a function of the query's input: a stream that
+goes on from its checkpoint reads the very rows that it would have read, each once.  The server
+keeps the newest result rows of a query (`WITH (result_log = n)`); a stream that was away for longer
+fails with DS409 rather than leave some out.
 
     start              earliest (the default: row 0), latest, or a number
     maxRowsPerTrigger  at most so many rows in one micro-batch
 
-Besides the query's columns each row has `_kind` (insert, delete, result), `_seq` (its number) and `_at` (its instant).
+Besides the query's columns each row has `_kind` (insert, delete, result), `_seq` (its number) and
+`_at` (its instant).
 """
 
 from __future__ import annotations
@@ -53,10 +56,14 @@ class ResultReader(source.DataSourceStreamReader):  # type: ignore[misc]
             with connected(self._options) as client:
                 return {"seq": newest(client, self._query)}
         if start != "earliest" and not start.isdecimal():
-            raise UsageError("DS640", f"start is earliest, latest or the number of a row, not {start!r}")
+            raise UsageError(
+                "DS640", f"start is earliest, latest or the number of a row, not {start!r}"
+            )
         return {"seq": 0 if start == "earliest" else int(start)}
 
-    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:
+    def latestOffset(
+        self, start: dict[str, int] | None = None, limit: Any = None
+    ) -> dict[str, int]:
         """How far the results have got, or as far as one micro-batch is to go."""
         with connected(self._options) as client:
             last = newest(client, self._query)
@@ -65,8 +72,8 @@ class ResultReader(source.DataSourceStreamReader):  # type: ignore[misc]
         if last < start["seq"]:
             raise UsageError(
                 "DS409",
-                f"{self._query} has {last} result rows, and this stream has read "
-                f"{start['seq']}: they were numbered anew, by a server without --data or CREATE QUERY",
+                f"{self._query} has {last} result rows, and this stream has read {start['seq']}: "
+                "they were numbered anew, by a server without --data or CREATE QUERY",
                 hint="begin again with another checkpoint",
             )
         most = self._most if getattr(limit, "max_rows", None) is not None or limit is None else None
@@ -82,8 +89,12 @@ class ResultReader(source.DataSourceStreamReader):  # type: ignore[misc]
         return [Span(start["seq"], end["seq"])] if end["seq"] > start["seq"] else []
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of a span, the same ones every time.  Raises DS409 where the server has them no more."""
-        with connected(self._options) as client, _subscribed(client, self._query, partition.start) as results:
+        """The rows of a span, the same ones every time.  Raises DS409 where the server has them no
+        more."""
+        with (
+            connected(self._options) as client,
+            _subscribed(client, self._query, partition.start) as results,
+        ):
             at = partition.start
             while at < partition.end:
                 push = _next(results, self._query, at)
@@ -92,7 +103,7 @@ class ResultReader(source.DataSourceStreamReader):  # type: ignore[misc]
                     at = push.next_seq
 
     def commit(self, end: dict[str, int]) -> None:
-        """The server keeps rows by their number, whoever has read them."""
+        """The server keeps rows by their number, whether they have been read or not."""
 
 
 def _subscribed(client: Client, query: str, start: int) -> Subscription:
@@ -101,7 +112,8 @@ def _subscribed(client: Client, query: str, start: int) -> Subscription:
     except UsageError as problem:
         if problem.code == "DS409":
             problem.hint = (
-                '.option("start", "latest") with a new checkpoint begins with what comes from now on; '
+                '.option("start", "latest") with a new checkpoint begins with what comes '
+                "from now on; "
                 "a larger WITH (result_log = n) keeps more"
             )
         raise
@@ -111,10 +123,14 @@ def _next(results: Any, query: str, at: int) -> Push:
     try:
         push = results.next(WAIT_SECONDS)
     except TimeoutError:
-        raise UsageError("DS409", f"result row {at} of {query} did not come", hint="is the server at work?") from None
+        raise UsageError(
+            "DS409", f"result row {at} of {query} did not come", hint="is the server at work?"
+        ) from None
     if push is None or push.kind == "end":
         raise UsageError(
-            "DS409", f"the results of {query} ended before row {at}", hint="the query was dropped, or the server stops"
+            "DS409",
+            f"the results of {query} ended before row {at}",
+            hint="the query was dropped, or the server stops",
         )
     return push
 

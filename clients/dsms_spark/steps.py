@@ -1,8 +1,9 @@
 """The steps of a rendered plan on Spark.
 
-SQL stays SQL; our own expressions run in Spark's Python workers, over the batches of each partition, our own groupings
-over partitions that hold groups as a whole.  What is here already, or must be, is worked out here by the step itself
-(`dsms.adhoc.steps`), within the statement's memory limit.
+SQL stays SQL; our own expressions run in Spark's Python workers, over the batches of each
+partition, our own groupings over partitions that hold groups as a whole.  What is here already, or
+must be, is worked out here by the step itself (`dsms.oneshot.steps`), within the statement's memory
+limit.
 """
 
 from __future__ import annotations
@@ -11,22 +12,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
-from dsms.adhoc.archived import Needed
-from dsms.adhoc.parts import Part, gathered, of_batch
-from dsms.adhoc.render import NO_ID, branch_ids
-from dsms.adhoc.steps import Env, LeafStep, Map, MapStep, OrdinalStep, SqlStep, Step, UnionStep, WindowStep
-from dsms.adhoc.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.errors import InternalError, UsageError
+from dsms.oneshot.parts import AgedRows, gathered, of_batch
+from dsms.oneshot.pushdown import Needed
+from dsms.oneshot.render import NO_ID, branch_ids
+from dsms.oneshot.steps import (
+    Env,
+    LeafStep,
+    Map,
+    MapStep,
+    OrdinalStep,
+    SqlStep,
+    Step,
+    UnionStep,
+    WindowStep,
+)
+from dsms.oneshot.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.plan import windows
 from dsms.sql.expr import Col
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
-from dsms.storage.archive.job import Job
+from dsms.storage.archive.job import ArchiveJob
 from dsms_spark.leaves import archived_rows
 from dsms_spark.mapped import Grouped, Mapped
 from dsms_spark.relations import Relations, names_of, spark_type, zeroless
-from dsms_spark.rendering import Shape
+from dsms_spark.rendering import RelationShape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,9 +45,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Runner:
-    """Runs steps one after the other; each leaves its relation with Spark (not worked out yet) or here."""
+    """Runs steps one after the other; each leaves its relation with Spark (not worked out yet) or
+    here."""
 
-    job: Job
+    job: ArchiveJob
     needed: Mapping[int, Needed]
     relations: Relations
     env: Env
@@ -64,7 +76,9 @@ class Runner:
                 held.frames[target] = self._sql(step)
             case MapStep():
                 before, after = held.shapes[step.source], held.shapes[target]
-                held.frames[target] = self._mapped(held.narrowed(step.source), step.ops, before, after)
+                held.frames[target] = self._mapped(
+                    held.narrowed(step.source), step.ops, before, after
+                )
             case OrdinalStep():
                 held.frames[target] = self._numbered(step)
             case WindowStep():
@@ -78,7 +92,9 @@ class Runner:
             case SetOpStep():
                 held.frames[target] = self._set_op(step)
             case _:
-                raise InternalError("DS901", f"{type(step).__name__} can't be run on Spark; please report this")
+                raise InternalError(
+                    "DS901", f"{type(step).__name__} can't be run on Spark; please report this"
+                )
 
     # ------------------------------------------------------------ rows as they are
 
@@ -98,10 +114,16 @@ class Runner:
         for bound in step.inputs:
             held.view(bound)
         frame = held.spark.sql(step.text)
-        before = Shape(step.schema, step.width, step.aged)
-        return self._mapped(frame, step.ops, before, held.shapes[step.target]) if step.ops.runs else frame
+        before = RelationShape(step.schema, step.width, step.aged)
+        return (
+            self._mapped(frame, step.ops, before, held.shapes[step.target])
+            if step.ops.runs
+            else frame
+        )
 
-    def _mapped(self, frame: DataFrame, ops: Map, before: Shape, after: Shape) -> DataFrame:
+    def _mapped(
+        self, frame: DataFrame, ops: Map, before: RelationShape, after: RelationShape
+    ) -> DataFrame:
         return frame.mapInArrow(Mapped(ops.ops, before, after), spark_type(after))
 
     def _numbered(self, step: OrdinalStep) -> DataFrame:
@@ -110,21 +132,31 @@ class Runner:
 
         shape = self.relations.shapes[step.target]
         number = f"c{len(shape.schema) - 1}"
-        frame = self.relations.narrowed(step.source).withColumn(number, f.monotonically_increasing_id())
+        frame = self.relations.narrowed(step.source).withColumn(
+            number, f.monotonically_increasing_id()
+        )
         return frame.select(*names_of(shape)).localCheckpoint(True)
 
     def _union(self, step: UnionStep) -> DataFrame:
         after = self.relations.shapes[step.target]
-        parts = [self._branch(k, name, after, step.places[k]) for k, name in enumerate(step.sources)]
+        parts = [
+            self._branch(k, name, after, step.places[k]) for k, name in enumerate(step.sources)
+        ]
         out = parts[0]
         for more in parts[1:]:
             out = out.unionAll(more)
         return out
 
-    def _branch(self, number: int, name: str, after: Shape, places: Sequence[int]) -> DataFrame:
+    def _branch(
+        self, number: int, name: str, after: RelationShape, places: Sequence[int]
+    ) -> DataFrame:
         names = names_of(replace(after, aged=False))
         if after.aged:
-            names = [f"c{k}" for k in range(len(after.schema))] + ["t", "b", *branch_ids(number, places)]
+            names = [f"c{k}" for k in range(len(after.schema))] + [
+                "t",
+                "b",
+                *branch_ids(number, places),
+            ]
         return self.relations.frame(name).selectExpr(*names)
 
     # ------------------------------------------------------------ windows
@@ -151,7 +183,7 @@ class Runner:
             frame = frame.where(f"b > {max(since, ALWAYS)}")
         return frame.selectExpr(*_with(frame, "b", f"b + {until}")) if until else frame
 
-    def _newest(self, step: WindowStep, spec: Rows) -> list[Part]:
+    def _newest(self, step: WindowStep, spec: Rows) -> list[AgedRows]:
         """The newest rows are got here, and the step itself makes its window of them."""
         from pyspark.sql import functions as f
 
@@ -173,7 +205,10 @@ class Runner:
         if leaf in self.job.short and found < spec.count:
             assert leaf is not None
             name = self.needed[leaf].scan.stream.name
-            message = f"the archive of {name} has let go of rows that this window of {spec.count} rows would hold"
+            message = (
+                f"the archive of {name} has let go of rows that this window of {spec.count} "
+                "rows would hold"
+            )
             less = f"ask for at most {found} rows, or for a RANGE" if found else "ask for a RANGE"
             raise UsageError("DS392", message, hint=less)
 
@@ -183,7 +218,9 @@ class Runner:
         order = ", ".join(["b DESC", *(f"i{k} DESC" for k in step.order)])
         over = f"OVER (PARTITION BY {by} ORDER BY {order})"
         names = list(frame.columns)
-        made = frame.selectExpr("*", f"row_number() {over} AS n", f"lag(b, {spec.until}) {over} AS e")
+        made = frame.selectExpr(
+            "*", f"row_number() {over} AS n", f"lag(b, {spec.until}) {over} AS e"
+        )
         made = made.where(f"n > {spec.until} AND n <= {spec.count}")
         return made.selectExpr(*("e AS b" if n == "b" and spec.until else n for n in names))
 
@@ -195,7 +232,9 @@ class Runner:
         held = self.relations
         before, after = held.shapes[step.source], held.shapes[step.target]
         frame = held.narrowed(step.source)
-        keys = [f.expr(zeroless(f"c{k.index}", k.type)) for k in step.node.keys if isinstance(k, Col)]
+        keys = [
+            f.expr(zeroless(f"c{k.index}", k.type)) for k in step.node.keys if isinstance(k, Col)
+        ]
         parted = frame.repartition(*keys) if keys else frame.repartition(1)
         job = Grouped(step, before, after, self.job.limit)
         made = parted.mapInArrow(job, spark_type(after))
@@ -213,12 +252,15 @@ class Runner:
         return frame.selectExpr("*", f"row_number() {over} AS n").where("n = 1").selectExpr(*names)
 
     def _set_op(self, step: SetOpStep) -> DataFrame:
-        """Per value how many left and right rows there are, and the oldest left one, which stands for all copies."""
+        """Per value how many left and right rows there are, and the oldest left one, which stands
+        for all copies."""
         held, schema, width = self.relations, step.node.schema, step.width
         columns = [f"c{k}" for k in range(len(schema))]
         ages = ["t", "b", *(f"i{k}" for k in range(width))]
         left = held.frame(step.left).selectExpr(*columns, *ages, "0 AS side")
-        right = held.frame(step.right).selectExpr(*columns, *(f"CAST(0 AS BIGINT) AS {a}" for a in ages), "1 AS side")
+        right = held.frame(step.right).selectExpr(
+            *columns, *(f"CAST(0 AS BIGINT) AS {a}" for a in ages), "1 AS side"
+        )
         by = _partition(schema)
         over = _over(schema, ["side", "t", *(f"i{k}" for k in step.order)])
         counted = left.unionAll(right).selectExpr(
@@ -227,7 +269,11 @@ class Runner:
             f"count_if(side = 0) OVER ({by}) AS mine",
             f"count_if(side = 1) OVER ({by}) AS theirs",
         )
-        first = counted.where("n = 1 AND side = 0").selectExpr("*", f"{_copies(step)} AS copies").where("copies > 0")
+        first = (
+            counted.where("n = 1 AND side = 0")
+            .selectExpr("*", f"{_copies(step)} AS copies")
+            .where("copies > 0")
+        )
         numbered = f"explode(sequence(CAST(0 AS BIGINT), copies - 1)) AS i{width}"
         return first.selectExpr(*columns, *ages, numbered)
 
@@ -243,7 +289,9 @@ def _over(schema: Sequence, order: Sequence[str]) -> str:
 
 def _partition(schema: Sequence) -> str:
     """Equal values, NULLs among them, are one partition."""
-    return "PARTITION BY " + (", ".join(zeroless(f"c{k}", f.type) for k, f in enumerate(schema)) or "0")
+    return "PARTITION BY " + (
+        ", ".join(zeroless(f"c{k}", f.type) for k, f in enumerate(schema)) or "0"
+    )
 
 
 def _with(frame: DataFrame, name: str, text: str) -> list[str]:

@@ -17,19 +17,20 @@ class Task:
         self.cancel = Cancel()
         self.cancelled = False
         self._send = send
-        self._told: Any = None
+        self._reported: Any = None
 
     def check(self) -> None:
-        """Raise DS610 if nobody waits for it any more."""
+        """Raise DS610 if its answer is not wanted any more."""
         self.cancel.check()
 
     def progress(self, what: str, done: int = 0, of: int = 0) -> None:
-        """Tell how far it is: `done` of `of` steps (0: nobody knows).  Raises DS610 if it was cancelled."""
+        """Tell how far it is: `done` of `of` steps (0: unknown).  Raises DS610 if it was
+        cancelled."""
         self.tell(what, done, of)
         self.check()
 
     def tell(self, what: str, done: int = 0, of: int = 0) -> None:
-        """Tell how far it is, unless that was told already."""
-        if (what, done, of) != self._told:
-            self._told = (what, done, of)
+        """Report how far it is, unless that was reported already."""
+        if (what, done, of) != self._reported:
+            self._reported = (what, done, of)
             self._send({"id": self.ident, "progress": what, "done": done, "of": of})

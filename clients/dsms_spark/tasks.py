@@ -1,4 +1,4 @@
-"""How far a Spark job has got: tasks done and all that are known, told while it runs."""
+"""How far a Spark job has got: tasks done and all that are known, reported while it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def connected(spark: Any) -> bool:
 def watched(spark: Any, tell: Callable[..., object], what: str) -> Iterator[None]:
     """`tell(what, tasks done, tasks known)` while the Spark jobs of this thread run.
 
-    Jobs of a group that somebody has named are watched by him; where nobody listens nothing is asked."""
+    Jobs of a group that the caller has named are watched by the caller; without a listener nothing
+    is asked."""
     if connected(spark):
         yield
         return
@@ -31,7 +32,9 @@ def watched(spark: Any, tell: Callable[..., object], what: str) -> Iterator[None
     group = f"dsms-{threading.get_ident()}-{id(tell)}"
     context.setJobGroup(group, what, interruptOnCancel=True)
     over = threading.Event()
-    thread = threading.Thread(target=_look, args=(context.statusTracker(), group, over, tell, what), daemon=True)
+    thread = threading.Thread(
+        target=_look, args=(context.statusTracker(), group, over, tell, what), daemon=True
+    )
     thread.start()
     try:
         yield
@@ -41,16 +44,18 @@ def watched(spark: Any, tell: Callable[..., object], what: str) -> Iterator[None
         context.setLocalProperty(GROUP, None)
 
 
-def _look(tracker: Any, group: str, over: threading.Event, tell: Callable[..., object], what: str) -> None:
-    told = (0, 0)
+def _look(
+    tracker: Any, group: str, over: threading.Event, tell: Callable[..., object], what: str
+) -> None:
+    reported = (0, 0)
     while not over.wait(PERIOD):
         try:
             now = tasks(tracker, group)
-            if now != told and now[1]:
+            if now != reported and now[1]:
                 tell(what, *now)
-        except Exception:  # Spark is coming down, or nobody listens: progress is a courtesy
+        except Exception:  # Spark is stopping, or the listener is gone: progress is optional
             return
-        told = now
+        reported = now
 
 
 def tasks(tracker: Any, group: str) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""The update of an archive, every Δ: what has landed comes in, what has expired goes (Golab 2006, Algorithm 1)."""
+"""The update of an archive, every Δ: what has landed comes in, what has expired goes (Golab 2006,
+Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -23,10 +24,12 @@ __all__ = ["Progress", "UpdateReport", "compact", "migrate", "update"]
 def update(
     spark: SparkSession, archive: Archive, upto: int | None = None, progress: Progress | None = None
 ) -> UpdateReport:
-    """Take over what has landed, and let go what has expired, up to the last step of Δ that is over.
+    """Take over what has landed, and let go what has expired, up to the last step of Δ that is
+    over.
 
     upto  at most up to this instant (µs)
-    A landed file that can't be read is set aside and told; the others are taken over.  Raises as `carry_out` does."""
+    A landed file that can't be read is set aside and reported; the others are taken over.  Raises
+    as `carry_out` does."""
     bad: dict[int, str] = {}
 
     def plan(manifest: Manifest, landing: Landing) -> Work | None:
@@ -45,14 +48,21 @@ def update(
 
 
 def _marked(file: LandedFile, bad: dict[int, str]) -> LandedFile:
-    return file if file.number not in bad else replace(file, rows=0, bytes=0, damaged=bad[file.number])
+    return (
+        file if file.number not in bad else replace(file, rows=0, bytes=0, damaged=bad[file.number])
+    )
 
 
 def _found(archive: Archive) -> dict[int, str]:
-    """Landed files whose footers are right and whose contents are not, which only reading them tells."""
+    """Landed files whose footers are right and whose contents are damaged, which only reading them
+    shows."""
     try:
         landing = Landing(archive)
         files = landing.files(archive.manifest().landed)
     except DsmsError:
         return {}
-    return {f.number: why for f in files if f.damaged is None and (why := landing.verified(f)) is not None}
+    return {
+        f.number: why
+        for f in files
+        if f.damaged is None and (why := landing.verified(f)) is not None
+    }

@@ -1,4 +1,5 @@
-"""How far the Spark jobs of requests have got: stages done and all that are known, asked for now and then."""
+"""How far the Spark jobs of requests have got: stages done and all that are known, asked for now
+and then."""
 
 from __future__ import annotations
 
@@ -10,35 +11,36 @@ PERIOD = 0.25  # seconds between two looks
 
 
 class Watch:
-    """Looks while there is somebody to tell.  `jobs of a group` are those with that Spark job group."""
+    """Looks while there is a listener.  `jobs of a group` are those with that Spark job group."""
 
     def __init__(self, tracker: Any) -> None:
         self._tracker = tracker
-        self._told: dict[str, Callable[[int, int], None]] = {}
+        self._listeners: dict[str, Callable[[int, int], None]] = {}
         self._change = threading.Condition()
         threading.Thread(target=self._run, name="dsms-watch", daemon=True).start()
 
     def add(self, group: str, tell: Callable[[int, int], None]) -> None:
         """From now on `tell(stages done, stages known)` is called when that changes."""
         with self._change:
-            self._told[group] = tell
+            self._listeners[group] = tell
             self._change.notify()
 
     def remove(self, group: str) -> None:
         """No more."""
         with self._change:
-            self._told.pop(group, None)
+            self._listeners.pop(group, None)
 
     def _run(self) -> None:
         while True:
             with self._change:
-                while not self._told:
+                while not self._listeners:
                     self._change.wait()
-                told = dict(self._told)
-            for group, tell in told.items():
+                listeners = dict(self._listeners)
+            for group, tell in listeners.items():
                 try:
                     tell(*stages(self._tracker, group))
-                except Exception:  # Spark is coming down, or nobody listens: progress is a courtesy
+                # Spark is stopping, or the listener is gone: progress is optional
+                except Exception:
                     self.remove(group)
             with self._change:
                 self._change.wait(PERIOD)

@@ -1,4 +1,5 @@
-"""What the server's Spark process does with a session: updates, compactions, queries; each its own Spark job group."""
+"""What the server's Spark process does with a session: updates, compactions, queries; each its own
+Spark job group."""
 
 from __future__ import annotations
 
@@ -27,17 +28,21 @@ class SparkWork:
         self._watch: Watch | None = None
 
     def do(self, op: str, fields: dict[str, Any], task: Task) -> dict[str, Any]:
-        """Answer a request.  Raises DS602 for one that nobody knows."""
+        """Answer a request.  Raises DS602 for an unknown one."""
         work = _WORK.get(op)
         if work is None:
-            raise UsageError("DS602", f"the Spark process knows no request {op}", hint=", ".join(_WORK))
+            raise UsageError(
+                "DS602", f"the Spark process knows no request {op}", hint=", ".join(_WORK)
+            )
         spark = self._session(task)
         try:
             with self._grouped(spark, task):
                 return work(spark, fields, task)
         except Exception as problem:
             if not _lives(spark):
-                raise SystemExit(f"Spark is gone: {str(problem).partition(chr(10))[0]}") from problem
+                raise SystemExit(
+                    f"Spark is gone: {str(problem).partition(chr(10))[0]}"
+                ) from problem
             raise
 
     def cancel(self, task: Task) -> None:
@@ -51,7 +56,8 @@ class SparkWork:
             spark.sparkContext.cancelJobGroup(task.group)
 
     def _session(self, task: Task) -> Any:
-        """The session.  A dead one ends this process before it says a word, so that the next one gets the request."""
+        """The session.  A dead one ends this process before it says a word, so that the next one
+        gets the request."""
         if self._spark is not None and not _lives(self._spark):
             raise SystemExit("Spark is gone")
         if self._spark is None:
@@ -82,7 +88,9 @@ class SparkWork:
                 spark.removeTag(task.group)
             return
         assert self._watch is not None
-        spark.sparkContext.setJobGroup(task.group, f"dsms request {task.ident}", interruptOnCancel=True)
+        spark.sparkContext.setJobGroup(
+            task.group, f"dsms request {task.ident}", interruptOnCancel=True
+        )
         self._watch.add(task.group, lambda done, known: task.tell("Spark", done, known))
         try:
             yield
@@ -91,7 +99,8 @@ class SparkWork:
 
 
 def _lives(spark: Any) -> bool:
-    """Whether there still is a Spark behind the session: its Java may have been killed, or have stopped itself."""
+    """Whether there still is a Spark behind the session: its Java may have been killed, or have
+    stopped itself."""
     try:
         if connected(spark):
             spark.version  # noqa: B018  (asks the server)

@@ -1,9 +1,10 @@
-"""The server's Spark process: keeps one session warm and does what it is asked (`dsms_spark.pipe` says how).
+"""The server's Spark process: keeps one session warm and does what it is asked (`dsms_spark.pipe`
+says how).
 
     python -m dsms_spark.worker [--master URL] [--memory 2g]
 
-It is started by the server with pipes as its standard input and output, and ends when the server is gone.  Requests run
-beside each other; the session is made by the first that needs it.
+It is started by the server with pipes as its standard input and output, and ends when the server is
+gone.  Requests run beside each other; the session is made by the first that needs it.
 """
 
 from __future__ import annotations
@@ -78,8 +79,12 @@ class Worker:
             print(end, file=sys.stderr, flush=True)
             os._exit(3)
         except Exception as problem:
-            told = UsageError("DS610", "the statement was cancelled") if task.cancelled else known(problem)
-            self._send({"id": task.ident, "error": told.fields()})
+            error = (
+                UsageError("DS610", "the statement was cancelled")
+                if task.cancelled
+                else known(problem)
+            )
+            self._send({"id": task.ident, "error": error.fields()})
         finally:
             with self._lock:
                 self._tasks.pop(task.ident, None)
@@ -112,7 +117,10 @@ def known(problem: BaseException) -> DsmsError:
         return problem
     if type(problem).__module__.partition(".")[0] in ("pyspark", "py4j"):
         return _spark_failed(problem)
-    if isinstance(problem, ImportError) and (problem.name or "").partition(".")[0] in ("pyspark", "py4j"):
+    if isinstance(problem, ImportError) and (problem.name or "").partition(".")[0] in (
+        "pyspark",
+        "py4j",
+    ):
         return UsageError("DS651", f"PySpark is not installed: {problem}", hint=INSTALL_SPARK)
     if isinstance(problem, OSError):
         return UsageError("DS654", f"a Spark job could not read or write: {problem}")
@@ -132,7 +140,7 @@ def _spark_failed(problem: BaseException) -> UsageError:
 
 
 def serve(make_work: Callable[[], Work]) -> None:
-    """Be the worker of whoever started this process; never returns."""
+    """Work for the process that started this one; never returns."""
     channel = _take_pipes()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's business
     try:
@@ -156,7 +164,9 @@ def _take_pipes() -> Channel:
 def main() -> None:
     """Parse the options and serve."""
     parser = argparse.ArgumentParser(prog="python -m dsms_spark.worker", description=__doc__)
-    parser.add_argument("--master", help="where Spark runs (default: in this process, on all cores)")
+    parser.add_argument(
+        "--master", help="where Spark runs (default: in this process, on all cores)"
+    )
     parser.add_argument("--memory", help="of Spark's driver, for example 2g")
     args = parser.parse_args()
     from dsms_spark.work import SparkWork

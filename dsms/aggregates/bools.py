@@ -9,8 +9,8 @@ import pyarrow as pa
 from numba import njit
 
 from dsms.aggregates.parts.additive import Additive, Layout, Numbers
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, Feed, Leaving, grown
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.coded import counting, fixed
 from dsms.sql.expr import AggCall
 from dsms.state.columns import arrow_values, numpy_values
@@ -18,8 +18,8 @@ from dsms.state.columns import arrow_values, numpy_values
 
 @njit(cache=True, nogil=True)
 def _tally(code, sign, slot, emit, words, valid, tally, which, out, out_valid):
-    """tally[g] = (false ones, true ones); the answer is whether there is none of the first (which=0) or any of the
-    second (which=1)."""
+    """tally[g] = (false ones, true ones); the answer is whether there is none of the first
+    (which=0) or any of the second (which=1)."""
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if len(valid) == 0 or valid[s]:
@@ -37,7 +37,7 @@ class BoolRows(ByGroup):
     which: int
     tally: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         self.tally = grown(self.tally, feed.groups)
         (arg,) = args
         _tally(
@@ -70,7 +70,7 @@ class BoolCells(Additive):
         super().__init__(Layout(1))
         self.any = any_
 
-    def lift(self, rows: Rows, cells: int) -> Numbers:
+    def lift(self, rows: CellRows, cells: int) -> Numbers:
         out = np.zeros((cells, 2), np.int64)
         (column,) = rows.args
         if not pa.types.is_null(column.type):

@@ -1,7 +1,8 @@
-"""What is true of an aggregate, wherever it runs: its meaning, its types, and the traits that others ask for.
+"""What is true of an aggregate, wherever it runs: its meaning, its types, and the traits that
+others ask for.
 
-Cards are plain data, and light: the binder reads them before anything is computed.  How an aggregate is computed stands
-in the file of its family beside this one (`registry` finds it).
+Cards are plain data, and light: the binder reads them before anything is computed.  How an
+aggregate is computed stands in the file of its family beside this one (`registry` finds it).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Literal
 from dsms.sql.signatures import Match, Overload, Types
 from dsms.sql.types import Kind, Type
 
-# What an aggregate needs to know of an argument.  word: values in order (or codes with ranks);  code: values, in any
-# order;  wide: a number of up to two words;  valid: only whether it is NULL
+# What an aggregate needs to know of an argument.  word: values in order (or codes with ranks);
+# code: values, in any order;  wide: a number of up to two words;  valid: only whether it is NULL
 Form = Literal["word", "code", "wide", "valid"]
 
 
@@ -24,8 +25,8 @@ class Card:
 
     overloads  its types, without the constants
     distinct   whether DISTINCT may stand before the argument
-    params     names of its trailing constant arguments, which travel in `AggCall.params`; the last of them may be left
-               out and are then `defaults`
+    params     names of its trailing constant arguments, which travel in `AggCall.params`; the last
+               of them may be left out and are then `defaults`
 
     Traits:
 
@@ -34,21 +35,24 @@ class Card:
     blind      to duplicates: DISTINCT changes nothing
     ordered    it goes by the ages of rows: which of two is older
     picks      its answer is one of the values of its first argument
-    invertible what is left of a whole without a part is known from the two, exactly; if it isn't, nothing subtracts
+    invertible what is left of a whole without a part is known from the two, exactly; if it isn't,
+    nothing subtracts
     sampled    it is put together from summaries of sub-windows and can't follow single rows
-    windowed   its guarantee is one over the sub-windows of a window, so no other cut of the rows will do
-    in_sql     a database's aggregate of that name is exactly ours ("same": unless the answer is a FLOAT), or is where
-               it is told to add up wider than its result ("wide")
+    windowed   its guarantee is one over the sub-windows of a window, so no other cut of the rows
+               will do
+    in_sql     a database's aggregate of that name is exactly ours ("same": unless the answer is a
+               FLOAT), or is where it adds up wider than its result ("wide")
 
-    What a synopsis keeps of a sub-window (a cell) may answer more than one aggregate over the same argument:
+    What a synopsis keeps of a sub-window (a cell) may answer more than one aggregate over the same
+    argument:
 
     shared     cells of one aggregate of its family answer the others of it
     counting   its cells know how many values there are
     tallied    its cells know how often each value occurs, in order
     ranked     it asks for values by rank; its cells over DISTINCT values have these in order
 
-    warm       calls, over the columns k STRING, i INT, f FLOAT, d DECIMAL(38,2), o BOOL, t TIMESTAMP, that make ready
-               all kernels which are its own (`dsms.warmup`)
+    warm       calls, over the columns k STRING, i INT, f FLOAT, d DECIMAL(38,2), o BOOL, t
+               TIMESTAMP, that make ready all kernels which are its own (`dsms.warmup`)
     """
 
     name: str
@@ -82,7 +86,11 @@ def of_decimal(text: str, result: Callable[[Type], Type]) -> Overload:
     """An overload for a DECIMAL of any size."""
 
     def match(args: Types) -> Match | None:
-        return Match(args, result(args[0])) if len(args) == 1 and args[0].kind is Kind.DECIMAL else None
+        return (
+            Match(args, result(args[0]))
+            if len(args) == 1 and args[0].kind is Kind.DECIMAL
+            else None
+        )
 
     return Overload(text, match)
 

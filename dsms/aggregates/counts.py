@@ -9,8 +9,8 @@ import pyarrow as pa
 from numba import njit
 
 from dsms.aggregates.parts.additive import Additive, Layout, Numbers
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, Feed, Leaving, grown
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.cells import CellRows
 from dsms.sql.expr import AggCall
 from dsms.state.columns import numpy_valid
 
@@ -31,12 +31,14 @@ class CountRows(ByGroup):
 
     missing: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         out.valid[:] = True
         out.words[:] = feed.live
         if args and (len(args[0].valid) or len(self.missing)):
             self.missing = grown(self.missing, feed.groups)
-            _subtract_missing(feed.code, feed.sign, feed.slot, feed.emit, args[0].valid, self.missing, out.words)
+            _subtract_missing(
+                feed.code, feed.sign, feed.slot, feed.emit, args[0].valid, self.missing, out.words
+            )
 
     @property
     def nbytes(self) -> int:
@@ -49,10 +51,12 @@ class CountCells(Additive):
     def __init__(self) -> None:
         super().__init__(Layout(0))
 
-    def lift(self, rows: Rows, cells: int) -> Numbers:
+    def lift(self, rows: CellRows, cells: int) -> Numbers:
         valid = numpy_valid(rows.args[0]) if rows.args else None
         cell = rows.cell if valid is None else rows.cell[valid]
-        return Numbers(np.bincount(cell, minlength=cells).astype(np.int64, copy=False)[:, None], self.layout, 1)
+        return Numbers(
+            np.bincount(cell, minlength=cells).astype(np.int64, copy=False)[:, None], self.layout, 1
+        )
 
     def lower(self, state: Numbers) -> pa.Array:
         return pa.array(state.words[:, 0])

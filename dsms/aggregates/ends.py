@@ -2,7 +2,8 @@
 
 list     slots are in order of age.                              O(1) an event; 16 bytes a slot
 keep     rows never leave.                                       O(1) an event, O(1) a group
-heap     rows neither come nor leave in the order of their ages  O(log n) amortised an event (`parts.heap`)
+heap     rows neither come nor leave in the order of their ages  O(log n) amortised an event
+         (`parts.heap`)
 As cells: `parts.picks`.
 """
 
@@ -13,7 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import NO_BOOLS, Aggregate, Answers, Arg, Feed, Leaving, grown
+from dsms.aggregates.parts.base import (
+    NO_BOOLS,
+    Aggregate,
+    Answers,
+    Arg,
+    GroupEvents,
+    Leaving,
+    grown,
+)
 from dsms.aggregates.parts.coded import Words
 from dsms.aggregates.parts.heap import NO_WORDS, Heap
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
@@ -23,7 +32,9 @@ from dsms.sql.expr import AggCall
 
 
 @njit(cache=True, nogil=True)
-def _ends(code, sign, slot, emit, words, valid, youngest, head, tail, before, after, out, out_valid):
+def _ends(
+    code, sign, slot, emit, words, valid, youngest, head, tail, before, after, out, out_valid
+):
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if len(valid) == 0 or valid[s]:
@@ -67,10 +78,14 @@ class EndOfList:
     """Rows leave."""
 
     youngest: bool
-    ends: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
-    links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
+    ends: list[np.ndarray] = field(
+        default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)]
+    )
+    links: list[np.ndarray] = field(
+        default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)]
+    )
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self.ends = [grown(e, feed.groups, NIL) for e in self.ends]
         self.links = [grown(k, len(a.words), NIL) for k in self.links]
@@ -106,7 +121,7 @@ class EndKept:
     value: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     full: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self.value, self.full = grown(self.value, feed.groups), grown(self.full, feed.groups)
         _kept(
@@ -137,7 +152,7 @@ class EndKept:
 class EndHeap(Heap):
     """FIRST and LAST of rows that neither come nor leave in the order of their ages."""
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self._run(feed, a, NO_WORDS, a.words, NO_BOOLS, out)
 

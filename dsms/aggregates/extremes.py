@@ -1,15 +1,18 @@
 """MIN, MAX, ARGMIN, ARGMAX: the best row of each group, by (rank of the value, age).
 
-keep     rows never leave: only the best so far is kept.                        O(1) an event, O(1) a group
-deque    rows leave in the order they came (WKS): a queue of those that no younger row beats, linked through the slots
-         ("monotonic deque").                                                   O(1) amortised an event
-heap     rows leave in any order: a pairing heap over the slots (Fredman, Sedgewick, Sleator, Tarjan 1986) from which
-         any member can be cut out.                                             O(log n) amortised an event
+keep     rows never leave: only the best so far is kept.                        O(1) an event, O(1)
+         a group
+deque    rows leave in the order they came (WKS): a queue of those that no younger row beats, linked
+         through the slots ("monotonic deque").
+         O(1) amortised an event
+heap     rows leave in any order: a pairing heap over the slots (Fredman, Sedgewick, Sleator, Tarjan
+         1986) from which any member can be cut out.
+         O(log n) amortised an event
 All groups share the link arrays: 16 (deque) or 24 (heap) bytes a slot.
 
-As cells (`picks`) they are compared as words, in the order of SQL (NaN above all numbers, strings by code point);
-strings and wide DECIMALs through the ranks of a dictionary.  Sets may overlap for MIN and MAX, not where other values
-are told.
+As cells (`picks`) they are compared as words, in the order of SQL (NaN above all numbers, strings
+by code point); strings and wide DECIMALs through the ranks of a dictionary.  Sets may overlap for
+MIN and MAX, not where other values are reported.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import NO_AGES, Aggregate, Answers, Arg, Feed, Leaving, grown
+from dsms.aggregates.parts.base import NO_AGES, Aggregate, Answers, Arg, GroupEvents, Leaving, grown
 from dsms.aggregates.parts.coded import Words
 from dsms.aggregates.parts.heap import Heap, Linked, better
 from dsms.aggregates.parts.links import NIL
@@ -29,7 +32,24 @@ from dsms.sql.expr import AggCall
 
 
 @njit(cache=True, nogil=True)
-def _deque(code, sign, slot, emit, words, valid, also, rank, payload, down, front, back, after, before, out, out_valid):
+def _deque(
+    code,
+    sign,
+    slot,
+    emit,
+    words,
+    valid,
+    also,
+    rank,
+    payload,
+    down,
+    front,
+    back,
+    after,
+    before,
+    out,
+    out_valid,
+):
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if sign[i] < 0:
@@ -56,7 +76,9 @@ def _deque(code, sign, slot, emit, words, valid, also, rank, payload, down, fron
 
 
 @njit(cache=True, nogil=True)
-def _keep(code, slot, emit, words, valid, also, rank, payload, down, best, value, full, out, out_valid):
+def _keep(
+    code, slot, emit, words, valid, also, rank, payload, down, best, value, full, out, out_valid
+):
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
@@ -84,30 +106,34 @@ def sides(args: tuple[Arg, ...]) -> tuple[Arg, Arg]:
 class BestHeap(Heap):
     """Rows leave in any order."""
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
-        told, by = sides(args)
-        self._run(feed, by, by.words, told.words, told.valid, out)
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
+        reported, by = sides(args)
+        self._run(feed, by, by.words, reported.words, reported.valid, out)
 
 
 @dataclass(slots=True)
 class BestDeque(Linked):
-    """Rows leave in the order they came.  down: the greatest is wanted;  roots: front, back by group;  links: next,
-    previous by slot."""
+    """Rows leave in the order they came.  down: the greatest is wanted;  roots: front, back by
+    group;  links: next, previous by slot."""
 
     down: bool
-    roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
-    links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)])
+    roots: list[np.ndarray] = field(
+        default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)]
+    )
+    links: list[np.ndarray] = field(
+        default_factory=lambda: [np.empty(0, np.int64) for _ in range(2)]
+    )
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
-        told, by = sides(args)
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
+        reported, by = sides(args)
         self._grow(feed, len(by.words))
         _deque(
             *feed.events,
             by.words,
             by.valid,
-            told.valid,
+            reported.valid,
             by.rank,
-            told.words,
+            reported.words,
             self.down,
             *self.roots,
             *self.links,
@@ -125,8 +151,8 @@ class BestKept:
     value: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     full: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
-        told, by = sides(args)
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
+        reported, by = sides(args)
         self.best, self.value = grown(self.best, feed.groups), grown(self.value, feed.groups)
         self.full = grown(self.full, feed.groups)
         _keep(
@@ -135,9 +161,9 @@ class BestKept:
             feed.emit,
             by.words,
             by.valid,
-            told.valid,
+            reported.valid,
             by.rank,
-            told.words,
+            reported.words,
             self.down,
             self.best,
             self.value,
@@ -171,7 +197,7 @@ def follow(call: AggCall, leaving: Leaving) -> Aggregate:
 def algebra(call: AggCall) -> Picks:
     """The algebra of such a call."""
     rule = GREATEST if call.fn.endswith("max") else LEAST
-    told = Words(arg_coding(call, 0))
+    reported = Words(arg_coding(call, 0))
     if len(call.args) == 1:
-        return Picks(rule, told, duplicate_insensitive=True)
-    return Picks(rule, told, Words(arg_coding(call, 1)))
+        return Picks(rule, reported, duplicate_insensitive=True)
+    return Picks(rule, reported, Words(arg_coding(call, 1)))

@@ -1,7 +1,8 @@
 """GEOMEAN: the mean of logarithms, and back.
 
 Cost     that of AVG, and a logarithm an event.     Space  that of AVG (`sums`, `parts.doubles`).
-Error    each logarithm is rounded once, their mean once (they are added exactly), and its exponential once.
+Error    each logarithm is rounded once, their mean once (they are added exactly), and its
+         exponential once.
 A value that has no logarithm counts as NaN among them; once it has left, nothing of it is left.
 """
 
@@ -14,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.aggregates.parts.additive import Numbers
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, Feed, Leaving
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.doubles import DoubleCells
 from dsms.aggregates.parts.words import NONE, float_words, floats_at
 from dsms.aggregates.sums import DoubleRows
@@ -33,7 +34,7 @@ class GeomeanRows(ByGroup):
 
     logs: DoubleRows = field(default_factory=lambda: DoubleRows(divided=True))
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         words = float_words(_logs(pa.array(floats_at(a.words, feed.slot))).to_numpy())
         valid = a.valid[feed.slot] if len(a.valid) else a.valid
@@ -54,7 +55,7 @@ class GeomeanCells(DoubleCells):
     def __init__(self) -> None:
         super().__init__("avg")
 
-    def lift(self, rows: Rows, cells: int) -> Numbers:
+    def lift(self, rows: CellRows, cells: int) -> Numbers:
         (column,) = rows.args
         return super().lift(replace(rows, args=(_logs(column.cast(pa.float64())),)), cells)
 

@@ -1,12 +1,14 @@
 """MEDIAN, QUANTILE, QUANTILE_CONT: members by rank.
 
-Rows     a sorted multiset per group: a node (48 bytes) per distinct value of a group (`parts.treap`), which is all
-         values of an unbounded input.  O(log d) an event and an answer.
-Cells    sorted arrays that are put together by name and searched where they lie: B-INT-QNT's (Arasu and Widom 2004,
-         §3.3).  In base intervals each is merged once; a span is a list of O(log W) of them.  16 bytes a different
-         value of a sorted array, once a level; O(log n) a value and level to merge; a combined cell copies nothing; an
-         answer selects (`parts.ranked`).  Values whose words are not in order (strings, long DECIMALs) and DISTINCT
-         ones are counted (`parts.counters`).
+Rows     a sorted multiset per group: a node (48 bytes) per distinct value of a group
+         (`parts.treap`), which is all values of an unbounded input.  O(log d) an event and an
+         answer.
+Cells    sorted arrays that are put together by name and searched where they lie: B-INT-QNT's (Arasu
+         and Widom 2004, §3.3).  In base intervals each is merged once; a span is a list of O(log W)
+         of them.  16 bytes a different value of a sorted array, once a level; O(log n) a value and
+         level to merge; a combined cell copies nothing; an answer selects (`parts.ranked`).  Values
+         whose words are not in order (strings, long DECIMALs) and DISTINCT ones are counted
+         (`parts.counters`).
 Error    none.
 """
 
@@ -20,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, Feed, Leaving
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.coded import Words, counting
 from dsms.aggregates.parts.counters import Counters, dealt, longer
 from dsms.aggregates.parts.fold import Folds, ranges
@@ -37,7 +39,25 @@ from dsms.sql.types import Kind, Type
 
 
 @njit(cache=True, nogil=True)
-def _ranked(code, sign, slot, emit, words, valid, rank, nodes, root, state, p, q, twos, fives, how, out, out_valid):
+def _ranked(
+    code,
+    sign,
+    slot,
+    emit,
+    words,
+    valid,
+    rank,
+    nodes,
+    root,
+    state,
+    p,
+    q,
+    twos,
+    fives,
+    how,
+    out,
+    out_valid,
+):
     acc, scratch = np.zeros((1, WIDEST), np.int64), np.zeros(WIDEST + SPACE + 1, np.int64)
     answer = out.view(np.float64)
     for i in range(len(code)):
@@ -76,7 +96,7 @@ class RankRows(ByGroup):
     type: Type
     sets: Multisets = field(default_factory=Multisets)
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self.sets.make_room(int(np.count_nonzero(feed.sign > 0)), feed.groups)
         p, q = self.phi.numerator, self.phi.denominator
@@ -115,8 +135,8 @@ MANY = 32  # arrays of a cell, on average, that are merged before more come
 
 @dataclass(slots=True, eq=False)
 class Sorted:
-    """n cells: cell i has the arrays low[r] .. high[r] for starts[i] <= r < starts[i + 1], stretches of `words` (and
-    `before`, see `lists`), which columns share."""
+    """n cells: cell i has the arrays low[r] .. high[r] for starts[i] <= r < starts[i + 1],
+    stretches of `words` (and `before`, see `lists`), which columns share."""
 
     starts: np.ndarray
     low: np.ndarray
@@ -139,11 +159,15 @@ class RankCells(Folds):
 
     def empty(self, cells: int) -> Sorted:
         zeros = np.zeros(cells, np.int64)
-        return Sorted(np.arange(cells + 1), zeros, zeros.copy(), np.zeros(0, np.int64), np.zeros(1, np.int64))
+        return Sorted(
+            np.arange(cells + 1), zeros, zeros.copy(), np.zeros(0, np.int64), np.zeros(1, np.int64)
+        )
 
-    def lift(self, rows: Rows, cells: int) -> Sorted:
+    def lift(self, rows: CellRows, cells: int) -> Sorted:
         (column,) = rows.args
-        starts, words, before = tallied(rows.cell, self.words.encode(column), counting(column), cells)
+        starts, words, before = tallied(
+            rows.cell, self.words.encode(column), counting(column), cells
+        )
         return Sorted(np.arange(cells + 1), starts[:-1], starts[1:], words, before)
 
     def combine(self, older: Sorted, newer: Sorted) -> Sorted:
@@ -157,7 +181,9 @@ class RankCells(Folds):
         raise InternalError("DS905", "sorted arrays can't be subtracted; please report this")
 
     def lower(self, state: Sorted) -> pa.Array:
-        return self.ranked.answer(state.words, state.before, state.low, state.high, state.starts, self.words)
+        return self.ranked.answer(
+            state.words, state.before, state.low, state.high, state.starts, self.words
+        )
 
     def size(self, state: Sorted) -> int:
         return len(state.starts) - 1
@@ -169,7 +195,9 @@ class RankCells(Folds):
     def concat(self, states: Sequence[Sorted]) -> Sorted:
         if not states:
             return self.empty(0)
-        starts = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(s.starts) for s in states]))])
+        starts = np.concatenate(
+            [[0], np.cumsum(np.concatenate([np.diff(s.starts) for s in states]))]
+        )
         words, before, shift = states[0].words, states[0].before, [0] * len(states)
         if any(s.words is not words or s.before is not before for s in states):
             states = [self._cut_out(s) for s in states]
@@ -192,16 +220,24 @@ class RankCells(Folds):
         return Sorted(state.starts, low, ends, words, before)
 
     def nbytes(self, state: Sorted) -> int:
-        return int(state.starts.nbytes + 2 * state.low.nbytes + state.words.nbytes + state.before.nbytes)
+        return int(
+            state.starts.nbytes + 2 * state.low.nbytes + state.words.nbytes + state.before.nbytes
+        )
 
-    # -- over many cells ----------------------------------------------------------------------------------------------
+    # -- over many cells ---------------------------------------------------------------------------
 
     def present(self, state: Sorted) -> np.ndarray:
         full = np.concatenate([[0], np.cumsum(state.high > state.low)])
         return full[state.starts[1:]] > full[state.starts[:-1]]
 
     def merge(
-        self, state: Sorted, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
+        self,
+        state: Sorted,
+        group: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        base: np.ndarray,
+        cells: int,
     ) -> Sorted:
         index, starts = dealt(group, low, high, base, cells)  # stored cells have one array each
         return Sorted(starts, state.low[index], state.high[index], state.words, state.before)
@@ -209,13 +245,18 @@ class RankCells(Folds):
     def settled(self, state: Sorted) -> Sorted:
         if state.single:
             return state
-        starts, words, before = union(state.words, state.before, state.low, state.high, state.starts)
+        starts, words, before = union(
+            state.words, state.before, state.low, state.high, state.starts
+        )
         return Sorted(np.arange(len(starts)), starts[:-1], starts[1:], words, before)
 
     def write(self, state: Sorted, at: int, more: Sorted) -> Sorted:
         more = self._cut_out(more)
         used, n, cells = int(state.high[at - 1]) if at else 0, len(more.words), len(more.starts) - 1
-        state.words, state.before = longer(state.words, used + n), longer(state.before, used + n + 1)
+        state.words, state.before = (
+            longer(state.words, used + n),
+            longer(state.before, used + n + 1),
+        )
         state.words[used : used + n] = more.words
         state.before[used + 1 : used + n + 1] = more.before[1:] + state.before[used]
         state.low[at : at + cells], state.high[at : at + cells] = more.low + used, more.high + used

@@ -1,7 +1,9 @@
-"""Where an aggregate call is served: by the file of its family, which the name of its cards' file names.
+"""Where an aggregate call is served: by the file of its family, which the name of its cards' file
+names.
 
-A family that can follow single rows has `follow(call, leaving)`, which makes a fresh state of `parts.base.Aggregate`;
-each has `algebra(call)`, whose cells synopses keep (`parts.cells.Algebra`).  DISTINCT is the same for all of them.
+A family that can follow single rows has `follow(call, leaving)`, which makes a fresh state of
+`parts.base.Aggregate`; each has `algebra(call)`, whose cells synopses keep (`parts.cells.Algebra`).
+DISTINCT is the same for all of them.
 """
 
 from __future__ import annotations
@@ -36,9 +38,13 @@ def _of_different(call: AggCall) -> bool:
 
 
 def follow(call: AggCall, leaving: Leaving) -> Aggregate:
-    """A fresh state that follows single rows, which leave as told.  QueryError DS331 where there can be none."""
+    """A fresh state that follows single rows, which leave as `leaving` says.  QueryError DS331
+    where there can be none."""
     if CARDS[call.fn].sampled:
-        message = f"{call.fn.upper()} is put together from sub-windows, and operators that follow each row have none"
+        message = (
+            f"{call.fn.upper()} is put together from sub-windows, and operators that follow "
+            "each row have none"
+        )
         scratch = "WITH (path = ws): then each answer is computed from scratch (not with -restore)"
         hint = f"use the exact aggregate, or {scratch}"
         raise QueryError("DS331", message, hint=hint)
@@ -65,7 +71,8 @@ def algebra(call: AggCall) -> Algebra:
 
 
 def answer_coding(call: AggCall, args: tuple[Coding, ...], serving: Aggregate) -> Coding:
-    """What the words of an aggregate's answer mean, given those of its arguments and the state that answers."""
+    """What the words of an aggregate's answer mean, given those of its arguments and the state that
+    answers."""
     if isinstance(serving, TopK):
         return serving.texts
     return args[0] if CARDS[call.fn].picks else coding(call.type, wide=True)

@@ -1,15 +1,17 @@
-"""Approximate aggregates as algebras over Apache DataSketches: APPROX_COUNT_DISTINCT, APPROX_QUANTILE, APPROX_TOPK.
+"""Approximate aggregates as algebras over Apache DataSketches: APPROX_COUNT_DISTINCT,
+APPROX_QUANTILE, APPROX_TOPK.
 
-A state is an object per cell (None: no values yet); merging makes a new one and leaves its parts as they are, so states
-may share sketches.  Python works per cell and per distinct value of a cell.
+A state is an object per cell (None: no values yet); merging makes a new one and leaves its parts as
+they are, so states may share sketches.  Python works per cell and per distinct value of a cell.
 
 Error    count_distinct  CPC of 2^lg_k rows: standard error 0.6931 / sqrt(2^lg_k)
-         quantile        KLL: the rank is off by 2.296 / size^0.9723 of all values at most, with confidence 99 %
-         topk            frequent items with m = 2^i >= 64 k counters: counts are off by 3.5 / m of all values at most;
-                         exact up to 3/4 m different values
-Seeds    CPC and frequent items hash with fixed seeds: the answer of CPC depends on the set of values alone, that of
-         frequent items on how rows were cut into pieces.  KLL flips coins that the library lets nobody seed:
-         the answers of two runs may differ within the bound.
+         quantile        KLL: the rank is off by 2.296 / size^0.9723 of all values at most, with
+                         confidence 99 %
+         topk            frequent items with m = 2^i >= 64 k counters: counts are off by 3.5 / m of
+                         all values at most; exact up to 3/4 m different values
+Seeds    CPC and frequent items hash with fixed seeds: the answer of CPC depends on the set of
+         values alone, that of frequent items on how rows were cut into pieces.  KLL flips coins
+         that the library gives no way to seed: the answers of two runs may differ within the bound.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.items import Counts, counted, no_values, starts_of, texts
 from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
@@ -102,13 +104,14 @@ class CountDistinct(Sketches):
     subtractable: bool = False
     duplicate_insensitive: bool = True
 
-    def lift(self, rows: Rows, cells: int) -> Cells:
+    def lift(self, rows: CellRows, cells: int) -> Cells:
         found, out = counted(rows.cell, rows.args[0], self.type), self.empty(cells)
         for i, items, _ in _by_cell(found, cells, self.type):
             sketch = _library().cpc_sketch(self.lg_k)
             for item in items:
                 sketch.update(item)
-            out[i] = self._merged(sketch)  # the estimate of a merged sketch depends on nothing but the set of values
+            # the estimate of a merged sketch depends on nothing but the set of values
+            out[i] = self._merged(sketch)
         return out
 
     def _merged(self, *parts: Any) -> Any:
@@ -118,14 +121,17 @@ class CountDistinct(Sketches):
         return union.get_result()
 
     def lower(self, state: Cells) -> pa.Array:
-        return pa.array([0 if s is None else round(s.get_estimate()) for s in state.tolist()], pa.int64())
+        return pa.array(
+            [0 if s is None else round(s.get_estimate()) for s in state.tolist()], pa.int64()
+        )
 
     def _bytes(self, sketch: Any) -> int:
         return 200 + min(8 * int(sketch.get_estimate()), 3 << self.lg_k - 1)
 
 
 def _by_cell(found: Counts, cells: int, type_: Type) -> Iterable[tuple[int, list[Any], list[int]]]:
-    """Per cell that has some: the values (as int or str: what sketches hash) and their counts, by value ascending."""
+    """Per cell that has some: the values (as int or str: what sketches hash) and their counts, by
+    value ascending."""
     items = np.empty(len(found.values), object)
     items[:] = _hashable(found.values, type_)
     starts = starts_of(found.cell, cells)
@@ -151,7 +157,8 @@ def _hashable(values: pa.Array, type_: Type) -> list[Any]:
 
 @dataclass(slots=True)
 class TopK(Sketches):
-    """The `k` most frequent values of `type`, from frequent-items sketches (Anderson et al. 2017), 2^lg_m counters."""
+    """The `k` most frequent values of `type`, from frequent-items sketches (Anderson et al. 2017),
+    2^lg_m counters."""
 
     k: int
     type: Type
@@ -162,7 +169,7 @@ class TopK(Sketches):
     def lg_m(self) -> int:
         return max((64 * self.k - 1).bit_length(), 8)
 
-    def lift(self, rows: Rows, cells: int) -> Cells:
+    def lift(self, rows: CellRows, cells: int) -> Cells:
         found, out = counted(rows.cell, rows.args[0], self.type), self.empty(cells)
         for i, items, counts in _by_cell(found, cells, self.type):
             sketch = out[i] = _library().frequent_strings_sketch(self.lg_m)
@@ -214,9 +221,11 @@ _LIMIT = 0x7FEF_FFFF_FFFF_FFFF - _SMALLEST
 
 
 def as_doubles(values: np.ndarray) -> np.ndarray:
-    """int64 -> finite doubles in the same order, one to one: the sketch compares, and never computes.
+    """int64 -> finite doubles in the same order, one to one: the sketch compares, and never
+    computes.
 
-    The 2^54 numbers nearest to either end of int64 are told apart no more (they are within 0.05 % of each other)."""
+    The 2^54 numbers nearest to either end of int64 are not distinguished (they are within 0.05 % of
+    each other)."""
     size = np.abs(np.clip(values, -_LIMIT, _LIMIT)) + _SMALLEST
     return np.where(values < 0, -size.view(np.float64), size.view(np.float64))
 
@@ -237,8 +246,8 @@ class Ranks:
 
 @dataclass(slots=True)
 class Quantile(Sketches):
-    """The value at share `phi`, from KLL sketches (Karnin, Lang, Liberty 2016) of parameter `width`, of INT, FLOAT,
-    TIMESTAMP or INTERVAL."""
+    """The value at share `phi`, from KLL sketches (Karnin, Lang, Liberty 2016) of parameter
+    `width`, of INT, FLOAT, TIMESTAMP or INTERVAL."""
 
     phi: float
     width: int
@@ -246,7 +255,7 @@ class Quantile(Sketches):
     subtractable: bool = False
     duplicate_insensitive: bool = False
 
-    def lift(self, rows: Rows, cells: int) -> Cells:
+    def lift(self, rows: CellRows, cells: int) -> Cells:
         (column,), cell = rows.args, rows.cell
         valid = numpy_valid(column)
         values = numpy_values(column) if valid is None else numpy_values(column)[valid]

@@ -1,8 +1,9 @@
 """VAR and STDDEV: from exact sums of x and x², so nothing cancels and nothing drifts.
 
 Input    any pattern.     Cost  O(1) an event, O(limbs²) an answer; a few dozen words a group.
-Algebra  invertible and exact: n * sum(x²) - sum(x)² is a whole multiple of a power of two, divided by n (n - 1)
-         (sample) or n² (population) in limbs and rounded once; STDDEV is the root of that.
+Algebra  invertible and exact: n * sum(x²) - sum(x)² is a whole multiple of a power of two, divided
+         by n (n - 1) (sample) or n² (population) in limbs and rounded once; STDDEV is the root of
+         that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from dsms.aggregates.parts import limbs
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, Feed, Leaving, grown
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
 from dsms.aggregates.parts.doubles import BELOW, DoubleCells, add_square, laid_out, variance
 from dsms.aggregates.parts.limbs import add, parts
 from dsms.aggregates.parts.words import ordered_bits
@@ -22,7 +23,9 @@ from dsms.sql.expr import AggCall
 
 
 @njit(cache=True, nogil=True)
-def _spread(code, sign, slot, emit, words, valid, sums, squares, base, odd, n, sample, root, out, out_valid):
+def _spread(
+    code, sign, slot, emit, words, valid, sums, squares, base, odd, n, sample, root, out, out_valid
+):
     width, width2 = sums.shape[1] + 1, squares.shape[1] + 1
     size = max(2 * width, width2 + 2)
     s, square = np.zeros(width, np.int64), np.zeros(size, np.int64)
@@ -58,11 +61,12 @@ class SpreadRows(ByGroup):
     sums: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     squares: np.ndarray = field(default_factory=lambda: np.zeros((0, 5), np.int64))
     base: int | None = None
-    odd: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # values that are not finite
+    # values that are not finite
+    odd: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     n: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     added: int = 0
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self._lay_out(feed, a)
         self.n, self.odd = grown(self.n, feed.groups), grown(self.odd, feed.groups)
@@ -87,7 +91,7 @@ class SpreadRows(ByGroup):
         )
         ordered_bits(out.words, out.words)
 
-    def _lay_out(self, feed: Feed, arg: Arg) -> None:
+    def _lay_out(self, feed: GroupEvents, arg: Arg) -> None:
         base, width = self.base, self.sums.shape[1]
         self.sums, self.base = laid_out(self.sums, base, feed, arg)
         if self.base != base or self.sums.shape[1] != width:
@@ -108,4 +112,6 @@ def follow(call: AggCall, leaving: Leaving) -> SpreadRows:
 
 def algebra(call: AggCall) -> DoubleCells:
     """The algebra of such a call."""
-    return DoubleCells("stddev" if call.fn.startswith("stddev") else "var", sample=not call.fn.endswith("pop"))
+    return DoubleCells(
+        "stddev" if call.fn.startswith("stddev") else "var", sample=not call.fn.endswith("pop")
+    )

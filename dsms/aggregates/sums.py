@@ -1,8 +1,10 @@
 """SUM and AVG: exact whatever the order of rows, invertible.
 
-Cost     O(1) a row, O(limbs) an answer; a few words a group, 24 bytes a cell of INTs (FLOAT: `parts.doubles`).
-INT, INTERVAL, DECIMAL are whole numbers of 2 limbs (wide DECIMAL: 4); FLOAT has as many as its exponents ask for,
-with NaN and infinities counted apart.  The sum is rounded once, so it is what `math.fsum` answers over the live rows.
+Cost     O(1) a row, O(limbs) an answer; a few words a group, 24 bytes a cell of INTs (FLOAT:
+         `parts.doubles`).
+INT, INTERVAL, DECIMAL are whole numbers of 2 limbs (wide DECIMAL: 4); FLOAT has as many as its
+exponents ask for, with NaN and infinities counted apart.  The sum is rounded once, so it is what
+`math.fsum` answers over the live rows.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from numba import njit
 
 from dsms.aggregates.parts import limbs
 from dsms.aggregates.parts.additive import Additive, Layout, Numbers
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, Feed, Leaving, grown
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.coded import counting, fixed, floats
 from dsms.aggregates.parts.doubles import DoubleCells, laid_out, special
 from dsms.aggregates.parts.limbs import M32, SPACE, divide, magnitude, mean, nearest, parts, settle
@@ -31,7 +33,8 @@ TEN_38 = tuple((10**38 >> (32 * j)) & M32 for j in range(4))
 
 @njit(cache=True, nogil=True)
 def _sum_words(code, sign, slot, emit, words, valid, acc, n, out, out_high, out_valid):
-    """Sums of 64-bit words in two limbs; the first touch whose answer left 64 bits where 64 were wanted, or -1."""
+    """Sums of 64-bit words in two limbs; the first touch whose answer left 64 bits where 64 were
+    wanted, or -1."""
     over = -1
     for i in range(len(code)):
         g, s = code[i], slot[i]
@@ -55,7 +58,8 @@ def _sum_words(code, sign, slot, emit, words, valid, acc, n, out, out_high, out_
 
 @njit(cache=True, nogil=True)
 def _sum_wide(code, sign, slot, emit, words, high, valid, acc, n, out, out_high, out_valid, most):
-    """Sums of 128-bit numbers in four limbs; the first touch whose magnitude reaches `most` (limbs), or -1."""
+    """Sums of 128-bit numbers in four limbs; the first touch whose magnitude reaches `most`
+    (limbs), or -1."""
     over = -1
     scratch = np.zeros(5, np.int64)
     for i in range(len(code)):
@@ -119,7 +123,9 @@ def _mean_words(code, sign, slot, emit, words, high, valid, acc, n, tens, whole,
                 out[t] = whole_mean(acc, g, n[g], scratch)
             else:
                 long = len(tens) > 0 or n[g] >= 0x7FFFFFFF
-                answer[t] = mean(acc, g, 0, n[g], tens, scratch) if long else nearest(acc, g, 0, n[g])
+                answer[t] = (
+                    mean(acc, g, 0, n[g], tens, scratch) if long else nearest(acc, g, 0, n[g])
+                )
 
 
 @njit(cache=True, nogil=True)
@@ -147,7 +153,9 @@ def _sum_doubles(code, sign, slot, emit, words, valid, acc, base, odd, n, divide
             value = special(odd, g)
             if value == 0:
                 if divided and n[g] >= 0x7FFFFFFF:
-                    value = mean(acc, g, base, n[g], none, np.zeros(acc.shape[1] + 1 + SPACE, np.int64))
+                    value = mean(
+                        acc, g, base, n[g], none, np.zeros(acc.shape[1] + 1 + SPACE, np.int64)
+                    )
                 else:
                     value = nearest(acc, g, base, n[g] if divided else 1)
             answer[t] = value
@@ -174,7 +182,7 @@ class WholeRows(ByGroup):
     def __post_init__(self) -> None:
         self.acc = np.zeros((0, 4 if self.wide else 2), np.int64)
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         self.acc, self.n = grown(self.acc, feed.groups), grown(self.n, feed.groups)
         self.added += len(feed.code)
         if self.added > limbs.CARRY_EVERY:
@@ -185,14 +193,20 @@ class WholeRows(ByGroup):
         if self.divided:
             whole = self.result.kind is not Kind.FLOAT
             tens = powers_of_ten(self.arg.scale)
-            _mean_words(*events, a.high, a.valid, self.acc, self.n, tens, whole, out.words, out.valid)
+            _mean_words(
+                *events, a.high, a.valid, self.acc, self.n, tens, whole, out.words, out.valid
+            )
             if not whole:
                 ordered_bits(out.words, out.words)
         elif self.wide:
             most = np.array(TEN_38, np.int64)
-            self.over = _sum_wide(*events, a.high, a.valid, self.acc, self.n, out.words, out.high, out.valid, most)
+            self.over = _sum_wide(
+                *events, a.high, a.valid, self.acc, self.n, out.words, out.high, out.valid, most
+            )
         else:
-            self.over = _sum_words(*events, a.valid, self.acc, self.n, out.words, out.high, out.valid)
+            self.over = _sum_words(
+                *events, a.valid, self.acc, self.n, out.words, out.high, out.valid
+            )
 
     @property
     def nbytes(self) -> int:
@@ -220,7 +234,7 @@ class DoubleRows(ByGroup):
     n: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     added: int = 0
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self.n, self.odd = grown(self.n, feed.groups), grown(self.odd, feed.groups)
         self.acc, self.base = laid_out(self.acc, self.base, feed, a)
@@ -328,7 +342,7 @@ class WholeCells(Additive):
         super().__init__(Layout(4 if self.coding.wide else 2))
         self.arg, self.result, self.divided = arg, result, divided
 
-    def lift(self, rows: Rows, cells: int) -> Numbers:
+    def lift(self, rows: CellRows, cells: int) -> Numbers:
         (column,) = rows.args
         words, high = self.coding.encode(column)
         out = np.zeros((cells, self.layout.width), np.int64)
@@ -351,10 +365,18 @@ class WholeCells(Additive):
 
     def _sums(self, state: Numbers) -> pa.Array:
         n, long = len(state.words), self.result.kind is Kind.DECIMAL
-        out, high, valid = np.zeros(n, np.int64), np.zeros(n if long else 0, np.int64), np.zeros(n, np.bool_)
-        if _lower_words(state.words, 2 if long else 1, np.array(TEN_38, np.int64), out, high, valid):
+        out, high, valid = (
+            np.zeros(n, np.int64),
+            np.zeros(n if long else 0, np.int64),
+            np.zeros(n, np.bool_),
+        )
+        if _lower_words(
+            state.words, 2 if long else 1, np.array(TEN_38, np.int64), out, high, valid
+        ):
             raise overflow(self.result)
-        return decimal_array(out, high, valid, self.result.arrow) if long else arrow_values(out, valid)
+        return (
+            decimal_array(out, high, valid, self.result.arrow) if long else arrow_values(out, valid)
+        )
 
 
 def follow(call: AggCall, leaving: Leaving) -> DoubleRows | WholeRows:

@@ -1,8 +1,9 @@
-"""TOPK: the most frequent values of a group, the smaller one first among equally frequent ones, as text [a, b, c].
+"""TOPK: the most frequent values of a group, the smaller one first among equally frequent ones, as
+text [a, b, c].
 
-Input    any pattern.     State  a counter per (group, value), hashed, and a treap per group (`parts.treap`) that
-         holds its values in order of (count downwards, value): 40 bytes and a table row per distinct value of a group;
-         the texts that stand reported.
+Input    any pattern.     State  a counter per (group, value), hashed, and a treap per group
+         (`parts.treap`) that holds its values in order of (count downwards, value): 40 bytes and a
+         table row per distinct value of a group; the texts that stand reported.
 Cost     O(log d) an event; O(k + log d) a touch, and its text.
 Cells    frequency counters (`parts.counters`).
 """
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numba import njit
 
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, Feed, Leaving, grown
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
 from dsms.aggregates.parts.counters import Counters
 from dsms.aggregates.parts.distinct import EMPTY, find, new_table, refill
 from dsms.aggregates.parts.texts import joined, shown
@@ -50,8 +51,26 @@ def _count(nodes, root, table, state, g, w, sign, rank):
 
 
 @njit(cache=True, nogil=True)
-def _serve(start, code, sign, slot, emit, words, valid, rank, nodes, root, table, state, k, out, ends, touch):
-    """Events from `start` on, until `out` may have no room for another answer: (next event, answers given).
+def _serve(
+    start,
+    code,
+    sign,
+    slot,
+    emit,
+    words,
+    valid,
+    rank,
+    nodes,
+    root,
+    table,
+    state,
+    k,
+    out,
+    ends,
+    touch,
+):
+    """Events from `start` on, until `out` may have no room for another answer: (next event, answers
+    given).
 
     The words of answer i end at ends[i]; touch[i] asked for it."""
     n, given = np.int64(0), 0
@@ -80,13 +99,17 @@ class TopK(ByGroup):
     table: np.ndarray = field(default_factory=lambda: new_table(256))
     state: np.ndarray = field(default_factory=lambda: np.array([NIL, 0, 42, 0], np.int64))
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self._make_room(int(np.count_nonzero(feed.sign > 0)), feed.groups)
-        k = min(self.k, int(self.state[USED]) + len(feed.code))  # there are no more different values
+        # there are no more different values
+        k = min(self.k, int(self.state[USED]) + len(feed.code))
         kept = (self.nodes, self.root, self.table, self.state)
         found, start = np.empty(max(ROOM, k), np.int64), 0
-        ends, touch = np.empty(min(feed.touches, ROOM), np.int64), np.empty(min(feed.touches, ROOM), np.int64)
+        ends, touch = (
+            np.empty(min(feed.touches, ROOM), np.int64),
+            np.empty(min(feed.touches, ROOM), np.int64),
+        )
         while start < len(feed.code):
             start, given = _serve(
                 start,

@@ -1,4 +1,5 @@
-"""The calls that make ready all kernels of aggregates, as their cards name them: by text, and bound."""
+"""The calls that make ready all kernels of aggregates, as their cards name them: by text, and
+bound."""
 
 from __future__ import annotations
 
@@ -15,14 +16,20 @@ COLUMNS = {"k": STRING, "i": INT, "f": FLOAT, "d": decimal(38, 2), "o": BOOL, "t
 
 def texts() -> dict[str, str]:
     """Calls by family, for a select list; families that have no kernels are left out."""
-    found = {family: [w for c in CARDS.values() if c.family == family for w in c.warm] for family in FAMILIES}
+    found = {
+        family: [w for c in CARDS.values() if c.family == family for w in c.warm]
+        for family in FAMILIES
+    }
     return {family: ", ".join(calls) for family, calls in found.items() if calls}
 
 
 def calls() -> tuple[AggCall, ...]:
     """The same, bound over a stream of such columns."""
     stream = StreamDef("a", tuple(Field(name, type_) for name, type_ in COLUMNS.items()))
-    node: Node = bind_query(parse_one(f"SELECT {', '.join(texts().values())} FROM a"), Catalog({"a": stream}))  # type: ignore[arg-type]
+    node: Node = bind_query(
+        parse_one(f"SELECT {', '.join(texts().values())} FROM a"),  # type: ignore[arg-type]
+        Catalog({"a": stream}),
+    )
     while not isinstance(node, GroupBy):
         (node,) = children(node)
     return node.aggs

@@ -1,4 +1,5 @@
-"""All archives of an engine: what they do between two inputs, and what they have to say before one."""
+"""All archives of an engine: what they do between two inputs, and what they have to say before
+one."""
 
 from __future__ import annotations
 
@@ -22,14 +23,17 @@ def tidy(runtime: Around) -> None:
 
 
 def check(runtime: Around, stream: str, now: int | None) -> None:
-    """Raise why rows that come to the stream now can't be taken: too many wait for its archive, or for that of a query
-    that reads it (DS570), or they would be stamped before what is archived (DS571)."""
+    """Raise why rows that come to the stream now can't be taken: too many wait for its archive, or
+    for that of a query that reads it (DS570), or they would be stamped before what is archived
+    (DS571)."""
     if not runtime.archivings or runtime.replaying:
         return
     late = runtime.inputs[stream].definition.late_into
     streams = {stream} if late is None else {stream, Catalog.key(late)}
     for key, archiving in runtime.archivings.items():
-        if key in streams or (archiving.kind == "query" and not streams.isdisjoint(runtime.queries[key].reads)):
+        if key in streams or (
+            archiving.kind == "query" and not streams.isdisjoint(runtime.queries[key].reads)
+        ):
             archiving.check()
     own = runtime.archivings.get(stream)
     if own is not None and runtime.inputs[stream].definition.timestamp is None:
@@ -41,7 +45,7 @@ def _check_clock(archiving: Archiving, last: int | None, now: int | None) -> Non
     if ALWAYS < stamp <= archiving.seam:
         raise UsageError(
             "DS571",
-            f"rows of {archiving.name} would be stamped {instant_text(stamp)}, and its archive is complete up to "
-            f"{instant_text(archiving.seam)}: the clock was set back",
+            f"rows of {archiving.name} would be stamped {instant_text(stamp)}, and its archive is "
+            f"complete up to {instant_text(archiving.seam)}: the clock was set back",
             hint="set the clock right, or wait until it has passed that instant",
         )

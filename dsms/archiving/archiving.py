@@ -1,11 +1,14 @@
-"""One archive as the engine sees it: what waits to be archived, what has landed, and the seam between the two.
+"""One archive as the engine sees it: what waits to be archived, what has landed, and the seam
+between the two.
 
-Every row with a mark <= `seam` is in the archive (its index, or a landed file), every other one is here: in the ring of
-the stream, which lets nothing go that has not landed, or among the results that wait.  Rows land in the order of their
-marks, in files that never straddle a step of the archive's Δ: when a step is over, or when there are enough of them.
+Every row with a mark <= `seam` is in the archive (its index, or a landed file), every other one is
+here: in the ring of the stream, which lets nothing go that has not landed, or among the results
+that wait.  Rows land in the order of their marks, in files that never straddle a step of the
+archive's Δ: when a step is over, or when there are enough of them.
 
-A write that fails leaves everything as it was and is tried again, at growing intervals.  What waits meanwhile is
-bounded, and past the bound rows that would add to it are refused (DS570), so that nothing is lost.
+A write that fails leaves everything as it was and is tried again, at growing intervals.  What waits
+meanwhile is bounded, and past the bound rows that would add to it are refused (DS570), so that
+nothing is lost.
 """
 
 from __future__ import annotations
@@ -32,13 +35,14 @@ PATIENCE = 6  # after 2 ** this many calls a failed write is tried again at the 
 
 
 class Writer(Protocol):
-    """Does jobs one after the other, in a thread of its own or at once (`concurrent.futures.Executor`)."""
+    """Does jobs one after the other, in a thread of its own or at once
+    (`concurrent.futures.Executor`)."""
 
     def submit(self, job: Callable[[], Any], /) -> Future[Any]: ...
 
 
 class AtOnce:
-    """The writer that does a job when it is given to him."""
+    """A writer that does a job at once, in the caller's thread."""
 
     def submit(self, job: Callable[[], Any], /) -> Future[Any]:
         done: Future[Any] = Future()
@@ -60,13 +64,13 @@ class Flight:
 
 @dataclass(slots=True, eq=False)
 class Hold:
-    """Somebody reads both sides of the seam: what is live now stays readable until `release`."""
+    """A query reads both sides of the seam: what is live now stays readable until `release`."""
 
     seam: int
     of: Archiving
 
     def release(self) -> None:
-        """He is done; twice does no harm."""
+        """The query is done.  Calling it twice does no harm."""
         self.of.holds = [h for h in self.of.holds if h is not self]
 
 
@@ -109,7 +113,7 @@ class Archiving:
         else:
             self._attached()
 
-    # -- what comes ---------------------------------------------------------------------------------------------------
+    # -- what comes --------------------------------------------------------------------------------
 
     def take(self, rows: Leaving) -> None:
         """The next rows, in the order of their marks."""
@@ -120,7 +124,8 @@ class Archiving:
             self.taken = max(self.taken, int(fresh.mark[-1]))
 
     def settle(self, edge: int, last: bool = False) -> None:
-        """All rows with marks <= `edge` are here: land what is ripe, or everything, if these are the last ones."""
+        """All rows with marks <= `edge` are here: land what is ripe, or everything, if these are
+        the last ones."""
         self.edge = max(self.edge, edge)
         self._collect()
         if self.flying is None and not self._pausing() and self.opened():
@@ -151,8 +156,8 @@ class Archiving:
             waits, most = self.waiting.nbytes >> 20, self.settings.archive_waiting_bytes >> 20
             raise UsageError(
                 "DS570",
-                f"{waits} MiB of {self.kind} {self.name} wait to be archived, which is more than {most} MiB, "
-                f"and {self.url} can't be written: {self.error}",
+                f"{waits} MiB of {self.kind} {self.name} wait to be archived, which is more than "
+                f"{most} MiB, and {self.url} can't be written: {self.error}",
                 hint="rows are taken again as soon as that folder can be written",
             )
 
@@ -161,18 +166,21 @@ class Archiving:
         """Whether more waits than may."""
         return self.waiting.nbytes > self.settings.archive_waiting_bytes
 
-    # -- for readers --------------------------------------------------------------------------------------------------
+    # -- for readers -------------------------------------------------------------------------------
 
     def archive(self) -> Archive:
         """The archive's files.  Raises UsageError DS576 where they can't be had."""
         if not self.opened():
-            raise UsageError("DS576", f"the archive of {self.kind} {self.name} can't be read: {self.error}",
-                             hint=f"make {self.url} readable again")  # fmt: skip
+            raise UsageError(
+                "DS576",
+                f"the archive of {self.kind} {self.name} can't be read: {self.error}",
+                hint=f"make {self.url} readable again",
+            )
         return self._there().archive
 
     def hold(self) -> Hold:
-        """From now until its release, all rows with marks > its `seam` can be read here, and those up to it in the
-        archive (where more may have landed by then)."""
+        """From now until its release, all rows with marks > its `seam` can be read here, and those
+        up to it in the archive (where more may have landed by then)."""
         self._collect()
         held = Hold(self.seam, self)
         self.holds.append(held)
@@ -187,10 +195,11 @@ class Archiving:
         assert self.place is not None
         return self.place
 
-    # -- coming back --------------------------------------------------------------------------------------------------
+    # -- coming back -------------------------------------------------------------------------------
 
     def opened(self) -> bool:
-        """Open the archive, if that has not been done (after a restart); False: it can't be (`error` says why)."""
+        """Open the archive, if that has not been done (after a restart); False: it can't be
+        (`error` says why)."""
         if self.place is None:
             try:
                 self.place = reopen_place(self.url)
@@ -214,27 +223,36 @@ class Archiving:
         self._tell()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a checkpoint keeps: not what belongs to the process, nor what is in the stream's ring anyway."""
+        """What a checkpoint keeps: not what belongs to the process, nor what is in the stream's
+        ring anyway."""
         state = {f.name: getattr(self, f.name) for f in fields(self)}
-        state |= {"place": None, "flying": None, "holds": [], "failures": 0, "pause": 0, "error": None}
-        again = {"waiting": Waiting(), "taken": self.seam, "edge": self.seam}  # what the ring hands on once more
+        state |= {
+            "place": None,
+            "flying": None,
+            "holds": [],
+            "failures": 0,
+            "pause": 0,
+            "error": None,
+        }
+        # what the ring hands on once more
+        again = {"waiting": Waiting(), "taken": self.seam, "edge": self.seam}
         return state | (again if self.kind == "stream" else {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
 
-    # -- what is asked ------------------------------------------------------------------------------------------------
+    # -- what is asked -----------------------------------------------------------------------------
 
     def index(self) -> Index | None:
         """What the archive's index holds now; None: that can't be read (`error` says why)."""
         try:
             return self._there().index() if self.opened() else None
         except DsmsError as problem:
-            self.error = self.error or _told(problem)
+            self.error = self.error or _message(problem)
             return None
 
-    # -- landing ------------------------------------------------------------------------------------------------------
+    # -- landing -----------------------------------------------------------------------------------
 
     def _pausing(self) -> bool:
         if self.pause and self.flying is None:
@@ -243,7 +261,7 @@ class Archiving:
         return False
 
     def _land(self, everything: bool) -> None:
-        """Hand files to the writer until nothing is ripe or he is at work."""
+        """Hand files to the writer until nothing is ripe or the writer is at work."""
         while self.flying is None and (cut := self._ripe(everything)) is not None:
             rows = self.waiting.queue.upto(cut)
             job = partial(self._there().land, rows, self.schema, cut)
@@ -267,7 +285,13 @@ class Archiving:
         end = self._there().layout.start(first + self._there().layout.every) - 1
         w = self.waiting
         much = min(BYTES, self.settings.archive_waiting_bytes // 4)
-        if edge >= end or everything or w.queue.rows >= ROWS or w.nbytes >= much or len(w.queue.batches) >= PIECES:
+        if (
+            edge >= end
+            or everything
+            or w.queue.rows >= ROWS
+            or w.nbytes >= much
+            or len(w.queue.batches) >= PIECES
+        ):
             return w.queue.cut(min(edge, end), LARGEST)
         return None
 
@@ -298,7 +322,7 @@ class Archiving:
     def _failed(self, problem: BaseException) -> None:
         self.failures += 1
         self.pause = (1 << min(self.failures, PATIENCE)) - 1
-        self.error = _told(problem)
+        self.error = _message(problem)
 
     def _tell(self) -> None:
         """A step is over: the index may be updated."""
@@ -310,5 +334,9 @@ class Archiving:
             self.settings.archive_due(self.name, self.url)
 
 
-def _told(problem: BaseException) -> str:
-    return f"{problem.code} {problem.message}" if isinstance(problem, DsmsError) else str(problem) or repr(problem)
+def _message(problem: BaseException) -> str:
+    return (
+        f"{problem.code} {problem.message}"
+        if isinstance(problem, DsmsError)
+        else str(problem) or repr(problem)
+    )

@@ -1,4 +1,4 @@
-"""What archives need to know of the runtime in which they are (`dsms.running.runtime`)."""
+"""What archives need of the runtime, as protocols (`dsms.running.runtime`)."""
 
 from __future__ import annotations
 

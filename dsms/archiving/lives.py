@@ -1,7 +1,8 @@
-"""Births and deaths of result rows told apart by value: what a query has reported, as rows with lifetimes.
+"""Births and deaths of result rows, identified by value: what a query has reported, as rows with
+lifetimes.
 
-The oldest of equal rows is the one that leaves: equal rows can't be told apart, so at every instant the archive holds
-what the answer held.
+The oldest of equal rows is the one that leaves: equal rows can't be distinguished, so at every
+instant the archive holds what the answer held.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ NONE = -1
 
 @njit(cache=True, nogil=True)
 def _pair(code, sign, at, head, tail, link, birth, free, free_n, out_row, out_born):
-    """Insertions queue up behind the equal ones, a deletion takes the oldest; (deaths, free slots left).
+    """Insertions queue up behind the equal ones, a deletion takes the oldest; (deaths, free slots
+    left).
 
-    head, tail  by code: the oldest and youngest slot of that value, -1: none;  link: by slot, the next younger one
+    head, tail  by code: the oldest and youngest slot of that value, -1: none;  link: by slot, the
+                next younger one
     free        slots not in use, as many as there are insertions at least"""
     found = 0
     for i in range(len(code)):
@@ -72,16 +75,30 @@ class Lives:
     def nbytes(self) -> int:
         return int(self.codes.nbytes + self.head.nbytes + self.tail.nbytes + 24 * len(self.birth))
 
-    def step(self, cols: Sequence[pa.Array], sign: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Changes in order (int8 signs, int64 instants): the positions of those that end a life, and its beginning."""
+    def step(
+        self, cols: Sequence[pa.Array], sign: np.ndarray, at: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Changes in order (int8 signs, int64 instants): the positions of those that end a life,
+        and its beginning."""
         n = len(at)
         code = self.codes.codes(cols, n) if cols else np.zeros(n, np.int64)
         for vec in (self.head, self.tail):
             vec.extend_fill(max(self.codes.capacity - vec.n, 1 - vec.n, 0), NONE)
         self._make_room(int(np.count_nonzero(sign > 0)))
         row, born = np.empty(n, np.int64), np.empty(n, np.int64)
-        found, self.spare = _pair(code, sign, at, self.head.view, self.tail.view, self.link, self.birth, self.free,
-                                  self.spare, row, born)  # fmt: skip
+        found, self.spare = _pair(
+            code,
+            sign,
+            at,
+            self.head.view,
+            self.tail.view,
+            self.link,
+            self.birth,
+            self.free,
+            self.spare,
+            row,
+            born,
+        )
         self._forget()
         return row[:found], born[:found]
 

@@ -1,4 +1,5 @@
-"""Opening the archive of a stream or query: made where there is none, taken over where one of the same rows is."""
+"""Opening the archive of a stream or query: made where there is none, taken over where one of the
+same rows is."""
 
 from __future__ import annotations
 
@@ -18,14 +19,15 @@ from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.state.ring import Need
 from dsms.storage.folders import folder_name
 
-WHO = "ARCHIVE"  # among those who need rows of a ring
+WHO = "ARCHIVE"  # the name under which archives keep rows of a ring
 FOLDER = "archive"  # of a data folder
 
 
 def archive_of(runtime: Around, definition: StreamDef | QueryDef) -> Archiving | None:
     """The archive that a declaration asks for, opened; None: it asks for none.
 
-    A declaration out of the journal finds the archive that was made with it, or goes on without until that is back.
+    A declaration out of the journal finds the archive that was made with it, or goes on without
+    until that is back.
 
     Raises DS572 where there is no place for archives, what opening it raises."""
     if not definition.archive:
@@ -33,7 +35,9 @@ def archive_of(runtime: Around, definition: StreamDef | QueryDef) -> Archiving |
     kind = _kind(definition)
     wanted, url = _wanted(definition), url_of(runtime, definition.name, kind)
     place = None if runtime.replaying else open_place(url, wanted)
-    made = Archiving(wanted.name, wanted.kind, url, wanted.schema, wanted.lifetime, runtime.settings, place)
+    made = Archiving(
+        wanted.name, wanted.kind, url, wanted.schema, wanted.lifetime, runtime.settings, place
+    )
     if place is None:
         _begin_anew(runtime, made, definition)
     if made.place is not None and wanted.every not in (None, made.place.layout.every):
@@ -46,8 +50,14 @@ def _kind(definition: StreamDef | QueryDef) -> Literal["stream", "query"]:
 
 
 def _wanted(definition: StreamDef | QueryDef) -> Wanted:
-    return Wanted(definition.name, _kind(definition), definition.schema, definition.archive_for,
-                  definition.archive_cluster, definition.archive_every)  # fmt: skip
+    return Wanted(
+        definition.name,
+        _kind(definition),
+        definition.schema,
+        definition.archive_for,
+        definition.archive_cluster,
+        definition.archive_every,
+    )
 
 
 def url_of(runtime: Around, name: str, kind: str) -> str:
@@ -58,18 +68,23 @@ def url_of(runtime: Around, name: str, kind: str) -> str:
     if root is None:
         raise UsageError(
             "DS572",
-            f"the archive of {kind} {name} has no place: there is neither a data folder nor one for archives",
-            hint="start with a data folder, or with --archive URL (in Python: Settings(archive=...))",
+            f"the archive of {kind} {name} has no place: there is neither a data folder nor one "
+            "for archives",
+            hint="start with a data folder, or with --archive URL (in Python: "
+            "Settings(archive=...))",
         )
     return f"{root.rstrip('/')}/{folder_name(Catalog.key(name))}"
 
 
 def reopen(runtime: Around) -> None:
-    """Archives of a runtime that has come out of a checkpoint: where they are now, and how far they have got."""
+    """Archives of a runtime that has come out of a checkpoint: where they are now, and how far they
+    have got."""
     for key, archiving in runtime.archivings.items():
         archiving.url = url_of(runtime, archiving.name, archiving.kind)
         archiving.opened()
-        definitions = runtime.catalog.streams if archiving.kind == "stream" else runtime.catalog.queries
+        definitions = (
+            runtime.catalog.streams if archiving.kind == "stream" else runtime.catalog.queries
+        )
         _begin_anew(runtime, archiving, definitions[key])
 
 

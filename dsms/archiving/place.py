@@ -1,4 +1,5 @@
-"""Where rows land: the landing folder of an archive (`dsms.storage.archive`), as the engine uses it."""
+"""Where rows land: the landing folder of an archive (`dsms.storage.archive`), as the engine uses
+it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ STEPS = 24  # of a short lifetime, where no UPDATE EVERY is said
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a declaration asks of an archive: FOR (None: for good), CLUSTER BY, UPDATE EVERY (None: as fits)."""
+    """What a declaration asks of an archive: FOR (None: for good), CLUSTER BY, UPDATE EVERY (None:
+    as fits)."""
 
     name: str
     kind: Literal["stream", "query"]
@@ -34,7 +36,9 @@ class Wanted:
         """That of an archive that is new."""
         every = self.every
         if every is None:
-            every = HOUR if self.lifetime is None else max(MINUTE, min(HOUR, self.lifetime // STEPS))
+            every = (
+                HOUR if self.lifetime is None else max(MINUTE, min(HOUR, self.lifetime // STEPS))
+            )
         return choose(Load(0), every, self.lifetime)
 
 
@@ -53,7 +57,8 @@ class Index:
 class Place:
     """layout   of the archive: its steps
     columns  of its files, which may be more than the stream or query has now
-    upto     everything up to that instant has landed;  applied: ... and is in the index, when it was opened
+    upto     everything up to that instant has landed;  applied: ... and is in the index, when it
+             was opened
     """
 
     archive: Archive
@@ -75,8 +80,8 @@ class Place:
         self.layout, self.columns, self.applied = manifest.layout, manifest.schema, manifest.upto
 
     def land(self, rows: Sequence[Leaving], schema: Schema, upto: int) -> None:
-        """Rows with those columns; with them everything up to `upto` has landed.  Raises DsmsError, with nothing
-        changed."""
+        """Rows with those columns; with them everything up to `upto` has landed.  Raises DsmsError,
+        with nothing changed."""
         self.landing.write(table_of(rows, schema, self.columns) if rows else None, upto)
         self.upto = upto
 
@@ -90,15 +95,29 @@ class Place:
 def open_place(url: str, wanted: Wanted) -> Place:
     """The archive there, made or taken over.
 
-    Raises DS574 for columns that can't be archived, DS575 where the archive of something else is, DS95x."""
+    Raises DS574 for columns that can't be archived, DS575 where the archive of something else is,
+    DS95x."""
     _check_columns(wanted)
     there = Archive(url)
     if there.numbers():
         found = there.manifest()
         if found.kind != wanted.kind:
-            raise UsageError("DS575", f"{url} is the archive of a {found.kind}, and {wanted.name} is a {wanted.kind}",
-                             hint="choose another name, or move that folder away")  # fmt: skip
-    return Place(create(url, wanted.name, wanted.kind, wanted.schema, wanted.key, wanted.layout(), wanted.lifetime))
+            raise UsageError(
+                "DS575",
+                f"{url} is the archive of a {found.kind}, and {wanted.name} is a {wanted.kind}",
+                hint="choose another name, or move that folder away",
+            )
+    return Place(
+        create(
+            url,
+            wanted.name,
+            wanted.kind,
+            wanted.schema,
+            wanted.key,
+            wanted.layout(),
+            wanted.lifetime,
+        )
+    )
 
 
 def reopen_place(url: str) -> Place:
@@ -110,7 +129,14 @@ def _check_columns(wanted: Wanted) -> None:
     seen: set[str] = set()
     for name in (f.name for f in wanted.schema):
         if name.casefold() in seen or name.casefold() in MARKS:
-            what = "is one that archives use themselves" if name.casefold() in MARKS else "is there twice"
-            raise UsageError("DS574", f"the archive of {wanted.name} needs columns of different names: `{name}` {what}",
-                             hint="name it with AS" if wanted.kind == "query" else "rename it")  # fmt: skip
+            what = (
+                "is one that archives use themselves"
+                if name.casefold() in MARKS
+                else "is there twice"
+            )
+            raise UsageError(
+                "DS574",
+                f"the archive of {wanted.name} needs columns of different names: `{name}` {what}",
+                hint="name it with AS" if wanted.kind == "query" else "rename it",
+            )
         seen.add(name.casefold())

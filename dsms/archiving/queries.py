@@ -19,7 +19,8 @@ from dsms.state.batch import Batch
 
 @dataclass(slots=True)
 class Tap:
-    """Between a query and its archive: every result row passes here once, read by nobody or by many."""
+    """Between a query and its archive: every result row passes here once, whether it has no reader
+    or many."""
 
     archiving: Archiving
     results: Results
@@ -45,9 +46,9 @@ class Tap:
         if rows is not None:
             self.archiving.take(rows)
 
-    def told(self, chunk: Chunk) -> None:
+    def report(self, chunk: Chunk) -> None:
         """Answers of a periodic one."""
-        self.archiving.take(self.results.told(chunk))
+        self.archiving.take(self.results.report(chunk))
 
 
 def edge(runtime: Around, query: Registered) -> int:
@@ -64,7 +65,9 @@ def ended(runtime: Around, query: Registered) -> None:
     assert isinstance(tap, Tap)
     upto = edge(runtime, query)
     if upto > ALWAYS:
-        rest = tap.results.rest(None if isinstance(query, EvaluatedQuery) else query.answer(), upto + 1)
+        rest = tap.results.rest(
+            None if isinstance(query, EvaluatedQuery) else query.answer(), upto + 1
+        )
         if rest is not None:
             tap.archiving.take(rest)
     tap.archiving.edge = max(tap.archiving.edge, tap.archiving.taken)

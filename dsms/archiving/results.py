@@ -1,11 +1,13 @@
 """What of a query's results is archived, and with which lifetimes.
 
-Births       the death of a row is known when it is born (MON, WKS, WK): it lands at once.  A DISTINCT value that is
-             handed to a younger row is a row for each.
+Births       the death of a row is known when it is born (MON, WKS, WK): it lands at once.  A
+             DISTINCT value that is handed to a younger row is a row for each.
 Departures   it is not (STR): a row lands when it has left the answer.
-Reported     results without a life of their own count from the instant they are told: periodic answers, Dstream.
+Reported     results without a life of their own count from the instant they are reported: periodic
+             answers, Dstream.
 
-FOR d: a row is kept from its death on for d; a row that never dies, from its birth on; for good where no FOR is said.
+FOR d: a row is kept from its death on for d; a row that never dies, from its birth on; for good
+where no FOR is said.
 """
 
 from __future__ import annotations
@@ -32,15 +34,16 @@ class Results(Protocol):
     """Makes the archive's rows of a query's results; called with each of its steps, in order."""
 
     def step(self, rows: Batch, chunk: Chunk, upto: int) -> Leaving:
-        """Of a step up to `upto`: deltas of the plan's root, and what is told of them."""
+        """Of a step up to `upto`: deltas of the plan's root, and what is reported of them."""
         ...
 
-    def told(self, chunk: Chunk) -> Leaving:
+    def report(self, chunk: Chunk) -> Leaving:
         """Of a periodic answer."""
         ...
 
     def before(self, rows: Batch, clock: int, upto: int) -> Leaving | None:
-        """Of a step over the past of a query that begins at `clock`: its first answer is born then."""
+        """Of a step over the past of a query that begins at `clock`: its first answer is born
+        then."""
         ...
 
     def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
@@ -57,7 +60,8 @@ class Results(Protocol):
 
 @dataclass(slots=True)
 class Births:
-    """order: permutation of the id columns into FROM order;  made: rows so far, which numbers them."""
+    """order: permutation of the id columns into FROM order;  made: rows so far, which numbers
+    them."""
 
     lifetime: int | None
     order: tuple[int, ...]
@@ -80,12 +84,14 @@ class Births:
 
     def before(self, rows: Batch, clock: int, upto: int) -> Leaving | None:
         live = rows.take(np.flatnonzero(rows.exps() > clock))
-        return self._born(Batch(np.full(len(live), clock, np.int64), live.exp, live.sign, live.ids, live.cols))
+        return self._born(
+            Batch(np.full(len(live), clock, np.int64), live.exp, live.sign, live.ids, live.cols)
+        )
 
     def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
         return None
 
-    def told(self, chunk: Chunk) -> Leaving:
+    def report(self, chunk: Chunk) -> Leaving:
         raise AssertionError("a continuous query")
 
     def rest(self, answer: pa.RecordBatch | None, at: int) -> Leaving | None:
@@ -94,13 +100,13 @@ class Births:
 
 @dataclass(slots=True)
 class Reported:
-    """Every row that is told, from then on."""
+    """Every row that is reported, from then on."""
 
     lifetime: int | None
     nbytes: int = 0
 
     def step(self, rows: Batch, chunk: Chunk, upto: int) -> Leaving:
-        return self.told(chunk)
+        return self.report(chunk)
 
     def before(self, rows: Batch, clock: int, upto: int) -> Leaving | None:
         return None
@@ -108,7 +114,7 @@ class Reported:
     def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
         return None
 
-    def told(self, chunk: Chunk) -> Leaving:
+    def report(self, chunk: Chunk) -> Leaving:
         at = dated(chunk.at)
         number = np.arange(chunk.seq, chunk.seq + len(chunk), dtype=np.int64)
         return Leaving(at, at, kept_until(at, self.lifetime), number, tuple(chunk.data.columns))
@@ -130,8 +136,8 @@ class Departures:
         self.lives = Lives(len(self.schema))
 
     def step(self, rows: Batch, chunk: Chunk, upto: int) -> Leaving:
-        told = chunk if self.own is None else self.own.step(rows, upto)
-        return self._left(tuple(told.data.columns), told.sign, told.at, told.seq)
+        reported = chunk if self.own is None else self.own.step(rows, upto)
+        return self._left(tuple(reported.data.columns), reported.sign, reported.at, reported.seq)
 
     def before(self, rows: Batch, clock: int, upto: int) -> Leaving | None:
         if self.own is not None:
@@ -141,14 +147,21 @@ class Departures:
     def begun(self, answer: pa.RecordBatch | None, clock: int) -> Leaving | None:
         return self._all(answer, 1, clock)
 
-    def _left(self, cols: tuple[pa.Array, ...], sign: np.ndarray, at: np.ndarray, seq: int) -> Leaving:
+    def _left(
+        self, cols: tuple[pa.Array, ...], sign: np.ndarray, at: np.ndarray, seq: int
+    ) -> Leaving:
         ended, born = self.lives.step(cols, sign, at)
         where = pa.array(ended)
         death = dated(at[ended])
-        return Leaving(death, dated(born), kept_until(death, self.lifetime), seq + ended,
-                       tuple(c.take(where) for c in cols))  # fmt: skip
+        return Leaving(
+            death,
+            dated(born),
+            kept_until(death, self.lifetime),
+            seq + ended,
+            tuple(c.take(where) for c in cols),
+        )
 
-    def told(self, chunk: Chunk) -> Leaving:
+    def report(self, chunk: Chunk) -> Leaving:
         raise AssertionError("a continuous query")
 
     def rest(self, answer: pa.RecordBatch | None, at: int) -> Leaving | None:
@@ -161,7 +174,9 @@ class Departures:
         if answer is None or not answer.num_rows:
             return None
         n = answer.num_rows
-        return self._left(tuple(answer.columns), np.full(n, sign, np.int8), np.full(n, at, np.int64), 0)
+        return self._left(
+            tuple(answer.columns), np.full(n, sign, np.int8), np.full(n, at, np.int64), 0
+        )
 
     @property
     def nbytes(self) -> int:
@@ -180,5 +195,7 @@ def results_of(phys: Phys, lifetime: int | None, eager_instants: bool = False) -
         return Births(lifetime, spec.order)
     if node.kind == "rstream":
         return Departures(lifetime, node.schema)
-    told = sink_spec(replace(phys, node=replace(node, kind="rstream"), states=()), eager_instants)
-    return Departures(lifetime, node.schema, Sink(told))
+    reporting = sink_spec(
+        replace(phys, node=replace(node, kind="rstream"), states=()), eager_instants
+    )
+    return Departures(lifetime, node.schema, Sink(reporting))

@@ -10,10 +10,10 @@ from dsms.state.ring import Ring
 
 
 def gather(archiving: Archiving, ring: Ring, entry: StreamInput, again: bool = False) -> None:
-    """Take over the rows that nobody needs any more, and let go of those that have landed.
+    """Take over the rows that no query needs any more, and drop those that have landed.
 
-    `again`: all this has happened before, and the archive may be ahead; a query that comes begins with what was held
-    then, so the ring lets go of it only where that is written down."""
+    `again`: all this has happened before, and the archive may be ahead; a query that comes begins
+    with what was held then, so the ring lets go of it only where that is written down."""
     rows, edge = ring.leaving(archiving.taken, entry.ended)
     for batch in rows:
         archiving.take(leaving(batch, archiving.lifetime))

@@ -1,7 +1,8 @@
 """Rows that wait to be archived: out of a stream's windows, or results of a query.
 
-They wait in the order of their marks, the instants in whose order they land: of a stream's row and of a result whose
-death is known its birth, of other results their death, of a periodic answer its boundary.
+They wait in the order of their marks, the instants in whose order they land: of a stream's row and
+of a result whose death is known its birth, of other results their death, of a periodic answer its
+boundary.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Leaving:
         """Rows [start, stop), without copying."""
         dies = None if self.dies is None else self.dies[start:stop]
         cols = all_sliced(self.cols, start, stop)
-        return Leaving(self.mark[start:stop], self.born[start:stop], dies, self.number[start:stop], cols)
+        return Leaving(
+            self.mark[start:stop], self.born[start:stop], dies, self.number[start:stop], cols
+        )
 
     def after(self, mark: int) -> Leaving:
         """The rows with marks > `mark`."""
@@ -68,8 +71,8 @@ def dated(instants: np.ndarray) -> np.ndarray:
 
 
 def table_of(rows: Sequence[Leaving], schema: Schema, columns: Schema) -> pa.Table:
-    """Rows of the columns `schema` as an archive with the columns `columns` keeps them: those that the rows lack are
-    NULL; then `__ts`, `__exp`, `__id`."""
+    """Rows of the columns `schema` as an archive with the columns `columns` keeps them: those that
+    the rows lack are NULL; then `__ts`, `__exp`, `__id`."""
     known = {f.name: k for k, f in enumerate(schema)}
     made, total = [], sum(map(len, rows))
     for f in columns:

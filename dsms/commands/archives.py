@@ -23,18 +23,23 @@ def created(archiving: Archiving | None) -> str:
     note = f", {archiving.note}" if archiving.note else ""
     if archiving.seam == ALWAYS:
         return f"; archive in {archiving.url}{note}"
-    return f"; archive in {archiving.url}, which was there, complete up to {instant_text(archiving.seam)}{note}"
+    return (
+        f"; archive in {archiving.url}, which was there, complete up to "
+        f"{instant_text(archiving.seam)}{note}"
+    )
 
 
 def go_on(runtime: Runtime, archiving: Archiving, heartbeat: Heartbeat) -> None:
-    """A new stream with an archive that was there: rows up to its end would not be archived, so they are late."""
+    """A new stream with an archive that was there: rows up to its end would not be archived, so
+    they are late."""
     key = Catalog.key(archiving.name)
     if archiving.seam > ALWAYS and not runtime.replaying and runtime.inputs[key].event_time:
         heartbeat(key, archiving.seam)
 
 
 def leave(runtime: Runtime, key: str, kind: str) -> str:
-    """The object is about to be dropped: all its rows go to the archive, which stays; what DROP says of it.
+    """The object is about to be dropped: all its rows go to the archive, which stays; what DROP
+    says of it.
 
     Raises DS573 where that can't be done: nothing is dropped."""
     archiving = runtime.archivings.get(key)
@@ -57,4 +62,6 @@ def _stuck(archiving: Archiving) -> UsageError:
     what = "1 row" if rows == 1 else f"{rows} rows"
     message = f"{what} of {archiving.kind} {archiving.name} can't be archived: {archiving.error}"
     lost = f"if it is lost for good, `dsms serve --accept-loss {archiving.name}` begins another one"
-    return UsageError("DS573", message, hint=f"make {archiving.url} writable and drop it again; {lost}")
+    return UsageError(
+        "DS573", message, hint=f"make {archiving.url} writable and drop it again; {lost}"
+    )

@@ -15,7 +15,7 @@ from dsms.commands.store import Store
 from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.periodic.query import PeriodicQuery
-from dsms.running.containing import stop
+from dsms.running.faults import stop
 from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
@@ -31,7 +31,10 @@ ROWS = 64  # VALUES that are bound, or computed, in one go
 
 
 def change_table(
-    runtime: Runtime, store: Store, statement: ast.Insert | ast.Update | ast.Delete, cancel: Cancel | None
+    runtime: Runtime,
+    store: Store,
+    statement: ast.Insert | ast.Update | ast.Delete,
+    cancel: Cancel | None,
 ) -> Done:
     """Check the whole statement, store it, apply it, and let queries that read the table react."""
     return _changed(runtime, store, bind_table_statement(statement, runtime.catalog), None, cancel)
@@ -40,8 +43,8 @@ def change_table(
 def inserting(
     runtime: Runtime, store: Store, statement: ast.Insert, cancel: Cancel | None
 ) -> Generator[None, None, Done]:
-    """`change_table` for many VALUES: bound and computed ROWS at a time, others may come in between; stored and applied
-    in one go, if the table is still the one that it was."""
+    """`change_table` for many VALUES: bound and computed ROWS at a time, others may come in
+    between; stored and applied in one go, if the table is still the one that it was."""
     room = runtime.settings.statement_bytes
     while True:
         bound: list[tuple[Expr, ...]] = []
@@ -81,7 +84,10 @@ def _changed(
     room = runtime.settings.statement_bytes
     match change:
         case Insert():
-            prepared, verb = table.inserting(values or _rows(runtime, change, cancel), at), "inserted"
+            prepared, verb = (
+                table.inserting(values or _rows(runtime, change, cancel), at),
+                "inserted",
+            )
         case Update():
             new = {i: _evaluator(e, room) for i, e in change.assignments}
             prepared, verb = table.updating(new, _predicate(change.predicate, room), at), "updated"
@@ -124,7 +130,9 @@ def _evaluator(expr: Expr, room: int) -> Callable[[Sequence[pa.Array], int], pa.
     return lambda cols, n: run(cols, n, ErrorCounter.once(room))
 
 
-def _predicate(expr: Expr | None, room: int) -> Callable[[Sequence[pa.Array], int], pa.Array] | None:
+def _predicate(
+    expr: Expr | None, room: int
+) -> Callable[[Sequence[pa.Array], int], pa.Array] | None:
     if expr is None:
         return None
     run = compile_predicate(expr)

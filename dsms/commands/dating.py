@@ -1,8 +1,9 @@
 """When a change of a table happens, and which queries do not see it.
 
-A table follows the clock of the streams that its queries read: a change without AT happens at the newest event time
-accepted on them so far (on any stream, where no query reads it), behind every answer that was given over the table.
-The first rows that it ever gets hold from the beginning.  A query whose streams have all ended has no say.
+A table follows the clock of the streams that its queries read: a change without AT happens at the
+newest event time accepted on them so far (on any stream, where no query reads it), behind every
+answer that was given over the table.  The first rows that it ever gets hold from the beginning.  A
+query whose streams have all ended does not count.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ FAR = 86_400_000_000  # µs that a change may lie ahead of a stream before that 
 
 
 def instant_of_change(runtime: Runtime, key: str, at: int | None) -> int:
-    """When a change of the table happens.  `at`: what the statement says.  Raises DS523 for an AT that can't be."""
+    """When a change of the table happens.  `at`: what the statement says.  Raises DS523 for an AT
+    that can't be."""
     readers = [q for q in _readers(runtime, key) if not _ended(runtime, q)]
     streams = {s for q in readers or _readers(runtime, key) for s in q.reads}
     given = [q.begun for q in readers if q.begun > ALWAYS or isinstance(q, RunningQuery)]
-    return runtime.tables[key].instant(at, runtime.clocks.newest(streams or runtime.inputs), max(given, default=None))
+    return runtime.tables[key].instant(
+        at, runtime.clocks.newest(streams or runtime.inputs), max(given, default=None)
+    )
 
 
 def unseen(runtime: Runtime, key: str, at: int, said: bool) -> tuple[str, ...]:
@@ -39,7 +43,10 @@ def _unseen(runtime: Runtime, key: str, at: int, said: bool) -> Iterator[str]:
     over = [q for q in readers if _ended(runtime, q)]
     if over:
         names, whose = listed(sorted(q.name for q in over)), "its" if len(over) == 1 else "their"
-        yield f"{'query' if len(over) == 1 else 'queries'} {names} will not see this: {whose} streams have ended"
+        yield (
+            f"{'query' if len(over) == 1 else 'queries'} {names} will not see this: {whose} "
+            "streams have ended"
+        )
     if said:
         return
     for query in readers:
@@ -48,12 +55,15 @@ def _unseen(runtime: Runtime, key: str, at: int, said: bool) -> Iterator[str]:
 
 
 def unseen_tables(runtime: Runtime, query: Registered) -> tuple[str, ...]:
-    """What a user should know of a query just registered: tables that changed later than its streams have got to."""
+    """What a user should know of a query just registered: tables that changed later than its
+    streams have got to."""
     notes = []
     for key in dict.fromkeys(query.tables if query.reads else ()):
         table = runtime.tables[key]
         if ahead := _ahead(runtime, query, table.last_change):
-            what = f"table {table.definition.name} last changed at {instant_text(table.last_change)}"
+            what = (
+                f"table {table.definition.name} last changed at {instant_text(table.last_change)}"
+            )
             notes.append(f"{what}, and earlier rows do not see that: {ahead}")
     return tuple(notes)
 

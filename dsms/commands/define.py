@@ -31,7 +31,9 @@ from dsms.tables.versioned import VersionedTable
 LONGEST = 200  # bytes of the name of a folder
 
 
-def create_stream(runtime: Runtime, store: Store, statement: ast.CreateStream, sql: str, heartbeat: Heartbeat) -> Done:
+def create_stream(
+    runtime: Runtime, store: Store, statement: ast.CreateStream, sql: str, heartbeat: Heartbeat
+) -> Done:
     """Declare a stream."""
     definition = bind_create_stream(statement, runtime.catalog, sql)
     key = Catalog.key(definition.name)
@@ -60,15 +62,22 @@ def create_table(runtime: Runtime, store: Store, statement: ast.CreateTable, sql
 
 
 def create_query(
-    runtime: Runtime, store: Store, statement: ast.CreateQuery, sql: str, cancel: Cancel | None = None
+    runtime: Runtime,
+    store: Store,
+    statement: ast.CreateQuery,
+    sql: str,
+    cancel: Cancel | None = None,
 ) -> Done:
-    """Register a persistent query and start it.  Cancelled on the way to its first answer it is not there."""
+    """Register a persistent query and start it.  Cancelled on the way to its first answer it is not
+    there."""
     definition, bound = bind_create_query(statement, runtime.catalog, sql)
     if bound is None:
         return Done(f"query {definition.name} is there already")
     if len(runtime.queries) >= runtime.settings.queries and not runtime.replaying:
         message = f"{len(runtime.queries)} queries are registered, which is the limit"
-        raise UsageError("DS634", message, hint="drop a query, or raise the limit of the server (--max-queries)")
+        raise UsageError(
+            "DS634", message, hint="drop a query, or raise the limit of the server (--max-queries)"
+        )
     _check_name(definition.name)
     archiving = archive_of(runtime, definition)
     warnings = start_query(runtime, definition, bound, cancel, archiving)
@@ -86,15 +95,21 @@ def _check_name(name: str) -> None:
     size = len(quote(Catalog.key(name), safe=""))
     if size > LONGEST:
         raise UsageError(
-            "DS415", f"the name {name[:40]}... is too long: folders called so have {size} bytes, and may have {LONGEST}"
+            "DS415",
+            f"the name {name[:40]}... is too long: folders called so have {size} bytes, and may "
+            f"have {LONGEST}",
         )
 
 
 def start_query(
-    runtime: Runtime, definition: QueryDef, bound: lp.Output, cancel: Cancel | None = None,
+    runtime: Runtime,
+    definition: QueryDef,
+    bound: lp.Output,
+    cancel: Cancel | None = None,
     archiving: Archiving | None = None,
-) -> tuple[str, ...]:  # fmt: skip
-    """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it is cancelled."""
+) -> tuple[str, ...]:
+    """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it
+    is cancelled."""
     if definition.on_lookup:
         return start_lookup(runtime, definition, bound)
     if bound.slide is not None:
@@ -115,7 +130,9 @@ def start_query(
         past = begin(runtime, running)
     else:
         running.start()
-        running.advance(max((runtime.tables[t].last_change for t in running.tables), default=running.clock))
+        running.advance(
+            max((runtime.tables[t].last_change for t in running.tables), default=running.clock)
+        )
     running.pipeline.look = go_on
     if running.failure is not None and running.failure.code == "DS610":
         del runtime.catalog.queries[key], runtime.queries[key]
@@ -202,10 +219,24 @@ def _unknown(runtime: Runtime, statement: ast.Drop, found: object, kind: str) ->
 
 
 def _refuse_used(runtime: Runtime, key: str, kind: str, name: str) -> None:
-    users = [q.name for q in runtime.queries.values() if key in q.tables or key in q.streams.values()]
+    users = [
+        q.name for q in runtime.queries.values() if key in q.tables or key in q.streams.values()
+    ]
     if users:
         message = f"{kind} {name} is read by {listed(sorted(users))}"
-        raise UsageError("DS405", message, hint=f"drop {'that query' if len(users) == 1 else 'those queries'} first")
-    into = [s.name for s in runtime.catalog.streams.values() if s.late_into and Catalog.key(s.late_into) == key]
+        raise UsageError(
+            "DS405",
+            message,
+            hint=f"drop {'that query' if len(users) == 1 else 'those queries'} first",
+        )
+    into = [
+        s.name
+        for s in runtime.catalog.streams.values()
+        if s.late_into and Catalog.key(s.late_into) == key
+    ]
     if kind == "stream" and into:
-        raise UsageError("DS405", f"late rows of {', '.join(into)} go into stream {name}", hint="drop that one first")
+        raise UsageError(
+            "DS405",
+            f"late rows of {', '.join(into)} go into stream {name}",
+            hint="drop that one first",
+        )

@@ -31,21 +31,31 @@ def explain_statement(runtime: Runtime, statement: ast.Explain) -> Rows:
             more = _more(runtime, running)
         case ast.CreateQuery() as create:
             definition, bound = bind_create_query(create, runtime.catalog)
-            phys, more = _planned(runtime, bound, dict(definition.options)) if bound else _known(runtime, create.name)
+            phys, more = (
+                _planned(runtime, bound, dict(definition.options))
+                if bound
+                else _known(runtime, create.name)
+            )
         case ast.SelectStatement() as select:
             options = dict(check_options(select.options, "query"))
             once = reads_archive(select)
             bound = bind_query(select, runtime.catalog, persistent=not once)
             phys, more = archive_plan(runtime, bound) if once else _planned(runtime, bound, options)
     if statement.analyze and live is None:
-        raise UsageError("DS406", "EXPLAIN ANALYZE shows live counts, which only a registered query has",
-                         statement.pos.line, statement.pos.column,
-                         "register it with CREATE QUERY, then EXPLAIN ANALYZE QUERY name")  # fmt: skip
+        raise UsageError(
+            "DS406",
+            "EXPLAIN ANALYZE shows live counts, which only a registered query has",
+            statement.pos.line,
+            statement.pos.column,
+            "register it with CREATE QUERY, then EXPLAIN ANALYZE QUERY name",
+        )
     lines = explain(phys, form, live).splitlines() + (more if form == "text" else [])
     return Rows(pa.record_batch({"plan": pa.array(lines, pa.string())}), ("STRING",))
 
 
-def _planned(runtime: Runtime, bound: lp.Output, options: dict[str, Option]) -> tuple[Phys, list[str]]:
+def _planned(
+    runtime: Runtime, bound: lp.Output, options: dict[str, Option]
+) -> tuple[Phys, list[str]]:
     """The plan, and what more there is to say of a periodic query."""
     if bound.slide is None:
         return runtime.plan(bound, options.items()), []

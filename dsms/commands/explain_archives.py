@@ -1,21 +1,22 @@
-"""What EXPLAIN says of a SELECT that reads archives: which of their files would be read now, and what is skipped.
+"""What EXPLAIN says of a SELECT that reads archives: which of their files would be read now, and
+what is skipped.
 
 Nothing but manifests and the footers of landed files is looked at, and Spark is not asked.
 """
 
 from __future__ import annotations
 
-from dsms.adhoc.archived import Needed, needed
-from dsms.adhoc.reads import reads
-from dsms.commands.leaves import instant
 from dsms.commands.select import optimized
+from dsms.oneshot.pushdown import Needed, needed
+from dsms.oneshot.reads import reads
 from dsms.plan.physical import Phys
-from dsms.running.archive_reads import archived_clock, archiving_of, moved_up, source_of
+from dsms.reads.archives import archived_clock, archiving_of, moved_up, source_of
+from dsms.reads.leaves import instant
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.types import FOREVER
-from dsms.storage.archive.explained import told
+from dsms.storage.archive.explained import explain_lines
 
 
 def reads_archive(statement: ast.SelectStatement) -> bool:
@@ -38,6 +39,12 @@ def _leaf(runtime: Runtime, need: Needed, at: int) -> list[str]:
     scan = need.scan
     assert scan.archive is not None
     archiving = archiving_of(runtime, scan)
-    source = source_of(archiving, archiving.seam, need, at if at < FOREVER else archived_clock(runtime, scan))
-    name = scan.stream.name if scan.alias == scan.stream.name else f"{scan.stream.name} AS {scan.alias}"
-    return told(name, source, need.told(), scan.archive.live)
+    source = source_of(
+        archiving, archiving.seam, need, at if at < FOREVER else archived_clock(runtime, scan)
+    )
+    name = (
+        scan.stream.name
+        if scan.alias == scan.stream.name
+        else f"{scan.stream.name} AS {scan.alias}"
+    )
+    return explain_lines(name, source, need.described(), scan.archive.live)

@@ -1,4 +1,5 @@
-"""What EXPLAIN says of a periodic query besides its plan: the access path, the synopses, who shares them."""
+"""What EXPLAIN says of a periodic query besides its plan: the access path, the synopses, and the
+queries that share them."""
 
 from __future__ import annotations
 
@@ -24,15 +25,25 @@ from dsms.sql.types import Schema
 def of_registered(runtime: Runtime, query: EvaluatedQuery) -> list[str]:
     """Lines for a query that runs."""
     path = query.evaluator.path
-    lines = [f"access path: {path} ({MEANINGS[path]}): {query.why}" if query.why else f"access path: {path}"]
+    lines = [
+        f"access path: {path} ({MEANINGS[path]}): {query.why}"
+        if query.why
+        else f"access path: {path}"
+    ]
     if isinstance(query.evaluator, Member):
-        lines += _synopses(runtime, query.evaluator.request, query.evaluator.group, query.evaluator.view)
+        lines += _synopses(
+            runtime, query.evaluator.request, query.evaluator.group, query.evaluator.view
+        )
         others = [m.query.name for m in _sharing(query.evaluator) if m.query is not None]
-        lines.append(f"shared with: {_some(sorted(others))}" if others else "shared with: no other query")
+        lines.append(
+            f"shared with: {_some(sorted(others))}" if others else "shared with: no other query"
+        )
     return lines
 
 
-def of_statement(runtime: Runtime, bound: lp.Output, options: dict[str, Option]) -> tuple[Plan, list[str]]:
+def of_statement(
+    runtime: Runtime, bound: lp.Output, options: dict[str, Option]
+) -> tuple[Plan, list[str]]:
     """The plan of a query that is not registered, and the lines."""
     plan = periodic_plan(runtime, bound, options)
     lines = [f"access path: {plan.path.kind} ({MEANINGS[plan.path.kind]}): {plan.path.why}"]
@@ -46,7 +57,12 @@ def of_statement(runtime: Runtime, bound: lp.Output, options: dict[str, Option])
         else:
             group, view = found
             lines += _synopses(runtime, plan.wanted, group, view)
-            names = [m.query.name for g in registry.all() for m in g.members if m.query and _meets(m, view)]
+            names = [
+                m.query.name
+                for g in registry.all()
+                for m in g.members
+                if m.query and _meets(m, view)
+            ]
             lines.append(f"shared with: {_some(sorted(names))}")
     return plan, lines
 
@@ -62,21 +78,30 @@ def _sharing(member: Member) -> list[Member]:
     return [m for m in others if member.view is None or _meets(m, member.view)]
 
 
-def _synopses(runtime: Runtime, wanted: Request, group: Answering, view: AnswerSource | None) -> Iterator[str]:
+def _synopses(
+    runtime: Runtime, wanted: Request, group: Answering, view: AnswerSource | None
+) -> Iterator[str]:
     """A line for each aggregate, and column that answers it."""
     schema = tuple(f for s in group.sides for f in runtime.inputs[s].definition.schema)
-    parts: list[tuple[SingleFeed, Mapping[AggCall, AggCall] | None, str]] = [(f, None, "") for f in group.feed.feeds]
+    parts: list[tuple[SingleFeed, Mapping[AggCall, AggCall] | None, str]] = [
+        (f, None, "") for f in group.feed.feeds
+    ]
     if view is not None:
         parts = [(p.feed, p.sources, "" if view.single else _cover(p, schema)) for p in view.parts]
     for call in needed(wanted.aggs, bool(wanted.keys)):
         for feed, sources, cover in parts:
             source = call if sources is None else sources[call]
-            told = aggregate(call, schema) + ("" if source == call else f", from {aggregate(source, schema)}")
-            width, span = (wanted.length - wanted.until) // feed.span, _span(feed.span, feed.counted)
+            described = aggregate(call, schema) + (
+                "" if source == call else f", from {aggregate(source, schema)}"
+            )
+            width, span = (
+                (wanted.length - wanted.until) // feed.span,
+                _span(feed.span, feed.counted),
+            )
             column = feed.columns.get(source)
             where = "a new one, " if column is None else ""
             why = f" in {column.why}" if column else ""
-            yield f"synopsis: {told}{cover}: {where}{width} sub-windows of {span}{why}"
+            yield f"synopsis: {described}{cover}: {where}{width} sub-windows of {span}{why}"
 
 
 def _span(span: int, counted: bool) -> str:
@@ -88,5 +113,8 @@ def _some(names: list[str]) -> str:
 
 
 def _cover(part: SignedFeed, schema: Schema) -> str:
-    whole = conjunction(list(part.feed.where))
-    return f", {'less' if part.less else 'with'} {'' if whole is None else expression(whole, schema)}"
+    condition = conjunction(list(part.feed.where))
+    return (
+        f", {'less' if part.less else 'with'} "
+        f"{'' if condition is None else expression(condition, schema)}"
+    )

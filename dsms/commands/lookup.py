@@ -29,16 +29,33 @@ from dsms.sql.window import NO_SLIDE, Slide
 def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> LookupQuery:
     """The query, ready to be asked."""
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
-    core = lp.Output(sort.child if sort else bound.child, "rstream", True, False, None,
-                     (sort.child if sort else bound.child).schema)  # fmt: skip
+    core = lp.Output(
+        sort.child if sort else bound.child,
+        "rstream",
+        True,
+        False,
+        None,
+        (sort.child if sort else bound.child).schema,
+    )
     phys = runtime.plan(replace(bound, kind="rstream", explicit=True), definition.options)
     wanted, counted = _wanted(runtime, definition, core)
-    path = choose(lookup_paths(wanted is not None), str(dict(definition.options).get("path", "auto")))
+    path = choose(
+        lookup_paths(wanted is not None), str(dict(definition.options).get("path", "auto"))
+    )
     if wanted is not None and path.kind == "SS":
         return _from_synopses(runtime, definition, phys, sort, wanted, counted)
     inner = runtime.assembled(definition, runtime.plan(core, definition.options), ResultLog(0))
-    query = LookupQuery(definition, phys, ResultLog(0), inner.errors, inner.streams, inner.tables, inner.state_limit,
-                        evaluator=Waiting(inner), sort=sort)  # fmt: skip
+    query = LookupQuery(
+        definition,
+        phys,
+        ResultLog(0),
+        inner.errors,
+        inner.streams,
+        inner.tables,
+        inner.state_limit,
+        evaluator=Waiting(inner),
+        sort=sort,
+    )
     query.notes = notes(phys)
     recall(runtime, query, core, False)
     return query
@@ -48,7 +65,9 @@ def _wanted(runtime: Runtime, definition: QueryDef, core: lp.Output) -> tuple[Re
     """What it asks of synopses."""
     if dict(definition.options).get("on_error") == "stop":
         return None, False
-    counted = any(isinstance(n, lp.Window) and newest(n.spec) is not None for n in lp.nodes_of(core)) and fits(core)
+    counted = any(
+        isinstance(n, lp.Window) and newest(n.spec) is not None for n in lp.nodes_of(core)
+    ) and fits(core)
     root = runtime.plan(over_numbers(core) if counted else core, definition.options).node
     assert isinstance(root, lp.Output)
     found = request(root.child, NO_SLIDE)
@@ -59,13 +78,28 @@ def _wanted(runtime: Runtime, definition: QueryDef, core: lp.Output) -> tuple[Re
     return replace(found, slide=Slide(span, by_rows=counted)), counted
 
 
-def _from_synopses(runtime: Runtime, definition: QueryDef, phys: Phys, sort: lp.Sort | None, wanted: Request,
-                   counted: bool) -> LookupQuery:  # fmt: skip
+def _from_synopses(
+    runtime: Runtime,
+    definition: QueryDef,
+    phys: Phys,
+    sort: lp.Sort | None,
+    wanted: Request,
+    counted: bool,
+) -> LookupQuery:
     errors, stream = ErrorCounter.of_query(runtime.settings.state_bytes), wanted.stream
     entry = runtime.inputs[stream]
     member = runtime.shared.join(wanted, errors, counted, entry.definition.subwindow)
-    query = LookupQuery(definition, phys, ResultLog(0), errors, {0: stream}, (), runtime.settings.state_bytes,
-                        evaluator=member, sort=sort)  # fmt: skip
+    query = LookupQuery(
+        definition,
+        phys,
+        ResultLog(0),
+        errors,
+        {0: stream},
+        (),
+        runtime.settings.state_bytes,
+        evaluator=member,
+        sort=sort,
+    )
     query.elastic = True
     query.notes = notes(phys)
     first = entry.next_complete

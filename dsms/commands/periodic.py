@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dsms.adhoc.cut import Cut, cut
-from dsms.adhoc.reads import Read, reads
 from dsms.api import Cancel
-from dsms.commands.leaves import batches
 from dsms.commands.periodic_plan import Plan, periodic_plan
+from dsms.oneshot.cut import Cut, cut
+from dsms.oneshot.reads import Read, reads
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.timeline import Timeline
 from dsms.periodic.counted import Numbers
@@ -23,10 +22,11 @@ from dsms.periodic.timed import Timed
 from dsms.plan.boundaries import next_boundary
 from dsms.plan.identity import by_value, width
 from dsms.plan.planner import notes
+from dsms.reads.leaves import batches
+from dsms.reads.stream_rows import last_of, stream_of
 from dsms.running.beginning import partial_note
-from dsms.running.contents import last_of, stream_of
-from dsms.running.history import pasts, rows_of, whole_from
-from dsms.running.reading import Access, Reading
+from dsms.running.past import complete_after, pasts, rows_of
+from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.results import ResultLog
 from dsms.running.runtime import Handle, Runtime
 from dsms.running.transactions import Transactions
@@ -46,7 +46,8 @@ NO_LEAF = 1 << 30
 
 
 def periodic_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> PeriodicQuery:
-    """The query, planned and assembled, with what the rings still hold of its past; not yet among the others."""
+    """The query, planned and assembled, with what the rings still hold of its past; not yet among
+    the others."""
     plan = periodic_plan(runtime, bound, dict(definition.options))
     query = _evaluated(runtime, definition, bound, plan)
     query.why = plan.path.why
@@ -63,7 +64,9 @@ def _hear(runtime: Runtime, query: PeriodicQuery) -> None:
         query.heard(f"table {table}", runtime.tables[table].changed(query.clock))
 
 
-def _evaluated(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan) -> PeriodicQuery:
+def _evaluated(
+    runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan
+) -> PeriodicQuery:
     match plan.path.kind:
         case "SS" | "ISS":
             return _shared(runtime, definition, bound, plan)
@@ -77,15 +80,35 @@ def _limit(runtime: Runtime, definition: QueryDef) -> int:
     return int(dict(definition.options).get("max_state", runtime.settings.state_bytes))
 
 
-def _query(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan, evaluator: Evaluator,
-           errors: ErrorCounter, streams: dict[int, str], tables: tuple[str, ...]) -> PeriodicQuery:  # fmt: skip
+def _query(
+    runtime: Runtime,
+    definition: QueryDef,
+    bound: lp.Output,
+    plan: Plan,
+    evaluator: Evaluator,
+    errors: ErrorCounter,
+    streams: dict[int, str],
+    tables: tuple[str, ...],
+) -> PeriodicQuery:
     settings, options = runtime.settings, dict(definition.options)
-    log = ResultLog(int(options.get("result_log", settings.result_log_rows)), settings.result_log_bytes)
+    log = ResultLog(
+        int(options.get("result_log", settings.result_log_rows)), settings.result_log_bytes
+    )
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     ids = 0 if by_value(bound.child) else width(plan.core.child)
     limit = _limit(runtime, definition)
-    query = PeriodicQuery(definition, plan.phys, log, errors, streams, tables, limit,
-                          evaluator=evaluator, sort=sort, width=ids)  # fmt: skip
+    query = PeriodicQuery(
+        definition,
+        plan.phys,
+        log,
+        errors,
+        streams,
+        tables,
+        limit,
+        evaluator=evaluator,
+        sort=sort,
+        width=ids,
+    )
     query.notes = notes(plan.phys)
     return query
 
@@ -118,9 +141,13 @@ def _shared(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan
     return query
 
 
-def _joined(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan, wanted: JoinRequest) -> PeriodicQuery:
+def _joined(
+    runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan, wanted: JoinRequest
+) -> PeriodicQuery:
     errors = ErrorCounter.of_query(_limit(runtime, definition))
-    member = runtime.shared.joins.join(wanted, errors, runtime, str(dict(definition.options).get("synopsis", "auto")))
+    member = runtime.shared.joins.join(
+        wanted, errors, runtime, str(dict(definition.options).get("synopsis", "auto"))
+    )
     streams = {p.leaf: p.stream for p in pasts(plan.core.child)}
     query = _query(runtime, definition, bound, plan, member, errors, streams, ())
     query.registered = query.clock = runtime.clock_of(query.reads)
@@ -129,7 +156,7 @@ def _joined(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan
 
 
 def schedule(runtime: Runtime, query: PeriodicQuery) -> None:
-    """An elastic query waits its turn, if there is somebody to call `Engine.work`."""
+    """An elastic query waits for its turn, if `Engine.work` is called."""
     options = dict(query.definition.options)
     stamped = any(runtime.inputs[s].definition.timestamp is None for s in query.reads)
     wanted = options.get("boundaries", "elastic" if stamped else "every")
@@ -140,8 +167,13 @@ def schedule(runtime: Runtime, query: PeriodicQuery) -> None:
         member = query.evaluator
         member.group.backlog = runtime.backlog
         span = member.group.feed.span
-        task = Task(query.name, max(1, query.slide.every // span), max(1, member.request.length // span), priority,
-                    same=str(member.same) if member.same else None)  # fmt: skip
+        task = Task(
+            query.name,
+            max(1, query.slide.every // span),
+            max(1, member.request.length // span),
+            priority,
+            same=str(member.same) if member.same else None,
+        )
         runtime.backlog.add(member.group.name, member.group, task)
     else:
         runtime.backlog.add(query.name, query, Task(query.name, 1, 1, priority))
@@ -166,17 +198,32 @@ def _scanned(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Pla
     root, slide = plan.inner.node, bound.slide
     assert isinstance(root, lp.Output) and slide is not None
     needed = reads(root.child)
-    streams = {n.leaf: Catalog.key(n.stream.name) for n in lp.leaves_of(root) if isinstance(n, lp.StreamScan)}
-    tables = tuple(Catalog.key(n.table.name) for n in lp.leaves_of(root) if isinstance(n, lp.TableScan))
+    streams = {
+        n.leaf: Catalog.key(n.stream.name)
+        for n in lp.leaves_of(root)
+        if isinstance(n, lp.StreamScan)
+    }
+    tables = tuple(
+        Catalog.key(n.table.name) for n in lp.leaves_of(root) if isinstance(n, lp.TableScan)
+    )
     fronts = {s: runtime.handed_on(s) for s in streams.values()}
     span = 0 if plan.counted else slide.every
     past = list(pasts(plan.core.child))
     clock = runtime.clock_of(sorted(set(streams.values())))
     governing = _governing(root, bound) if plan.counted else None
-    counted = () if governing is None else tuple(k for k, s in streams.items() if s == streams[governing])
+    counted = (
+        () if governing is None else tuple(k for k, s in streams.items() if s == streams[governing])
+    )
     prepared = runtime.adhoc.prepare(root.child, identity=True)
-    scan = Scan(prepared, needed, Fetcher(runtime.handle), errors, runtime.rings, counted,
-                "" if governing is None else streams[governing])  # fmt: skip
+    scan = Scan(
+        prepared,
+        needed,
+        Fetcher(runtime.handle),
+        errors,
+        runtime.rings,
+        counted,
+        "" if governing is None else streams[governing],
+    )
     query = _query(runtime, definition, bound, plan, scan, errors, streams, tables)
     query.registered = query.clock = clock
     if governing is not None:
@@ -191,7 +238,7 @@ def _scanned(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Pla
         if leaf in streams:
             need = need_of(read, span, query.looked)
             runtime.keep(streams[leaf], f"query {definition.name} ({leaf})", need)
-    query.partial_until = whole_from(past, runtime.rings, fronts, clock)
+    query.partial_until = complete_after(past, runtime.rings, fronts, clock)
     return query
 
 
@@ -227,14 +274,16 @@ class ScanReader:
     def transactions(self) -> Transactions:
         return self.here.runtime.transactions
 
-    def begin(self, instant: Callable[[], int], errors: ErrorCounter) -> Reading:
+    def begin(self, instant: Callable[[], int], errors: ErrorCounter) -> ReadTransaction:
         runtime = self.here.runtime
         access = Access(
-            instant, lambda read, at: _subwindows(runtime, read, at), lambda read, at: _there(runtime, read, at, None),
+            instant,
+            lambda read, at: _subwindows(runtime, read, at),
+            lambda read, at: _there(runtime, read, at, None),
             lambda: None,
-        )  # fmt: skip
+        )
         limit = runtime.settings.statement_bytes
-        reading = Reading(self.parts, self.needed, self.streams, access, limit, -1, errors)
+        reading = ReadTransaction(self.parts, self.needed, self.streams, access, limit, -1, errors)
         self.transactions.begin(reading)
         return reading
 
@@ -249,11 +298,16 @@ def _subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
 
 
 def _there(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
-    """What there is of a leaf: of a stream the part that its ring holds (`partial_until` tells until when)."""
+    """What there is of a leaf: of a stream the part that its ring holds (`partial_until` tells
+    until when)."""
     if not isinstance(read.node, lp.StreamScan):
         return batches(runtime, read, at, cancel)
     ring, since = runtime.rings[Catalog.key(read.node.stream.name)], read.since(at)
-    return ring.last(read.rows, at) if read.rows is not None and since == ALWAYS else ring.rows(since, at)
+    return (
+        ring.last(read.rows, at)
+        if read.rows is not None and since == ALWAYS
+        else ring.rows(since, at)
+    )
 
 
 def _governing(plan: lp.Node, bound: lp.Output) -> int:
@@ -274,7 +328,9 @@ def _leaf_of(node: lp.Node, kind: type[WindowSpec], slide: Slide | None) -> int:
     """The first leaf below a window of that kind with that SLIDE."""
     if isinstance(node, lp.Window) and type(node.spec) is kind and node.spec.slide == slide:
         return min(n.leaf for n in lp.leaves_of(node) if isinstance(n, lp.StreamScan))
-    return min((k for c in lp.children(node) if (k := _leaf_of(c, kind, slide)) < NO_LEAF), default=NO_LEAF)
+    return min(
+        (k for c in lp.children(node) if (k := _leaf_of(c, kind, slide)) < NO_LEAF), default=NO_LEAF
+    )
 
 
 # ---------------------------------------------------------------- by itself
@@ -290,13 +346,15 @@ def _alone(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan)
     if timeline is not None:
         counted = inner.streams[_governing(plan.inner.node, bound)]
         evaluator = Timed(inner, bound.restore, timeline=timeline, counted=counted)
-    query = _query(runtime, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables)
+    query = _query(
+        runtime, definition, bound, plan, evaluator, inner.errors, inner.streams, inner.tables
+    )
     recall(runtime, query, bound, plan.counted)
     return query
 
 
 def recall(runtime: Runtime, query: EvaluatedQuery, core: lp.Output, counted: bool) -> None:
-    """What the rings hold of its past goes in; what they don't is told."""
+    """What the rings hold of its past goes in; what they lack is reported."""
     clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     past = list(pasts(core.child))
     fronts = {s: runtime.handed_on(s) for s in query.reads}
@@ -316,7 +374,7 @@ def recall(runtime: Runtime, query: EvaluatedQuery, core: lp.Output, counted: bo
                 source.push(batch)
     query.evaluator.seed(ALWAYS if counted else query.registered)
     query.clock = query.registered
-    query.partial_until = whole_from(past, runtime.rings, fronts, clock)
+    query.partial_until = complete_after(past, runtime.rings, fronts, clock)
 
 
 def _count(runtime: Runtime, query: EvaluatedQuery, evaluator: Timed, clock: int) -> None:
@@ -331,7 +389,8 @@ def _count(runtime: Runtime, query: EvaluatedQuery, evaluator: Timed, clock: int
 class _Come:
     """Rows of a stream that its ring still has, before and after the clock of a query that begins.
 
-    next  the arrival number of the first row after it;  earlier: int64[k], timestamps of those before"""
+    next  the arrival number of the first row after it;  earlier: int64[k], timestamps of those
+          before"""
 
     next: int
     earlier: np.ndarray
@@ -355,7 +414,11 @@ def announce(query: EvaluatedQuery) -> tuple[str, ...]:
     """What a user should know of a query just registered."""
     slide = query.output.slide
     slides = query.numbers is None and query.partial_until > ALWAYS
-    if slides and slide is not None and query.partial_until < next_boundary(slide, query.registered):
+    if (
+        slides
+        and slide is not None
+        and query.partial_until < next_boundary(slide, query.registered)
+    ):
         query.partial_until = ALWAYS  # its first answer is whole
     if query.partial_until <= ALWAYS or query.numbers is not None:
         return query.notes

@@ -1,4 +1,5 @@
-"""How a query with SLIDE is evaluated: what is run, what is asked of synopses, and which access path is taken."""
+"""How a query with SLIDE is evaluated: what is run, what is asked of synopses, and which access
+path is taken."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from dsms.sql.catalog import Option
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """phys   what EXPLAIN shows;  core, inner: the continuous query whose answers are reported, and its plan
+    """phys   what EXPLAIN shows;  core, inner: the continuous query whose answers are reported, and
+           its plan
     wanted    what it asks of synopses, if they can answer it
     """
 
@@ -35,8 +37,10 @@ def periodic_plan(runtime: Runtime, bound: lp.Output, options: dict[str, Option]
     phys = runtime.plan(bound, options.items())
     output = phys.node
     assert isinstance(output, lp.Output) and bound.slide is not None
-    core = inner_output(lp.Output(bound.child, output.kind, True, bound.restore, bound.slide, bound.schema),
-                        monotonic(phys))  # fmt: skip
+    core = inner_output(
+        lp.Output(bound.child, output.kind, True, bound.restore, bound.slide, bound.schema),
+        monotonic(phys),
+    )
     counted = is_counted(bound)
     numbered, as_written = counted and fits(core), core
     if numbered:
@@ -44,7 +48,10 @@ def periodic_plan(runtime: Runtime, bound: lp.Output, options: dict[str, Option]
     inner = runtime.plan(core, options.items())
     wanted = _wanted(bound, inner, counted, numbered) if options.get("on_error") != "stop" else None
     asked = Asked(replace(output, slide=bound.slide), inner, counted, numbered)
-    path = choose(paths(asked, _offer(runtime, wanted, inner, counted, options)), str(options.get("path", "auto")))
+    path = choose(
+        paths(asked, _offer(runtime, wanted, inner, counted, options)),
+        str(options.get("path", "auto")),
+    )
     if path.kind == "WS" and numbered:
         core, inner = as_written, runtime.plan(as_written, options.items())
     timed = path.kind == "IS" and counted and not numbered
@@ -53,7 +60,9 @@ def periodic_plan(runtime: Runtime, bound: lp.Output, options: dict[str, Option]
     return Plan(phys, core, inner, counted, wanted, path, timed)
 
 
-def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Request | JoinRequest | None:
+def _wanted(
+    bound: lp.Output, inner: Phys, counted: bool, numbered: bool
+) -> Request | JoinRequest | None:
     """What synopses are asked for, if they can answer the query."""
     root, slide = inner.node, bound.slide
     assert isinstance(root, lp.Output) and slide is not None
@@ -63,8 +72,13 @@ def _wanted(bound: lp.Output, inner: Phys, counted: bool, numbered: bool) -> Req
     return found if found is not None or counted else join_request(root.child, slide)
 
 
-def _offer(runtime: Runtime, wanted: Request | JoinRequest | None, inner: Phys, counted: bool,
-           options: dict[str, Option]) -> Offer | None:  # fmt: skip
+def _offer(
+    runtime: Runtime,
+    wanted: Request | JoinRequest | None,
+    inner: Phys,
+    counted: bool,
+    options: dict[str, Option],
+) -> Offer | None:
     """What synopses offer.  Those of a join pay where they are there, or worth making."""
     if wanted is None:
         return None
@@ -75,4 +89,6 @@ def _offer(runtime: Runtime, wanted: Request | JoinRequest | None, inner: Phys, 
     while not isinstance(grouped.node, lp.GroupBy):
         (grouped,) = grouped.children
     groups = max(1.0, grouped.cost.size) if wanted.keys else 1.0
-    return Offer(runtime.shared.joins.fits(wanted) or pays(wanted, groups, grouped.children[0].cost.rate))
+    return Offer(
+        runtime.shared.joins.fits(wanted) or pays(wanted, groups, grouped.children[0].cost.rate)
+    )

@@ -17,4 +17,6 @@ def as_rows(columns: Columns) -> Rows:
     """Rows from (name, type, values)."""
     arrays = [pa.array(values, t.arrow) for _, t, values in columns]
     schema = pa.schema([pa.field(n, t.arrow) for n, t, _ in columns])
-    return Rows(pa.RecordBatch.from_arrays(arrays, schema=schema), tuple(str(t) for _, t, _ in columns))
+    return Rows(
+        pa.RecordBatch.from_arrays(arrays, schema=schema), tuple(str(t) for _, t, _ in columns)
+    )

@@ -1,4 +1,5 @@
-"""One-time SELECT: the plan run once over what windows hold now (`dsms.adhoc`), as of the clock of what it reads."""
+"""One-time SELECT: the plan run once over what windows hold now (`dsms.oneshot`), as of the clock
+of what it reads."""
 
 from __future__ import annotations
 
@@ -9,15 +10,15 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from dsms.adhoc.cut import Cut, cut
-from dsms.adhoc.reads import Read, reads
 from dsms.api import Cancel, Result, Rows, shown_instant
-from dsms.commands.leaves import batches, instant, waiting
 from dsms.errors import UsageError
+from dsms.oneshot.cut import Cut, cut
+from dsms.oneshot.reads import Read, reads
 from dsms.operators.expressions import ErrorCounter
-from dsms.running.archive_reads import Archives, reads_archives
-from dsms.running.contents import stream_of, subwindows
-from dsms.running.reading import Access, Reading
+from dsms.reads.archives import Archives, reads_archives
+from dsms.reads.leaves import batches, instant, waiting
+from dsms.reads.stream_rows import stream_of, subwindows
+from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -39,12 +40,14 @@ class Statement(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether what is left touches nothing of the engine: `run` does it, in any thread, or the next `step`."""
+        """Whether what is left touches nothing of the engine: `run` does it, in any thread, or the
+        next `step`."""
         ...
 
     @property
     def elsewhere(self) -> bool:
-        """Whether `run` mostly waits until another process has done the work, for seconds or minutes."""
+        """Whether `run` mostly waits until another process has done the work, for seconds or
+        minutes."""
         ...
 
     def step(self) -> bool:
@@ -56,11 +59,11 @@ class Statement(Protocol):
         ...
 
     def close(self) -> None:
-        """Nobody wants it any more."""
+        """It is not wanted any more."""
         ...
 
 
-class Whole:
+class OneSlice:
     """A statement that is done in one slice."""
 
     ready = elsewhere = False
@@ -82,7 +85,7 @@ class Whole:
         """There is nothing that could be left half done."""
 
 
-class InPieces(Whole):
+class SeveralSlices(OneSlice):
     """A statement that is done a piece after the other."""
 
     def __init__(self, pieces: Generator[None, None, Result]) -> None:
@@ -108,48 +111,62 @@ class Selection:
 
     Where updates of an archive overtake it, it begins anew, and answers as of a later instant."""
 
-    def __init__(self, runtime: Runtime, statement: ast.SelectStatement, priority: int, cancel: Cancel | None) -> None:
+    def __init__(
+        self, runtime: Runtime, statement: ast.SelectStatement, priority: int, cancel: Cancel | None
+    ) -> None:
         """Raises QueryError, and DS407 where a window reaches back further than what is kept."""
         self.result: Result | None = None
-        self._runtime, self._statement, self._priority, self._cancel = runtime, statement, priority, cancel
+        self._runtime, self._statement, self._priority, self._cancel = (
+            runtime,
+            statement,
+            priority,
+            cancel,
+        )
         self._tries = 0
         self._begin()
 
     def _begin(self) -> None:
         self._tries += 1
         self._outcome: Rows | Exception | None = None
-        self._offered = False  # whoever steps it has seen that it is ready
+        self._offered = False  # its caller has seen that it is ready
         self.bound = bind_query(self._statement, self._runtime.catalog, persistent=False)
         plan = optimized(self._runtime, self.bound)
-        every, parts = reads(plan), cut(plan)
-        self._archives = Archives(self._runtime, plan, every) if reads_archives(every) else None
-        if parts.ops and self._large(every):
+        all_reads, parts = reads(plan), cut(plan)
+        self._archives = (
+            Archives(self._runtime, plan, all_reads) if reads_archives(all_reads) else None
+        )
+        if parts.ops and self._large(all_reads):
             parts = Cut(plan, {})  # their work is for `run`: whoever reads holds others up
-        needed = every
+        needed = all_reads
         if self._archives is not None:
             needed, parts = self._archives.live(), Cut(plan, {})
             _check_versions(self._runtime, plan)
-        streams = {k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)}
-        found = access(self._runtime, every, self._cancel)
+        streams = {
+            k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)
+        }
+        found = access(self._runtime, all_reads, self._cancel)
         limit = self._runtime.settings.statement_bytes
         errors = ErrorCounter.once(limit)
-        self._reading = Reading(parts, needed, streams, found, limit, self._priority, errors)
+        self._reading = ReadTransaction(
+            parts, needed, streams, found, limit, self._priority, errors
+        )
         try:
             self._runtime.transactions.begin(self._reading)
         except BaseException:
             self._release()
             raise
 
-    def _large(self, every: Mapping[int, Read]) -> bool:
-        """Whether the sub-windows of a stream that it reads have more rows than one slice may work on."""
-        keys = {stream_of(r.node) for r in every.values() if isinstance(r.node, lp.StreamScan)}
+    def _large(self, all_reads: Mapping[int, Read]) -> bool:
+        """Whether the sub-windows of a stream that it reads have more rows than one slice may work
+        on."""
+        keys = {stream_of(r.node) for r in all_reads.values() if isinstance(r.node, lp.StreamScan)}
         rings = [ring for key, ring in self._runtime.rings.items() if key in keys]
         return any(ring.count > LARGE * (len(ring.closed) + 1) for ring in rings)
 
     @property
     def ready(self) -> bool:
-        """Whether only the plan is left to be run.  Where transactions run one after the other, that is part of one
-        (unless Spark does it: what it reads of an archive does not change)."""
+        """Whether only the plan is left to be run.  Where transactions run one after the other,
+        that is part of one (unless Spark does it: what it reads of an archive does not change)."""
         apart = self._archives is not None or not self._runtime.transactions.atomic
         return self._reading.given is not None and self._outcome is None and apart
 
@@ -159,7 +176,8 @@ class Selection:
         return self._archives is not None
 
     def step(self) -> bool:
-        """One sub-window is read, for this query or for one that goes before it; or the plan is run."""
+        """One sub-window is read, for this query or for one that goes before it; or the plan is
+        run."""
         try:
             if self._outcome is None:  # what ended its plan says more than that it was cancelled
                 if not self._read():
@@ -210,8 +228,13 @@ class Selection:
         if self._archives is not None:
             found = self._archives.run(reading.given, reading.at, reading.limit, self._cancel)
         else:
-            with lent(self._runtime, self._cancel) as limit, self._runtime.adhocs.lent(limit) as adhoc:
-                found = adhoc.run(reading.cut.rest, reading.given, reading.at, reading.errors, self._cancel)
+            with (
+                lent(self._runtime, self._cancel) as limit,
+                self._runtime.adhocs.lent(limit) as adhoc,
+            ):
+                found = adhoc.run(
+                    reading.cut.rest, reading.given, reading.at, reading.errors, self._cancel
+                )
         data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         return Rows(data, tuple(str(f.type) for f in schema), clock, reading.waiting)
@@ -227,14 +250,22 @@ class Selection:
 
 
 def _check_versions(runtime: Runtime, plan: lp.Node) -> None:
-    """A non-retroactive table beside archived rows must still know how it was when these came.  Raises DS407."""
+    """A non-retroactive table beside archived rows must still know how it was when these came.
+    Raises DS407."""
     for node in lp.nodes_of(plan):
-        if isinstance(node, lp.JoinNRR) and any(r.kind == "archive" for r in reads(node.child).values()):
+        if isinstance(node, lp.JoinNRR) and any(
+            r.kind == "archive" for r in reads(node.child).values()
+        ):
             table = runtime.tables[Catalog.key(node.table.table.name)]
             if table.forgotten != ALWAYS:
-                message = f"table {node.table.table.name} has forgotten how it was when the archived rows came"
+                message = (
+                    f"table {node.table.table.name} has forgotten how it was when the "
+                    "archived rows came"
+                )
                 raise UsageError(
-                    "DS407", message, hint="join the table as it stands: declare it without NON RETROACTIVE"
+                    "DS407",
+                    message,
+                    hint="join the table as it stands: declare it without NON RETROACTIVE",
                 )
 
 
@@ -246,7 +277,9 @@ def access(runtime: Runtime, needed: dict[int, Read], cancel: Cancel | None) -> 
     def check() -> None:
         for name, there in known.items():
             if _object(runtime, name) is not there:
-                raise UsageError("DS411", f"{name} was dropped while a query was reading it", hint="ask again")
+                raise UsageError(
+                    "DS411", f"{name} was dropped while a query was reading it", hint="ask again"
+                )
 
     return Access(
         lambda: instant(runtime, needed.values()),
@@ -268,16 +301,22 @@ def _object(runtime: Runtime, name: str) -> object:
     return next((k[key] for k in kinds if key in k), None)
 
 
-def answer_of(runtime: Runtime, bound: lp.Output, cancel: Cancel | None = None) -> tuple[pa.RecordBatch, int]:
-    """Rows of a one-time query, read in one go, and the instant they hold at (ALWAYS: nothing it reads has a clock).
+def answer_of(
+    runtime: Runtime, bound: lp.Output, cancel: Cancel | None = None
+) -> tuple[pa.RecordBatch, int]:
+    """Rows of a one-time query, read in one go, and the instant they hold at (ALWAYS: nothing it
+    reads has a clock).
 
-    A window that reaches back further than what is kept is an error, never a silent part: DS407.  A row that fails ends
-    the query (DS7xx), as does what takes too much memory (DS633)."""
+    A window that reaches back further than what is kept is an error, never a silent part: DS407.  A
+    row that fails ends the query (DS7xx), as does what takes too much memory (DS633)."""
     plan = optimized(runtime, bound)
     needed = reads(plan)
     if reads_archives(needed):
-        raise UsageError("DS413", "INSERT can't read archives: the engine would stand still while Spark works",
-                         hint="run the SELECT by itself, and insert what it answers")  # fmt: skip
+        raise UsageError(
+            "DS413",
+            "INSERT can't read archives: the engine would stand still while Spark works",
+            hint="run the SELECT by itself, and insert what it answers",
+        )
     at = instant(runtime, needed.values())
     given = {leaf: batches(runtime, read, at, cancel) for leaf, read in needed.items()}
     with lent(runtime, cancel) as limit:

@@ -46,7 +46,8 @@ def cancel_session(runtime: Runtime, statement: ast.CancelSession) -> Done:
 
 
 def set_timeout(option: ast.Option, caller: Caller | None) -> Done:
-    """SET statement_timeout.  Raises DS215 for what is no length, DS672 where there is no session."""
+    """SET statement_timeout.  Raises DS215 for what is no length, DS672 where there is no
+    session."""
     seconds = _seconds(option)
     if caller is None:
         raise _none("statement_timeout is set")
@@ -70,10 +71,17 @@ def _seconds(option: ast.Option) -> float:
         case _:
             found = None
     if found is None or found < 0:
-        raise error("DS215", "statement_timeout takes a length of time", option, "write '5 s', or 0 for none")
+        raise error(
+            "DS215",
+            "statement_timeout takes a length of time",
+            option,
+            "write '5 s', or 0 for none",
+        )
     return found / SECOND
 
 
 def _none(what: str) -> UsageError:
     message = f"{what} where a server runs: an engine in a program has no sessions"
-    return UsageError("DS672", message, hint="a program ends a statement by the `cancel` that it gave with it")
+    return UsageError(
+        "DS672", message, hint="a program ends a statement by the `cancel` that it gave with it"
+    )

@@ -1,4 +1,5 @@
-"""SET: change a setting while the engine runs.  It holds until it is set again, or the engine (or session) stops."""
+"""SET: change a setting while the engine runs.  It holds until it is set again, or the engine (or
+session) stops."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from dsms.sql.codes import error, suggest
 
 
 def set_setting(runtime: Runtime, statement: ast.Set, caller: Caller | None = None) -> Done:
-    """SET name = value.  QueryError DS214 for an unknown setting, DS215 for a value that it does not take."""
+    """SET name = value.  QueryError DS214 for an unknown setting, DS215 for a value that it does
+    not take."""
     option = statement.option
     name = option.name.text.casefold()
     if name in OF_SESSION:
@@ -20,7 +22,12 @@ def set_setting(runtime: Runtime, statement: ast.Set, caller: Caller | None = No
     if name not in CHANGEABLE:
         if hasattr(runtime.settings, name):
             message = f"the setting {name} is fixed when the engine starts"
-            raise error("DS214", message, option.name, f"SET changes {', '.join((*CHANGEABLE, *OF_SESSION))}")
+            raise error(
+                "DS214",
+                message,
+                option.name,
+                f"SET changes {', '.join((*CHANGEABLE, *OF_SESSION))}",
+            )
         hint = suggest(option.name.text, [*CHANGEABLE, *OF_SESSION], "settings")
         raise error("DS214", f"unknown setting `{option.name.text}`", option.name, hint)
     value = option.value.casefold().replace("_", "-") if isinstance(option.value, str) else None

@@ -27,8 +27,8 @@ from dsms.storage.journal import ENGINE
 
 
 def show(runtime: Runtime, statement: ast.Show, caller: Caller | None = None) -> Rows:
-    """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS | SESSIONS |
-    MEMORY [LIKE 'pattern']."""
+    """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS |
+    SESSIONS | MEMORY [LIKE 'pattern']."""
     rows = _all(runtime, statement.what, caller)
     return rows if statement.like is None else _named_like(rows, statement.like)
 
@@ -36,9 +36,19 @@ def show(runtime: Runtime, statement: ast.Show, caller: Caller | None = None) ->
 def _named_like(rows: Rows, pattern: str) -> Rows:
     """Those whose name, the first column, or one of whose aliases fits the pattern, in any case."""
     names = rows.data.column(0).to_pylist()
-    others = rows.data.column("aliases").to_pylist() if "aliases" in rows.data.schema.names else [None] * len(names)
-    every = [[name, *(aliases.split(", ") if aliases else ())] for name, aliases in zip(names, others, strict=True)]
-    fit = [any(pc.match_like(pa.array(one), pattern, ignore_case=True).to_pylist()) for one in every]
+    others = (
+        rows.data.column("aliases").to_pylist()
+        if "aliases" in rows.data.schema.names
+        else [None] * len(names)
+    )
+    names_of_each = [
+        [name, *(aliases.split(", ") if aliases else ())]
+        for name, aliases in zip(names, others, strict=True)
+    ]
+    fit = [
+        any(pc.match_like(pa.array(one), pattern, ignore_case=True).to_pylist())
+        for one in names_of_each
+    ]
     return replace(rows, data=rows.data.filter(pa.array(fit, pa.bool_())))
 
 
@@ -125,7 +135,9 @@ def _settings(runtime: Runtime, caller: Caller | None) -> Rows:
     lines = [(name, str(getattr(s, name)).lower()) for name in shown]
     if caller is not None:
         lines.append(("statement_timeout", timeout_text(caller.statement_timeout)))
-    return as_rows([("setting", STRING, [n for n, _ in lines]), ("value", STRING, [v for _, v in lines])])
+    return as_rows(
+        [("setting", STRING, [n for n, _ in lines]), ("value", STRING, [v for _, v in lines])]
+    )
 
 
 def describe(runtime: Runtime, statement: ast.Describe) -> Rows:
@@ -136,7 +148,13 @@ def describe(runtime: Runtime, statement: ast.Describe) -> Rows:
     if found is None or (statement.kind is not None and kinds[type(found)] != statement.kind.value):
         what = statement.kind.value.lower() if statement.kind else "stream, table or query"
         message = f"there is no {what} {name.text}"
-        raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, runtime.catalog.names()))
+        raise UsageError(
+            "DS401",
+            message,
+            name.pos.line,
+            name.pos.column,
+            hint(name.text, runtime.catalog.names()),
+        )
     notes = [_note(found, i) for i in range(len(found.schema))]
     return as_rows(
         [
@@ -156,6 +174,8 @@ def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:
         case TableDef(key=key) if i in key:
             notes.append("primary key")
     match found:
-        case StreamDef(archive_cluster=name) | QueryDef(archive_cluster=name) if name == found.schema[i].name:
+        case StreamDef(archive_cluster=name) | QueryDef(archive_cluster=name) if (
+            name == found.schema[i].name
+        ):
             notes.append("the archive is clustered by it")
     return ", ".join(notes) or None

@@ -12,7 +12,8 @@ from dsms.sql.types import INT, STRING, TIMESTAMP
 
 
 def show_archives(runtime: Runtime) -> Rows:
-    """One line per archive of a stream or query; what only its index can tell is NULL where that can't be read."""
+    """One line per archive of a stream or query; what only its index can tell is NULL where that
+    can't be read."""
     archivings = list(runtime.archivings.values())
     lines = [figures(a) for a in archivings]
     return as_rows(
@@ -35,9 +36,9 @@ def show_archives(runtime: Runtime) -> Rows:
 
 
 def _update_of(runtime: Runtime, name: str) -> str | None:
-    """What becomes of the updates of its index, where somebody makes them (a server's Spark process)."""
-    told = getattr(runtime.settings.archive_runner, "update_state", None)
-    return None if told is None else told(name)
+    """The state of the updates of its index, where they are made (by a server's Spark process)."""
+    state_of = getattr(runtime.settings.archive_runner, "update_state", None)
+    return None if state_of is None else state_of(name)
 
 
 def figures(archiving: Archiving) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""SHOW MEMORY: which part of the memory is whose, as the engine and the server that it runs in account for it."""
+"""SHOW MEMORY: which part of the memory is whose, as the engine and the server that it runs in
+account for it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def show_memory(runtime: Runtime) -> Rows:
 
 
 def held(runtime: Runtime) -> Iterator[MemoryLine]:
-    """What the engine holds: of streams, tables, synopses, queries, and their results for those who resume."""
+    """What the engine holds: of streams, tables, synopses, queries, and their results for those who
+    resume."""
     settings = runtime.settings
     for key, entry in runtime.inputs.items():
         ring = runtime.rings.get(key)

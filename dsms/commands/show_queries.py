@@ -1,4 +1,5 @@
-"""SHOW QUERIES, SHOW WINDOWS: how registered queries do, and what of the streams is held in memory."""
+"""SHOW QUERIES, SHOW WINDOWS: how registered queries do, and what of the streams is held in
+memory."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP
 
 def status(query: Registered) -> str:
     """running, or why it stopped."""
-    return "running" if query.failure is None else f"stopped: {query.failure.code} {query.failure.message}"
+    return (
+        "running"
+        if query.failure is None
+        else f"stopped: {query.failure.code} {query.failure.message}"
+    )
 
 
 def show_queries(runtime: Runtime) -> Rows:
@@ -45,10 +50,18 @@ def show_queries(runtime: Runtime) -> Rows:
             ("deadline", TIMESTAMP, [t.get("deadline") for t in timed]),
             ("evaluations", INT, [t.get("evaluations") for t in timed]),
             ("lateness", FLOAT, [t.get("lateness") for t in timed]),
-            ("cost", FLOAT, [t.get("cost", q.phys.cost.total) for t, q in zip(timed, queries, strict=True)]),
+            (
+                "cost",
+                FLOAT,
+                [t.get("cost", q.phys.cost.total) for t, q in zip(timed, queries, strict=True)],
+            ),
             ("shares_with", INT, [t.get("shares_with") for t in timed]),
             ("partial_until", TIMESTAMP, [t.get("partial_until") for t in timed]),
-            ("waits_for", STRING, [waits_for(runtime, q.reads) if q.failure is None else None for q in queries]),
+            (
+                "waits_for",
+                STRING,
+                [waits_for(runtime, q.reads) if q.failure is None else None for q in queries],
+            ),
             ("waiting", INT, [_waiting(runtime, q) for q in queries]),
         ]
     )
@@ -64,7 +77,8 @@ def _waiting(runtime: Runtime, query: Registered) -> int | None:
 
 
 def _timing(runtime: Runtime, query: Registered) -> dict[str, Any]:
-    """What is told of a periodic query.  lateness: boundaries that passed unanswered, on average per evaluation."""
+    """What is shown of a periodic query.  lateness: boundaries that passed unanswered, on average
+    per evaluation."""
     if not isinstance(query, EvaluatedQuery):
         return {"partial_until": _partial(query.partial_until)}
     late = runtime.backlog.lateness(query.name)
@@ -74,7 +88,9 @@ def _timing(runtime: Runtime, query: Registered) -> dict[str, Any]:
     found: dict[str, Any] = {
         "path": query.evaluator.path,
         "period": "on look-up" if period is None else slide(period),
-        "deadline": query.due if isinstance(query, PeriodicQuery) and query.numbers is None else None,
+        "deadline": query.due
+        if isinstance(query, PeriodicQuery) and query.numbers is None
+        else None,
         "evaluations": query.evaluations,
         "lateness": 0.0 if late is None else late.average,
         "shares_with": 0 if member is None else len(member.group.members) - 1,
@@ -92,7 +108,17 @@ def _partial(until: int) -> int | None:
 def show_windows(runtime: Runtime) -> Rows:
     """One line per ring of raw sub-windows and per synopsis."""
     lines = [*_rings(runtime), *_synopses(runtime)]
-    names = ("stream", "holds", "kind", "subwindow", "subwindows", "rows", "bytes", "updates", "for")
+    names = (
+        "stream",
+        "holds",
+        "kind",
+        "subwindow",
+        "subwindows",
+        "rows",
+        "bytes",
+        "updates",
+        "for",
+    )
     types = (STRING, STRING, STRING, STRING, INT, INT, INT, INT, STRING)
     columns: list[Any] = list(zip(*lines, strict=True)) if lines else [[] for _ in names]
     return as_rows([(n, t, list(c)) for n, t, c in zip(names, types, columns, strict=True)])
@@ -102,8 +128,19 @@ def _rings(runtime: Runtime) -> list[tuple[Any, ...]]:
     lines: list[tuple[Any, ...]] = []
     for key, ring in runtime.rings.items():
         name = runtime.inputs[key].definition.name
-        lines.append((name, "rows", "ring", duration_text(ring.span), len(ring.closed) + bool(ring.buffer), ring.count,
-                      ring.nbytes, ring.updates, ", ".join(sorted(ring.needs))))  # fmt: skip
+        lines.append(
+            (
+                name,
+                "rows",
+                "ring",
+                duration_text(ring.span),
+                len(ring.closed) + bool(ring.buffer),
+                ring.count,
+                ring.nbytes,
+                ring.updates,
+                ", ".join(sorted(ring.needs)),
+            )
+        )
     return lines
 
 
@@ -113,11 +150,24 @@ def _synopses(runtime: Runtime) -> list[tuple[Any, ...]]:
         name = " * ".join(runtime.inputs[s].definition.name for s in group.sides)
         for feed in group.feed.feeds:
             span = f"{feed.span} rows" if feed.counted else duration_text(feed.span)
-            users = ", ".join(sorted(m.query.name for m in group.members if m.query is not None and m.reads(feed)))
+            users = ", ".join(
+                sorted(m.query.name for m in group.members if m.query is not None and m.reads(feed))
+            )
             for call, column in feed.columns.items():
                 held = column.synopsis
-                lines.append((name, call_text(call, runtime, group.sides), held.kind, span,
-                              held.next - held.first, held.groups, column.nbytes, feed.updates, users))  # fmt: skip
+                lines.append(
+                    (
+                        name,
+                        call_text(call, runtime, group.sides),
+                        held.kind,
+                        span,
+                        held.next - held.first,
+                        held.groups,
+                        column.nbytes,
+                        feed.updates,
+                        users,
+                    )
+                )
     return lines
 
 

@@ -53,12 +53,15 @@ def _feed(feed: SingleFeed, group: Group, schema: Schema) -> str:
         return f"{' JOIN '.join(group.sides)}, sub-windows of {span}"
     by = ", ".join(expression(e, schema) for e in feed.space.exprs)
     where = _predicate(feed, schema)
-    return f"{feed.stream}{where and ' WHERE ' + where}{by and ' GROUP BY ' + by}, sub-windows of {span}"
+    return (
+        f"{feed.stream}{where and ' WHERE ' + where}{by and ' GROUP BY ' + by}, sub-windows of "
+        f"{span}"
+    )
 
 
 def _predicate(feed: Feed, schema: Schema) -> str:
-    whole = conjunction(list(feed.where))
-    return "" if whole is None else expression(whole, schema)
+    condition = conjunction(list(feed.where))
+    return "" if condition is None else expression(condition, schema)
 
 
 def _combined(found: Shared, schema: Schema) -> str:
@@ -67,7 +70,9 @@ def _combined(found: Shared, schema: Schema) -> str:
     minus = "".join(f" - ({_predicate(f, schema)})" for f, less in found.others if less)
     by = ", ".join(expression(e, schema) for e in found.feed.space.exprs)
     span = _length(found.feed.span, found.feed)
-    return f"{found.feed.stream} WHERE {plus}{minus}{by and ' GROUP BY ' + by}, sub-windows of {span}"
+    return (
+        f"{found.feed.stream} WHERE {plus}{minus}{by and ' GROUP BY ' + by}, sub-windows of {span}"
+    )
 
 
 def _length(length: int, feed: SingleFeed) -> str:

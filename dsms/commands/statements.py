@@ -17,7 +17,14 @@ from dsms.sql import ast
 from dsms.sql.parser import parse_piece, parsing_piece
 from dsms.sql.script import Piece, pieces
 
-GROWING = ast.CreateStream | ast.CreateTable | ast.CreateQuery | ast.Insert | ast.Update | ast.SelectStatement
+GROWING = (
+    ast.CreateStream
+    | ast.CreateTable
+    | ast.CreateQuery
+    | ast.Insert
+    | ast.Update
+    | ast.SelectStatement
+)
 
 
 class Commanded(Protocol):
@@ -58,7 +65,7 @@ def slices(
 
 
 def _parsing(piece: Piece, cancel: Cancel | None) -> Generator[Statement, None, ast.Statement]:
-    reading = select.Whole(lambda: Done(""))  # what is at work meanwhile
+    reading = select.OneSlice(lambda: Done(""))  # what is at work meanwhile
     parsing = parsing_piece(piece)
     while True:
         try:
@@ -75,7 +82,11 @@ def begin(engine: Commanded, sql: str, priority: int, cancel: Cancel | None) -> 
     """One statement, to be done by `step`s: see `dsms.engine.Engine.begin`."""
     found = list(pieces(sql))
     if len(found) != 1:
-        raise UsageError("DS400", f"one statement at a time is begun, not {len(found)}", hint="`execute` runs scripts")
+        raise UsageError(
+            "DS400",
+            f"one statement at a time is begun, not {len(found)}",
+            hint="`execute` runs scripts",
+        )
     return _begun(engine, parse_piece(found[0]), found[0].text, priority, cancel)
 
 
@@ -93,12 +104,18 @@ def _begun(
     if isinstance(statement, ast.SelectStatement):
         return select.Selection(engine.runtime, statement, priority, cancel)
     if isinstance(statement, ast.Insert) and len(statement.rows) > change.ROWS:
-        return select.InPieces(change.inserting(engine.runtime, engine.store, statement, cancel))
-    return select.Whole(lambda: run(engine, statement, sql, cancel, caller))
+        return select.SeveralSlices(
+            change.inserting(engine.runtime, engine.store, statement, cancel)
+        )
+    return select.OneSlice(lambda: run(engine, statement, sql, cancel, caller))
 
 
 def run(
-    engine: Commanded, statement: ast.Statement, sql: str, cancel: Cancel | None, caller: Caller | None = None
+    engine: Commanded,
+    statement: ast.Statement,
+    sql: str,
+    cancel: Cancel | None,
+    caller: Caller | None = None,
 ) -> Result:
     """Do a statement that is no SELECT in one go."""
     runtime = engine.runtime

@@ -7,4 +7,5 @@ from collections.abc import Callable
 from dsms.storage.catalog import CatalogStore
 
 Write = Callable[[CatalogStore], None]
-Store = Callable[[Write, str, bytes], None]  # (what to write, kind, body of its record among the rows)
+# (what to write, kind, body of its record among the rows)
+Store = Callable[[Write, str, bytes], None]

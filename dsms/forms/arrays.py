@@ -1,4 +1,5 @@
-"""Lists and NumPy arrays -> Arrow arrays that lose nothing, or lists of values where Arrow has no form.
+"""Lists and NumPy arrays -> Arrow arrays that lose nothing, or lists of values where Arrow has no
+form.
 
 lists  an array if all values are of one kind that Arrow has, else as they are
 NumPy  any byte order, masks, times of any unit (finer than µs: rounded down)
@@ -33,7 +34,8 @@ class Unreadable(Exception):
 
 
 def inferred(values: Sequence[Any]) -> pa.Array | None:
-    """A list as an array if its values are of one kind, NULLs aside; None if they aren't, or Arrow can't hold them."""
+    """A list as an array if its values are of one kind, NULLs aside; None if they aren't, or Arrow
+    can't hold them."""
     kinds = set(map(type, values)) - {type(None)}
     try:
         if not kinds:
@@ -75,7 +77,11 @@ def _alike(values: Sequence[Any], kind: type) -> pa.Array | None:
     if kind is Instant or kind is Length:
         to = pa.timestamp("us") if kind is Instant else pa.duration("us")
         return pa.array([None if v is None else v.us for v in values], pa.int64()).cast(to)
-    if issubclass(kind, np.generic) and np.dtype(kind).kind in "biufUS" and np.dtype(kind).itemsize <= 8:
+    if (
+        issubclass(kind, np.generic)
+        and np.dtype(kind).kind in "biufUS"
+        and np.dtype(kind).itemsize <= 8
+    ):
         return pa.array(values)
     return None
 
@@ -86,7 +92,10 @@ def _times(array: np.ndarray) -> pa.Array:
     if unit in _ARROW_UNITS and count == 1:
         return pa.array(array)
     if array.dtype.kind == "m" and unit in ("Y", "M", "generic"):
-        raise Unreadable(f"an array of {array.dtype}", "years and months have no one length: use days, or seconds")
+        raise Unreadable(
+            f"an array of {array.dtype}",
+            "years and months have no one length: use days, or seconds",
+        )
     missing = np.isnat(array) | np.ma.getmaskarray(array)
     array = np.ma.getdata(array)
     if unit in ("Y", "M"):
@@ -95,7 +104,9 @@ def _times(array: np.ndarray) -> pa.Array:
     micros = _micros(ticks, unit, count)
     if array.dtype.kind == "m" and np.abs(micros).max(initial=0) > _FAR // 2:
         raise OverflowError("lengths of over 70,000 years")
-    return pa.array(micros, mask=missing).cast(pa.timestamp("us") if array.dtype.kind == "M" else pa.duration("us"))
+    return pa.array(micros, mask=missing).cast(
+        pa.timestamp("us") if array.dtype.kind == "M" else pa.duration("us")
+    )
 
 
 def _micros(ticks: np.ndarray, unit: str, count: int) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""One column of whatever library -> an Arrow array that loses nothing, or a list of values where Arrow has no form.
+"""One column of whatever library -> an Arrow array that loses nothing, or a list of values where
+Arrow has no form.
 
 lists, NumPy    see `arrays`
-pandas          missing values (NaN, NaT, NA, None) are NULL; sparse, nullable, Arrow-backed and categorical
-                columns; a Period is its start; columns of objects as lists
+pandas          missing values (NaN, NaT, NA, None) are NULL; sparse, nullable, Arrow-backed and
+                categorical columns; a Period is its start; columns of objects as lists
 polars, Arrow   as they are
 """
 

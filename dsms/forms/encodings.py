@@ -19,11 +19,17 @@ def for_frames(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Without views and runs, of which every piece would carry the whole array."""
     kind = array.type
     if not (
-        is_view(kind) or kinds.is_run_end_encoded(kind) or (kinds.is_dictionary(kind) and is_view(kind.value_type))
+        is_view(kind)
+        or kinds.is_run_end_encoded(kind)
+        or (kinds.is_dictionary(kind) and is_view(kind.value_type))
     ):
         return array
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    return pa.chunked_array([_simple(chunk) for chunk in chunks]) if chunks else pa.array([], pa.string())
+    return (
+        pa.chunked_array([_simple(chunk) for chunk in chunks])
+        if chunks
+        else pa.array([], pa.string())
+    )
 
 
 def _simple(array: pa.Array) -> pa.Array:

@@ -51,13 +51,16 @@ def _has_names(rows: Sequence[Any]) -> bool:
 
 
 def named(data: Any, name: str) -> tuple[Named, int]:
-    """(name, column) pairs in the order they came, and the number of rows; `name` is of what takes them, for messages.
+    """(name, column) pairs in the order they came, and the number of rows; `name` is of what takes
+    them, for messages.
 
-    Raises UsageError DS503 for a column that can't be read, DS504 for columns of different lengths, DS505 for what
-    holds no rows."""
+    Raises UsageError DS503 for a column that can't be read, DS504 for columns of different lengths,
+    DS505 for what holds no rows."""
     if not isinstance(data, (pa.RecordBatch, pa.Table)):
         pairs = _pairs(data, name)
-    elif not any(field.metadata or isinstance(field.type, pa.BaseExtensionType) for field in data.schema):
+    elif not any(
+        field.metadata or isinstance(field.type, pa.BaseExtensionType) for field in data.schema
+    ):
         return list(zip(data.schema.names, data.columns, strict=True)), data.num_rows
     else:
         pairs = _from_table(data)
@@ -83,9 +86,13 @@ def _from_mapping(data: Mapping) -> list[tuple[str, Any]]:
     for key, column in data.items():
         loose = isinstance(column, (str, bytes, bytearray, Mapping, set, frozenset))
         if loose or not hasattr(column, "__len__") or getattr(column, "shape", None) == ():
-            hint = "a dict maps names to columns; one row is written [[1, 2, 3]] or [{'a': 1, 'b': 2}]"
+            hint = (
+                "a dict maps names to columns; one row is written [[1, 2, 3]] or [{'a': 1, 'b': 2}]"
+            )
             raise UsageError(
-                "DS505", f"column {key!r} is {a(type(column).__name__)}, not a list or an array", hint=hint
+                "DS505",
+                f"column {key!r} is {a(type(column).__name__)}, not a list or an array",
+                hint=hint,
             )
     return [(str(key), column) for key, column in data.items()]
 
@@ -105,7 +112,8 @@ def _no_rows(data: Any, name: str, why: str = "") -> UsageError:
     return UsageError(
         "DS505",
         f"rows for {name} can't be read from {a(type(data).__name__)}{why}",
-        hint="send an Arrow batch or table, a pandas or polars DataFrame, a dict of columns, or a list of rows",
+        hint="send an Arrow batch or table, a pandas or polars DataFrame, a dict of columns, or a "
+        "list of rows",
     )
 
 
@@ -119,7 +127,8 @@ def _from_table(table: pa.RecordBatch | pa.Table) -> list[tuple[str, Any]]:
 
 
 def _marked(column: Any, mark: Mapping[bytes, bytes]) -> Any:
-    """A column whose extension type is named in its metadata only, as where nobody has registered it."""
+    """A column whose extension type is named in its metadata only, as where it is not
+    registered."""
     extension = mark.get(b"ARROW:extension:name")
     return column if extension is None else _Extended(extension.decode(errors="replace"), column)
 
@@ -146,7 +155,8 @@ def _column(key: str, column: Any, name: str) -> Values:
 
 
 def without_extension(array: Any) -> Any:
-    """The same values without an extension type.  Raises Unreadable for one whose storage means something else."""
+    """The same values without an extension type.  Raises Unreadable for one whose storage means
+    something else."""
     if not isinstance(array.type, pa.BaseExtensionType):
         return array
     return _stored(array, array.type.extension_name)
@@ -159,5 +169,9 @@ def _stored(array: Any, extension: str) -> Any:
         return array.cast(pa.bool_())
     if extension in _STORED:
         return array
-    hint = "send a column of plain instants: in pandas, .dt.to_timestamp()" if "period" in extension else None
+    hint = (
+        "send a column of plain instants: in pandas, .dt.to_timestamp()"
+        if "period" in extension
+        else None
+    )
     raise Unreadable(f"the extension type {extension}", hint)

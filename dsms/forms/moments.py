@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from dsms.errors import UsageError
-from dsms.forms.scalars import Instant, a, kind_name, plain, shown
+from dsms.forms.scalars import Instant, a, as_builtin, kind_name, shown
 
-Moment: TypeAlias = Any  # an int of microseconds, datetime, date, numpy.datetime64, pandas.Timestamp, or text
+# an int of microseconds, datetime, date, numpy.datetime64, pandas.Timestamp, or text
+Moment: TypeAlias = Any
 
 
 def moment(value: Moment, what: str) -> int:
     """Microseconds since the epoch; `what` is given, for messages.  Raises UsageError DS508."""
     from dsms.instants import MAX_INSTANT, MIN_INSTANT, instant, why_not  # Arrow comes with it
 
-    value = plain(value)
+    value = as_builtin(value)
     if isinstance(value, str):
         found = instant(value)
         if found is None:
@@ -23,7 +24,9 @@ def moment(value: Moment, what: str) -> int:
     count = value.us if isinstance(value, Instant) else value
     if type(count) is not int:
         hint = "give microseconds since 1970 (UTC), a datetime, or an instant of NumPy or pandas"
-        raise UsageError("DS508", f"{what} is an instant, not {a(kind_name(value))} {shown(value)}", hint=hint)
+        raise UsageError(
+            "DS508", f"{what} is an instant, not {a(kind_name(value))} {shown(value)}", hint=hint
+        )
     if not MIN_INSTANT <= count <= MAX_INSTANT:
         hint = "an integer counts microseconds since 1970, UTC"
         if MIN_INSTANT <= count // 1000 <= MAX_INSTANT:

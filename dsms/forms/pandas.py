@@ -20,7 +20,9 @@ def from_pandas(column: Any) -> Values:
     if isinstance(dtype, pd.PeriodDtype):
         return from_pandas(column.dt.to_timestamp(how="start"))
     if isinstance(dtype, pd.IntervalDtype):
-        raise Unreadable(f"a Series of {dtype}", "an interval has two ends: send them as two columns")
+        raise Unreadable(
+            f"a Series of {dtype}", "an interval has two ends: send them as two columns"
+        )
     if isinstance(dtype, pd.CategoricalDtype) and not _is_plain(dtype.categories.dtype):
         return from_pandas(column.astype(dtype.categories.dtype))
     if pd.api.types.is_object_dtype(dtype):
@@ -44,7 +46,9 @@ def _objects(column: pd.Series) -> Values:
 
 def _from_numpy(column: pd.Series) -> Values:
     values = column.to_numpy()
-    if values.dtype.isnative and (values.dtype.kind in "biumM" or (values.dtype.kind == "f" and values.itemsize <= 8)):
+    if values.dtype.isnative and (
+        values.dtype.kind in "biumM" or (values.dtype.kind == "f" and values.itemsize <= 8)
+    ):
         return pa.Array.from_pandas(column)
     if values.dtype.kind == "f":
         values = np.ma.masked_where(np.isnan(values), values)

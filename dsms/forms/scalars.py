@@ -1,8 +1,10 @@
-"""One value of whatever library -> one of few plain kinds; what is none of them is named, for a refusal.
+"""One value of whatever library -> one of few plain kinds; what is none of them is named, for a
+refusal.
 
     None          None, pandas' NA and NaT, NumPy's NaT
-    Instant       datetime, date (its midnight, UTC), NumPy's datetime64 of any unit, pandas' Timestamp
-                  and Period (its start); without a zone: UTC; finer than a microsecond: rounded down
+    Instant       datetime, date (its midnight, UTC), NumPy's datetime64 of any unit, pandas'
+                  Timestamp and Period (its start); without a zone: UTC; finer than a microsecond:
+                  rounded down
     Length        timedelta, NumPy's timedelta64 of any unit that has a length, pandas' Timedelta
     bool, int, float, Decimal, str, bytes   themselves, and NumPy's scalars of these
     Other         anything else
@@ -42,7 +44,9 @@ class Instant:
 
     def __repr__(self) -> str:
         try:
-            return repr((EPOCH + dt.timedelta(microseconds=self.us)).replace(tzinfo=None).isoformat(" "))
+            return repr(
+                (EPOCH + dt.timedelta(microseconds=self.us)).replace(tzinfo=None).isoformat(" ")
+            )
         except OverflowError:
             return f"{self.us} µs since 1970"
 
@@ -72,7 +76,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str, bytes, Decimal, Instant, 
 _NAMES = {Instant: "datetime", Length: "timedelta"}
 
 
-def plain(value: Any) -> Any:
+def as_builtin(value: Any) -> Any:
     """The value as one of the plain kinds."""
     kind = type(value)
     if kind in _PLAIN:
@@ -116,9 +120,13 @@ def _other(value: Any) -> Other:
 
 def _from_python(value: Any) -> Any:
     if isinstance(value, dt.datetime):
-        return Instant(((value if value.tzinfo else value.replace(tzinfo=dt.UTC)) - EPOCH) // _MICRO)
+        return Instant(
+            ((value if value.tzinfo else value.replace(tzinfo=dt.UTC)) - EPOCH) // _MICRO
+        )
     if isinstance(value, dt.date):
-        return Instant((dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC) - EPOCH) // _MICRO)
+        return Instant(
+            (dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC) - EPOCH) // _MICRO
+        )
     if isinstance(value, dt.timedelta):
         return Length(value // _MICRO)
     if isinstance(value, str):
@@ -143,7 +151,7 @@ def _from_arrow(value: Any) -> Any:
         form = np.datetime64 if kinds.is_timestamp(value.type) else np.timedelta64
         return _from_numpy_time(form(value.value, value.type.unit), np)
     found = value.as_py()
-    return _other(value) if hasattr(found, "is_valid") else plain(found)
+    return _other(value) if hasattr(found, "is_valid") else as_builtin(found)
 
 
 def _from_pandas(value: Any) -> Any:
@@ -152,13 +160,13 @@ def _from_pandas(value: Any) -> Any:
         value = value.to_timestamp(how="start")
     for form in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, form):
-            return plain(getattr(value, form)())
+            return as_builtin(getattr(value, form)())
     return _from_python(value)
 
 
 def _from_numpy(value: Any, np: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return plain(value[()]) if value.ndim == 0 else _other(value)
+        return as_builtin(value[()]) if value.ndim == 0 else _other(value)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return _from_numpy_time(value, np)
     if isinstance(value, np.longdouble) and value.dtype.itemsize > 8:

@@ -1,1 +1,2 @@
-"""How rows and time come in: conversion to physical columns, event time, slack, lateness, clocks."""
+"""How rows and time come in: conversion to physical columns, event time, slack, lateness,
+clocks."""

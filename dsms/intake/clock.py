@@ -1,13 +1,14 @@
 """All streams' clocks together: idle sources, a query's clock, what holds it back, when to wake up.
 
-Idle.  A source with IDLE TIMEOUT d that has been silent for d of the engine's time waives its say in every query: its
-own newest row (and what its slack holds) becomes complete, and its clock moves on with the others as far as no query
-that reads it is held back by it: in each such query to the earliest of the inputs that are awake or, if none is, to the
-furthest that any of them got.  What it sends later at or before that instant is late, for all queries alike.  Other
-streams, which share no query with it, do not move it.
+Idle.  A source with IDLE TIMEOUT d that has been silent for d of the engine's time waives its say
+in every query: its own newest row (and what its slack holds) becomes complete, and its clock moves
+on with the others as far as no query that reads it is held back by it: in each such query to the
+earliest of the inputs that are awake or, if none is, to the furthest that any of them got.  What it
+sends later at or before that instant is late, for all queries alike.  Other streams, which share no
+query with it, do not move it.
 
-The engine's time comes in through `advance`; a step backwards is no time at all, so a clock that is set back stops
-nothing: silence is measured by the steps forward, and stamps never decrease.
+The engine's time comes in through `advance`; a step backwards is no time at all, so a clock that is
+set back stops nothing: silence is measured by the steps forward, and stamps never decrease.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from dsms.sql.types import ALWAYS, FOREVER
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """A line of SHOW STREAMS.  Instants are µs, None where nothing is known; `refused` counts rows by reason."""
+    """A line of SHOW STREAMS.  Instants are µs, None where nothing is known; `refused` counts rows
+    by reason."""
 
     name: str
     clock: str
@@ -40,7 +42,8 @@ class StreamStatus:
 @dataclass(slots=True)
 class _Watched:
     stream: StreamInput
-    active_at: int | None = None  # on the scale of `Clocks._passed`; None: before the first `advance`
+    # on the scale of `Clocks._passed`; None: before the first `advance`
+    active_at: int | None = None
     idle: bool = False
 
     @property
@@ -63,10 +66,12 @@ class Clocks:
     _queries: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _given: int | None = None  # the last `advance`
     _passed: int = 0  # µs of engine time: the steps forward
-    moved: Callable[[str, int], bool] | None = None  # told of every move of an idle stream; False: it may not move
-    still: bool = False  # idle streams stay where they are (who knows how they moved moves them)
+    # called for every move of an idle stream; False: it may not move
+    moved: Callable[[str, int], bool] | None = None
+    # idle streams stay where they are (recovery moves them as they moved before)
+    still: bool = False
 
-    # -- who takes part -----------------------------------------------------------------------------------------------
+    # -- which streams take part -------------------------------------------------------------------
 
     def add(self, name: str, stream: StreamInput) -> None:
         """A stream; its silence counts from now on."""
@@ -87,10 +92,11 @@ class Clocks:
         """The query is no more."""
         self._queries.pop(query, None)
 
-    # -- what happens -------------------------------------------------------------------------------------------------
+    # -- what happens ------------------------------------------------------------------------------
 
     def active(self, name: str) -> None:
-        """The stream has just accepted a row or had a heartbeat (late and refused rows do not count).
+        """The stream has just accepted a row or had a heartbeat (late and refused rows do not
+        count).
 
         Idle others follow: release them too."""
         watched = self._streams[name]
@@ -99,7 +105,8 @@ class Clocks:
         self.follow()
 
     def advance(self, now: int) -> None:
-        """The engine's system time is `now` (µs): stamped streams complete what was before, silent ones go idle."""
+        """The engine's system time is `now` (µs): stamped streams complete what was before, silent
+        ones go idle."""
         if self._given is not None:
             self._passed += max(0, now - self._given)
         self._given = now
@@ -113,7 +120,8 @@ class Clocks:
         self.follow()
 
     def follow(self) -> None:
-        """Move idle streams on with the others.  Call it after `end`; the other verbs here do so themselves."""
+        """Move idle streams on with the others.  Call it after `end`; the other verbs here do so
+        themselves."""
         if self.still:
             return
         idle = [(n, w) for n, w in self._streams.items() if w.idle and not w.stream.ended]
@@ -121,8 +129,15 @@ class Clocks:
         while moved:
             moved = False
             for name, watched in idle:
-                target = max([watched.front, *(self._without_idle(q) for q in self._queries.values() if name in q)])
-                if target > watched.stream.completed and (self.moved is None or self.moved(name, target)):
+                target = max(
+                    [
+                        watched.front,
+                        *(self._without_idle(q) for q in self._queries.values() if name in q),
+                    ]
+                )
+                if target > watched.stream.completed and (
+                    self.moved is None or self.moved(name, target)
+                ):
                     watched.stream.move(target)
                     moved = True
 
@@ -132,29 +147,35 @@ class Clocks:
         awake = [w.stream.completed for w in watched if not w.idle and not w.stream.ended]
         return min(awake) if awake else max(w.front for w in watched)
 
-    # -- what is asked ------------------------------------------------------------------------------------------------
+    # -- what is asked -----------------------------------------------------------------------------
 
     def completed(self, name: str) -> int:
-        """Up to which instant the stream is complete; ALWAYS before anything is known, FOREVER - 1 after its end."""
+        """Up to which instant the stream is complete; ALWAYS before anything is known, FOREVER - 1
+        after its end."""
         return self._streams[name].stream.completed
 
     def query_clock(self, streams: Iterable[str]) -> int:
-        """The instant up to which all of `streams` are complete; FOREVER - 1 if there are none or all have ended."""
+        """The instant up to which all of `streams` are complete; FOREVER - 1 if there are none or
+        all have ended."""
         return min((self.completed(n) for n in streams), default=FOREVER - 1)
 
     def slowest(self, streams: Iterable[str]) -> str | None:
         """The stream that holds a query back (the first of several); None if all have ended."""
         names = list(streams)
         clock = self.query_clock(names)
-        return None if clock == FOREVER - 1 else next(n for n in names if self.completed(n) == clock)
+        return (
+            None if clock == FOREVER - 1 else next(n for n in names if self.completed(n) == clock)
+        )
 
     def newest(self, names: Iterable[str]) -> int:
-        """The newest event time accepted on these streams, which dates table changes; ALWAYS if there is none."""
+        """The newest event time accepted on these streams, which dates table changes; ALWAYS if
+        there is none."""
         streams = (self._streams[n].stream for n in names)
         return max((s.newest for s in streams if s.event_time), default=ALWAYS)
 
     def front(self, name: str) -> int:
-        """The furthest instant that the stream, which has not ended, has got to; ALWAYS if to none."""
+        """The furthest instant that the stream, which has not ended, has got to; ALWAYS if to
+        none."""
         return max(self._streams[name].front, self.completed(name))
 
     def status(self, name: str) -> StreamStatus:
@@ -194,7 +215,9 @@ def _held_by(watched: _Watched) -> str:
         return "the engine's clock"
     if watched.idle:
         return "nothing: it is idle and follows the others"
-    silence = f", or {duration_text(watched.timeout)} of silence" if watched.timeout is not None else ""
+    silence = (
+        f", or {duration_text(watched.timeout)} of silence" if watched.timeout is not None else ""
+    )
     if stream.completed == ALWAYS:
         return f"its first row, or a heartbeat{silence}"
     beyond = stream.completed + 1 + stream.definition.slack

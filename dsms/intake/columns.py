@@ -3,13 +3,14 @@
 What is accepted for each SQL type, whichever way it comes (all else is a `Mismatch`):
 
   BOOL       bool
-  INT        ints of any width, unsigned ones that fit; decimals and floats without a fraction (floats up to ±2^53)
+  INT        ints of any width, unsigned ones that fit; decimals and floats without a fraction
+             (floats up to ±2^53)
   FLOAT      floats of any width, ints that a float holds exactly
   DECIMAL    decimals, ints and text that fit exactly
   STRING     strings, large strings, string views, dictionary-encoded strings
   BYTES      binary, large binary, views, fixed size binary
-  TIMESTAMP  timestamps of any unit and zone, dates (midnight UTC), text of `dsms.instants`, ints (µs).
-             Without a zone: UTC.  Finer than µs: rounded down, also before 1970.
+  TIMESTAMP  timestamps of any unit and zone, dates (midnight UTC), text of `dsms.instants`, ints
+             (µs).  Without a zone: UTC.  Finer than µs: rounded down, also before 1970.
   INTERVAL   durations of any unit (finer than µs: rounded down), text of `dsms.lengths`, ints (µs)
 
 No Python per value here but for rare text; `values.py` does that for lists that fail as a whole.
@@ -53,7 +54,8 @@ class Mismatch(Exception):
 def to_physical(array: pa.Array, type_: Type) -> pa.Array:
     """The column with the physical type of `type_`; the same object where it has that already.
 
-    Instants too far for int64 µs become ±2^62, which lies outside every year that is allowed.  Raises Mismatch.
+    Instants too far for int64 µs become ±2^62, which lies outside every year that is allowed.
+    Raises Mismatch.
     """
     if array.type == type_.arrow:
         return array
@@ -73,7 +75,8 @@ def to_physical(array: pa.Array, type_: Type) -> pa.Array:
 
 
 def joined(array: pa.ChunkedArray) -> pa.Array:
-    """All chunks as one array; dictionaries and runs are written out, which Arrow can't join for all their values."""
+    """All chunks as one array; dictionaries and runs are written out, which Arrow can't join for
+    all their values."""
     if array.num_chunks == 1:
         return array.chunk(0)
     why = why_not(array.type)
@@ -82,7 +85,11 @@ def joined(array: pa.ChunkedArray) -> pa.Array:
     plain = _plain_type(array.type)
     if plain == array.type and array.num_chunks:
         return array.combine_chunks()
-    return pa.concat_arrays([_plain(c) for c in array.chunks]) if array.num_chunks else pa.array([], plain)
+    return (
+        pa.concat_arrays([_plain(c) for c in array.chunks])
+        if array.num_chunks
+        else pa.array([], plain)
+    )
 
 
 def int_values(array: pa.Array) -> np.ndarray:
@@ -91,18 +98,20 @@ def int_values(array: pa.Array) -> np.ndarray:
 
 
 class _Unlocked:
-    """The memory of an array that may not be written to, offered as if it might; keeps the array alive."""
+    """The memory of an array that may not be written to, offered as if it might; keeps the array
+    alive."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
-        told = array.__array_interface__
-        self.__array_interface__ = {**told, "data": (told["data"][0], False)}
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
 def unlocked(array: np.ndarray) -> np.ndarray:
-    """The same array, no copy, writable as far as Numba can see: it compiles every kernel anew for arrays that are not.
+    """The same array, no copy, writable as far as Numba can see: it compiles every kernel anew for
+    arrays that are not.
 
-    Arrow's memory is shared: nobody writes to it."""
+    Arrow's memory is shared: it is never written to."""
     return array if array.flags.writeable else np.asarray(_Unlocked(array))
 
 
@@ -129,7 +138,8 @@ def _first_line(err: Exception) -> str:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Without extension types, dictionaries, run-end encoding and views, of which Arrow's kernels know too little."""
+    """Without extension types, dictionaries, run-end encoding and views, of which Arrow's kernels
+    know too little."""
     array = without_extension(array)
     if kinds.is_dictionary(array.type):
         return without_views(array.dictionary).take(array.indices)
@@ -178,7 +188,8 @@ def _float(a: pa.Array, t: Type) -> pa.Array | None:
 
 
 def _exact_floats(a: pa.Array) -> pa.Array:
-    """Integers that a float holds: all up to ±2^53, and some beyond.  Raises ArrowInvalid for others."""
+    """Integers that a float holds: all up to ±2^53, and some beyond.  Raises ArrowInvalid for
+    others."""
     try:
         return a.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -193,7 +204,9 @@ def _exact_floats(a: pa.Array) -> pa.Array:
 def _decimal(a: pa.Array, t: Type) -> pa.Array | None:
     if kinds.is_integer(a.type):
         wide = 20 + t.scale  # digits that Arrow asks for; beyond 38 it takes the 256-bit form
-        return a.cast(pa.decimal128(wide, t.scale) if wide <= 38 else pa.decimal256(wide, t.scale)).cast(t.arrow)
+        return a.cast(
+            pa.decimal128(wide, t.scale) if wide <= 38 else pa.decimal256(wide, t.scale)
+        ).cast(t.arrow)
     if is_text(a.type):
         return _decimals(a, t)
     return a.cast(t.arrow) if kinds.is_decimal(a.type) else None
@@ -203,7 +216,9 @@ def _decimals(texts: pa.Array, t: Type) -> pa.Array:
     try:
         return texts.cast(t.arrow)
     except pa.ArrowInvalid:  # some text is none, or is written in a way that Arrow does not know
-        return pa.array([_decimal_of(text, row, t) for row, text in enumerate(texts.to_pylist())], t.arrow)
+        return pa.array(
+            [_decimal_of(text, row, t) for row, text in enumerate(texts.to_pylist())], t.arrow
+        )
 
 
 def _decimal_of(text: str | None, row: int, t: Type) -> Decimal | None:
@@ -218,7 +233,11 @@ def _string(a: pa.Array, t: Type) -> pa.Array | None:
 
 
 def _bytes(a: pa.Array, t: Type) -> pa.Array | None:
-    ok = kinds.is_binary(a.type) or kinds.is_large_binary(a.type) or kinds.is_fixed_size_binary(a.type)
+    ok = (
+        kinds.is_binary(a.type)
+        or kinds.is_large_binary(a.type)
+        or kinds.is_fixed_size_binary(a.type)
+    )
     return a.cast(pa.binary()) if ok or kinds.is_binary_view(a.type) else None
 
 
@@ -238,7 +257,9 @@ def _interval(a: pa.Array, t: Type) -> pa.Array | None:
     return _micros(a) if kinds.is_duration(a.type) or kinds.is_integer(a.type) else None
 
 
-def _read(texts: pa.Array, read: Callable[[pa.Array], pa.Array], why: Callable[[str], str]) -> pa.Array:
+def _read(
+    texts: pa.Array, read: Callable[[pa.Array], pa.Array], why: Callable[[str], str]
+) -> pa.Array:
     """What all the texts stand for.  Raises ValueError for the first that stands for nothing."""
     found = read(texts.cast(pa.string()))
     if found.null_count != texts.null_count:
@@ -274,9 +295,10 @@ def hint_for(got: pa.DataType, wanted: Type) -> str | None:
 
 _FLOAT_HINTS = {
     Kind.DECIMAL: "binary floats are not exact: send decimals, integers or text",
-    Kind.INT: "round the column before it is sent (in pandas .round().astype('Int64') keeps its gaps), "
-    "or declare it FLOAT",
-    Kind.TIMESTAMP: "a number of seconds has no unit here: send timestamps, or integers of microseconds",
+    Kind.INT: "round the column before it is sent (in pandas .round().astype('Int64') keeps its "
+    "gaps), or declare it FLOAT",
+    Kind.TIMESTAMP: "a number of seconds has no unit here: send timestamps, or integers of "
+    "microseconds",
     Kind.INTERVAL: "a number has no unit here: send durations, or integers of microseconds",
 }
 _CONVERT = {

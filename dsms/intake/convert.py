@@ -1,11 +1,14 @@
-"""Whatever a user hands in -> physical columns of a schema, and an account of the rows that were refused.
+"""Whatever a user hands in -> physical columns of a schema, and an account of the rows that were
+refused.
 
-Two ways to fail.  A form that can't be right as a whole (unknown column, wrong type, unequal lengths) is a UsageError
-and nothing is taken.  A row that alone is wrong (a wrong value in a list of rows, NULL in a NOT NULL column, an instant
-outside the years 0001-9999) is refused and counted, and the others stand.
+Two ways to fail.  A form that can't be right as a whole (unknown column, wrong type, unequal
+lengths) is a UsageError and nothing is taken.  A row that alone is wrong (a wrong value in a list
+of rows, NULL in a NOT NULL column, an instant outside the years 0001-9999) is refused and counted,
+and the others stand.
 
-The forms are read by `dsms.forms`, as the client reads them; what each type takes stands in `columns.py`.  NaN from
-pandas means a missing value there and becomes NULL; in Arrow, NumPy, polars and lists NaN is NaN.
+The forms are read by `dsms.forms`, as the client reads them; what each type takes stands in
+`columns.py`.  NaN from pandas means a missing value there and becomes NULL; in Arrow, NumPy, polars
+and lists NaN is NaN.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import pyarrow.compute as pc
 from dsms.errors import UsageError
 from dsms.forms.arrays import Values, inferred
 from dsms.forms.frames import Named, is_rows, named, ordinary, without_extension
-from dsms.forms.scalars import a, kind_name, plain, shown
+from dsms.forms.scalars import a, as_builtin, kind_name, shown
 from dsms.intake.columns import Mismatch, hint_for, joined, to_physical
 from dsms.intake.keys import Keys
 from dsms.intake.values import physical
@@ -31,7 +34,8 @@ from dsms.untrusted.types import why_not
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Rows refused for one reason: a stable short `reason`, how many, the position of the first, and what was wrong."""
+    """Rows refused for one reason: a stable short `reason`, how many, the position of the first,
+    and what was wrong."""
 
     reason: str
     count: int
@@ -45,8 +49,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """`columns`: physical arrays of equal length in schema order, without the refused rows.  `sent`: rows that came;
-    `kept`: their positions (int64) if some were refused, else None."""
+    """`columns`: physical arrays of equal length in schema order, without the refused rows.
+    `sent`: rows that came; `kept`: their positions (int64) if some were refused, else None."""
 
     columns: tuple[pa.Array, ...]
     sent: int
@@ -63,11 +67,12 @@ class Converted:
 
 
 def to_batch(data: Any, schema: Schema, name: str = "the stream") -> Converted:
-    """Rows of `schema` from a RecordBatch, Table, anything with an Arrow C stream (polars, DuckDB), a pandas DataFrame,
-    a dict of column -> list, NumPy array, Series or Arrow array, or a list of rows (lists in column order, or dicts).
+    """Rows of `schema` from a RecordBatch, Table, anything with an Arrow C stream (polars, DuckDB),
+    a pandas DataFrame, a dict of column -> list, NumPy array, Series or Arrow array, or a list of
+    rows (lists in column order, or dicts).
 
-    Columns with names are matched in any case; a missing column that may be NULL is NULL.  `name` is for messages.
-    Raises UsageError DS501-DS506.
+    Columns with names are matched in any case; a missing column that may be NULL is NULL.  `name`
+    is for messages.  Raises UsageError DS501-DS506.
     """
     if is_rows(data):
         return _from_rows(data, schema, name)
@@ -76,7 +81,7 @@ def to_batch(data: Any, schema: Schema, name: str = "the stream") -> Converted:
     return checked(arrays, rows, None, [], schema)
 
 
-# -- forms with names ------------------------------------------------------------------------------------------------
+# -- forms with names ------------------------------------------------------------------------------
 
 
 def _align(columns: Named, rows: int, schema: Schema, name: str) -> list[pa.Array]:
@@ -92,9 +97,12 @@ def _align(columns: Named, rows: int, schema: Schema, name: str) -> list[pa.Arra
     if missing:
         given = ", ".join(k for k, _ in columns) or "none"
         listed = ", ".join(missing)
-        raise UsageError("DS502", f"{name} needs a value for NOT NULL column {listed}; columns given: {given}")
+        raise UsageError(
+            "DS502", f"{name} needs a value for NOT NULL column {listed}; columns given: {given}"
+        )
     return [
-        pa.nulls(rows, f.type.arrow) if c is None else _column(c, f, name) for f, c in zip(schema, found, strict=True)
+        pa.nulls(rows, f.type.arrow) if c is None else _column(c, f, name)
+        for f, c in zip(schema, found, strict=True)
     ]
 
 
@@ -147,7 +155,7 @@ def _first_wrong(array: pa.Array, type_: Type) -> Mismatch | None:
 
 
 def _wrong_value(value: Any, row: int, err: Exception, hint: str | None) -> Mismatch:
-    value = plain(value)
+    value = as_builtin(value)
     why = getattr(err, "why", "").removeprefix("which ")
     return Mismatch(f"{kind_name(value)} {shown(value)} in row {row}", why, hint)
 
@@ -160,7 +168,7 @@ def _whole(values: Sequence[Any], type_: Type) -> pa.Array:
     return to_physical(array, type_)
 
 
-# -- rows ------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 
 def _from_rows(rows: Sequence[Any], schema: Schema, name: str) -> Converted:
@@ -171,7 +179,11 @@ def _from_rows(rows: Sequence[Any], schema: Schema, name: str) -> Converted:
     columns = _transposed(rows, len(schema))
     if columns is not None:
         return _from_columns(columns, len(rows), None, [], schema)
-    return _without(rows, {i: _shape(r, schema) for i, r in enumerate(rows) if not _is_row(r, len(schema))}, schema)
+    return _without(
+        rows,
+        {i: _shape(r, schema) for i, r in enumerate(rows) if not _is_row(r, len(schema))},
+        schema,
+    )
 
 
 def _without(rows: Sequence[Any], bad: dict[int, str], schema: Schema) -> Converted:
@@ -221,7 +233,11 @@ def _shape(row: Any, schema: Schema) -> str:
 
 
 def _from_columns(
-    columns: Sequence[Sequence[Any]], sent: int, kept: np.ndarray | None, refusals: list[Refusal], schema: Schema
+    columns: Sequence[Sequence[Any]],
+    sent: int,
+    kept: np.ndarray | None,
+    refusals: list[Refusal],
+    schema: Schema,
 ) -> Converted:
     """Lists per column: whole columns where that works, else value by value, refusing rows."""
     arrays: list[pa.Array] = []
@@ -255,13 +271,18 @@ def _refusal(reason: str, bad: dict[int, str]) -> Refusal:
     return Refusal(reason, len(bad), first, bad[first])
 
 
-# -- what every form is checked for -----------------------------------------------------------------------------------
+# -- what every form is checked for ----------------------------------------------------------------
 
 
 def checked(
-    arrays: list[pa.Array], sent: int, kept: np.ndarray | None, refusals: list[Refusal], schema: Schema
+    arrays: list[pa.Array],
+    sent: int,
+    kept: np.ndarray | None,
+    refusals: list[Refusal],
+    schema: Schema,
 ) -> Converted:
-    """Without rows that have NULL in a NOT NULL column or an instant outside the years that can be printed."""
+    """Without rows that have NULL in a NOT NULL column or an instant outside the years that can be
+    printed."""
     bad: np.ndarray | None = None
     for field, array in zip(schema, arrays, strict=True):
         for reason, mask in _bad_rows(array, field):
@@ -276,14 +297,19 @@ def checked(
         return Converted(tuple(arrays), sent, kept, tuple(refusals))
     good = np.flatnonzero(~bad)
     return Converted(
-        tuple(a.take(pa.array(good)) for a in arrays), sent, good if kept is None else kept[good], tuple(refusals)
+        tuple(a.take(pa.array(good)) for a in arrays),
+        sent,
+        good if kept is None else kept[good],
+        tuple(refusals),
     )
 
 
 def _bad_value(value: pa.Scalar) -> str:
     if not value.is_valid:
         return "NULL"
-    nanos = " (is it in nanoseconds?)" if MIN_INSTANT <= value.as_py() // 1000 <= MAX_INSTANT else ""
+    nanos = (
+        " (is it in nanoseconds?)" if MIN_INSTANT <= value.as_py() // 1000 <= MAX_INSTANT else ""
+    )
     return f"{value.as_py()} µs since 1970{nanos}"
 
 
@@ -294,5 +320,7 @@ def _bad_rows(array: pa.Array, field: Field) -> Iterator[tuple[str, np.ndarray]]
     if field.type.kind is Kind.TIMESTAMP:
         low, high = pc.min_max(array).values()
         if low.is_valid and (low.as_py() < MIN_INSTANT or high.as_py() > MAX_INSTANT):
-            outside = pc.or_(pc.less(array, MIN_INSTANT), pc.greater(array, MAX_INSTANT)).fill_null(False)
+            outside = pc.or_(pc.less(array, MIN_INSTANT), pc.greater(array, MAX_INSTANT)).fill_null(
+                False
+            )
             yield "outside the years 0001-9999", outside.to_numpy(zero_copy_only=False)

@@ -1,10 +1,12 @@
-"""Which rows of a frame are too late and which jump too far ahead, row by row in the order they came.
+"""Which rows of a frame are too late and which jump too far ahead, row by row in the order they
+came.
 
 Row i with timestamp t is, against the rows accepted before it,
   late     if t <= max(promised, newest accepted - slack - 1)
   too far  if t > max(promised, newest accepted) + future; the very first row is free
-A refused row moves nothing.  Without refusals a late row lies below the running maximum or the promise, so the maximum
-over all rows serves and NumPy does it; with refusals the rule feeds on itself and a kernel walks the rows.
+A refused row moves nothing.  Without refusals a late row lies below the running maximum or the
+promise, so the maximum over all rows serves and NumPy does it; with refusals the rule feeds on
+itself and a kernel walks the rows.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ ACCEPTED, LATE, TOO_FAR = 0, 1, 2
 _WIDE = 2**61  # longer than all years together; sums of two stay within int64
 
 
-def judge(ts: np.ndarray, newest: int, promised: int, slack: int, future: int | None) -> tuple[np.ndarray | None, int]:
+def judge(
+    ts: np.ndarray, newest: int, promised: int, slack: int, future: int | None
+) -> tuple[np.ndarray | None, int]:
     """Verdicts (int8 per row; None: all accepted) and the newest accepted timestamp afterwards.
 
-    `ts`: at least one instant within the years 0001-9999.  `newest`, `promised`: ALWAYS while there is none.
+    `ts`: at least one instant within the years 0001-9999.  `newest`, `promised`: ALWAYS while there
+    is none.
     """
     slack = min(slack, _WIDE)
     known = max(newest, promised)
@@ -40,7 +45,8 @@ def judge(ts: np.ndarray, newest: int, promised: int, slack: int, future: int | 
 
 
 def open_at(ts: np.ndarray, newest: int, promised: int, slack: int) -> np.ndarray:
-    """For each row the earliest instant from its timestamp on at which it is not late (arguments as for `judge`)."""
+    """For each row the earliest instant from its timestamp on at which it is not late (arguments as
+    for `judge`)."""
     before = np.maximum.accumulate(np.concatenate([[max(newest, -_WIDE)], ts[:-1]]))
     return np.maximum(np.maximum(ts, before - min(slack, _WIDE)), promised + 1)
 
@@ -64,7 +70,9 @@ def _leaps(ts: np.ndarray, before: np.ndarray, known: int, future: int) -> bool:
     return bool(far.any())
 
 
-def _walked(ts: np.ndarray, newest: int, promised: int, slack: int, future: int) -> tuple[np.ndarray, int]:
+def _walked(
+    ts: np.ndarray, newest: int, promised: int, slack: int, future: int
+) -> tuple[np.ndarray, int]:
     from dsms.intake.kernels import walk
 
     verdict = np.zeros(len(ts), np.int8)

@@ -9,8 +9,11 @@ from dsms.sql.types import ALWAYS
 
 
 @njit(cache=True, nogil=True)
-def walk(ts: np.ndarray, newest: int, promised: int, slack: int, future: int, verdict: np.ndarray) -> int:
-    """Fill `verdict` (0 accepted, 1 late, 2 too far: see judge.py) and return the newest accepted timestamp."""
+def walk(
+    ts: np.ndarray, newest: int, promised: int, slack: int, future: int, verdict: np.ndarray
+) -> int:
+    """Fill `verdict` (0 accepted, 1 late, 2 too far: see judge.py) and return the newest accepted
+    timestamp."""
     for i in range(len(ts)):
         t = ts[i]
         known = max(newest, promised)
@@ -68,12 +71,14 @@ def _span(data, at, kind):
 
 @njit(cache=True, nogil=True)
 def unpack_rows(data, at, kinds, codes, values, floats, sizes, valid):
-    """msgpack rows (arrays of one value per column) from `at` on -> columns; the place behind them, -1 if a row has
-    another width or a value another kind than its column.
+    """msgpack rows (arrays of one value per column) from `at` on -> columns; the place behind them,
+    -1 if a row has another width or a value another kind than its column.
 
-    values[c, i]   the integer, 0 or 1, the bits of the float (`floats` is the same memory), or where the bytes begin
+    values[c, i]   the integer, 0 or 1, the bits of the float (`floats` is the same memory), or
+                   where the bytes begin
     sizes[c, i]    bytes of a text or blob;    valid[c, i]  False: NULL
-    codes[c]       the extension type of 8 bytes that an integer of the column may come as; 0: none"""
+    codes[c]       the extension type of 8 bytes that an integer of the column may come as; 0:
+                   none"""
     width = len(kinds)
     for i in range(values.shape[1]):
         if at >= len(data):

@@ -17,14 +17,16 @@ class Keys:
         self._known: dict[str, int] = {}
 
     def position(self, key: str) -> int:
-        """Raises DS501 for a name that no column has, DS506 for one that several have in another case."""
+        """Raises DS501 for a name that no column has, DS506 for one that several have in another
+        case."""
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._find(key)
         return found
 
     def values(self, row: Mapping[str, Any]) -> list[Any] | None:
-        """The row in the order of the columns, None where it has no key; None if two keys name one column."""
+        """The row in the order of the columns, None where it has no key; None if two keys name one
+        column."""
         out: list[Any] = [None] * len(self._names)
         places = {self.position(key): value for key, value in row.items()}
         if len(places) < len(row):
@@ -39,7 +41,10 @@ class Keys:
         for key in row:
             first = seen.setdefault(self.position(key), key)
             if first != key:
-                return f"column {self._names[self.position(key)]} is given twice, as {first!r} and {key!r}"
+                return (
+                    f"column {self._names[self.position(key)]} is given twice, as {first!r} "
+                    f"and {key!r}"
+                )
         return ""
 
     def _find(self, key: str) -> int:

@@ -1,4 +1,5 @@
-"""How much a msgpack value from outside holds, told before any of it is built: a byte may stand for a map of 64."""
+"""How much a msgpack value from outside holds, computed before any of it is built: one byte may
+announce a map of 64."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ DEPTH = 512  # open arrays and maps, at most
 
 
 def _table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By mark: bytes of the length that follows it, bytes of the value besides, items for each of that length."""
+    """By mark: bytes of the length that follows it, bytes of the value besides, items for each of
+    that length."""
     lengths, fixed, items = (np.zeros(256, np.int64) for _ in range(3))
     fixed[0xA0:0xC0] = np.arange(32)
     for first in (0xC4, 0xC7, 0xD9):
@@ -27,7 +28,8 @@ _LENGTHS, _FIXED, _ITEMS = _table()
 
 @njit(cache=True, nogil=True)
 def walk_value(data):
-    """(size, values, longest, deep) as `nesting.Extent` has them; size -1 if there is no whole value."""
+    """(size, values, longest, deep) as `nesting.Extent` has them; size -1 if there is no whole
+    value."""
     left = np.empty(DEPTH, np.int64)
     at = values = longest = deep = depth = 0
     while True:
@@ -44,14 +46,14 @@ def walk_value(data):
         elif _LENGTHS[mark] > 0:
             if at + _LENGTHS[mark] > len(data):
                 return -1, values, longest, deep
-            told = 0
+            length = 0
             for k in range(_LENGTHS[mark]):
-                told = (told << 8) | data[at + k]
+                length = (length << 8) | data[at + k]
             at += _LENGTHS[mark]
             if _ITEMS[mark] > 0:
-                items = told * _ITEMS[mark]
+                items = length * _ITEMS[mark]
             else:
-                size += told
+                size += length
         at += size
         if at > len(data):
             return -1, values, longest, deep

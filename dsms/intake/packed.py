@@ -1,7 +1,8 @@
 """Rows packed by msgpack -> physical columns, without a Python object per value.
 
-For rows that are as they should be: lists in column order whose values are of their columns' types.  Whatever else
-comes is left to `convert`, which knows what to say about it; so where this one answers both answer the same.
+For rows that are as they should be: lists in column order whose values are of their columns' types.
+Whatever else comes is left to `convert`, which knows what to say about it; so where this one
+answers both answer the same.
 """
 
 from __future__ import annotations
@@ -13,14 +14,24 @@ from dsms.intake.columns import unlocked
 from dsms.intake.convert import Converted, checked
 from dsms.sql.types import INT, STRING, Field, Kind, Schema
 
-_KINDS = {Kind.INT: 0, Kind.TIMESTAMP: 0, Kind.INTERVAL: 0, Kind.FLOAT: 1, Kind.BOOL: 2, Kind.STRING: 3, Kind.BYTES: 4}
-_CODES = {Kind.TIMESTAMP: 1, Kind.INTERVAL: 2}  # msgpack's extension types for them (the client's `values`)
+_KINDS = {
+    Kind.INT: 0,
+    Kind.TIMESTAMP: 0,
+    Kind.INTERVAL: 0,
+    Kind.FLOAT: 1,
+    Kind.BOOL: 2,
+    Kind.STRING: 3,
+    Kind.BYTES: 4,
+}
+# msgpack's extension types for them (the client's `values`)
+_CODES = {Kind.TIMESTAMP: 1, Kind.INTERVAL: 2}
 _TEXT = 3  # from here on bytes
 _MOST = 2**31 - 1  # bytes of an Arrow text column
 
 
 def unpack(data: memoryview, schema: Schema) -> tuple[Converted, int] | None:
-    """The rows of the msgpack array that `data` begins with, and its length in bytes; None: `convert` must see them."""
+    """The rows of the msgpack array that `data` begins with, and its length in bytes; None:
+    `convert` must see them."""
     if not schema or not all(f.type.kind in _KINDS for f in schema):
         return None
     rows, at = _header(data)
@@ -38,7 +49,9 @@ def unpack(data: memoryview, schema: Schema) -> tuple[Converted, int] | None:
         return None
     try:
         columns = [
-            _bytes(f, octets, values[c], sizes[c], valid[c]) if kinds[c] >= _TEXT else _plain(f, values[c], valid[c])
+            _bytes(f, octets, values[c], sizes[c], valid[c])
+            if kinds[c] >= _TEXT
+            else _plain(f, values[c], valid[c])
             for c, f in enumerate(schema)
         ]
     except (pa.ArrowInvalid, OverflowError):  # no UTF-8, or too much of it
@@ -68,7 +81,9 @@ def _plain(field: Field, values: np.ndarray, valid: np.ndarray) -> pa.Array:
     return pa.array(values, mask=None if valid.all() else ~valid)
 
 
-def _bytes(field: Field, octets: np.ndarray, starts: np.ndarray, sizes: np.ndarray, valid: np.ndarray) -> pa.Array:
+def _bytes(
+    field: Field, octets: np.ndarray, starts: np.ndarray, sizes: np.ndarray, valid: np.ndarray
+) -> pa.Array:
     """Raises ArrowInvalid for text that is no UTF-8."""
     from dsms.intake.kernels import gather_bytes
 

@@ -1,9 +1,9 @@
 """The slack buffer: rows up to `slack` out of order, sorted back by (timestamp, order of arrival).
 
-State   runs, each sorted and each a stretch of consecutive arrivals, in arrival order; neighbours are merged when a run
-        is not twice as long as the next one, so there are O(log n) of them
-Cost    O(log n) moves per row, whatever the frames' size; taking rows out cuts a prefix off each run, without copying
-        the rest
+State   runs, each sorted and each a stretch of consecutive arrivals, in arrival order; neighbours
+        are merged when a run is not twice as long as the next one, so there are O(log n) of them
+Cost    O(log n) moves per row, whatever the frames' size; taking rows out cuts a prefix off each
+        run, without copying the rest
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class ReorderBuffer:
             self._merge()
 
     def take(self, upto: int) -> Batch | None:
-        """Remove the rows with ts <= `upto` and return them by (ts, arrival); None if there are none."""
+        """Remove the rows with ts <= `upto` and return them by (ts, arrival); None if there are
+        none."""
         parts: list[Batch] = []
         rest: list[Batch] = []
         for run in self._runs:

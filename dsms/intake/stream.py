@@ -1,16 +1,19 @@
-"""One stream's way in: event time, lateness, slack, and the instant up to which the stream is complete.
+"""One stream's way in: event time, lateness, slack, and the instant up to which the stream is
+complete.
 
 Terms (all instants µs):
   newest      the largest accepted timestamp
-  promised    heartbeats, and moves of an idle stream with the others: nothing at or before it follows
-  settled     max(newest - slack, promised): rows up to here stand in their final order; more rows *of* that instant
-              may come and take their place behind
-  completed   max(newest - slack - 1, promised): no row at or before it will be accepted any more.  After `end()` it is
-              FOREVER - 1.  System time: one µs before the engine's clock.  ALWAYS before anything is known.
+  promised    heartbeats, and moves of an idle stream with the others: nothing at or before it
+              follows
+  settled     max(newest - slack, promised): rows up to here stand in their final order; more rows
+              *of* that instant may come and take their place behind
+  completed   max(newest - slack - 1, promised): no row at or before it will be accepted any more.
+              After `end()` it is FOREVER - 1.  System time: one µs before the engine's clock.
+              ALWAYS before anything is known.
 
-A row is late if its timestamp is <= completed when it comes, judged row by row, so how rows are cut into frames
-changes nothing.  Arrival numbers are given when rows settle, in (timestamp, order of arrival) order, so with slack they
-are those of the sorted input.
+A row is late if its timestamp is <= completed when it comes, judged row by row, so how rows are cut
+into frames changes nothing.  Arrival numbers are given when rows settle, in (timestamp, order of
+arrival) order, so with slack they are those of the sorted input.
 """
 
 from __future__ import annotations
@@ -36,8 +39,8 @@ from dsms.state.batch import Batch, concat
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of a frame.  `late_columns`: the late rows in arrival order, for the stream of LATE INTO (None if
-    there are none or the stream says LATE DROP)."""
+    """What became of a frame.  `late_columns`: the late rows in arrival order, for the stream of
+    LATE INTO (None if there are none or the stream says LATE DROP)."""
 
     accepted: int
     late: int = 0
@@ -47,17 +50,23 @@ class Accepted:
     def report(self, converted: Converted | None = None) -> IngestReport:
         """The reply to the writer, with what was refused before, on conversion."""
         refusals = (() if converted is None else converted.refusals) + self.refusals
-        return IngestReport(self.accepted, self.late, sum(r.count for r in refusals), reasons=tuple(map(str, refusals)))
+        return IngestReport(
+            self.accepted,
+            self.late,
+            sum(r.count for r in refusals),
+            reasons=tuple(map(str, refusals)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
     """What a release hands on.
 
-    `complete`: rows of the instants in (previous `upto`, `upto`], in batch order, in as many batches as need no copy.
-    `fresh`: rows that settled since the last release, in (ts, arrival) order: those of `complete` and, early, those of
-    the newest instant, each exactly once over all releases.  For readers that need no whole instants (stateless plans).
-    A reader sticks to one of the two.
+    `complete`: rows of the instants in (previous `upto`, `upto`], in batch order, in as many
+    batches as need no copy.  `fresh`: rows that settled since the last release, in (ts, arrival)
+    order: those of `complete` and, early, those of the newest instant, each exactly once over all
+    releases.  For readers that need no whole instants (stateless plans).  A reader sticks to one of
+    the two.
     """
 
     complete: tuple[Batch, ...]
@@ -102,7 +111,7 @@ class StreamInput:
         self._held: list[Batch] = []  # settled, not yet released as complete
         self._fresh: list[Batch] = []  # settled since the last release
 
-    # -- what is known ------------------------------------------------------------------------------------------------
+    # -- what is known -----------------------------------------------------------------------------
 
     @property
     def event_time(self) -> bool:
@@ -125,7 +134,9 @@ class StreamInput:
             return FOREVER - 1
         if not self.event_time:
             return ALWAYS if self.now is None else self.now - 1
-        return max(self.promised, ALWAYS if self.newest == ALWAYS else self.newest - self._slack - 1)
+        return max(
+            self.promised, ALWAYS if self.newest == ALWAYS else self.newest - self._slack - 1
+        )
 
     @property
     def waiting(self) -> int:
@@ -148,15 +159,21 @@ class StreamInput:
 
     def nbytes(self) -> int:
         """Bytes of waiting rows, about."""
-        return self._waiting.nbytes() + sum(b.ts.nbytes + sum(c.nbytes for c in b.cols) for b in self._held)
+        return self._waiting.nbytes() + sum(
+            b.ts.nbytes + sum(c.nbytes for c in b.cols) for b in self._held
+        )
 
-    # -- rows ---------------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
-    def accept(self, columns: Sequence[pa.Array], now: int | None = None, kept: np.ndarray | None = None) -> Accepted:
-        """Take rows in arrival order: physical columns of equal length in schema order (see `convert.to_batch`).
+    def accept(
+        self, columns: Sequence[pa.Array], now: int | None = None, kept: np.ndarray | None = None
+    ) -> Accepted:
+        """Take rows in arrival order: physical columns of equal length in schema order (see
+        `convert.to_batch`).
 
-        `now`: the engine's system time (µs), needed for system-time streams.  `kept`: the rows' positions in what the
-        writer sent, for messages.  Raises UsageError DS507 after `end`, DS509 if the time is not known.
+        `now`: the engine's system time (µs), needed for system-time streams.  `kept`: the rows'
+        positions in what the writer sent, for messages.  Raises UsageError DS507 after `end`, DS509
+        if the time is not known.
         """
         self.check_rows(now)
         cols = tuple(columns)
@@ -169,10 +186,12 @@ class StreamInput:
         return done
 
     def accept_late(self, columns: Sequence[pa.Array], now: int | None = None) -> Accepted:
-        """Late rows of another stream (LATE INTO), in arrival order: taken as they come, whatever the clock here says.
+        """Late rows of another stream (LATE INTO), in arrival order: taken as they come, whatever
+        the clock here says.
 
-        What would be late here, too, is stamped with the earliest instant that is still open.  Nothing is raised, as
-        that is no fault of the writer; what can't be taken at all is counted as refused.
+        What would be late here, too, is stamped with the earliest instant that is still open.
+        Nothing is raised, as that is no fault of the writer; what can't be taken at all is counted
+        as refused.
         """
         cols, refusals = self._without_nulls(tuple(columns))
         if not len(cols[0]):
@@ -193,7 +212,8 @@ class StreamInput:
             self.counts.refused[refusal.reason] += refusal.count
 
     def heartbeat(self, ts: int) -> None:
-        """The source promises that no row with a timestamp <= `ts` (µs) follows.  An earlier promise stands.
+        """The source promises that no row with a timestamp <= `ts` (µs) follows.  An earlier
+        promise stands.
 
         Raises UsageError DS507 after `end`, DS508 for a system-time stream or a year that can't be.
         """
@@ -204,21 +224,31 @@ class StreamInput:
         """Raise what `accept` would raise of rows that come at `now`."""
         self._check_open("rows")
         if not self.event_time and now is None and self.now is None:
-            message = f"rows of {self.definition.name} are stamped on arrival, and the engine's time is not known yet"
-            raise UsageError("DS509", message, hint="call advance(now) first, or declare the stream TIMESTAMP BY")
+            message = (
+                f"rows of {self.definition.name} are stamped on arrival, and the engine's "
+                "time is not known yet"
+            )
+            raise UsageError(
+                "DS509", message, hint="call advance(now) first, or declare the stream TIMESTAMP BY"
+            )
 
     def check_heartbeat(self, ts: int) -> None:
         """Raise what `heartbeat` would raise."""
         self._check_open("heartbeats")
         if not self.event_time:
-            message = f"stream {self.definition.name} is stamped on arrival: its clock is the engine's"
-            raise UsageError("DS508", message, hint="heartbeats are for streams declared with TIMESTAMP BY")
+            message = (
+                f"stream {self.definition.name} is stamped on arrival: its clock is the engine's"
+            )
+            raise UsageError(
+                "DS508", message, hint="heartbeats are for streams declared with TIMESTAMP BY"
+            )
         if not MIN_INSTANT <= ts <= MAX_INSTANT:
             hint = "a heartbeat is in microseconds since 1970, UTC"
             raise UsageError("DS508", f"heartbeat {ts} lies outside the years 0001-9999", hint=hint)
 
     def check_future(self, ts: int) -> None:
-        """Raise DS508 if a heartbeat at `ts` moves the clock on by more than MAX FUTURE; the first input is free."""
+        """Raise DS508 if a heartbeat at `ts` moves the clock on by more than MAX FUTURE; the first
+        input is free."""
         future, known = self.definition.max_future, max(self.newest, self.promised)
         if future is None or known == ALWAYS or ts - known <= future:
             return
@@ -226,16 +256,22 @@ class StreamInput:
             f"heartbeat {instant_text(ts)} is more than MAX FUTURE {duration_text(future)} after "
             f"{instant_text(known)}, the newest instant so far"
         )
-        raise UsageError("DS508", message, hint="if time really went on, send heartbeats in steps no longer than that")
+        raise UsageError(
+            "DS508",
+            message,
+            hint="if time really went on, send heartbeats in steps no longer than that",
+        )
 
     def move(self, upto: int) -> None:
-        """No row with a timestamp <= `upto` will be accepted (a heartbeat, or an idle stream moved with the others)."""
+        """No row with a timestamp <= `upto` will be accepted (a heartbeat, or an idle stream moved
+        with the others)."""
         if upto > self.promised:
             self.promised = upto
             self._settle()
 
     def advance(self, now: int) -> None:
-        """The engine's system time is `now` (µs): what arrives from here on is stamped no earlier."""
+        """The engine's system time is `now` (µs): what arrives from here on is stamped no
+        earlier."""
         self.now = now if self.now is None else max(self.now, now)
 
     def end(self) -> None:
@@ -258,7 +294,7 @@ class StreamInput:
         self._held = rest
         return Released(tuple(complete), fresh, upto)
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _check_open(self, what: str) -> None:
         if self.ended:
@@ -274,8 +310,11 @@ class StreamInput:
         self._queue(np.full(len(cols[0]), self.now, np.int64), cols)
         return Accepted(len(cols[0]))
 
-    def _without_nulls(self, cols: tuple[pa.Array, ...]) -> tuple[tuple[pa.Array, ...], tuple[Refusal, ...]]:
-        """The rows that have a value in each NOT NULL column, which a stream of the same types need not have had."""
+    def _without_nulls(
+        self, cols: tuple[pa.Array, ...]
+    ) -> tuple[tuple[pa.Array, ...], tuple[Refusal, ...]]:
+        """The rows that have a value in each NOT NULL column, which a stream of the same types need
+        not have had."""
         bad = np.zeros(len(cols[0]), bool)
         for f, col in zip(self.definition.schema, cols, strict=True):
             if not f.nullable and col.null_count:
@@ -300,11 +339,17 @@ class StreamInput:
     def _by_event(self, cols: tuple[pa.Array, ...], kept: np.ndarray | None) -> Accepted:
         ts, usable, refusals = self._timestamps(cols[self.definition.timestamp or 0], kept)
         if usable is not None:
-            cols, ts, kept = _take(cols, usable), ts[usable], usable if kept is None else kept[usable]
+            cols, ts, kept = (
+                _take(cols, usable),
+                ts[usable],
+                usable if kept is None else kept[usable],
+            )
         if not len(ts):
             return Accepted(0, refusals=refusals)
         known = max(self.newest, self.promised)
-        verdict, newest = judge(ts, self.newest, self.promised, self._slack, self.definition.max_future)
+        verdict, newest = judge(
+            ts, self.newest, self.promised, self._slack, self.definition.max_future
+        )
         self.newest = newest
         if verdict is None:
             self._queue(ts, cols)
@@ -322,7 +367,8 @@ class StreamInput:
     def _timestamps(
         self, column: pa.Array, kept: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None, tuple[Refusal, ...]]:
-        """Timestamps (µs), the positions that have a usable one (None: all), and what is wrong with the others."""
+        """Timestamps (µs), the positions that have a usable one (None: all), and what is wrong with
+        the others."""
         ts = unlocked(int_values(column))
         if self.definition.schema[self.definition.timestamp or 0].type.kind is Kind.INT:
             ts = to_micros(ts, TICKS[self.definition.unit or "us"])
@@ -331,13 +377,17 @@ class StreamInput:
         if column.null_count:
             good = column.is_valid().to_numpy(zero_copy_only=False)
             at = np.flatnonzero(~good)
-            refusals.append(Refusal("NULL timestamp", len(at), _place(at[0], kept), self._column_is("NULL")))
+            refusals.append(
+                Refusal("NULL timestamp", len(at), _place(at[0], kept), self._column_is("NULL"))
+            )
         if len(ts) and (ts.min() < MIN_INSTANT or ts.max() > MAX_INSTANT):
             inside = (ts >= MIN_INSTANT) & (ts <= MAX_INSTANT)
             at = np.flatnonzero(good & ~inside)
             if len(at):
                 detail = self._column_is(str(column[int(at[0])].as_py()))
-                refusals.append(Refusal("outside the years 0001-9999", len(at), _place(at[0], kept), detail))
+                refusals.append(
+                    Refusal("outside the years 0001-9999", len(at), _place(at[0], kept), detail)
+                )
             good &= inside
         return ts, (np.flatnonzero(good) if refusals else None), tuple(refusals)
 
@@ -346,9 +396,10 @@ class StreamInput:
 
     def _too_far(self, count: int, ts: int, known: int, place: int) -> Refusal:
         detail = (
-            f"{instant_text(ts)} is more than MAX FUTURE {duration_text(self.definition.max_future or 0)} after "
-            f"{instant_text(known)}, the newest instant so far; if time really went on, "
-            "send heartbeats first, in steps no longer than that"
+            f"{instant_text(ts)} is more than MAX FUTURE "
+            f"{duration_text(self.definition.max_future or 0)} after {instant_text(known)}, the "
+            "newest instant so far; if time really went on, send heartbeats first, in steps no "
+            "longer than that"
         )
         return Refusal("beyond MAX FUTURE", count, place, detail)
 

@@ -7,7 +7,7 @@ import re
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
-from dsms.forms.scalars import EPOCH, Instant, Length, Other, kind_name, plain, shown
+from dsms.forms.scalars import EPOCH, Instant, Length, Other, as_builtin, kind_name, shown
 from dsms.instants import MAX_INSTANT, instant, why_not
 from dsms.lengths import interval_of
 from dsms.sql.types import INTERVAL, Kind, Type
@@ -16,8 +16,15 @@ __all__ = ["duration_text", "instant_text", "physical", "shown"]
 
 _INT64 = 1 << 63
 _TOO_LARGE = ", which needs more than 64 bits"
-_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000))
-_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*")  # Python takes 1_000, too
+_UNITS = (
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("min", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1000),
+)
+# Python takes 1_000, too
+_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*")
 _EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])
 _WHOLE = 2**53  # floats up to here are what they were before they became floats
 
@@ -31,8 +38,9 @@ class WrongValue(ValueError):
 
 
 def physical(value: Any, type_: Type) -> Any:
-    """The value as `pa.array(..., type_.arrow)` takes it; None for NULL.  ValueError says what was wrong."""
-    value = plain(value)
+    """The value as `pa.array(..., type_.arrow)` takes it; None for NULL.  ValueError says what was
+    wrong."""
+    value = as_builtin(value)
     if value is None:
         return None
     try:
@@ -59,7 +67,9 @@ def duration_text(micros: int) -> str:
 
 
 def _wrong(value: Any, type_: Type, why: str = "") -> WrongValue:
-    return WrongValue(f"expected {type_}, got {kind_name(value)} {shown(value)}{why}", why.lstrip(":, "))
+    return WrongValue(
+        f"expected {type_}, got {kind_name(value)} {shown(value)}{why}", why.lstrip(":, ")
+    )
 
 
 def _bool(value: Any, type_: Type) -> bool:
@@ -69,7 +79,12 @@ def _bool(value: Any, type_: Type) -> bool:
 
 
 def _int(value: Any, type_: Type) -> int:
-    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < 20 and value == int(value):
+    if (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and value.adjusted() < 20
+        and value == int(value)
+    ):
         value = int(value)
     if isinstance(value, float) and value.is_integer() and abs(value) <= _WHOLE:
         value = int(value)
@@ -86,7 +101,9 @@ def _count(value: Any, type_: Type) -> int:
 
 def _was_number(value: Any, type_: Type) -> bool:
     """A number so large that a client could send nothing but its kind and its first digits."""
-    return isinstance(value, Other) and (value.kind == "int" or (value.kind == "timedelta" and type_ == INTERVAL))
+    return isinstance(value, Other) and (
+        value.kind == "int" or (value.kind == "timedelta" and type_ == INTERVAL)
+    )
 
 
 def _float(value: Any, type_: Type) -> float:
@@ -105,7 +122,8 @@ def _decimal(value: Any, type_: Type) -> Decimal:
     number = Decimal(value)
     if not number.is_finite():
         raise _wrong(value, type_)
-    exact = number.quantize(Decimal((0, (1,), -type_.scale)), context=_EXACT)  # Inexact, InvalidOperation
+    # Inexact, InvalidOperation
+    exact = number.quantize(Decimal((0, (1,), -type_.scale)), context=_EXACT)
     if len(exact.as_tuple().digits) > type_.precision:
         raise _wrong(value, type_, f", which has more than {type_.precision} digits")
     return exact

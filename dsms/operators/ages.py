@@ -1,4 +1,5 @@
-"""What stands behind a leaf whose rows must tell their ages (`dsms.plan.ages`): timestamps become part of the ids.
+"""The operator above a leaf whose rows must carry their ages (`dsms.plan.ages`): timestamps become
+part of the ids.
 
 State    none where rows are never taken back; else the timestamps of the live rows, by number.
 """
@@ -27,7 +28,8 @@ class DateOp(Stateless):
 
 @dataclass(slots=True)
 class DateMortalOp:
-    """The same where deletions come, which must name the timestamp that the row came with.  Numbers never fall."""
+    """The same where deletions come, which must name the timestamp that the row came with.  Numbers
+    never fall."""
 
     number: Vec = field(default_factory=Vec)
     at: Vec = field(default_factory=Vec)
@@ -68,7 +70,8 @@ class DateMortalOp:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """Where in the ids the age of a row stands: positions of timestamps, and of the numbers as they compare."""
+    """Where in the ids the age of a row stands: positions of timestamps, and of the numbers as they
+    compare."""
 
     timestamps: tuple[int, ...]
     numbers: tuple[int, ...]
@@ -78,6 +81,7 @@ class Age:
         return 1 + len(self.numbers)
 
     def of(self, ids: Sequence[np.ndarray]) -> np.ndarray:
-        """int64[n, width]: rows that compare, from the left, as the ages do.  Padded parts have no timestamp."""
+        """int64[n, width]: rows that compare, from the left, as the ages do.  Padded parts have no
+        timestamp."""
         at = [np.where(ids[i - 1] >= 0, ids[i], ALWAYS) for i in self.timestamps]
         return np.stack([np.maximum.reduce(at), *(ids[i] for i in self.numbers)], axis=1)

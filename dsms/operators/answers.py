@@ -1,7 +1,8 @@
 """Answers of periodic queries: whole, in a fixed order, and what differs between two of them.
 
-Rows with parts stand by the arrival numbers of their parts in FROM order and are told apart by these; rows without
-parts (aggregates, DISTINCT, set operations) stand by their columns, left to right, and are told apart by value.
+Rows with parts are ordered and identified by the arrival numbers of their parts in FROM order; rows
+without parts (aggregates, DISTINCT, set operations) are ordered by their columns, left to right,
+and identified by value.
 """
 
 from __future__ import annotations
@@ -67,14 +68,17 @@ def new_rows(now: Answer, before: Answer) -> Answer:
 
 
 def lost_rows(came: Answer, now: Answer) -> Answer:
-    """Of the rows that came since the last evaluation, those that are gone again: the youngest equal ones stay."""
+    """Of the rows that came since the last evaluation, those that are gone again: the youngest
+    equal ones stay."""
     if not came.n:
         return came
     codes = _codes(concat([came, now]))
     arrived, present = codes[: came.n], codes[came.n :]
     size = int(codes.max()) + 1
     came_of, there = np.bincount(arrived, minlength=size), np.bincount(present, minlength=size)
-    return came.take(np.flatnonzero(_copy(arrived) < (came_of - np.minimum(came_of, there))[arrived]))
+    return came.take(
+        np.flatnonzero(_copy(arrived) < (came_of - np.minimum(came_of, there))[arrived])
+    )
 
 
 def _codes(rows: Answer) -> np.ndarray:

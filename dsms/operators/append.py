@@ -1,7 +1,8 @@
 """Append over rows without parts: only what is new in the answer is appended.
 
-An aggregate's row may be replaced by an equal one (the difference projected away), a DISTINCT value may be handed on:
-the answer does not change, and nothing may be appended.  So the block's answer is kept and netted as at a plan's root.
+An aggregate's row may be replaced by an equal one (the difference projected away), a DISTINCT value
+may be handed on: the answer does not change, and nothing may be appended.  So the block's answer is
+kept and netted as at a plan's root.
 """
 
 from __future__ import annotations
@@ -27,8 +28,20 @@ class NettedAppendOp:
 
     def __post_init__(self) -> None:
         node = self.child.node
-        self.sink = Sink(SinkSpec("istream", node.schema, width(node), order(node), by_value(node), True, True,
-                                  fitting_state(self.child), self.child.strict, self.eager_instants))  # fmt: skip
+        self.sink = Sink(
+            SinkSpec(
+                "istream",
+                node.schema,
+                width(node),
+                order(node),
+                by_value(node),
+                True,
+                True,
+                fitting_state(self.child),
+                self.child.strict,
+                self.eager_instants,
+            )
+        )
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         chunk = self.sink.step(inputs[0], upto)

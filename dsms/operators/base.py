@@ -1,9 +1,10 @@
 """What a continuous operator is: a small state and one verb.
 
-`step` is called once for every advance of the query's clock, with the deltas of each input whose instants lie in
-(previous upto, upto], and answers with the deltas of its output in that same span: nothing of it may come later,
-nothing earlier may come again.  So time moves through every operator even where a filter passes nothing, an answer
-can't depend on how arrivals were cut into batches, and who must react to expirations finds them by `exp <= upto`.
+`step` is called once for every advance of the query's clock, with the deltas of each input whose
+instants lie in (previous upto, upto], and answers with the deltas of its output in that same span:
+nothing of it may come later, nothing earlier may come again.  So time moves through every operator
+even where a filter passes nothing, an answer can't depend on how arrivals were cut into batches,
+and an operator that must react to expirations finds them by `exp <= upto`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Operator(Protocol):
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         """Deltas of all instants <= `upto` (µs) not answered before, in batch order.
 
-        `inputs` holds one batch per child, each in batch order with instants in (previous upto, upto].
+        `inputs` holds one batch per child, each in batch order with instants in (previous upto,
+        upto].
         """
         ...
 
@@ -37,7 +39,8 @@ class Operator(Protocol):
         ...
 
     def next_due(self) -> int:
-        """The earliest instant at which this operator would emit or drop something by itself; FOREVER if none.
+        """The earliest instant at which this operator would emit or drop something by itself;
+        FOREVER if none.
 
         Only a hint that saves steps: it may be too early, never too late.
         """
@@ -45,7 +48,8 @@ class Operator(Protocol):
 
 
 class Builds(Protocol):
-    """What makes the operators of one plan, as far as a file of operators asks for it (`build.Builder`)."""
+    """What makes the operators of one plan, as far as a file of operators asks for it
+    (`build.Builder`)."""
 
     @property
     def eager_instants(self) -> bool: ...

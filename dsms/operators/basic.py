@@ -1,8 +1,8 @@
 """Operators that keep nothing of the past: selection, projection, order-preserving merge, append.
 
-Selection and projection drop or rewrite rows and leave lifetimes alone (Golab 2006, §3.2.2), so any input pattern
-passes through.  Deletions are filtered like the insertions they take back: predicates and expressions are functions of
-the row, and a deletion carries the row's values.
+Selection and projection drop or rewrite rows and leave lifetimes alone (Golab 2006, §3.2.2), so any
+input pattern passes through.  Deletions are filtered like the insertions they take back: predicates
+and expressions are functions of the row, and a deletion carries the row's values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Columns = Sequence[pa.Array]
 
 @dataclass(slots=True)
 class SelectOp(Stateless):
-    """Rows for which the predicate is true (not NULL).  `predicate(cols, n)` answers a boolean array."""
+    """Rows for which the predicate is true (not NULL).  `predicate(cols, n)` answers a boolean
+    array."""
 
     predicate: Callable[[Columns, int], pa.BooleanArray]
 
@@ -56,8 +57,8 @@ class ProjectOp(Stateless):
 
 @dataclass(slots=True)
 class MergeOp(Stateless):
-    """UNION ALL: the inputs merged by instant.  ids become (branch number, ids of the branch, -1 for padding), as
-    `plan.identity.places` says."""
+    """UNION ALL: the inputs merged by instant.  ids become (branch number, ids of the branch, -1
+    for padding), as `plan.identity.places` says."""
 
     places: tuple[tuple[int, ...], ...]
 
@@ -69,16 +70,20 @@ class MergeOp(Stateless):
     def _tag(self, branch: int, rows: Batch) -> Batch:
         n = len(rows)
         padding = np.full(n, -1, np.int64)
-        ids = (np.full(n, branch, np.int64), *(padding if at < 0 else rows.ids[at] for at in self.places[branch]))
+        ids = (
+            np.full(n, branch, np.int64),
+            *(padding if at < 0 else rows.ids[at] for at in self.places[branch]),
+        )
         return Batch(rows.ts, rows.exp, rows.sign, ids, rows.cols, rows.life)
 
 
 @dataclass(slots=True)
 class AppendOp(Stateless):
-    """Output of a block over INTERNAL windows: insertions stay, deletions are dropped (Golab 2006, §3.3.2).
+    """Output of a block over INTERNAL windows: insertions stay, deletions are dropped (Golab 2006,
+    §3.3.2).
 
-    Rows get serial numbers as ids, in order of (instant, parts in FROM order `order`).  `mixed`: a row dies with the
-    first of its external parts (`Batch.life`).
+    Rows get serial numbers as ids, in order of (instant, parts in FROM order `order`).  `mixed`: a
+    row dies with the first of its external parts (`Batch.life`).
     """
 
     order: tuple[int, ...]
@@ -97,7 +102,8 @@ class AppendOp(Stateless):
 
 
 def by_parts(rows: Batch, order: Sequence[int]) -> Batch:
-    """Rows in order of (ts, deletions first, parts in FROM order); the same object if they are already."""
+    """Rows in order of (ts, deletions first, parts in FROM order); the same object if they are
+    already."""
     if len(rows) < 2:
         return rows
     keys = [rows.ts, *([] if rows.sign is None else [rows.sign]), *(rows.ids[k] for k in order)]
@@ -118,7 +124,8 @@ def sorted_by(keys: Sequence[np.ndarray]) -> bool:
 
 @njit(cache=True, nogil=True)
 def _rises(key, tied):
-    """-1 if a row is smaller than its predecessor, with which it was tied until now; else how many still are."""
+    """-1 if a row is smaller than its predecessor, with which it was tied until now; else how many
+    still are."""
     ties = 0
     for i in range(len(tied)):
         if tied[i]:

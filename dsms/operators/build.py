@@ -1,4 +1,5 @@
-"""From a physical plan to running operators: one arm per logical node, the planner's variant and state inside."""
+"""From a physical plan to running operators: one arm per logical node, the planner's variant and
+state inside."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Counted:
 
 @dataclass(slots=True)
 class Builder:
-    """Makes operators.  `source` gives the operator of a leaf, `relation` the versioned table of a JoinNRR."""
+    """Makes operators.  `source` gives the operator of a leaf, `relation` the versioned table of a
+    JoinNRR."""
 
     source: Sources
     relation: Relation
@@ -82,7 +84,9 @@ class Builder:
                 return self._distinct(phys, node)
             case lp.GroupBy():
                 return self._group(phys, node)
-        raise InternalError("DS901", f"no continuous operator for {type(node).__name__}; please report this")
+        raise InternalError(
+            "DS901", f"no continuous operator for {type(node).__name__}; please report this"
+        )
 
     def expr(self, expr: Expr) -> Callable[..., pa.Array]:
         """(cols, n) -> array."""
@@ -121,7 +125,9 @@ class Builder:
             case Rows():
                 return window_rows.RowsWindowOp(spec.count, spec.until, node.schema, width(node))
             case Partitioned():
-                return window_rows.PartitionedWindowOp(spec.count, spec.until, spec.by, node.schema, width(node))
+                return window_rows.PartitionedWindowOp(
+                    spec.count, spec.until, spec.by, node.schema, width(node)
+                )
             case Landmark():
                 return window.LandmarkWindowOp(spec.since)
             case Unbounded():
@@ -136,7 +142,9 @@ class Builder:
             return made
         return Piped(made, window.NegativeOp(node.schema, width(node)))
 
-    def _timed(self, node: lp.Window, spec: Time | Now | Landmark, life: str | None, timeline: Timeline) -> Operator:
+    def _timed(
+        self, node: lp.Window, spec: Time | Now | Landmark, life: str | None, timeline: Timeline
+    ) -> Operator:
         from dsms.operators.timeline import TimedSinceOp, TimedWindowOp
 
         match spec:
@@ -145,7 +153,9 @@ class Builder:
             case Now():
                 return TimedWindowOp(1, 0, timeline, node.schema, width(node), life)
             case Time():
-                return TimedWindowOp(spec.length, spec.until, timeline, node.schema, width(node), life)
+                return TimedWindowOp(
+                    spec.length, spec.until, timeline, node.schema, width(node), life
+                )
 
     def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Output) -> Operator:
         from dsms.operators import basic
@@ -168,7 +178,9 @@ class Builder:
             case "periodic":
                 slide = inner_slide(node.child)
                 assert slide is not None
-                return periodic.PeriodicAppendOp(phys.children[0], slide, self.timeline, node.entries)
+                return periodic.PeriodicAppendOp(
+                    phys.children[0], slide, self.timeline, node.entries
+                )
             case "netted":
                 return NettedAppendOp(phys.children[0], self.eager_instants)
             case "append":
@@ -189,15 +201,23 @@ class Builder:
         from dsms.operators import join, outer
 
         inner = join.inner_join(self, phys, node.keys, node.residual)
-        return inner if node.kind == "inner" else outer.outer_join(node, inner, phys, self.eager_instants)
+        return (
+            inner
+            if node.kind == "inner"
+            else outer.outer_join(node, inner, phys, self.eager_instants)
+        )
 
     def _nrr(self, phys: Phys, node: lp.JoinNRR) -> Operator:
         from dsms.operators import nrr
 
         keys = [self.expr(left) for left, right in node.keys if nrr.is_column(right)]
-        conditions = [self.predicate(e) for e in (nrr.computed_keys(node), node.residual) if e is not None]
+        conditions = [
+            self.predicate(e) for e in (nrr.computed_keys(node), node.residual) if e is not None
+        ]
         table = self.relation(node.table)
-        probe = nrr.Probe(table, nrr.key_columns(node), keys, conditions, node.kind, node.table.schema)
+        probe = nrr.Probe(
+            table, nrr.key_columns(node), keys, conditions, node.kind, node.table.schema
+        )
         match phys.variant:
             case "probe":
                 return nrr.JoinNRROp(probe, self.step_rows)
@@ -243,12 +263,23 @@ class Builder:
         filters = [None if agg.filter is None else self.predicate(agg.filter) for agg in node.aggs]
         match phys.variant:
             case "deque":
-                return group_extreme.extreme_op(node, width(child.node), order(child.node), args[0][0], filters[0])
+                return group_extreme.extreme_op(
+                    node, width(child.node), order(child.node), args[0][0], filters[0]
+                )
             case "array":
                 return group.GroupByOp(
-                    node, width(child.node), phys.state(0), child.strict, [self.expr(k) for k in node.keys], args,
-                    filters, order(child.node), self.eager_instants, age_of(child.node), timed(node),
-                )  # fmt: skip
+                    node,
+                    width(child.node),
+                    phys.state(0),
+                    child.strict,
+                    [self.expr(k) for k in node.keys],
+                    args,
+                    filters,
+                    order(child.node),
+                    self.eager_instants,
+                    age_of(child.node),
+                    timed(node),
+                )
         raise unknown(phys)
 
 
@@ -277,7 +308,9 @@ def inner_slide(node: lp.Node) -> Slide | None:
         return None
     if isinstance(node, lp.Window) and node.spec.slide is not None:
         return node.spec.slide
-    return next((found for child in lp.children(node) if (found := inner_slide(child)) is not None), None)
+    return next(
+        (found for child in lp.children(node) if (found := inner_slide(child)) is not None), None
+    )
 
 
 class Through:

@@ -1,15 +1,16 @@
 """DISTINCT in its three forms (Golab 2006, §2.2.2, §3.2.2, §3.5.2).
 
-delta-star     Keeps of each value its output row and, of the duplicates since, only the instant at which the
-               longest-lived dies.  Input without deletions.  When the output row expires the value goes on to that
-               duplicate: a new output row.  Space O(distinct values).
+delta-star     Keeps of each value its output row and, of the duplicates since, only the instant at
+               which the longest-lived dies.  Input without deletions.  When the output row expires
+               the value goes on to that duplicate: a new output row.  Space O(distinct values).
 input-storing  The same answers from a store of the whole input; any input.  Space O(window).
-counting       Counts live duplicates of each value; sends a deletion when the count falls to 0 (STR), so a value that
-               stays has one output row however often it comes.  Any input.  Space O(window).
+counting       Counts live duplicates of each value; sends a deletion when the count falls to 0
+               (STR), so a value that stays has one output row however often it comes.  Any input.
+               Space O(window).
 
-In all forms a value's row keeps for its whole life (until an instant at which it is in the window no more) the ids of
-the arrival that began it, and if need be (`plan.identity.timed`) when that was, so who reads the result can't tell the
-forms apart.
+In all forms a value's row keeps for its whole life (until an instant at which it is in the window
+no more) the ids of the arrival that began it, and if need be (`plan.identity.timed`) when that was,
+so the three forms give the same results.
 """
 
 from __future__ import annotations
@@ -38,13 +39,20 @@ from dsms.state.vec import Vec
 def _delta_star(ts, exp, code, out_exp, aux_exp, life, o_at, o_exp, o_code, o_life):
     """Arrivals in order of ts; answers the number of output rows written to o_*.
 
-    out_exp[c]  death of the value's output row (ALWAYS: none yet);  aux_exp[c]  death of its longest-lived duplicate
-    life[c]     row of this batch that began the value's life, -1: an earlier batch;  o_life likewise"""
+    out_exp[c]  death of the value's output row (ALWAYS: none yet);  aux_exp[c]  death of its
+                longest-lived duplicate
+    life[c]     row of this batch that began the value's life, -1: an earlier batch;  o_life
+                likewise"""
     found = 0
     for i in range(len(ts)):
         c, now = code[i], ts[i]
         if out_exp[c] <= now and aux_exp[c] > out_exp[c]:
-            o_at[found], o_exp[found], o_code[found], o_life[found] = out_exp[c], aux_exp[c], c, life[c]
+            o_at[found], o_exp[found], o_code[found], o_life[found] = (
+                out_exp[c],
+                aux_exp[c],
+                c,
+                life[c],
+            )
             found += 1
             out_exp[c], aux_exp[c] = aux_exp[c], ALWAYS
         if out_exp[c] > now:
@@ -64,7 +72,12 @@ def _hand_over(upto, out_exp, aux_exp, life, o_at, o_exp, o_code, o_life, found)
     """Values whose output row is dead by `upto` go on to their longest-lived duplicate."""
     for c in range(len(out_exp)):
         if out_exp[c] <= upto and aux_exp[c] > out_exp[c]:
-            o_at[found], o_exp[found], o_code[found], o_life[found] = out_exp[c], aux_exp[c], c, life[c]
+            o_at[found], o_exp[found], o_code[found], o_life[found] = (
+                out_exp[c],
+                aux_exp[c],
+                c,
+                life[c],
+            )
             found += 1
             out_exp[c], aux_exp[c] = aux_exp[c], ALWAYS
     return found
@@ -72,7 +85,8 @@ def _hand_over(upto, out_exp, aux_exp, life, o_at, o_exp, o_code, o_life, found)
 
 @dataclass(slots=True)
 class Values:
-    """The distinct values known: a code each, its columns, and the ids that began its present life."""
+    """The distinct values known: a code each, its columns, and the ids that began its present
+    life."""
 
     node: lp.Distinct
     codes: Intern = field(init=False)
@@ -95,11 +109,13 @@ class Values:
         if len(unknown):
             new, at = np.unique(codes[unknown], return_index=True)
             first = unknown[at]
-            self.slot.view[new] = self.rows.append(Batch(batch.ts[first], None, None, (), batch.take(first).cols))
+            self.slot.view[new] = self.rows.append(
+                Batch(batch.ts[first], None, None, (), batch.take(first).cols)
+            )
         return codes
 
     def beginners(self, born: Batch) -> Batch:
-        """Arrivals with what rows are told apart by here."""
+        """Arrivals with the ids by which rows are identified here."""
         return replace(born, ids=(*born.ids, born.ts)) if timed(self.node) else born
 
     def begin(self, codes: np.ndarray, batch: Batch, rows: np.ndarray) -> None:
@@ -107,8 +123,14 @@ class Values:
         for vec, ids in zip(self.life, batch.ids, strict=True):
             vec.view[codes] = ids[rows]
 
-    def batch(self, codes: np.ndarray, at: np.ndarray, exp: np.ndarray | None, sign: np.ndarray | None,
-              ids: tuple[np.ndarray, ...] | None = None) -> Batch:  # fmt: skip
+    def batch(
+        self,
+        codes: np.ndarray,
+        at: np.ndarray,
+        exp: np.ndarray | None,
+        sign: np.ndarray | None,
+        ids: tuple[np.ndarray, ...] | None = None,
+    ) -> Batch:
         """Output rows of those values."""
         cols = self.rows.columns(self.slot.view[codes])
         return Batch(at, exp, sign, ids or tuple(v.view[codes] for v in self.life), cols)
@@ -165,7 +187,9 @@ class DeltaStarOp(InStretches):
             self.out_exp.view[~live] = self.aux_exp.view[~live] = ALWAYS
         return out
 
-    def _output(self, rows: Batch, at: np.ndarray, exp: np.ndarray, code: np.ndarray, began: np.ndarray) -> Batch:
+    def _output(
+        self, rows: Batch, at: np.ndarray, exp: np.ndarray, code: np.ndarray, began: np.ndarray
+    ) -> Batch:
         here = began >= 0
         ids = []
         for vec, arrived in zip(self.values.life, rows.ids, strict=True):
@@ -187,11 +211,17 @@ class DeltaStarOp(InStretches):
 
 @njit(cache=True, nogil=True)
 def _count(at, sign, row, code, count, seen, o_at, o_sign, o_code, o_row):
-    """Live duplicates per value over ordered events; an output row where an instant changes whether there are any.
+    """Live duplicates per value over ordered events; an output row where an instant changes whether
+    there are any.
 
-    `row[i]` is the batch row of an arrival.  seen[c] is scratch: 1 + place in the instant's list of touched values."""
+    `row[i]` is the batch row of an arrival.  seen[c] is scratch: 1 + place in the instant's list of
+    touched values."""
     found = start = 0
-    touched, before, first = np.empty(len(at), np.int64), np.empty(len(at), np.int64), np.empty(len(at), np.int64)
+    touched, before, first = (
+        np.empty(len(at), np.int64),
+        np.empty(len(at), np.int64),
+        np.empty(len(at), np.int64),
+    )
     while start < len(at):
         stop, n = start, 0
         while stop < len(at) and at[stop] == at[start]:
@@ -229,7 +259,9 @@ class CountingDistinctOp(InStretches):
 
     def __post_init__(self) -> None:
         child = self.node.child
-        self.kept = LiveInput(child.schema, width(child), self.state, self.strict, (), self.eager_instants)
+        self.kept = LiveInput(
+            child.schema, width(child), self.state, self.strict, (), self.eager_instants
+        )
         self.kept.store.extra["code"] = Vec()
         self.values = Values(self.node)
 
@@ -249,7 +281,9 @@ class CountingDistinctOp(InStretches):
         self.values.purge(live, int(np.count_nonzero(live)))
         return out
 
-    def _emit(self, at: np.ndarray, sign: np.ndarray, row: np.ndarray, code: np.ndarray, born: Batch) -> Batch:
+    def _emit(
+        self, at: np.ndarray, sign: np.ndarray, row: np.ndarray, code: np.ndarray, born: Batch
+    ) -> Batch:
         n = len(at)
         o_at, o_code, o_row, o_sign = (np.empty(n, np.int64) for _ in range(4))
         seen = np.zeros(self.count.n, np.int64)
@@ -271,15 +305,19 @@ class CountingDistinctOp(InStretches):
 
 @njit(cache=True, nogil=True)
 def _last_begun(code, row, sign, last, out):
-    """For each output row in order, the batch row that began the value's life (-1: before this batch)."""
+    """For each output row in order, the batch row that began the value's life (-1: before this
+    batch)."""
     for i in range(len(code)):
         if sign[i] > 0 and row[i] >= 0:
             last[code[i]] = row[i]
         out[i] = last[code[i]]
 
 
-def lives(values: Values, code: np.ndarray, row: np.ndarray, sign: np.ndarray, born: Batch) -> tuple[np.ndarray, ...]:
-    """ids of output rows in instant order, and the beginnings noted; a birth with row >= 0 begins a life."""
+def lives(
+    values: Values, code: np.ndarray, row: np.ndarray, sign: np.ndarray, born: Batch
+) -> tuple[np.ndarray, ...]:
+    """ids of output rows in instant order, and the beginnings noted; a birth with row >= 0 begins a
+    life."""
     last, began = np.full(values.slot.n, -1, np.int64), np.empty(len(code), np.int64)
     _last_begun(code, row, sign, last, began)
     here = began >= 0
@@ -294,11 +332,30 @@ def lives(values: Values, code: np.ndarray, row: np.ndarray, sign: np.ndarray, b
 
 
 @njit(cache=True, nogil=True)
-def _store_input(at, sign, slot, code, exp, announce, head, tail, before, after, cur, died, o_at, o_sign, o_code,
-                 o_slot, o_new):  # fmt: skip
-    """Output rows handed from row to row of a value; `cur[c]` is the slot that the output row stands for, or -1.
+def _store_input(
+    at,
+    sign,
+    slot,
+    code,
+    exp,
+    announce,
+    head,
+    tail,
+    before,
+    after,
+    cur,
+    died,
+    o_at,
+    o_sign,
+    o_code,
+    o_slot,
+    o_new,
+):
+    """Output rows handed from row to row of a value; `cur[c]` is the slot that the output row
+    stands for, or -1.
 
-    o_new[i] = 1: this row begins a life.  died[c] is the instant at which the value was last left without a row."""
+    o_new[i] = 1: this row begins a life.  died[c] is the instant at which the value was last left
+    without a row."""
     found = start = 0
     touched = np.empty(len(at), np.int64)
     while start < len(at):
@@ -311,7 +368,13 @@ def _store_input(at, sign, slot, code, exp, announce, head, tail, before, after,
                 cut(head, tail, before, after, c, s)
                 if cur[c] == s:
                     if announce or exp[s] > now:
-                        o_at[found], o_sign[found], o_code[found], o_slot[found], o_new[found] = now, -1, c, s, 0
+                        o_at[found], o_sign[found], o_code[found], o_slot[found], o_new[found] = (
+                            now,
+                            -1,
+                            c,
+                            s,
+                            0,
+                        )
                         found += 1
                     cur[c], died[c] = -1, now
             touched[n] = c
@@ -322,7 +385,13 @@ def _store_input(at, sign, slot, code, exp, announce, head, tail, before, after,
             if cur[c] < 0 and tail[c] >= 0:
                 new = 0 if died[c] == now else 1
                 s = head[c] if new else tail[c]
-                o_at[found], o_sign[found], o_code[found], o_slot[found], o_new[found] = now, 1, c, s, new
+                o_at[found], o_sign[found], o_code[found], o_slot[found], o_new[found] = (
+                    now,
+                    1,
+                    c,
+                    s,
+                    new,
+                )
                 found += 1
                 cur[c] = s
         start = stop
@@ -331,7 +400,8 @@ def _store_input(at, sign, slot, code, exp, announce, head, tail, before, after,
 
 @dataclass(slots=True)
 class InputStoringOp(InStretches):
-    """The straightforward form: input and output stored; a dying output row is replaced by the youngest duplicate."""
+    """The straightforward form: input and output stored; a dying output row is replaced by the
+    youngest duplicate."""
 
     node: lp.Distinct
     state: State
@@ -345,7 +415,9 @@ class InputStoringOp(InStretches):
 
     def __post_init__(self) -> None:
         child = self.node.child
-        self.kept = LiveInput(child.schema, width(child), self.state, self.strict, None, self.eager_instants)
+        self.kept = LiveInput(
+            child.schema, width(child), self.state, self.strict, None, self.eager_instants
+        )
         self.kept.store.extra["code"] = Vec()
         self.values = Values(self.node)
 
@@ -358,18 +430,39 @@ class InputStoringOp(InStretches):
         store.extra["code"].extend(codes)
         events = self.kept.depart(rows, spoken, upto)
         self.cur.extend_fill(self.values.codes.capacity - self.cur.n, -1)
-        self.died.extend_fill(self.values.codes.capacity - self.died.n, FOREVER)  # it was never there
+        # it was never there
+        self.died.extend_fill(self.values.codes.capacity - self.died.n, FOREVER)
         n = 2 * len(events)
         o_at, o_sign, o_code, o_slot, o_new = (np.empty(n, np.int64) for _ in range(5))
         code = store.extra["code"].view[events.slot]
         links = self.lists.reserve(self.values.codes.capacity, len(store))
-        found = _store_input(events.at, events.sign, events.slot, code, store.exp.view, self.strict, *links,
-                             self.cur.data, self.died.data, o_at, o_sign, o_code, o_slot, o_new)  # fmt: skip
-        o_at, o_sign, o_code, o_slot, o_new = (a[:found] for a in (o_at, o_sign, o_code, o_slot, o_new))
+        found = _store_input(
+            events.at,
+            events.sign,
+            events.slot,
+            code,
+            store.exp.view,
+            self.strict,
+            *links,
+            self.cur.data,
+            self.died.data,
+            o_at,
+            o_sign,
+            o_code,
+            o_slot,
+            o_new,
+        )
+        o_at, o_sign, o_code, o_slot, o_new = (
+            a[:found] for a in (o_at, o_sign, o_code, o_slot, o_new)
+        )
         row = np.where(o_new > 0, o_slot - first, -1)
         ids = lives(self.values, o_code, row, o_sign, self.values.beginners(born))
         exp = store.exp.view[o_slot]
-        out = in_order(self.values.batch(o_code, o_at, exp, o_sign.astype(np.int8) if self.strict else None, ids))
+        out = in_order(
+            self.values.batch(
+                o_code, o_at, exp, o_sign.astype(np.int8) if self.strict else None, ids
+            )
+        )
         self._settle()
         return out
 

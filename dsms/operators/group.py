@@ -1,11 +1,13 @@
-"""GROUP BY with aggregates, continuous: after every instant the group's new row, if it differs from the reported one.
+"""GROUP BY with aggregates, continuous: after every instant the group's new row, if it differs from
+the reported one.
 
-Input    any pattern; how rows leave (never, in order of arrival, anyhow) decides how they are kept (`group_feed`) and
-         which structure finds MIN and MAX (`dsms.aggregates`).
-Output   STR: a deletion (ids, values as reported) and an insertion per changed group and instant (Golab 2006, §3.2.2).
-         A global aggregate also answers over no rows: from the first step on, born ALWAYS.
-State    words of the arguments of the live rows, one answer per group (Golab 2006, §3.5.3: "aggregation stores its
-         input and output").  Groups without rows are forgotten.
+Input    any pattern; how rows leave (never, in order of arrival, anyhow) decides how they are kept
+         (`group_feed`) and which structure finds MIN and MAX (`dsms.aggregates`).
+Output   STR: a deletion (ids, values as reported) and an insertion per changed group and instant
+         (Golab 2006, §3.2.2).  A global aggregate also answers over no rows: from the first step
+         on, born ALWAYS.
+State    words of the arguments of the live rows, one answer per group (Golab 2006, §3.5.3:
+         "aggregation stores its input and output").  Groups without rows are forgotten.
 Cost     O(1) to O(log n) per arrival and departure, see the aggregates.
 """
 
@@ -56,9 +58,11 @@ def leaving(state: State, strict: bool) -> Leaving:
 class GroupByOp(InPieces):
     """See the module.
 
-    node           keys, aggregates, schemas;  child_width  id columns of the input edge;  order  their FROM order
+    node           keys, aggregates, schemas;  child_width  id columns of the input edge;  order
+                   their FROM order
     state, strict  how the input is kept, and whether it carries deletions
-    keys, args, filters   compiled expressions (cols, n) -> array: per key, per aggregate and argument, per aggregate
+    keys, args, filters   compiled expressions (cols, n) -> array: per key, per aggregate and
+                          argument, per aggregate
     """
 
     node: GroupBy
@@ -81,7 +85,8 @@ class GroupByOp(InPieces):
     feed: Input = field(init=False)
     reported: Reported = field(init=False)
     read: frozenset[int] = field(init=False)  # columns of the input that any expression reads
-    soonest: Aggregate | None = None  # where INTERNAL and external windows mix: when a group's first member dies
+    # where INTERNAL and external windows mix: when a group's first member dies
+    soonest: Aggregate | None = None
 
     def __post_init__(self) -> None:
         how = leaving(self.state, self.strict) if self.age is None else "out of age"
@@ -100,7 +105,12 @@ class GroupByOp(InPieces):
                 self.feed = FifoFeed(self.child_width, self.columns, keyed=bool(self.node.keys))
             case _:
                 self.feed = LiveFeed(
-                    self.child_width, self.state, self.strict, self.columns, self.eager_instants, self.age
+                    self.child_width,
+                    self.state,
+                    self.strict,
+                    self.columns,
+                    self.eager_instants,
+                    self.age,
                 )
         exprs = [*self.node.keys, *(a for c in self.node.aggs for a in c.args)]
         exprs += [c.filter for c in self.node.aggs if c.filter is not None]
@@ -110,11 +120,20 @@ class GroupByOp(InPieces):
         known: dict[tuple[object, ...], int] = {}
         self.columns, self.uses = [], []
         for call, evals, filter_ in zip(self.node.aggs, self.args, self.filters, strict=True):
-            self.uses.append(tuple(self._arg(call, k, evals, filter_, known) for k in range(max(1, len(evals)))))
+            self.uses.append(
+                tuple(self._arg(call, k, evals, filter_, known) for k in range(max(1, len(evals))))
+            )
 
-    def _arg(self, call: AggCall, k: int, evals: Sequence[Evaluate], filter_: Evaluate | None,
-             known: dict[tuple[object, ...], int]) -> int:  # fmt: skip
-        """Position in `columns` of argument k of a call; COUNT(*) has one that only says which rows pass."""
+    def _arg(
+        self,
+        call: AggCall,
+        k: int,
+        evals: Sequence[Evaluate],
+        filter_: Evaluate | None,
+        known: dict[tuple[object, ...], int],
+    ) -> int:
+        """Position in `columns` of argument k of a call; COUNT(*) has one that only says which rows
+        pass."""
         expr = call.args[k] if call.args else None
         how = form(call, k)
         key = (repr(expr), repr(call.filter), how)
@@ -148,7 +167,9 @@ class GroupByOp(InPieces):
         cols, n, life = self._inserted(rows)
         codes = self.groups.codes([k(cols, n) for k in self.keys], n, look)
         look()
-        lifted = [c.lift(cols, n) for c in self.columns[: len(self.columns) - (self.soonest is not None)]]
+        lifted = [
+            c.lift(cols, n) for c in self.columns[: len(self.columns) - (self.soonest is not None)]
+        ]
         if rows.life is not None and self.soonest is None:
             self._watch_lives()
         if self.soonest is not None:
@@ -168,7 +189,8 @@ class GroupByOp(InPieces):
         return self._up_to_overflow(out, touches)
 
     def _up_to_overflow(self, out: Batch, touches: Touches) -> Batch:
-        """What is answered before the first instant at which a SUM does not fit; that stops the query."""
+        """What is answered before the first instant at which a SUM does not fit; that stops the
+        query."""
         sums = [a.inside if isinstance(a, Distinct) else a for a in self.aggregates]
         over = [(a.over, a) for a in sums if isinstance(a, WholeRows) and a.over >= 0]
         if not over:
@@ -179,7 +201,8 @@ class GroupByOp(InPieces):
         return out.slice(0, int(np.searchsorted(out.ts, at, side="left")))
 
     def _watch_lives(self) -> None:
-        """From now on find when the first member of each group dies: its row rests on all of them."""
+        """From now on find when the first member of each group dies: its row rests on all of
+        them."""
         self.columns.append(lives_column(self.feed.slots))
         how = leaving(self.state, self.strict) if self.age is None else "out of age"
         self.soonest = extreme(down=False, leaving=how)
@@ -194,7 +217,8 @@ class GroupByOp(InPieces):
         return np.where(out.valid, out.words, FOREVER)
 
     def _inserted(self, rows: Batch) -> tuple[Sequence[pa.Array], int, np.ndarray | None]:
-        """Of the insertions: the columns (only those that are read are of that length), their number, their lives."""
+        """Of the insertions: the columns (only those that are read are of that length), their
+        number, their lives."""
         index = None if rows.sign is None else np.flatnonzero(rows.sign > 0)
         if index is None or len(index) == len(rows):
             return rows.cols, len(rows), rows.life
@@ -246,7 +270,11 @@ class GroupByOp(InPieces):
 
     def nbytes(self) -> int:
         own = self.groups.nbytes + self.feed.nbytes + self.reported.nbytes
-        return own + sum(a.nbytes for a in self.aggregates) + sum(c.coding.nbytes for c in self.columns)
+        return (
+            own
+            + sum(a.nbytes for a in self.aggregates)
+            + sum(c.coding.nbytes for c in self.columns)
+        )
 
     def next_due(self) -> int:
         return self.feed.next_due()
@@ -261,5 +289,6 @@ def _climbs(ts, ids):
 
 
 def in_order_already(rows: Batch, order: Sequence[int]) -> bool:
-    """Quick and surely right when true: rows of one instant ascend by their first arrival number alone."""
+    """Quick and surely right when true: rows of one instant ascend by their first arrival number
+    alone."""
     return rows.sign is None and bool(order) and bool(_climbs(rows.ts, rows.ids[order[0]]))

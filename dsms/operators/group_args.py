@@ -20,7 +20,9 @@ Evaluate = Callable[[Columns, int], pa.Array]
 def passing(filter_: Evaluate, cols: Columns, n: int) -> np.ndarray:
     """bool[n]: rows that a FILTER lets pass."""
     mask = filter_(cols, n)
-    return np.asarray(mask.fill_null(False) if mask.null_count else mask).astype(np.bool_, copy=False)
+    return np.asarray(mask.fill_null(False) if mask.null_count else mask).astype(
+        np.bool_, copy=False
+    )
 
 
 @dataclass(slots=True)
@@ -28,7 +30,8 @@ class ArgColumn:
     """One argument under one filter.  `form` "valid": only whether it counts is wanted, no words.
 
     evaluate  None: COUNT(*) FILTER, which has no argument
-    lift      evaluates new rows;  keep / forget / moved: their words by slot;  view: what a kernel sees
+    lift      evaluates new rows;  keep / forget / moved: their words by slot;  view: what a kernel
+              sees
     """
 
     evaluate: Evaluate | None
@@ -48,11 +51,18 @@ class ArgColumn:
         if passed.all():
             return self._lift(cols, n)
         where = np.flatnonzero(passed)
-        some = self._lift([c.take(pa.array(where)) for c in cols], len(where)) if len(where) else None
+        some = (
+            self._lift([c.take(pa.array(where)) for c in cols], len(where)) if len(where) else None
+        )
         valid = np.zeros(n, np.bool_)
         if some is None:
             zeros = np.zeros(n, np.int64)
-            return Arg(zeros if self.worded else NONE, zeros if self.coding.wide else NONE, valid, self.coding)
+            return Arg(
+                zeros if self.worded else NONE,
+                zeros if self.coding.wide else NONE,
+                valid,
+                self.coding,
+            )
         valid[where] = some.valid if len(some.valid) else True
         return Arg(_spread(some.words, where, n), _spread(some.high, where, n), valid, self.coding)
 
@@ -82,7 +92,12 @@ class ArgColumn:
 
     def view(self) -> Arg:
         """The argument of all slots."""
-        return Arg(self.words.view, self.high.view, NO_BOOLS if self.valid is None else self.valid.view, self.coding)
+        return Arg(
+            self.words.view,
+            self.high.view,
+            NO_BOOLS if self.valid is None else self.valid.view,
+            self.coding,
+        )
 
     def held(self, live: np.ndarray) -> np.ndarray:
         """Words of the slots `live` (bool by slot) that are not NULL."""
@@ -98,7 +113,9 @@ class ArgColumn:
 
     @property
     def nbytes(self) -> int:
-        return self.words.nbytes + self.high.nbytes + (0 if self.valid is None else self.valid.nbytes)
+        return (
+            self.words.nbytes + self.high.nbytes + (0 if self.valid is None else self.valid.nbytes)
+        )
 
 
 def lives_column(slots: int) -> ArgColumn:

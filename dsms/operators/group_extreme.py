@@ -1,10 +1,11 @@
-"""One MIN or MAX over all rows of a time window: what GROUP BY does, without groups and without a look at every event.
+"""One MIN or MAX over all rows of a time window: the same answers as GROUP BY, without groups and
+without visiting every event.
 
 Input    WKS: `exp` never falls, no deletions, no `life`.
-Output   As `group.GroupByOp`: a deletion and an insertion at each instant that changes the answer, the ids those of the
-         oldest live row.
-State    expiry and arrival numbers of the live rows, and of those that no younger row beats (a monotonic deque) the
-         word and the expiry; the row that stands reported.
+Output   As `group.GroupByOp`: a deletion and an insertion at each instant that changes the answer,
+         the ids those of the oldest live row.
+State    expiry and arrival numbers of the live rows, and of those that no younger row beats (a
+         monotonic deque) the word and the expiry; the row that stands reported.
 Cost     O(1) amortised a row.  An expiry is looked at only when it is the answer's.
 Twin     `group.GroupByOp`, which the tests run beside it.
 """
@@ -35,11 +36,15 @@ DROP_FROM = 4096  # dead slots; fewer are left lying
 
 
 @njit(cache=True, nogil=True)
-def _slide(down, upto, ts, exp, first, words, valid, q_word, q_exp, at, o_at, o_word, o_valid, o_slot):
-    """Arrivals (slots from `first` on, at `ts`) and the expirations up to `upto`; answers the number of answers that
-    are new: instant, word, whether there is one, and the slot of the oldest row then (-1: none).
+def _slide(
+    down, upto, ts, exp, first, words, valid, q_word, q_exp, at, o_at, o_word, o_valid, o_slot
+):
+    """Arrivals (slots from `first` on, at `ts`) and the expirations up to `upto`; answers the
+    number of answers that are new: instant, word, whether there is one, and the slot of the oldest
+    row then (-1: none).
 
-    at  the oldest live slot, front and back of the deque, the answer's word, whether it has one, whether it stands"""
+    at  the oldest live slot, front and back of the deque, the answer's word, whether it has one,
+        whether it stands"""
     oldest, front, back, word, full, there = at[0], at[1], at[2], at[3], at[4] != 0, at[5] != 0
     found, i, n = 0, 0, len(ts)
     while True:
@@ -87,7 +92,10 @@ class ExtremeOp(InStretches):
     arg: ArgColumn
     exp: Vec = field(default_factory=Vec)  # by slot
     ids: list[Vec] = field(init=False)  # by slot
-    best: list[np.ndarray] = field(default_factory=lambda: [np.empty(64, np.int64) for _ in range(2)])  # word, exp
+    # word, exp
+    best: list[np.ndarray] = field(
+        default_factory=lambda: [np.empty(64, np.int64) for _ in range(2)]
+    )
     at: np.ndarray = field(default_factory=lambda: np.zeros(6, np.int64))
     reported: np.ndarray = field(init=False)  # ids of the row that stands reported
     scratch: Scratch = field(default_factory=Scratch)
@@ -115,13 +123,30 @@ class ExtremeOp(InStretches):
         valid = self.scratch.signs8(most)
         before = self.at.copy()
         found = self._seed(rows, at, word, valid, slot)
-        found += _slide(self.node.aggs[0].fn == "max", upto, rows.ts, self.exp.view, first, new.words, new.valid,
-                        *self.best, self.at, at[found:], word[found:], valid[found:], slot[found:])  # fmt: skip
-        out = self._changes(before, at[:found], word[:found], valid[:found].astype(np.bool_), slot[:found])
+        found += _slide(
+            self.node.aggs[0].fn == "max",
+            upto,
+            rows.ts,
+            self.exp.view,
+            first,
+            new.words,
+            new.valid,
+            *self.best,
+            self.at,
+            at[found:],
+            word[found:],
+            valid[found:],
+            slot[found:],
+        )
+        out = self._changes(
+            before, at[:found], word[:found], valid[:found].astype(np.bool_), slot[:found]
+        )
         self._settle(upto)
         return out
 
-    def _seed(self, rows: Batch, at: np.ndarray, word: np.ndarray, valid: np.ndarray, slot: np.ndarray) -> int:
+    def _seed(
+        self, rows: Batch, at: np.ndarray, word: np.ndarray, valid: np.ndarray, slot: np.ndarray
+    ) -> int:
         """An aggregate of all rows has an answer before the first of them."""
         if self.at[THERE] or (len(rows) and rows.ts[0] == ALWAYS):
             return 0
@@ -146,22 +171,33 @@ class ExtremeOp(InStretches):
         self.at[FRONT], self.at[BACK] = 0, back - front
 
     def _changes(
-        self, before: np.ndarray, at: np.ndarray, word: np.ndarray, valid: np.ndarray, slot: np.ndarray
-    ) -> Batch:  # fmt: skip
+        self,
+        before: np.ndarray,
+        at: np.ndarray,
+        word: np.ndarray,
+        valid: np.ndarray,
+        slot: np.ndarray,
+    ) -> Batch:
         """Each new answer after the deletion of the one before it; the last one stands reported."""
         n = len(at)
-        ids = [np.where(slot < 0, -1, vec.view[slot]) if vec.n else np.full(n, -1, np.int64) for vec in self.ids]
+        ids = [
+            np.where(slot < 0, -1, vec.view[slot]) if vec.n else np.full(n, -1, np.int64)
+            for vec in self.ids
+        ]
         words, there = np.append(before[WORD], word), np.append(before[VALID] != 0, valid)
-        every = [np.append(told, new) for told, new in zip(self.reported, ids, strict=True)]
-        which = np.repeat(np.arange(n), 2) + np.tile(np.array([0, 1]), n)  # of those, the old and the new in turn
+        ids_in_turn = [
+            np.append(earlier, new) for earlier, new in zip(self.reported, ids, strict=True)
+        ]
+        # of those, the old and the new in turn
+        which = np.repeat(np.arange(n), 2) + np.tile(np.array([0, 1]), n)
         sign = np.tile(np.array([-1, 1], np.int8), n)
         when = np.repeat(at, 2)
         if n and not before[THERE]:
             which, sign, when = which[1:], sign[1:], when[1:]
         if n:
-            self.reported = np.array([e[-1] for e in every], np.int64)
+            self.reported = np.array([e[-1] for e in ids_in_turn], np.int64)
         value = self.coding.decode(words, NONE, there, which)
-        return Batch(when, None, sign, tuple(e[which] for e in every), (value,))
+        return Batch(when, None, sign, tuple(e[which] for e in ids_in_turn), (value,))
 
     def _settle(self, upto: int) -> None:
         """Forget the dead, now and then."""
@@ -177,8 +213,16 @@ class ExtremeOp(InStretches):
     def current(self) -> Batch:
         """The row that stands reported; `ts` has no meaning."""
         one = int(self.at[THERE])
-        value = self.coding.decode(self.at[WORD : WORD + 1], NONE, self.at[VALID : VALID + 1] != 0, np.arange(one))
-        return Batch(np.zeros(one, np.int64), None, None, tuple(i[:one] for i in self.reported[:, None]), (value,))
+        value = self.coding.decode(
+            self.at[WORD : WORD + 1], NONE, self.at[VALID : VALID + 1] != 0, np.arange(one)
+        )
+        return Batch(
+            np.zeros(one, np.int64),
+            None,
+            None,
+            tuple(i[:one] for i in self.reported[:, None]),
+            (value,),
+        )
 
     def live(self) -> int:
         return self.exp.n - int(self.at[OLDEST])
@@ -193,6 +237,6 @@ class ExtremeOp(InStretches):
 
 def extreme_op(
     node: GroupBy, width: int, order: tuple[int, ...], arg: Evaluate, filter_: Evaluate | None
-) -> ExtremeOp:  # fmt: skip
+) -> ExtremeOp:
     """The operator of a node that is to have it (`plan.variants.group`)."""
     return ExtremeOp(node, width, order, ArgColumn(arg, filter_, arg_coding(node.aggs[0], 0), True))

@@ -1,8 +1,9 @@
-"""How rows come to and leave the groups, in general: events in order, and where each group comes to rest.
+"""Arrivals and departures of rows in groups, for any input: events in order, and the last event of
+each group at an instant.
 
-Live rows of a group are linked through their slots, oldest first (rows are stored in order of (ts, arrival numbers in
-FROM order), so a younger row always goes to the end): the head of the list is the row whose arrival numbers the group's
-answer carries.
+Live rows of a group are linked through their slots, oldest first (rows are stored in order of (ts,
+arrival numbers in FROM order), so a younger row always goes to the end): the head of the list is
+the row whose arrival numbers the group's answer carries.
 
 LiveFeed   any input: the rows' lifetimes are kept by `dsms.state.live`
 GrowFeed   rows never leave: nothing is kept of them but each group's first arrival numbers
@@ -18,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from dsms.aggregates.ends import EndHeap
-from dsms.aggregates.parts.base import NO_AGES, NO_BOOLS, Answers, Arg, Feed, grown
+from dsms.aggregates.parts.base import NO_AGES, NO_BOOLS, Answers, Arg, GroupEvents, grown
 from dsms.aggregates.parts.heap import NO_WORDS
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
 from dsms.aggregates.parts.words import Coding
@@ -37,9 +38,17 @@ class Input(Protocol):
 
     groups: Groups
 
-    def step(self, batch: Batch, codes: np.ndarray, lifted: list[Arg], capacity: int, upto: int, seed: bool) -> Touches:
-        """The events of a step.  `codes` and `lifted` are those of the insertions in the batch, in order; `seed`: the
-        group 0 is touched at ALWAYS whether it has rows or not."""
+    def step(
+        self,
+        batch: Batch,
+        codes: np.ndarray,
+        lifted: list[Arg],
+        capacity: int,
+        upto: int,
+        seed: bool,
+    ) -> Touches:
+        """The events of a step.  `codes` and `lifted` are those of the insertions in the batch, in
+        order; `seed`: the group 0 is touched at ALWAYS whether it has rows or not."""
         ...
 
     def settle(self) -> np.ndarray | None:
@@ -66,7 +75,8 @@ class Input(Protocol):
 
 @njit(cache=True, nogil=True)
 def _follow(sign, slot, code_of, count, head, tail, before, after, code, live, oldest):
-    """Walk the events: group, its rows and its oldest one after each; answers by how many groups more have rows."""
+    """Walk the events: group, its rows and its oldest one after each; answers by how many groups
+    more have rows."""
     alive = 0
     for i in range(len(slot)):
         s = slot[i]
@@ -98,7 +108,8 @@ def _follow(sign, slot, code_of, count, head, tail, before, after, code, live, o
 
 @njit(cache=True, nogil=True)
 def _gather(code, count, live, new):
-    """As `_follow` for arrivals only; new[:answer] are the rows that were the first of their groups."""
+    """As `_follow` for arrivals only; new[:answer] are the rows that were the first of their
+    groups."""
     alive = 0
     for i in range(len(code)):
         g = code[i]
@@ -123,17 +134,28 @@ class LiveFeed:
     groups: Groups = field(default_factory=Groups)
     rows: LiveInput = field(init=False)
     code: Vec = field(default_factory=Vec)  # by slot
-    links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)] * 2)  # by slot: before, after
-    ends: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)] * 2)  # by group: head, tail
+    # by slot: before, after
+    links: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)] * 2)
+    # by group: head, tail
+    ends: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)] * 2)
     ages: np.ndarray = field(default_factory=lambda: NO_AGES)  # by slot
-    eldest: EndHeap = field(default_factory=lambda: EndHeap(down=False))  # in each group, where the list can't tell
+    # in each group, where the list can't tell
+    eldest: EndHeap = field(default_factory=lambda: EndHeap(down=False))
     places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # 0, 1, ...
     scratch: Scratch = field(default_factory=Scratch)
 
     def __post_init__(self) -> None:
         self.rows = LiveInput((), self.width, self.state, self.strict, None, self.eager_instants)
 
-    def step(self, batch: Batch, codes: np.ndarray, lifted: list[Arg], capacity: int, upto: int, seed: bool) -> Touches:
+    def step(
+        self,
+        batch: Batch,
+        codes: np.ndarray,
+        lifted: list[Arg],
+        capacity: int,
+        upto: int,
+        seed: bool,
+    ) -> Touches:
         _, spoken = self.rows.arrive(batch)
         if self.age is not None:
             self._keep_ages(self.age, len(codes))
@@ -145,22 +167,37 @@ class LiveFeed:
         self.ends = [grown(e, capacity, NIL) for e in self.ends]
         self.links = [grown(k, self.code.n, None) for k in self.links]
         code, live, oldest = self.scratch.ints(len(events), 3)
-        self.groups.alive += _follow(events.sign, events.slot, self.code.view, self.groups.count, *self.ends,
-                                     *self.links, code, live, oldest)  # fmt: skip
+        self.groups.alive += _follow(
+            events.sign,
+            events.slot,
+            self.code.view,
+            self.groups.count,
+            *self.ends,
+            *self.links,
+            code,
+            live,
+            oldest,
+        )
         ids = tuple(v.view for v in self.rows.store.ids)
         views = [a.view() for a in self.args]
-        touches = self.groups.trace(events.at, code, events.sign, events.slot, live, oldest, capacity, seed, views, ids)
+        touches = self.groups.trace(
+            events.at, code, events.sign, events.slot, live, oldest, capacity, seed, views, ids
+        )
         if self.age is not None:
             touches.feed.ages = self.ages
             touches.oldest = self._eldest(touches.feed)
         return touches
 
-    def _eldest(self, feed: Feed) -> np.ndarray:
+    def _eldest(self, feed: GroupEvents) -> np.ndarray:
         """By touch, the slot of the group's oldest row; -1: it has none."""
         if len(self.places) < self.code.n:
             self.places = np.arange(2 * self.code.n)
-        out = Answers(np.full(feed.touches, NIL, np.int64), NO_WORDS, np.zeros(feed.touches, np.bool_))
-        self.eldest.run(feed, (Arg(self.places[: self.code.n], NO_WORDS, NO_BOOLS, Coding(INT)),), out)
+        out = Answers(
+            np.full(feed.touches, NIL, np.int64), NO_WORDS, np.zeros(feed.touches, np.bool_)
+        )
+        self.eldest.run(
+            feed, (Arg(self.places[: self.code.n], NO_WORDS, NO_BOOLS, Coding(INT)),), out
+        )
         return out.words
 
     def _keep_ages(self, age: Age, count: int) -> None:
@@ -202,7 +239,9 @@ class LiveFeed:
 
     @property
     def nbytes(self) -> int:
-        own = sum(a.nbytes for a in (*self.links, *self.ends)) + self.code.nbytes + self.groups.nbytes
+        own = (
+            sum(a.nbytes for a in (*self.links, *self.ends)) + self.code.nbytes + self.groups.nbytes
+        )
         own += self.ages.nbytes + self.eldest.nbytes + self.places.nbytes
         return int(own + self.scratch.nbytes + self.rows.nbytes + sum(a.nbytes for a in self.args))
 
@@ -221,7 +260,15 @@ class GrowFeed:
     def __post_init__(self) -> None:
         self.first = [np.empty(0, np.int64)] * self.width
 
-    def step(self, batch: Batch, codes: np.ndarray, lifted: list[Arg], capacity: int, upto: int, seed: bool) -> Touches:
+    def step(
+        self,
+        batch: Batch,
+        codes: np.ndarray,
+        lifted: list[Arg],
+        capacity: int,
+        upto: int,
+        seed: bool,
+    ) -> Touches:
         n = len(codes)
         self.groups.grow(capacity)
         self.first = [grown(f, capacity) for f in self.first]
@@ -233,8 +280,18 @@ class GrowFeed:
         if alive:
             for first, ids in zip(self.first, batch.ids, strict=True):
                 first[codes[new[:alive]]] = ids[new[:alive]]
-        return self.groups.trace(batch.ts, codes, self.sign[:n], self.slot[:n], live, codes, capacity, seed, lifted,
-                                 tuple(self.first))  # fmt: skip
+        return self.groups.trace(
+            batch.ts,
+            codes,
+            self.sign[:n],
+            self.slot[:n],
+            live,
+            codes,
+            capacity,
+            seed,
+            lifted,
+            tuple(self.first),
+        )
 
     def settle(self) -> np.ndarray | None:
         return None

@@ -1,8 +1,11 @@
-"""How rows come to and leave the groups when they leave in the order they came (WKS): a queue, and no look-ups.
+"""Arrivals and departures of rows in groups whose rows leave in the order they came (WKS): a queue,
+and no look-ups.
 
-Input    WKS: `exp` never falls, no deletions.     State  arrays in arrival order with a head, per slot the expiry, the
+Input    WKS: `exp` never falls, no deletions.     State  arrays in arrival order with a head, per
+         slot the expiry, the
 group, a link to the group's next younger row, arrival numbers and words of the arguments.
-Cost     one comparison and a few moves an event: arrivals and departures are merged as they are counted.
+Cost     one comparison and a few moves an event: arrivals and departures are merged as they are
+         counted.
 """
 
 from __future__ import annotations
@@ -24,8 +27,26 @@ DROP_FROM = 4096  # dead slots; fewer are left lying
 
 
 @njit(cache=True, nogil=True)
-def _merge(ts, first, exp, oldest, code_of, upto, count, head, tail, after, at, code, sign, slot, live, eldest):
-    """Merge arrivals (slots from `first` on, at `ts`) with departures (slots from `oldest` on, at `exp`).
+def _merge(
+    ts,
+    first,
+    exp,
+    oldest,
+    code_of,
+    upto,
+    count,
+    head,
+    tail,
+    after,
+    at,
+    code,
+    sign,
+    slot,
+    live,
+    eldest,
+):
+    """Merge arrivals (slots from `first` on, at `ts`) with departures (slots from `oldest` on, at
+    `exp`).
 
     Answers (events, departed, by how many groups more have rows)."""
     alive = n = 0
@@ -64,7 +85,8 @@ def _merge(ts, first, exp, oldest, code_of, upto, count, head, tail, after, at, 
 
 @dataclass(slots=True)
 class FifoFeed:
-    """Events of an input whose rows leave in the order they came; `keyed`: there is more than the one group."""
+    """Events of an input whose rows leave in the order they came; `keyed`: there is more than the
+    one group."""
 
     width: int
     args: list[ArgColumn]
@@ -73,15 +95,25 @@ class FifoFeed:
     exp: Vec = field(default_factory=Vec)  # by slot
     code: Vec = field(default_factory=Vec)  # by slot, unused without keys
     ids: list[Vec] = field(init=False)  # by slot
-    after: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # by slot, unused without keys
-    ends: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)] * 2)  # by group: head, tail
+    # by slot, unused without keys
+    after: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    # by group: head, tail
+    ends: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)] * 2)
     oldest: int = 0  # slots before this are dead
     scratch: Scratch = field(default_factory=Scratch)
 
     def __post_init__(self) -> None:
         self.ids = [Vec() for _ in range(self.width)]
 
-    def step(self, batch: Batch, codes: np.ndarray, lifted: list[Arg], capacity: int, upto: int, seed: bool) -> Touches:
+    def step(
+        self,
+        batch: Batch,
+        codes: np.ndarray,
+        lifted: list[Arg],
+        capacity: int,
+        upto: int,
+        seed: bool,
+    ) -> Touches:
         first = self.exp.n
         self._keep(batch, codes, lifted)
         self.groups.grow(capacity)
@@ -91,13 +123,30 @@ class FifoFeed:
         most = len(batch) + due
         at, code, slot, live, oldest = self.scratch.ints(most, 5)
         sign = self.scratch.signs8(most)
-        n, gone, alive = _merge(batch.ts, first, exp, self.oldest, self.code.view, upto, self.groups.count, *self.ends,
-                                self.after, at, code, sign, slot, live, oldest)  # fmt: skip
+        n, gone, alive = _merge(
+            batch.ts,
+            first,
+            exp,
+            self.oldest,
+            self.code.view,
+            upto,
+            self.groups.count,
+            *self.ends,
+            self.after,
+            at,
+            code,
+            sign,
+            slot,
+            live,
+            oldest,
+        )
         self.oldest += gone
         self.groups.alive += alive
         views = [a.view() for a in self.args]
         ids = tuple(v.view for v in self.ids)
-        return self.groups.trace(at[:n], code[:n], sign[:n], slot[:n], live[:n], oldest[:n], capacity, seed, views, ids)
+        return self.groups.trace(
+            at[:n], code[:n], sign[:n], slot[:n], live[:n], oldest[:n], capacity, seed, views, ids
+        )
 
     def _keep(self, batch: Batch, codes: np.ndarray, lifted: list[Arg]) -> None:
         n = len(batch)

@@ -75,7 +75,8 @@ class Dense:
 
 
 def canonical(col: pa.Array) -> pa.Array:
-    """Floats with one zero and one NaN, so that a group's key does not depend on which row came first."""
+    """Floats with one zero and one NaN, so that a group's key does not depend on which row came
+    first."""
     if not pa.types.is_float64(col.type):
         return col
     values = numpy_values(col) + 0.0
@@ -131,7 +132,9 @@ class GroupKeys:
     def _learn(self, cols: Sequence[pa.Array], codes: np.ndarray) -> None:
         self.place.extend_fill(self.capacity - self.place.n, -1)
         first = np.empty(self.capacity, np.int64)
-        first = first[: _first_rows(codes, self.place.view, np.zeros(self.capacity, np.bool_), first)]
+        first = first[
+            : _first_rows(codes, self.place.view, np.zeros(self.capacity, np.bool_), first)
+        ]
         fresh, rows = codes[first], pa.array(first)
         self.place.view[fresh] = np.arange(self.rows, self.rows + len(fresh))
         self.rows += len(fresh)

@@ -1,4 +1,4 @@
-"""The rows a GROUP BY has reported, and what of them changes: deletions and insertions in order."""
+"""The rows that a GROUP BY has reported, and their changes: deletions and insertions in order."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def _differ(words, valid, prev, changed):
 
 @njit(cache=True, nogil=True)
 def _resolve(at, prev, exists, changed, rep, row, when, sign):
-    """Walk the touches: what each instant takes back (deletions first) and reports; answers the number of rows.
+    """Walk the touches: what each instant takes back (deletions first) and reports; answers the
+    number of rows.
 
-    rep[r] becomes the row that stands reported after row r; a row r is a touch, or t + k: what the k-th group had
-    reported before this step."""
+    rep[r] becomes the row that stands reported after row r; a row r is a touch, or t + k: what the
+    k-th group had reported before this step."""
     t = len(at)
     for r in range(t, len(rep)):
         rep[r] = r
@@ -58,7 +59,8 @@ def _resolve(at, prev, exists, changed, rep, row, when, sign):
 
 @njit(cache=True, nogil=True)
 def _pick(row, oldest, ids, reported, groups, out):
-    """Arrival numbers of rows: of the group's oldest row for a touch, as reported for the others."""
+    """Arrival numbers of rows: of the group's oldest row for a touch, as reported for the
+    others."""
     t = len(oldest)
     for i in range(len(row)):
         r = row[i]
@@ -150,7 +152,13 @@ class Slate:
 
     @property
     def nbytes(self) -> int:
-        return int(self.words.nbytes + self.high.nbytes + self.valid.nbytes + self.scratch.nbytes + self.flags.nbytes)
+        return int(
+            self.words.nbytes
+            + self.high.nbytes
+            + self.valid.nbytes
+            + self.scratch.nbytes
+            + self.flags.nbytes
+        )
 
 
 @dataclass(slots=True)
@@ -174,17 +182,23 @@ class Reported:
         self.ids = [np.zeros(0, np.int64) for _ in range(self.width + self.timed)]
 
     def before(self, touches: Touches) -> list[Answers]:
-        """Answers to be filled in for the touches, followed by those that the groups had reported."""
+        """Answers to be filled in for the touches, followed by those that the groups had
+        reported."""
         capacity = touches.feed.groups
         self.there = grown(self.there, capacity)
         self.ids = [grown(i, capacity, -1) for i in self.ids]
         return [s.rows(touches.feed.touches, touches.groups, capacity) for s in self.slates]
 
     def report(
-        self, touches: Touches, answers: Sequence[Answers], lives: np.ndarray | None, keys: GroupKeys,
+        self,
+        touches: Touches,
+        answers: Sequence[Answers],
+        lives: np.ndarray | None,
+        keys: GroupKeys,
         order: Sequence[int],
-    ) -> Batch:  # fmt: skip
-        """Deletions and insertions of the step; they then stand reported.  `lives`: `Batch.life` by touch."""
+    ) -> Batch:
+        """Deletions and insertions of the step; they then stand reported.  `lives`: `Batch.life` by
+        touch."""
         t, groups = touches.feed.touches, touches.groups
         exists = np.ones(t + len(groups), np.bool_)
         if not self.always:
@@ -218,9 +232,17 @@ class Reported:
         return out
 
     def _batch(
-        self, row: np.ndarray, when: np.ndarray, sign: np.ndarray, ids: tuple[np.ndarray, ...],
-        touches: Touches, answers: Sequence[Answers], lives: np.ndarray | None, keys: GroupKeys, order: Sequence[int],
-    ) -> Batch:  # fmt: skip
+        self,
+        row: np.ndarray,
+        when: np.ndarray,
+        sign: np.ndarray,
+        ids: tuple[np.ndarray, ...],
+        touches: Touches,
+        answers: Sequence[Answers],
+        lives: np.ndarray | None,
+        keys: GroupKeys,
+        order: Sequence[int],
+    ) -> Batch:
         row, ids = arranged(row, when, sign, ids, order)
         cols: list[pa.Array] = []
         if keys.types:
@@ -231,7 +253,9 @@ class Reported:
             cols.append(slate.coding.decode(a.words, a.high, a.valid, row))
         life = None
         if lives is not None:
-            life = np.where(sign > 0, np.append(lives, FOREVER)[np.minimum(row, len(lives))], FOREVER)
+            life = np.where(
+                sign > 0, np.append(lives, FOREVER)[np.minimum(row, len(lives))], FOREVER
+            )
         return Batch(when, None, sign, ids, tuple(cols), life)
 
     def current(self, keys: GroupKeys) -> Batch:
@@ -240,11 +264,19 @@ class Reported:
         cols: list[pa.Array] = keys.gather(groups)
         for slate in self.slates:
             cols.append(slate.coding.decode(slate.words, slate.high, slate.valid, groups))
-        return Batch(np.zeros(len(groups), np.int64), None, None, tuple(i[groups] for i in self.ids), tuple(cols))
+        return Batch(
+            np.zeros(len(groups), np.int64),
+            None,
+            None,
+            tuple(i[groups] for i in self.ids),
+            tuple(cols),
+        )
 
     def held(self, arg: int) -> np.ndarray:
         """Words that stand reported by aggregate `arg`."""
-        return self.slates[arg].words[self.slates[arg].valid & self.there[: len(self.slates[arg].words)]]
+        return self.slates[arg].words[
+            self.slates[arg].valid & self.there[: len(self.slates[arg].words)]
+        ]
 
     @property
     def nbytes(self) -> int:
@@ -253,7 +285,11 @@ class Reported:
 
 
 def arranged(
-    row: np.ndarray, when: np.ndarray, sign: np.ndarray, ids: tuple[np.ndarray, ...], order: Sequence[int]
+    row: np.ndarray,
+    when: np.ndarray,
+    sign: np.ndarray,
+    ids: tuple[np.ndarray, ...],
+    order: Sequence[int],
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """(row, ids) with the rows of one instant and sign in order of their arrival numbers."""
     index = np.empty(len(row), np.int64)

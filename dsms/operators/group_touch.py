@@ -1,6 +1,8 @@
-"""Touches: a group at an instant at which it had events; numbered in order of instants, chained by group.
+"""Touches: a group at an instant at which it had events; numbered in order of instants, chained by
+group.
 
-The feeds find out who arrives and who departs; what touches that makes is found here, for all of them.
+The feeds find the arrivals and departures; the touches that these make are found here, for all
+feeds.
 """
 
 from __future__ import annotations
@@ -10,21 +12,22 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Arg, Feed, grown
+from dsms.aggregates.parts.base import Arg, GroupEvents, grown
 from dsms.aggregates.parts.links import NIL
 from dsms.sql.types import ALWAYS
 
 
 @dataclass(slots=True)
 class Touches:
-    """What happened in a step, by touch; t touches of u groups.  Arrays are scratch: valid until the next step.
+    """What happened in a step, by touch; t touches of u groups.  Arrays are scratch: valid until
+    the next step.
 
-    code, at int64[t];  prev int64[t]: the group's touch before, t + k for none in this step (k: its place in `groups`)
-    groups int64[u]: codes;  final int64[u]: their last touches
-    oldest int64[t]: where in each array of `ids` the group's oldest row is (-1: none)
+    code, at int64[t];  prev int64[t]: the group's touch before, t + k for none in this step (k: its
+    place in `groups`) groups int64[u]: codes;  final int64[u]: their last touches oldest int64[t]:
+    where in each array of `ids` the group's oldest row is (-1: none)
     """
 
-    feed: Feed
+    feed: GroupEvents
     args: list[Arg]
     code: np.ndarray
     at: np.ndarray
@@ -36,10 +39,28 @@ class Touches:
 
 
 @njit(cache=True, nogil=True)
-def trace(at, code, live, oldest, seed, last, emit, ends, t_code, t_at, t_prev, t_live, t_oldest, groups, final):
-    """Number the touches of the events (at, code; live, oldest: as they stand after the event): (touches, groups).
+def trace(
+    at,
+    code,
+    live,
+    oldest,
+    seed,
+    last,
+    emit,
+    ends,
+    t_code,
+    t_at,
+    t_prev,
+    t_live,
+    t_oldest,
+    groups,
+    final,
+):
+    """Number the touches of the events (at, code; live, oldest: as they stand after the event):
+    (touches, groups).
 
-    emit[i] becomes the touch that event i ends, or -1.  `last` (by group) is -1 before and after."""
+    emit[i] becomes the touch that event i ends, or -1.  `last` (by group) is -1 before and
+    after."""
     t = u = 0
     if seed:
         t_code[0], t_at[0], t_prev[0], t_live[0], t_oldest[0], ends[0] = 0, ALWAYS, NIL, 0, NIL, NIL
@@ -74,7 +95,8 @@ def trace(at, code, live, oldest, seed, last, emit, ends, t_code, t_at, t_prev, 
 
 @dataclass(slots=True)
 class Scratch:
-    """Arrays that are used anew in every step, so that large ones are not mapped and faulted in each time."""
+    """Arrays that are used anew in every step, so that large ones are not mapped and faulted in
+    each time."""
 
     arrays: list[np.ndarray] = field(default_factory=list)
     room: int = 0
@@ -84,7 +106,9 @@ class Scratch:
         """`count` int64 arrays of length n with any content; the same ones each time."""
         if n > self.room or count > len(self.arrays):
             self.room = max(n + n // 2, self.room)
-            self.arrays = [np.empty(self.room, np.int64) for _ in range(max(count, len(self.arrays)))]
+            self.arrays = [
+                np.empty(self.room, np.int64) for _ in range(max(count, len(self.arrays)))
+            ]
         return [a[:n] for a in self.arrays[:count]]
 
     def signs8(self, n: int) -> np.ndarray:
@@ -111,16 +135,44 @@ class Groups:
         self.count, self.last = grown(self.count, capacity), grown(self.last, capacity, NIL)
 
     def trace(
-        self, at: np.ndarray, code: np.ndarray, sign: np.ndarray, slot: np.ndarray, live: np.ndarray,
-        oldest: np.ndarray, capacity: int, seed: bool, args: list[Arg], ids: tuple[np.ndarray, ...],
-    ) -> Touches:  # fmt: skip
+        self,
+        at: np.ndarray,
+        code: np.ndarray,
+        sign: np.ndarray,
+        slot: np.ndarray,
+        live: np.ndarray,
+        oldest: np.ndarray,
+        capacity: int,
+        seed: bool,
+        args: list[Arg],
+        ids: tuple[np.ndarray, ...],
+    ) -> Touches:
         """The touches of these events; see `trace`, Feed and Touches."""
         n = len(at)
-        emit, ends, t_code, t_at, t_prev, t_live, t_oldest, groups, final = self.scratch.ints(n + 1, 9)
-        t, u = trace(at, code, live, oldest, seed, self.last, emit, ends, t_code, t_at, t_prev, t_live, t_oldest,
-                     groups, final)  # fmt: skip
-        feed = Feed(code, sign, slot, emit[:n], t, capacity, t_live[:t])
-        return Touches(feed, args, t_code[:t], t_at[:t], t_prev[:t], groups[:u], final[:u], t_oldest[:t], ids)
+        emit, ends, t_code, t_at, t_prev, t_live, t_oldest, groups, final = self.scratch.ints(
+            n + 1, 9
+        )
+        t, u = trace(
+            at,
+            code,
+            live,
+            oldest,
+            seed,
+            self.last,
+            emit,
+            ends,
+            t_code,
+            t_at,
+            t_prev,
+            t_live,
+            t_oldest,
+            groups,
+            final,
+        )
+        feed = GroupEvents(code, sign, slot, emit[:n], t, capacity, t_live[:t])
+        return Touches(
+            feed, args, t_code[:t], t_at[:t], t_prev[:t], groups[:u], final[:u], t_oldest[:t], ids
+        )
 
     def has_rows(self, capacity: int) -> np.ndarray:
         """bool by code."""

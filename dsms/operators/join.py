@@ -1,15 +1,20 @@
-"""Window join, inner: symmetric, hash or nested loop (one bucket for all), two inputs of any pattern.
+"""Window join, inner: symmetric, hash or nested loop (one bucket for all), two inputs of any
+pattern.
 
 Input    Each side keeps its live rows.  A new row probes the other side and then joins its own.
-Lifetime A result is born at the later ts of its parts and dies at the earlier exp; it exists only if ts < exp
+Lifetime A result is born at the later ts of its parts and dies at the earlier exp; it exists only
+if ts < exp
          (Golab 2006, §2.3.2).  Without deletions on the inputs the output needs none, and expiry is lazy: expired rows
          are skipped by their exp and dropped at leisure.  A deletion probes like an insertion and takes results back.
-State    Rows by side, chained per key hash, youngest first.  Over a FIFO side a probe stops at the first expired row.
+State    Rows by side, chained per key hash, youngest first.  Over a FIFO side a probe stops at the
+         first expired row.
 Cost     O(1 + matches) a row.
-Output   In pieces of about PART results.  More than `most` at one instant are refused (DS631): an instant can't be cut.
+Output   In pieces of about PART results.  More than `most` at one instant are refused (DS631): an
+         instant can't be cut.
 Twin     tests/oracle (nested loops over the windows' contents).
-A retroactive table (⋈R) is a side whose rows are inserted and deleted by table changes and never expire.
-"""
+A retroactive table (⋈R) is a side whose rows are inserted and deleted by table changes and never
+expire.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ import pyarrow as pa
 from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
-from dsms.operators.pieces import InPieces, Look, Part, Piece, by_instants, too_many
+from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, too_many
 from dsms.plan.identity import width
 from dsms.plan.physical import Phys, State
 from dsms.sql.expr import Expr
@@ -38,7 +43,8 @@ from dsms.state.vec import Vec, Vec2
 Keys = Callable[[Sequence[pa.Array], int], pa.Array]
 PART = 1 << 18  # results handed on at once
 HALVES_FROM = 16_384  # new rows from which two threads pay
-HALVES_UNTIL = 1 << 20  # results of a half from which they do not: it is too late to hand them on in parts
+# results of a half from which they do not: it is too late to hand them on in parts
+HALVES_UNTIL = 1 << 20
 SPARE_CORE = (os.cpu_count() or 1) > 1
 
 
@@ -46,8 +52,8 @@ SPARE_CORE = (os.cpu_count() or 1) > 1
 class Side:
     """One input of a join: live rows, their key words, chains per key hash.
 
-    `keys`: a callable per key column; a key is its own 8 bytes where it fits, else an interned code (`intern` is shared
-    by both sides so that codes agree)."""
+    `keys`: a callable per key column; a key is its own 8 bytes where it fits, else an interned code
+    (`intern` is shared by both sides so that codes agree)."""
 
     schema: Schema
     width: int
@@ -72,7 +78,8 @@ class Side:
         return self.rows.expiry.head if isinstance(self.rows.expiry, Fifo) else 0
 
     def arrive(self, batch: Batch, look: Look) -> tuple[int, np.ndarray]:
-        """Store a batch's insertions with their keys: (first new slot, slot that each row speaks of)."""
+        """Store a batch's insertions with their keys: (first new slot, slot that each row speaks
+        of)."""
         first = len(self.rows.store)
         slots, spoken = self.rows.arrive(batch)
         born = batch if batch.sign is None else batch.take(np.flatnonzero(batch.sign > 0))
@@ -105,11 +112,16 @@ class Side:
         chain(head, side, extra["node"].data, extra["ok"].data, live)
 
     def settle(self, upto: int) -> bool:
-        """Drop what has expired, but not more often than every twentieth of a lifetime (lazy expiry, §3.6.1).
+        """Drop what has expired, but not more often than every twentieth of a lifetime (lazy
+        expiry, §3.6.1).
 
         True if slots were renumbered: the chains must be made anew."""
         store = self.rows.store
-        span = int(store.exp.view[0] - max(store.ts.view[0], 0)) if len(store) and store.exp.view[0] != FOREVER else 0
+        span = (
+            int(store.exp.view[0] - max(store.ts.view[0], 0))
+            if len(store) and store.exp.view[0] != FOREVER
+            else 0
+        )
         if upto - self.purged < span // 20:
             return False
         self.purged = upto
@@ -123,7 +135,8 @@ class Side:
 
 @dataclass(slots=True)
 class JoinOp(InPieces):
-    """Inner join of two inputs.  `residual(cols, n)` answers which candidate pairs match (None: all).
+    """Inner join of two inputs.  `residual(cols, n)` answers which candidate pairs match (None:
+    all).
 
     most  results at one instant, and candidate pairs of one row, at most"""
 
@@ -131,12 +144,15 @@ class JoinOp(InPieces):
     right: Side
     residual: Callable[[Sequence[pa.Array], int], pa.BooleanArray] | None
     most: int = 1 << 22
-    head: np.ndarray = field(default_factory=lambda: np.full((1024, 2), -1, np.int64))  # youngest slot, by side
+    # youngest slot, by side
+    head: np.ndarray = field(default_factory=lambda: np.full((1024, 2), -1, np.int64))
     crowded: int = 0  # steps for which halves are not tried
     nothing: Batch = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nothing = empty_batch((*self.left.schema, *self.right.schema), self.left.width + self.right.width)
+        self.nothing = empty_batch(
+            (*self.left.schema, *self.right.schema), self.left.width + self.right.width
+        )
 
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         a, b = inputs
@@ -176,11 +192,16 @@ class JoinOp(InPieces):
             used[store.extra["node"].view[store.alive.view, 0]] = True
         intern.purge(used)
 
-    def _arrivals(self, first_a: int, first_b: int, upto: int, look: Look) -> Iterator[Part]:
+    def _arrivals(self, first_a: int, first_b: int, upto: int, look: Look) -> Iterator[ResultPart]:
         args: list[np.ndarray] = []
         for side in (self.left, self.right):
             store = side.rows.store
-            args += [store.extra["node"].view, store.extra["ok"].view, store.ts.view, store.exp.view]
+            args += [
+                store.extra["node"].view,
+                store.extra["ok"].view,
+                store.ts.view,
+                store.exp.view,
+            ]
         times = (self.left.rows.store.ts.view, self.right.rows.store.ts.view)
         begin = (first_a, first_b, self.left.oldest, self.right.oldest, 0, 0)
         pairs = self._in_halves(begin, args)
@@ -189,11 +210,18 @@ class JoinOp(InPieces):
             return
         at = np.array(begin, np.int64)
         yield from self._parts(
-            lambda: self._born(*join_fifo(self.head, 0, 1, at, PART, self.most, *args)[:2]), at, times, upto, look
+            lambda: self._born(*join_fifo(self.head, 0, 1, at, PART, self.most, *args)[:2]),
+            at,
+            times,
+            upto,
+            look,
         )
 
-    def _in_halves(self, begin: tuple[int, ...], args: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-        """All results at once, by two threads; None if too few rows have come or too many results."""
+    def _in_halves(
+        self, begin: tuple[int, ...], args: list[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """All results at once, by two threads; None if too few rows have come or too many
+        results."""
         new = len(args[0]) - begin[0] + len(args[4]) - begin[1]
         self.crowded = max(0, self.crowded - 1)
         if new < HALVES_FROM or self.crowded or not SPARE_CORE:
@@ -206,12 +234,19 @@ class JoinOp(InPieces):
 
     def _signed(
         self, a: Batch, slot_a: np.ndarray, b: Batch, slot_b: np.ndarray, upto: int, look: Look
-    ) -> Iterator[Part]:
+    ) -> Iterator[ResultPart]:
         args: list[np.ndarray] = []
         for side, rows, slots in ((self.left, a, slot_a), (self.right, b, slot_b)):
             store, signs = side.rows.store, rows.signs()
-            args += [rows.ts, signs, slots, store.extra["node"].view, store.extra["ok"].view, store.exp.view,
-                     store.alive.view]  # fmt: skip
+            args += [
+                rows.ts,
+                signs,
+                slots,
+                store.extra["node"].view,
+                store.extra["ok"].view,
+                store.exp.view,
+                store.alive.view,
+            ]
             store.dead += int(np.count_nonzero((signs < 0) & (slots >= 0)))
         at, strict = np.zeros(6, np.int64), self.left.strict or self.right.strict
 
@@ -222,8 +257,13 @@ class JoinOp(InPieces):
         yield from self._parts(run, at, (a.ts, b.ts), upto, look)
 
     def _parts(
-        self, run: Callable[[], Batch], at: np.ndarray, times: tuple[np.ndarray, np.ndarray], upto: int, look: Look
-    ) -> Iterator[Part]:
+        self,
+        run: Callable[[], Batch],
+        at: np.ndarray,
+        times: tuple[np.ndarray, np.ndarray],
+        upto: int,
+        look: Look,
+    ) -> Iterator[ResultPart]:
         """The results of one `run` after the other.  `times` of the rows that `at` counts."""
         while True:
             look()
@@ -239,9 +279,16 @@ class JoinOp(InPieces):
 
     def _born(self, a: np.ndarray, b: np.ndarray) -> Batch:
         """Results of arrivals alone: each is born with the later of its parts."""
-        return self._results(a, b, np.maximum(self.left.rows.store.ts.view[a], self.right.rows.store.ts.view[b]), None)
+        return self._results(
+            a,
+            b,
+            np.maximum(self.left.rows.store.ts.view[a], self.right.rows.store.ts.view[b]),
+            None,
+        )
 
-    def _results(self, a: np.ndarray, b: np.ndarray, ts: np.ndarray, sign: np.ndarray | None) -> Batch:
+    def _results(
+        self, a: np.ndarray, b: np.ndarray, ts: np.ndarray, sign: np.ndarray | None
+    ) -> Batch:
         if not len(a):
             return self.nothing
         left, right = self.left.rows.store, self.right.rows.store
@@ -251,7 +298,9 @@ class JoinOp(InPieces):
         if left.life is not None or right.life is not None:
             life = np.minimum((left.life or left.exp).view[a], (right.life or right.exp).view[b])
         out = Batch(ts, exp, sign, ids, (*left.columns(a), *right.columns(b)), life)
-        return out if self.residual is None else filter_batch(out, self.residual(out.cols, len(out)))
+        return (
+            out if self.residual is None else filter_batch(out, self.residual(out.cols, len(out)))
+        )
 
     def live(self) -> int:
         return self.left.rows.store.live + self.right.rows.store.live
@@ -263,14 +312,22 @@ class JoinOp(InPieces):
         return FOREVER
 
 
-def inner_join(builder: Builds, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None) -> JoinOp:
+def inner_join(
+    builder: Builds, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None
+) -> JoinOp:
     """The symmetric join of a node's two inputs on equality keys and a residual condition."""
     own = len(keys) == 1 and word(pa.array([], keys[0][0].type.arrow)) is not None
     shared = None if own or not keys else Intern(len(keys))
     sides = [
-        Side(child.node.schema, width(child.node), phys.state(k), child.strict,
-             [builder.expr(pair[k]) for pair in keys], shared)
+        Side(
+            child.node.schema,
+            width(child.node),
+            phys.state(k),
+            child.strict,
+            [builder.expr(pair[k]) for pair in keys],
+            shared,
+        )
         for k, child in enumerate(phys.children)
-    ]  # fmt: skip
+    ]
     matches = None if residual is None else builder.predicate(residual)
     return JoinOp(sides[0], sides[1], matches, builder.step_rows)

@@ -1,6 +1,8 @@
-"""Kernels of the symmetric window join: chains per key hash, probed and extended in one order of instants.
+"""Kernels of the symmetric window join: chains per key hash, probed and extended in one order of
+instants.
 
-`head[bucket]` holds the youngest slot of both sides' chains side by side; node[slot] = (key, next older slot).
+`head[bucket]` holds the youngest slot of both sides' chains side by side; node[slot] = (key, next
+older slot).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ def _bucket(key, mask):
 
 @njit(cache=True, nogil=True)
 def chain(head, side, node, ok, slots):
-    """Put slots on top of their chains; rows whose key is NULL (not ok) stay outside.  node[slot] = (key, link)."""
+    """Put slots on top of their chains; rows whose key is NULL (not ok) stay outside.  node[slot] =
+    (key, link)."""
     mask = np.uint64(len(head) - 1)
     for slot in slots:
         if ok[slot]:
@@ -52,20 +55,27 @@ def _reverse(a, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def join_fifo(head, part, parts, at, enough, most, a_node, a_ok, a_ts, a_exp, b_node, b_ok, b_ts, b_exp):
+def join_fifo(
+    head, part, parts, at, enough, most, a_node, a_ok, a_ts, a_exp, b_node, b_ok, b_ts, b_exp
+):
     """Both sides' new rows in one order of ts: probe the other side, then chain.
 
-    `at` = (next new slot of a, of b, slots before which no row of a, of b is alive, turn, overflow) is where to begin
-    and, afterwards, where to go on: the work ends behind the row with which the results are `enough`.  A row with more
-    than `most` results sets the overflow; nothing can go on from there.
-    Rows of both sides expire in slot order.  So a chain, youngest first, is followed only while its slots are alive,
-    and no expired row is touched.  Only rows whose bucket falls to `part` of `parts` (a power of two) are worked on, so
-    parts may run side by side: they share no bucket and no row.
-    Answers the slots of both parts of each result and the turn (place in the order of all new rows) that made it: in
-    order of turn, and within one turn in order of the partners' arrival."""
+    `at` = (next new slot of a, of b, slots before which no row of a, of b is alive, turn, overflow)
+    is where to begin and, afterwards, where to go on: the work ends behind the row with which the
+    results are `enough`.  A row with more than `most` results sets the overflow; nothing can go on
+    from there.  Rows of both sides expire in slot order.  So a chain, youngest first, is followed
+    only while its slots are alive, and no expired row is touched.  Only rows whose bucket falls to
+    `part` of `parts` (a power of two) are worked on, so parts may run side by side: they share no
+    bucket and no row.  Answers the slots of both parts of each result and the turn (place in the
+    order of all new rows) that made it: in order of turn, and within one turn in order of the
+    partners' arrival."""
     i, j, a_old, b_old, turn = at[0], at[1], at[2], at[3], at[4]
     cap = min(2 * (len(a_ts) - i + len(b_ts) - j) // parts, enough) + 64
-    out_a, out_b, out_turn = np.empty(cap, np.int64), np.empty(cap, np.int64), np.empty(cap, np.int64)
+    out_a, out_b, out_turn = (
+        np.empty(cap, np.int64),
+        np.empty(cap, np.int64),
+        np.empty(cap, np.int64),
+    )
     found = 0
     mask, mine = np.uint64(len(head) - 1), parts - 1
     while found < enough and (i < len(a_ts) or j < len(b_ts)):
@@ -134,10 +144,14 @@ def _merge_turns(a0, b0, turn0, a1, b1, turn1):
     return a, b
 
 
-def in_halves(head: np.ndarray, at: np.ndarray, enough: int, sides: Sequence[np.ndarray]) -> Pairs | None:
-    """`join_fifo` in two threads, each with half of the buckets (the kernel lets go of the interpreter's lock).
+def in_halves(
+    head: np.ndarray, at: np.ndarray, enough: int, sides: Sequence[np.ndarray]
+) -> Pairs | None:
+    """`join_fifo` in two threads, each with half of the buckets (the kernel lets go of the
+    interpreter's lock).
 
-    None if a half found `enough` and stopped: the chains then hold rows up to different places in the order."""
+    None if a half found `enough` and stopped: the chains then hold rows up to different places in
+    the order."""
     there = at.copy()
     other = _helper().submit(join_fifo, head, 1, 2, there, enough, enough, *sides)
     here = join_fifo(head, 0, 2, at, enough, enough, *sides)
@@ -157,16 +171,39 @@ def _helper() -> ThreadPoolExecutor:
 
 
 @njit(cache=True, nogil=True)
-def join_signed(head, at, enough, most, a_at, a_sign, a_slot, a_node, a_ok, a_exp, a_alive,
-                b_at, b_sign, b_slot, b_node, b_ok, b_exp, b_alive):  # fmt: skip
-    """As `join_fifo` for inputs of any pattern; rows in order of (instant, deletions first) over both sides.
+def join_signed(
+    head,
+    at,
+    enough,
+    most,
+    a_at,
+    a_sign,
+    a_slot,
+    a_node,
+    a_ok,
+    a_exp,
+    a_alive,
+    b_at,
+    b_sign,
+    b_slot,
+    b_node,
+    b_ok,
+    b_exp,
+    b_alive,
+):
+    """As `join_fifo` for inputs of any pattern; rows in order of (instant, deletions first) over
+    both sides.
 
-    `at` = (next row of a, of b, -, -, -, overflow).  A deleted row takes back its results with partners still alive.
-    Answers also the instant and the sign of each result."""
+    `at` = (next row of a, of b, -, -, -, overflow).  A deleted row takes back its results with
+    partners still alive.  Answers also the instant and the sign of each result."""
     i, j = at[0], at[1]
     cap = min(2 * (len(a_at) - i + len(b_at) - j), enough) + 64
-    out_a, out_b, out_ts, out_sign = (np.empty(cap, np.int64), np.empty(cap, np.int64),
-                                      np.empty(cap, np.int64), np.empty(cap, np.int64))  # fmt: skip
+    out_a, out_b, out_ts, out_sign = (
+        np.empty(cap, np.int64),
+        np.empty(cap, np.int64),
+        np.empty(cap, np.int64),
+        np.empty(cap, np.int64),
+    )
     found = 0
     mask = np.uint64(len(head) - 1)
     while found < enough and (i < len(a_at) or j < len(b_at)):
@@ -195,7 +232,12 @@ def join_signed(head, at, enough, most, a_at, a_sign, a_slot, a_node, a_ok, a_ex
                 match, after = a_alive[s] and a_exp[s] > now and a_node[s, 0] == key, a_node[s, 1]
             if match:
                 if found == len(out_a):
-                    out_a, out_b, out_ts, out_sign = _grow(out_a), _grow(out_b), _grow(out_ts), _grow(out_sign)
+                    out_a, out_b, out_ts, out_sign = (
+                        _grow(out_a),
+                        _grow(out_b),
+                        _grow(out_ts),
+                        _grow(out_sign),
+                    )
                 out_a[found], out_b[found] = (row, s) if left else (s, row)
                 out_ts[found], out_sign[found] = now, sign
                 found += 1

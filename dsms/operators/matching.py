@@ -1,8 +1,10 @@
-"""Rows by whether they have a match: what outer joins pad, and EXISTS under conditions other than equality.
+"""Rows by whether they have a match: what outer joins pad, and EXISTS under conditions other than
+equality.
 
-An inner join below finds the pairs; here each row of one side counts its live pairs.  A row is *shown* while the count
-is 0 (padding, NOT EXISTS) or above 0 (EXISTS), judged at the end of each instant, so a match of the same instant leaves
-no trace.  Pairs die by the exp of their parts or by announced deletions, whichever structure the planner chose.
+An inner join below finds the pairs; here each row of one side counts its live pairs.  A row is
+*shown* while the count is 0 (padding, NOT EXISTS) or above 0 (EXISTS), judged at the end of each
+instant, so a match of the same instant leaves no trace.  Pairs die by the exp of their parts or by
+announced deletions, whichever structure the planner chose.
 Cost     O(1) per pair that comes or goes.  State: the rows of the side and all live pairs.
 """
 
@@ -44,11 +46,31 @@ def _find(table, store, ids, i):
 
 
 @njit(cache=True, nogil=True)
-def _judge(when_zero, strict, r_at, r_sign, r_slot, p_at, p_sign, p_slot, table, row_ids, pair_ids, owner, count,
-           inside, alive, exp, o_at, o_sign, o_slot):  # fmt: skip
+def _judge(
+    when_zero,
+    strict,
+    r_at,
+    r_sign,
+    r_slot,
+    p_at,
+    p_sign,
+    p_slot,
+    table,
+    row_ids,
+    pair_ids,
+    owner,
+    count,
+    inside,
+    alive,
+    exp,
+    o_at,
+    o_sign,
+    o_slot,
+):
     """Events of rows and of pairs, each in order -> rows shown or taken back.
 
-    owner[pair] is the slot of the row that a pair belongs to;  inside[slot] whether the row is shown."""
+    owner[pair] is the slot of the row that a pair belongs to;  inside[slot] whether the row is
+    shown."""
     found = i = j = 0
     touched = np.empty(len(r_at) + len(p_at), np.int64)
     while i < len(r_at) or j < len(p_at):
@@ -92,7 +114,8 @@ def _judge(when_zero, strict, r_at, r_sign, r_slot, p_at, p_sign, p_slot, table,
 class MatchCounter:
     """One side of a join and the number of live pairs of each of its rows.
 
-    schema, width  of the side;  part  positions, among a pair's ids, of this side's ids;  pairs  state of live pairs
+    schema, width  of the side;  part  positions, among a pair's ids, of this side's ids;  pairs
+                   state of live pairs
     when_zero      show rows without a match (else rows with one)
     """
 
@@ -112,13 +135,18 @@ class MatchCounter:
     used: int = 0
 
     def __post_init__(self) -> None:
-        self.rows = LiveInput(self.schema, self.width, self.state, self.strict, None, self.eager_instants)
+        self.rows = LiveInput(
+            self.schema, self.width, self.state, self.strict, None, self.eager_instants
+        )
         self.rows.store.extra.update(count=Vec(), inside=Vec(np.bool_), here=Vec(np.bool_))
-        self.pairs = LiveInput((), self.pair_width, self.pair_state, self.pair_strict, (), self.eager_instants)
+        self.pairs = LiveInput(
+            (), self.pair_width, self.pair_state, self.pair_strict, (), self.eager_instants
+        )
         self.pairs.store.extra["owner"] = Vec()
 
     def step(self, rows: Batch, pairs: Batch, upto: int) -> Batch:
-        """Rows shown (sign +1, at the instant) and taken back (-1); deaths foretold by exp are not announced."""
+        """Rows shown (sign +1, at the instant) and taken back (-1); deaths foretold by exp are not
+        announced."""
         slots, spoken = self.rows.arrive(rows)
         for vec in self.rows.store.extra.values():
             vec.extend_fill(len(slots), 0)
@@ -139,10 +167,26 @@ class MatchCounter:
         row_ids = tuple(v.view for v in store.ids)
         pair_ids = tuple(self.pairs.store.ids[k].view for k in self.part)
         found = _judge(
-            self.when_zero, self.strict, row_events.at, row_events.sign, row_events.slot, pair_events.at,
-            pair_events.sign, pair_events.slot, self.table, row_ids, pair_ids, self.pairs.store.extra["owner"].data,
-            extra["count"].data, extra["inside"].data, extra["here"].data, store.exp.view, at, sign, slot,
-        )  # fmt: skip
+            self.when_zero,
+            self.strict,
+            row_events.at,
+            row_events.sign,
+            row_events.slot,
+            pair_events.at,
+            pair_events.sign,
+            pair_events.slot,
+            self.table,
+            row_ids,
+            pair_ids,
+            self.pairs.store.extra["owner"].data,
+            extra["count"].data,
+            extra["inside"].data,
+            extra["here"].data,
+            store.exp.view,
+            at,
+            sign,
+            slot,
+        )
         return store.batch(slot[:found], at[:found], sign[:found].astype(np.int8))
 
     def _make_room(self, extra: int) -> None:
@@ -202,7 +246,8 @@ class MatchingSemiJoinOp(InPieces):
 
 
 def pair_state(phys: Phys) -> tuple[State, bool]:
-    """How to keep the live pairs of a join's inputs: (state, whether their deaths may be announced)."""
+    """How to keep the live pairs of a join's inputs: (state, whether their deaths may be
+    announced)."""
     announced = any(c.strict for c in phys.children)
     if phys.strategy == "nt":
         return State("hash"), True
@@ -215,6 +260,16 @@ def matching_semijoin(builder: Builds, phys: Phys, node: lp.SemiJoin) -> Matchin
     inner = inner_join(builder, phys, keys, residual)
     kept, announced = pair_state(phys)
     wide = width(node.left)
-    counter = MatchCounter(node.left.schema, wide, tuple(range(wide)), wide + width(node.right), phys.state(0),
-                           phys.children[0].strict, kept, announced, node.anti, builder.eager_instants)  # fmt: skip
+    counter = MatchCounter(
+        node.left.schema,
+        wide,
+        tuple(range(wide)),
+        wide + width(node.right),
+        phys.state(0),
+        phys.children[0].strict,
+        kept,
+        announced,
+        node.anti,
+        builder.eager_instants,
+    )
     return MatchingSemiJoinOp(inner, counter, order(node.left))

@@ -1,8 +1,9 @@
 """Join with a non-retroactive relation, ⋈NRR (Golab 2006, §3.3.1).
 
-Each row looks up the relation as of its own ts; later changes of the relation touch no earlier row.  So nothing of the
-stream is kept, a result lives as long as its row, and the input's update pattern passes through.  Over a strict input
-(the thesis has no such plan) the results of live rows are kept, so that a deletion can take back what was sent.
+Each row looks up the relation as of its own ts; later changes of the relation touch no earlier row.
+So nothing of the stream is kept, a result lives as long as its row, and the input's update pattern
+passes through.  Over a strict input (the thesis has no such plan) the results of live rows are
+kept, so that a deletion can take back what was sent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.operators.base import Stateless
-from dsms.operators.pieces import InPieces, Look, Part, Piece, by_instants, too_many
+from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, too_many
 from dsms.plan.identity import width
 from dsms.plan.physical import State
 from dsms.sql import logical as lp
@@ -43,14 +44,19 @@ def key_columns(node: lp.JoinNRR) -> tuple[int, ...]:
 def computed_keys(node: lp.JoinNRR) -> Expr | None:
     """Keys over computed table values, as a condition over both schemas."""
     n = len(node.child.schema)
-    rest = [Call("eq", (left, shift(right, n)), BOOL) for left, right in node.keys if not is_column(right)]
+    rest = [
+        Call("eq", (left, shift(right, n)), BOOL)
+        for left, right in node.keys
+        if not is_column(right)
+    ]
     return conjunction(rest)  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)
 class Probe:
-    """How a batch is joined with the relation: `relation` is a versioned table (`dsms.tables`), indexed by `columns`;
-    `keys` compute the probing values; `conditions` filter pairs; `kind` is inner or left."""
+    """How a batch is joined with the relation: `relation` is a versioned table (`dsms.tables`),
+    indexed by `columns`; `keys` compute the probing values; `conditions` filter pairs; `kind` is
+    inner or left."""
 
     relation: Any
     columns: tuple[int, ...]
@@ -60,7 +66,8 @@ class Probe:
     schema: Schema
 
     def results(self, rows: Batch) -> Batch:
-        """Join results of rows (all of sign +1), in their order; each with the table row's version as last id."""
+        """Join results of rows (all of sign +1), in their order; each with the table row's version
+        as last id."""
         n = len(rows)
         probing = [k(rows.cols, n) for k in self.keys]
         which, version = self.relation.probe(probing, self.columns, rows.ts)
@@ -82,7 +89,14 @@ class Probe:
             return out
         base, n = rows.take(lonely), len(lonely)
         nulls = tuple(pa.nulls(n, f.type.arrow) for f in self.schema)
-        pad = Batch(base.ts, base.exp, None, (*base.ids, np.full(n, -1, np.int64)), (*base.cols, *nulls), base.life)
+        pad = Batch(
+            base.ts,
+            base.exp,
+            None,
+            (*base.ids, np.full(n, -1, np.int64)),
+            (*base.cols, *nulls),
+            base.life,
+        )
         both = concat([out, pad])
         return both.take(np.argsort(np.concatenate([which, lonely]), kind="stable"))
 
@@ -96,7 +110,8 @@ def next_room(room: int, made: int) -> int:
 class JoinNRROp(InPieces, Stateless):
     """Over an input without deletions.
 
-    Rows are looked up in slices that make about PART results; more than `most` at one instant are refused."""
+    Rows are looked up in slices that make about PART results; more than `most` at one instant are
+    refused."""
 
     probe: Probe
     most: int = 1 << 22
@@ -105,7 +120,7 @@ class JoinNRROp(InPieces, Stateless):
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         yield from by_instants(self._parts(inputs[0], upto, look), self.most)
 
-    def _parts(self, rows: Batch, upto: int, look: Look) -> Iterator[Part]:
+    def _parts(self, rows: Batch, upto: int, look: Look) -> Iterator[ResultPart]:
         start, self.room = 0, self.probe.room(self.room)
         while len(rows) - start > self.room:
             look()
@@ -121,7 +136,8 @@ class JoinNRROp(InPieces, Stateless):
 class StoredJoinNRROp(InPieces):
     """Over a strict input: the results of each live row are kept until it goes.
 
-    Instants are worked on in stretches that make about PART results, as far as they can be cut there."""
+    Instants are worked on in stretches that make about PART results, as far as they can be cut
+    there."""
 
     probe: Probe
     node: lp.JoinNRR
@@ -140,7 +156,7 @@ class StoredJoinNRROp(InPieces):
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         yield from by_instants(self._parts(inputs[0], upto, look), self.most)
 
-    def _parts(self, rows: Batch, upto: int, look: Look) -> Iterator[Part]:
+    def _parts(self, rows: Batch, upto: int, look: Look) -> Iterator[ResultPart]:
         start, self.room = 0, self.probe.room(self.room)
         while len(rows) - start > self.room:
             stop = int(np.searchsorted(rows.ts, rows.ts[start + self.room], side="left"))
@@ -149,7 +165,11 @@ class StoredJoinNRROp(InPieces):
             if stop == len(rows):
                 break
             look()
-            yield self._stretch(rows.slice(start, stop), int(rows.ts[stop - 1]), look), int(rows.ts[stop - 1]), True
+            yield (
+                self._stretch(rows.slice(start, stop), int(rows.ts[stop - 1]), look),
+                int(rows.ts[stop - 1]),
+                True,
+            )
             start = stop
         yield self._stretch(rows.slice(start, len(rows)), upto, look), upto, True
 
@@ -171,11 +191,17 @@ class StoredJoinNRROp(InPieces):
         """Join results of new rows, in their order, and how many each has.  Raises DS631."""
         n, start, made = len(born), 0, 0
         found: list[Batch] = []
-        tagged = Batch(born.ts, born.exp, None, (*born.ids, np.arange(n, dtype=np.int64)), born.cols, born.life)
+        tagged = Batch(
+            born.ts, born.exp, None, (*born.ids, np.arange(n, dtype=np.int64)), born.cols, born.life
+        )
         while start < n or not found:
             stop = min(n, start + self.room)
             found.append(self.probe.results(tagged.slice(start, stop)))
-            self.room, start, made = next_room(self.room, len(found[-1])), stop, made + len(found[-1])
+            self.room, start, made = (
+                next_room(self.room, len(found[-1])),
+                stop,
+                made + len(found[-1]),
+            )
             if made > self.most and born.ts[0] == born.ts[-1]:
                 raise too_many(self.most)
             look()

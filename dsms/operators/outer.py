@@ -1,7 +1,7 @@
 """LEFT, RIGHT and FULL outer joins: the inner join, and rows without a match padded with NULL.
 
-The padded row is taken back when a match comes and returns when the last match goes, so the output is STR.  A NULL key
-never matches, and its row is still padded.
+The padded row is taken back when a match comes and returns when the last match goes, so the output
+is STR.  A NULL key never matches, and its row is still padded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from dsms.state.batch import Batch, concat, in_order
 
 @dataclass(slots=True)
 class Padding:
-    """Rows of one side without a match, as output rows: the other side's columns NULL, its ids -1."""
+    """Rows of one side without a match, as output rows: the other side's columns NULL, its ids
+    -1."""
 
     counter: MatchCounter
     side: int
@@ -37,8 +38,12 @@ class Padding:
         nulls = tuple(pa.nulls(n, f.type.arrow) for f in self.other)
         blank = (np.full(n, -1, np.int64),) * self.other_width
         if self.side == 0:
-            return Batch(rows.ts, rows.exp, rows.sign, (*rows.ids, *blank), (*rows.cols, *nulls), rows.life)
-        return Batch(rows.ts, rows.exp, rows.sign, (*blank, *rows.ids), (*nulls, *rows.cols), rows.life)
+            return Batch(
+                rows.ts, rows.exp, rows.sign, (*rows.ids, *blank), (*rows.cols, *nulls), rows.life
+            )
+        return Batch(
+            rows.ts, rows.exp, rows.sign, (*blank, *rows.ids), (*nulls, *rows.cols), rows.life
+        )
 
 
 @dataclass(slots=True)
@@ -52,7 +57,10 @@ class OuterJoinOp(InPieces):
         later = inputs
         for pairs, until in self.inner.pieces(inputs, upto, look):
             rows, later = parted(later, until)
-            yield in_order(concat([pairs, *(p.step(rows, pairs, until) for p in self.paddings)])), until
+            yield (
+                in_order(concat([pairs, *(p.step(rows, pairs, until) for p in self.paddings)])),
+                until,
+            )
 
     def live(self) -> int:
         return self.inner.live() + sum(p.counter.live() for p in self.paddings)
@@ -72,8 +80,18 @@ def outer_join(node: lp.Join, inner: JoinOp, phys: Phys, eager_instants: bool) -
     paddings = []
     for side, child in enumerate((node.left, node.right)):
         if node.kind == ("left", "right")[side] or node.kind == "full":
-            counter = MatchCounter(child.schema, wide[side], parts[side], sum(wide), phys.state(side),
-                                   phys.children[side].strict, kept, announced, True, eager_instants)  # fmt: skip
+            counter = MatchCounter(
+                child.schema,
+                wide[side],
+                parts[side],
+                sum(wide),
+                phys.state(side),
+                phys.children[side].strict,
+                kept,
+                announced,
+                True,
+                eager_instants,
+            )
             other = (node.right, node.left)[side]
             paddings.append(Padding(counter, side, other.schema, wide[1 - side]))
     return OuterJoinOp(inner, paddings)

@@ -1,8 +1,11 @@
-"""Operators of periodic queries, where only the state as of each boundary counts (Golab 2006, §3.3.4, §5.2.2).
+"""Operators of periodic queries, where only the state as of each boundary counts (Golab 2006,
+§3.3.4, §5.2.2).
 
-LazyOp            lazy evaluation without restore: what happens between two boundaries happens at the later one, so that
-                  operators above do their work once a period, and what lives only in between is never made.
-PeriodicAppendOp  a block over INTERNAL windows with a SLIDE (or inside Wstream) hands on its answer at each boundary.
+LazyOp            lazy evaluation without restore: what happens between two boundaries happens at
+                  the later one, so that operators above do their work once a period, and what lives
+                  only in between is never made.
+PeriodicAppendOp  a block over INTERNAL windows with a SLIDE (or inside Wstream) hands on its answer
+                  at each boundary.
 
 The answer of boundary b is the one after instant b - 1: so that is where rows are put.
 """
@@ -29,7 +32,11 @@ def last_instants(slide: Slide, at: np.ndarray) -> np.ndarray:
     """For each instant the last one before the next boundary; FOREVER and ALWAYS stay."""
     if slide.regular:
         align = slide.align or 0
-        out = align + ((np.clip(at, ALWAYS // 4, FOREVER // 4) - align) // slide.every + 1) * slide.every - 1
+        out = (
+            align
+            + ((np.clip(at, ALWAYS // 4, FOREVER // 4) - align) // slide.every + 1) * slide.every
+            - 1
+        )
         return np.where((at >= FOREVER // 4) | (at <= ALWAYS // 4), at, out)
     out = at.copy()
     real = np.flatnonzero((at < FOREVER // 4) & (at > ALWAYS // 4))
@@ -42,7 +49,8 @@ def last_instants(slide: Slide, at: np.ndarray) -> np.ndarray:
 
 @dataclass(slots=True)
 class LazyOp:
-    """Rows born and dying at the ends of periods: not at all, if in the same one.  Only over WKS and WK edges."""
+    """Rows born and dying at the ends of periods: not at all, if in the same one.  Only over WKS
+    and WK edges."""
 
     slide: Slide
     waiting: list[Batch] = field(default_factory=list)  # of a period that is not over
@@ -59,10 +67,12 @@ class LazyOp:
         return self._ready(rows, upto)
 
     def _ready(self, rows: Batch, upto: int) -> Batch:
-        every = concat([*self.waiting, rows])
-        stop = int(np.searchsorted(every.ts, upto, side="right"))
-        self.waiting = [every.slice(stop, len(every))] if stop < len(every) else []
-        return every.slice(0, stop)
+        rows_so_far = concat([*self.waiting, rows])
+        stop = int(np.searchsorted(rows_so_far.ts, upto, side="right"))
+        self.waiting = (
+            [rows_so_far.slice(stop, len(rows_so_far))] if stop < len(rows_so_far) else []
+        )
+        return rows_so_far.slice(0, stop)
 
     def live(self) -> int:
         return sum(len(b) for b in self.waiting)
@@ -76,14 +86,16 @@ class LazyOp:
 
 @dataclass(slots=True)
 class PeriodicAppendOp:
-    """At each boundary: of rows with parts those that are new in the block's answer, of others (aggregates) the whole
-    answer, or with `entries` those that are new, too.  What is handed on stays, and is numbered in order.
+    """At each boundary: of rows with parts those that are new in the block's answer, of others
+    (aggregates) the whole answer, or with `entries` those that are new, too.  What is handed on
+    stays, and is numbered in order.
 
     Steps must come to the last instant before every boundary (`dsms.periodic.query` sees to it)."""
 
     child: Phys
     slide: Slide
-    timeline: Timeline | None = None  # instants are points, and a boundary is behind the last one reached
+    # instants are points, and a boundary is behind the last one reached
+    timeline: Timeline | None = None
     entries: bool = False
     sink: Sink = field(init=False)
     by_value: bool = field(init=False)
@@ -94,8 +106,19 @@ class PeriodicAppendOp:
     def __post_init__(self) -> None:
         node = self.child.node
         self.by_value = by_value(node)
-        self.sink = Sink(SinkSpec("rstream", node.schema, width(node), order(node), self.by_value, True, True,
-                                  fitting_state(self.child), self.child.strict))  # fmt: skip
+        self.sink = Sink(
+            SinkSpec(
+                "rstream",
+                node.schema,
+                width(node),
+                order(node),
+                self.by_value,
+                True,
+                True,
+                fitting_state(self.child),
+                self.child.strict,
+            )
+        )
         self.nothing = empty_batch(node.schema, 1)
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:

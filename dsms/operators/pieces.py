@@ -1,8 +1,9 @@
-"""Operators that hand on their output in pieces, so that no step holds more rows at once than it must.
+"""Operators that produce the output of a step in pieces, so that few rows are held at once.
 
-A piece is (deltas, instant): all deltas of the step up to that instant that were not in an earlier piece.  Instants are
-never divided, and the last piece of a step reaches to its end.  To whoever takes them pieces are steps, shorter ones.
-An error that concerns one instant is raised behind the piece that reaches to the instant before it.
+A piece is (deltas, instant): all deltas of the step up to that instant that were not in an earlier
+piece.  Instants are never divided, and the last piece of a step reaches to its end.  An operator
+that takes pieces sees steps, only shorter ones.  An error that concerns one instant is raised
+behind the piece that reaches to the instant before it.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch, concat
 
 Piece = tuple[Batch, int]
-Part = tuple[Batch, int, bool]  # results, the instant they reach to, whether there are no more of that instant
+# results, the instant they reach to, whether there are no more of that instant
+ResultPart = tuple[Batch, int, bool]
 Look = Callable[[], None]
 
 
 @runtime_checkable
 class Pieces(Protocol):
-    """An operator whose steps may come in pieces.  All of them must be taken before the next step."""
+    """An operator whose steps may come in pieces.  All of them must be taken before the next
+    step."""
 
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
-        """`Operator.step` in pieces.  `look` is called between stretches of work; it may raise to end it for good."""
+        """`Operator.step` in pieces.  `look` is called between stretches of work; it may raise to
+        end it for good."""
         ...
 
 
@@ -41,7 +45,8 @@ STRETCH = 1 << 17  # rows taken in at a time, about
 
 
 class InStretches(InPieces):
-    """An operator that takes its rows in by stretches, cut between instants: `stretch` is its step over one of them."""
+    """An operator that takes its rows in by stretches, cut between instants: `stretch` is its step
+    over one of them."""
 
     def pieces(self: Stretching, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         for given, until in stretches(inputs, upto, STRETCH):
@@ -57,8 +62,11 @@ class Stretching(Protocol):
         ...
 
 
-def stretches(inputs: Sequence[Batch], upto: int, rows: int) -> Iterator[tuple[Sequence[Batch], int]]:
-    """The batches in stretches of about `rows` rows, cut at common instants, each with the instant it reaches to."""
+def stretches(
+    inputs: Sequence[Batch], upto: int, rows: int
+) -> Iterator[tuple[Sequence[Batch], int]]:
+    """The batches in stretches of about `rows` rows, cut at common instants, each with the instant
+    it reaches to."""
     while any(len(b) > rows for b in inputs):
         cut = min(int(b.ts[rows - 1]) for b in inputs if len(b) > rows)
         now, inputs = parted(inputs, cut)
@@ -75,9 +83,14 @@ def go_on() -> None:
 
 def parted(batches: Sequence[Batch], upto: int) -> tuple[list[Batch], list[Batch]]:
     """The rows of instants <= `upto`, and the others."""
-    stops = [len(b) if not len(b) or b.ts[-1] <= upto else int(np.searchsorted(b.ts, upto, "right")) for b in batches]
+    stops = [
+        len(b) if not len(b) or b.ts[-1] <= upto else int(np.searchsorted(b.ts, upto, "right"))
+        for b in batches
+    ]
     both = list(zip(batches, stops, strict=True))
-    return [b if stop == len(b) else b.slice(0, stop) for b, stop in both], [b.slice(stop, len(b)) for b, stop in both]
+    return [b if stop == len(b) else b.slice(0, stop) for b, stop in both], [
+        b.slice(stop, len(b)) for b, stop in both
+    ]
 
 
 def aligned(flows: Sequence[Iterator[Piece]], upto: int) -> Iterator[tuple[list[Batch], int]]:
@@ -93,14 +106,17 @@ def aligned(flows: Sequence[Iterator[Piece]], upto: int) -> Iterator[tuple[list[
             heads = [(rows, reach) for rows, (_, reach) in zip(later, heads, strict=True)]
         if cut == upto:
             break
-        heads = [next(flow) if head[1] == cut else head for flow, head in zip(flows, heads, strict=True)]
+        heads = [
+            next(flow) if head[1] == cut else head for flow, head in zip(flows, heads, strict=True)
+        ]
     for flow in flows:  # what they do behind their last piece
         for _ in flow:
             raise AssertionError("a piece behind the end of a step")
 
 
-def by_instants(parts: Iterable[Part], most: int) -> Iterator[Piece]:
-    """Results that come in parts, cut between instants.  Raises DS631 for an instant that has more than `most`."""
+def by_instants(parts: Iterable[ResultPart], most: int) -> Iterator[Piece]:
+    """Results that come in parts, cut between instants.  Raises DS631 for an instant that has more
+    than `most`."""
     held: list[Batch] = []  # of the instant that goes on
     for rows, last, whole in parts:
         if whole:
@@ -135,7 +151,7 @@ def _checked(rows: Batch, upto: int, most: int) -> Iterator[Piece]:
 def too_many(most: int) -> UsageError:
     """DS631."""
     hint = (
-        "join on a key, filter what is joined, or take narrower windows; the limit is the setting step_rows "
-        "(--step-rows)"
+        "join on a key, filter what is joined, or take narrower windows; the limit is the setting "
+        "step_rows (--step-rows)"
     )
     return UsageError("DS631", f"a join has more than {most} results at one instant", hint=hint)

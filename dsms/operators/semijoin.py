@@ -1,11 +1,15 @@
-"""EXISTS / IN and the thesis's negation NOT EXISTS / NOT IN over equality keys (Golab 2006, §2.2.2).
+"""EXISTS / IN and the thesis's negation, NOT EXISTS / NOT IN, over equality keys (Golab 2006,
+§2.2.2).
 
-Input    Left rows are kept in a list per key, the right side is one counter per key; both are eager.
-Output   A left row is in the answer while its key's counter is > 0 (or, for negation, 0).  Its natural death is known
-         from `exp`; when the counter leaves or reaches 0 the key's rows are sent, or taken back, at once (STR).
+Input    Left rows are kept in a list per key, the right side is one counter per key; both are
+         eager.
+Output   A left row is in the answer while its key's counter is > 0 (or, for negation, 0).  Its
+         natural death is known from `exp`; when the counter leaves or reaches 0 the key's rows are
+         sent, or taken back, at once (STR).
 Pieces   A key's rows may come and go at every instant: they are handed on about PART at a time.
 Cost     O(1) an event, plus the rows of a key whose counter changes between 0 and more.
-NOT IN   A NULL on the right hides every answer; a NULL on the left passes only while the right side is empty.
+NOT IN   A NULL on the right hides every answer; a NULL on the left passes only while the right side
+         is empty.
 Other conditions than equality: `matching`.
 """
 
@@ -42,13 +46,17 @@ def keyed_semijoin(builder: Builds, phys: Phys, node: lp.SemiJoin) -> KeyedSemiJ
     """The operator of a SemiJoin whose only condition is equality."""
     keys = tuple([builder.expr(pair[k]) for pair in node.keys] for k in (0, 1))
     stricts = (phys.children[0].strict, phys.children[1].strict)
-    return KeyedSemiJoinOp(node, keys, (phys.state(0), phys.state(1)), stricts, builder.eager_instants)
+    return KeyedSemiJoinOp(
+        node, keys, (phys.state(0), phys.state(1)), stricts, builder.eager_instants
+    )
 
 
 def null_aware_residual(node: lp.SemiJoin) -> tuple[tuple[tuple[Expr, Expr], ...], Expr | None]:
-    """NOT IN as an anti-join that needs no NULL rule: keys, and a residual by which an unknown comparison matches.
+    """NOT IN as an anti-join that needs no NULL rule: keys, and a residual by which an unknown
+    comparison matches.
 
-    The first key is IN's own (the binder puts it there); the others are correlations, which compare as usual."""
+    The first key is IN's own (the binder puts it there); the others are correlations, which compare
+    as usual."""
     (left, right), *rest = node.keys
     n = len(node.left.schema)
     equal = Call("eq", (left, shift(right, n)), BOOL)
@@ -57,14 +65,38 @@ def null_aware_residual(node: lp.SemiJoin) -> tuple[tuple[tuple[Expr, Expr], ...
 
 
 @njit(cache=True, nogil=True)
-def _semi(begin, enough, anti, strict, aware, null_code, at, sign, side, slot, code, exp, ts, head, tail, before, after,
-          right, total, shown, inside, seen, out):  # fmt: skip
-    """Events of both sides in order -> rows that enter (+slot) or are taken back: columns (at, sign, slot) of `out`.
+def _semi(
+    begin,
+    enough,
+    anti,
+    strict,
+    aware,
+    null_code,
+    at,
+    sign,
+    side,
+    slot,
+    code,
+    exp,
+    ts,
+    head,
+    tail,
+    before,
+    after,
+    right,
+    total,
+    shown,
+    inside,
+    seen,
+    out,
+):
+    """Events of both sides in order -> rows that enter (+slot) or are taken back: columns (at,
+    sign, slot) of `out`.
 
-    right[c] live right rows of a key, total[0] of all keys;  shown[c] whether the key's rows pass now
-    inside[slot] whether the left row is in the answer.
-    Begins with event `begin`, ends behind the instant with which there are `enough` rows.  Answers `out` (grown), the
-    number of its rows, and the event to go on with."""
+    right[c] live right rows of a key, total[0] of all keys;  shown[c] whether the key's rows pass
+    now inside[slot] whether the left row is in the answer.  Begins with event `begin`, ends behind
+    the instant with which there are `enough` rows.  Answers `out` (grown), the number of its rows,
+    and the event to go on with."""
     found, start = 0, begin
     touched = np.empty(len(at) + 1, np.int64)
     while start < len(at) and found < enough:
@@ -91,7 +123,8 @@ def _semi(begin, enough, anti, strict, aware, null_code, at, sign, side, slot, c
                     out[found, 0], out[found, 1], out[found, 2] = now, -1, s
                     found += 1
             stop += 1
-        if aware and ((total[0] > 0) != any_before or (right[null_code] > 0) != null_before):  # speaks to all keys
+        # speaks to all keys
+        if aware and ((total[0] > 0) != any_before or (right[null_code] > 0) != null_before):
             for k in range(n):
                 seen[touched[k]] = False
             touched = np.arange(len(head))
@@ -146,8 +179,12 @@ class KeyedSemiJoinOp(InPieces):
 
     def __post_init__(self) -> None:
         a, b = self.node.left, self.node.right
-        self.left = LiveInput(a.schema, width(a), self.states[0], self.stricts[0], None, self.eager_instants)
-        self.right = LiveInput(b.schema, width(b), self.states[1], self.stricts[1], (), self.eager_instants)
+        self.left = LiveInput(
+            a.schema, width(a), self.states[0], self.stricts[0], None, self.eager_instants
+        )
+        self.right = LiveInput(
+            b.schema, width(b), self.states[1], self.stricts[1], (), self.eager_instants
+        )
         self.left.store.extra.update(code=Vec(), inside=Vec(np.bool_))
         self.right.store.extra.update(code=Vec())
         self.codes = Intern(max(1, len(self.node.keys)))
@@ -174,8 +211,9 @@ class KeyedSemiJoinOp(InPieces):
         return kept.depart(rows, spoken, upto)
 
     def _codes(self, k: int, rows: Batch, look: Look) -> np.ndarray:
-        """Key codes.  Outside NOT IN a NULL key matches nothing: left and right NULLs get codes of their own (-1 - k
-        would do, but codes index arrays), so each side's NULL rows are filed under a key the other never has."""
+        """Key codes.  Outside NOT IN a NULL key matches nothing: left and right NULLs get codes of
+        their own (-1 - k would do, but codes index arrays), so each side's NULL rows are filed
+        under a key the other never has."""
         n = len(rows)
         if not self.keys[k]:
             return self.codes.codes([pa.array(np.zeros(n, np.int64))], n)
@@ -195,7 +233,9 @@ class KeyedSemiJoinOp(InPieces):
             self.null_code = self.codes.reserve()
         return self.null_code
 
-    def _run(self, events: Events, side: np.ndarray, code: np.ndarray, upto: int, look: Look) -> Iterator[Piece]:
+    def _run(
+        self, events: Events, side: np.ndarray, code: np.ndarray, upto: int, look: Look
+    ) -> Iterator[Piece]:
         size, store = self.codes.capacity, self.left.store
         links = self.lists.reserve(size, len(store))
         fresh = size - self.counts.n
@@ -209,11 +249,28 @@ class KeyedSemiJoinOp(InPieces):
         while True:
             look()
             out, n, ready = _semi(
-                ready, PART, self.node.anti, self.stricts[0], self.node.null_aware, self.null_code, events.at,
-                events.sign, side, events.slot, code, store.exp.view, store.ts.view, links[0][:size], *links[1:],
-                self.counts.data, self.total, self.shown.data, store.extra["inside"].data, seen,
+                ready,
+                PART,
+                self.node.anti,
+                self.stricts[0],
+                self.node.null_aware,
+                self.null_code,
+                events.at,
+                events.sign,
+                side,
+                events.slot,
+                code,
+                store.exp.view,
+                store.ts.view,
+                links[0][:size],
+                *links[1:],
+                self.counts.data,
+                self.total,
+                self.shown.data,
+                store.extra["inside"].data,
+                seen,
                 np.empty((min(len(events), PART) + 16, 3), np.int64),
-            )  # fmt: skip
+            )
             at, sign, slot = out[:n, 0].copy(), out[:n, 1].astype(np.int8), out[:n, 2].copy()
             rows = by_parts(store.batch(slot, at, sign), order(self.node.left))
             if ready == len(events):
@@ -238,13 +295,21 @@ class KeyedSemiJoinOp(InPieces):
             self.codes.purge(live)
             self.shown.view[~live] = self.node.anti
             if self.node.null_aware:
-                self.shown.view[~live] = not (self.total[0] > 0 and self.counts.view[self.null_code] > 0)
+                self.shown.view[~live] = not (
+                    self.total[0] > 0 and self.counts.view[self.null_code] > 0
+                )
 
     def live(self) -> int:
         return self.left.store.live + self.right.store.live
 
     def nbytes(self) -> int:
-        return self.left.nbytes + self.right.nbytes + self.codes.nbytes + self.lists.nbytes + self.counts.nbytes
+        return (
+            self.left.nbytes
+            + self.right.nbytes
+            + self.codes.nbytes
+            + self.lists.nbytes
+            + self.counts.nbytes
+        )
 
     def next_due(self) -> int:
         return min(self.left.expiry.next_due(), self.right.expiry.next_due())

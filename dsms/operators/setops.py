@@ -1,9 +1,11 @@
 """EXCEPT and INTERSECT [ALL]: multiplicities per value on both sides (Golab 2006, §2.2.2).
 
 With v1 and v2 live duplicates of a value left and right, the answer holds of it
-    EXCEPT ALL max(v1 - v2, 0)    INTERSECT ALL min(v1, v2)    EXCEPT 1 if v1 > 0 = v2    INTERSECT 1 if both > 0
-copies.  Rows have no parts: a copy that enters is placed by the oldest live left arrival of its value, and of equal
-copies the one that entered first leaves first.  Output STR; ids are those of that arrival and a copy number.
+    EXCEPT ALL max(v1 - v2, 0)    INTERSECT ALL min(v1, v2)    EXCEPT 1 if v1 > 0 = v2    INTERSECT
+    1 if both > 0
+copies.  Rows have no parts: a copy that enters is placed by the oldest live left arrival of its
+value, and of equal copies the one that entered first leaves first.  Output STR; ids are those of
+that arrival and a copy number.
 """
 
 from __future__ import annotations
@@ -42,8 +44,28 @@ def copies(mode, v1, v2):
 
 
 @njit(cache=True, nogil=True)
-def _net(mode, at, sign, side, slot, code, head, tail, before, after, v1, v2, held, seen, o_at, o_code, o_slot, o_by):
-    """Events of both sides in order; where an instant changes a value's copies: by how many, and the oldest left."""
+def _net(
+    mode,
+    at,
+    sign,
+    side,
+    slot,
+    code,
+    head,
+    tail,
+    before,
+    after,
+    v1,
+    v2,
+    held,
+    seen,
+    o_at,
+    o_code,
+    o_slot,
+    o_by,
+):
+    """Events of both sides in order; where an instant changes a value's copies: by how many, and
+    the oldest left."""
     found = start = 0
     touched = np.empty(len(at), np.int64)
     while start < len(at):
@@ -68,7 +90,12 @@ def _net(mode, at, sign, side, slot, code, head, tail, before, after, v1, v2, he
             seen[c] = False
             now = copies(mode, v1[c], v2[c])
             if now != held[c]:
-                o_at[found], o_code[found], o_slot[found], o_by[found] = at[start], c, head[c], now - held[c]
+                o_at[found], o_code[found], o_slot[found], o_by[found] = (
+                    at[start],
+                    c,
+                    head[c],
+                    now - held[c],
+                )
                 held[c] = now
                 found += 1
         start = stop
@@ -77,7 +104,8 @@ def _net(mode, at, sign, side, slot, code, head, tail, before, after, v1, v2, he
 
 @njit(cache=True, nogil=True)
 def _queue(at, code, source, by, first, last, link, fresh, o_slot, o_at, o_sign, o_source):
-    """Copies enter and leave the queue of their value; a new copy takes the next slot (from `fresh` on).
+    """Copies enter and leave the queue of their value; a new copy takes the next slot (from `fresh`
+    on).
 
     o_source: the left row that places a new copy (deletions: -1)."""
     found = 0
@@ -115,15 +143,20 @@ class SetOpOp(InStretches):
     sides: tuple[LiveInput, LiveInput] = field(init=False)
     codes: Intern = field(init=False)
     lists: Lists = field(default_factory=Lists)
-    counts: list[Vec] = field(default_factory=lambda: [Vec() for _ in range(5)])  # v1, v2, held, first, last
+    # v1, v2, held, first, last
+    counts: list[Vec] = field(default_factory=lambda: [Vec() for _ in range(5)])
     out: RowStore = field(init=False)
     serial: int = 0
 
     def __post_init__(self) -> None:
         left, right = self.node.left, self.node.right
         self.sides = (
-            LiveInput(left.schema, width(left), self.states[0], self.stricts[0], None, self.eager_instants),
-            LiveInput(right.schema, width(right), self.states[1], self.stricts[1], (), self.eager_instants),
+            LiveInput(
+                left.schema, width(left), self.states[0], self.stricts[0], None, self.eager_instants
+            ),
+            LiveInput(
+                right.schema, width(right), self.states[1], self.stricts[1], (), self.eager_instants
+            ),
         )
         for side in self.sides:
             side.store.extra["code"] = Vec()
@@ -162,11 +195,28 @@ class SetOpOp(InStretches):
         v1, v2, held, _, _ = (v.data for v in self.counts)
         at, changed, slot, by = (np.empty(len(events), np.int64) for _ in range(4))
         seen = np.zeros(self.codes.capacity, np.bool_)
-        n = _net(self.mode, events.at, events.sign, side, events.slot, code, *links, v1, v2, held, seen,
-                 at, changed, slot, by)  # fmt: skip
+        n = _net(
+            self.mode,
+            events.at,
+            events.sign,
+            side,
+            events.slot,
+            code,
+            *links,
+            v1,
+            v2,
+            held,
+            seen,
+            at,
+            changed,
+            slot,
+            by,
+        )
         return at[:n], changed[:n], slot[:n], by[:n]
 
-    def _output(self, at: np.ndarray, code: np.ndarray, source: np.ndarray, by: np.ndarray) -> Batch:
+    def _output(
+        self, at: np.ndarray, code: np.ndarray, source: np.ndarray, by: np.ndarray
+    ) -> Batch:
         total, first = int(np.abs(by).sum()), len(self.out)
         births = int(by[by > 0].sum())
         link = self.out.extra["link"]
@@ -207,14 +257,20 @@ class SetOpOp(InStretches):
         return sum(s.store.live for s in self.sides) + self.out.live
 
     def nbytes(self) -> int:
-        return sum(s.nbytes for s in self.sides) + self.out.nbytes + self.codes.nbytes + self.lists.nbytes
+        return (
+            sum(s.nbytes for s in self.sides)
+            + self.out.nbytes
+            + self.codes.nbytes
+            + self.lists.nbytes
+        )
 
     def next_due(self) -> int:
         return min(s.expiry.next_due() for s in self.sides)
 
 
 def both(left: Events, right: Events) -> tuple[Events, np.ndarray]:
-    """Events of two inputs in one order (instant, departures first), and which input (0, 1) each is of."""
+    """Events of two inputs in one order (instant, departures first), and which input (0, 1) each is
+    of."""
     at = np.concatenate([left.at, right.at])
     sign = np.concatenate([left.sign, right.sign])
     side = np.repeat(np.array([0, 1], np.int8), [len(left), len(right)])

@@ -1,11 +1,15 @@
-"""The sink: deltas of the plan's root become numbered result rows, and the answer is kept where it must be.
+"""The sink: deltas of the plan's root become numbered result rows, and the answer is stored where a
+reader needs it.
 
 Istream  what enters Q(τ);  Dstream  what leaves it;  Rstream  both: a materialized view.
-View     Where the root announces every change itself (GROUP BY keeps what it has reported) its deltas pass as they are.
-Order    instant, deletions first, then arrival numbers of the parts in FROM order (rows without parts: of the oldest
-         live arrival of their group when the row entered).  So `seq` is a function of the input alone.
-Netting  A row that leaves and an equal one that enters at one instant cancel: by identity (and values) for rows with
-         parts, by value for rows without, and the older row's place in the order stays.
+View     Where the root announces every change itself (GROUP BY keeps what it has reported) its
+         deltas pass as they are.
+Order    instant, deletions first, then arrival numbers of the parts in FROM order (rows without
+         parts: of the oldest live arrival of their group when the row entered).  So `seq` is a
+         function of the input alone.
+Netting  A row that leaves and an equal one that enters at one instant cancel: by identity (and
+         values) for rows with parts, by value for rows without, and the older row's place in the
+         order stays.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ class SinkSpec:
 
     kind     istream | dstream | rstream
     order    permutation of the id columns into FROM order
-    by_value rows are told apart by value
+    by_value rows are identified by value
     cancels  a departure and an equal arrival may meet in one instant
     view     the live answer must be kept here: to know what leaves when, or what cancels
     """
@@ -73,7 +77,7 @@ class Sink:
     columns: pa.Schema = field(init=False)
     row_bytes: int | None = field(init=False)  # of a result row; None: rows differ
     values: Intern = field(init=False)
-    trace: list[Answer] | None = None  # what has come in, if somebody wants to know
+    trace: list[Answer] | None = None  # what has come in, if it is wanted
 
     def __post_init__(self) -> None:
         s = self.spec
@@ -92,7 +96,9 @@ class Sink:
         if self.kept is not None:
             return self._view_step(self.kept, rows, upto)
         if self.spec.kind != "rstream" and rows.sign is not None:
-            rows = rows.take(np.flatnonzero(rows.sign == (1 if self.spec.kind == "istream" else -1)))
+            rows = rows.take(
+                np.flatnonzero(rows.sign == (1 if self.spec.kind == "istream" else -1))
+            )
         rows = by_parts(rows, self.spec.order)
         sign = rows.signs() if self.spec.kind == "rstream" else np.ones(len(rows), np.int8)
         return self._chunk(rows.ts, sign, rows.cols)
@@ -124,7 +130,11 @@ class Sink:
     def _note(self, kept: LiveInput, events: Events, slot: np.ndarray) -> None:
         assert self.trace is not None
         came = slot[events.sign > 0]
-        ids = () if self.spec.by_value else tuple(kept.store.ids[k].view[came] for k in self.spec.order)
+        ids = (
+            ()
+            if self.spec.by_value
+            else tuple(kept.store.ids[k].view[came] for k in self.spec.order)
+        )
         self.trace.append(Answer(len(came), tuple(kept.store.columns(came)), ids))
 
     def _key(self, kept: LiveInput, k: int, slots: np.ndarray | slice) -> np.ndarray:
@@ -149,7 +159,8 @@ class Sink:
         return Events(events.at[rest], events.sign[rest], events.slot[rest])
 
     def _codes(self, kept: LiveInput, slot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of rows by identity and value, and (for rows told by value) by value alone."""
+        """Codes of rows by identity and value, and (for rows identified by value) by value
+        alone."""
         cols = list(kept.store.columns(slot))
         ids = [pa.array(v.view[slot]) for v in kept.store.ids]
         if self.codes.size > FORGET_FROM:
@@ -169,7 +180,9 @@ class Sink:
         data = pa.RecordBatch.from_arrays(list(cols), schema=self.columns)
         if not cols:
             data = pa.RecordBatch.from_struct_array(pa.array([{}] * len(at), pa.struct([])))
-        chunk = Chunk(self.seq, sign, at, data, -1 if self.row_bytes is None else self.row_bytes * len(at))
+        chunk = Chunk(
+            self.seq, sign, at, data, -1 if self.row_bytes is None else self.row_bytes * len(at)
+        )
         self.seq += len(chunk)
         return chunk
 
@@ -190,7 +203,8 @@ class Sink:
         return pa.RecordBatch.from_arrays(list(store.columns(slots)), schema=self.columns)
 
     def answer(self) -> Answer:
-        """The live answer in its fixed order (`dsms.operators.answers`).  Only where a view is kept here."""
+        """The live answer in its fixed order (`dsms.operators.answers`).  Only where a view is kept
+        here."""
         assert self.kept is not None
         store = self.kept.store
         slots = np.flatnonzero(store.alive.view) if store.dead else np.arange(len(store))
@@ -245,7 +259,8 @@ def _by_place(rows, slot, keys):
 
 @njit(cache=True, nogil=True)
 def _cancel(rows, sign, slot, keys, hand_down, keep):
-    """Of equal rows of one instant the k-th departure to go on cancels the k-th arrival, which takes its place."""
+    """Of equal rows of one instant the k-th departure to go on cancels the k-th arrival, which
+    takes its place."""
     deaths, births = rows[sign[rows] < 0], rows[sign[rows] > 0]
     pairs = min(len(deaths), len(births))
     if pairs == 0:
@@ -253,7 +268,8 @@ def _cancel(rows, sign, slot, keys, hand_down, keep):
     _by_place(deaths, slot, keys)
     _by_place(births, slot, keys)
     for k in range(pairs):
-        gone, born = deaths[len(deaths) - pairs + k], births[k]  # the first places leave, the last arrivals enter
+        # the first places leave, the last arrivals enter
+        gone, born = deaths[len(deaths) - pairs + k], births[k]
         keep[gone] = keep[born] = False
         if hand_down:
             for key in keys:
@@ -276,9 +292,11 @@ def _cancel_groups(rows, code, sign, slot, keys, hand_down, keep):
 
 @njit(cache=True, nogil=True)
 def net(at, sign, slot, same, equal, keys, by_value, keep):
-    """Instant by instant, departures cancel arrivals of the same identity and value, then (`by_value`) of equal value.
+    """Instant by instant, departures cancel arrivals of the same identity and value, then
+    (`by_value`) of equal value.
 
-    keep[i] becomes False for what cancels.  keys[k][slot] are the places in the order, handed down by value."""
+    keep[i] becomes False for what cancels.  keys[k][slot] are the places in the order, handed down
+    by value."""
     start = 0
     while start < len(at):
         stop = start + 1

@@ -1,4 +1,5 @@
-"""ORDER BY and LIMIT over a whole answer: of one-time queries, and of periodic ones at each boundary."""
+"""ORDER BY and LIMIT over a whole answer: of one-time queries, and of periodic ones at each
+boundary."""
 
 from __future__ import annotations
 
@@ -17,12 +18,19 @@ from dsms.state.columns import numpy_values
 Key = tuple[pa.Array, bool, bool]  # values, descending, NULLs first
 
 
-def sort_order(cols: Sequence[pa.Array], n: int, sort: lp.Sort, errors: ErrorCounter, look: Look = go_on,
-               spans: np.ndarray | None = None) -> np.ndarray:  # fmt: skip
-    """int64: the rows of the sorted answer, LIMIT and OFFSET applied; ties by the other columns, left to right.
+def sort_order(
+    cols: Sequence[pa.Array],
+    n: int,
+    sort: lp.Sort,
+    errors: ErrorCounter,
+    look: Look = go_on,
+    spans: np.ndarray | None = None,
+) -> np.ndarray:
+    """int64: the rows of the sorted answer, LIMIT and OFFSET applied; ties by the other columns,
+    left to right.
 
-    `look` is called between two passes over the rows; it may raise.  `spans`: int64[n], ascending; rows of each span
-    are an answer by themselves."""
+    `look` is called between two passes over the rows; it may raise.  `spans`: int64[n], ascending;
+    rows of each span are an answer by themselves."""
     keys: list[Key] = []
     for expr, descending, nulls_first in sort.keys:
         keys.append((compile_expr(expr)(cols, n, errors), descending, nulls_first))
@@ -32,7 +40,8 @@ def sort_order(cols: Sequence[pa.Array], n: int, sort: lp.Sort, errors: ErrorCou
     if spans is None:
         return ordered(keys, n, look)[sort.offset : stop]
     order = ordered([(pa.array(spans), False, False), *keys], n, look)
-    place = np.arange(n) - np.searchsorted(spans, spans)  # of the row at that place, within its span
+    # of the row at that place, within its span
+    place = np.arange(n) - np.searchsorted(spans, spans)
     return order[(place >= sort.offset) & (place < (n if stop is None else stop))]
 
 
@@ -57,7 +66,8 @@ def ordered(keys: Sequence[Key], n: int, look: Look = go_on) -> np.ndarray:
 
 
 def _ranks(values: pa.Array, descending: bool, nulls_first: bool) -> list[np.ndarray]:
-    """Sort keys of a column, most significant first: NULL or not, NaN or not, then what orders like the value."""
+    """Sort keys of a column, most significant first: NULL or not, NaN or not, then what orders like
+    the value."""
     keys: list[np.ndarray] = []
     null = np.asarray(values.is_null()) if values.null_count else None
     if null is not None:
@@ -76,7 +86,8 @@ def _ranks(values: pa.Array, descending: bool, nulls_first: bool) -> list[np.nda
 
 
 def _ordering(values: pa.Array) -> np.ndarray:
-    """A new array of numbers in the order of the values (any where NULL): themselves, or ranks of different ones."""
+    """A new array of numbers in the order of the values (any where NULL): themselves, or ranks of
+    different ones."""
     if values.type in (pa.int64(), pa.float64(), pa.bool_()):
         plain = numpy_values(values)
         return plain.astype(np.float64 if plain.dtype == np.float64 else np.int64)

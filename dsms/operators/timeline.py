@@ -1,14 +1,16 @@
-"""Points of time where each row of a counted stream is an instant of its own (`ROWS n SLIDE m` beside other inputs).
+"""The time scale on which each row of a counted stream is an instant of its own (`ROWS n SLIDE m`
+beside other inputs).
 
-An instant t has a point for everything else that happens at t (rows of other streams come, rows expire, tables change),
-then one for each row of the counted stream that has this timestamp, in order of arrival.  Operators see points for
-instants.  With c(t) counted rows before t, point j of t (0: everything else) is the number
+An instant t has a point for everything else that happens at t (rows of other streams come, rows
+expire, tables change), then one for each row of the counted stream that has this timestamp, in
+order of arrival.  Operators see points for instants.  With c(t) counted rows before t, point j of t
+(0: everything else) is the number
 
     t + c(t) + j
 
-which leaves no gaps and no doubles: the row numbered k, from 0, is at ts + k + 1.  At which point a row will expire is
-not known before the rows until then have come, so windows in time keep their rows and announce their deaths, as under
-the negative tuple approach (Golab 2006, §2.3.3).
+which leaves no gaps and no doubles: the row numbered k, from 0, is at ts + k + 1.  At which point a
+row will expire is not known before the rows until then have come, so windows in time keep their
+rows and announce their deaths, as under the negative tuple approach (Golab 2006, §2.3.3).
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from dsms.state.vec import Vec
 class Timeline:
     """base     arrival number of the first counted row that there is
     before   counted rows earlier than those of `ts`
-    ts       int64[k], µs: the timestamps of the newest counted rows, those since the boundary before at least
+    ts       int64[k], µs: the timestamps of the newest counted rows, those since the boundary
+             before at least
     reached  the point up to which everything has come
     """
 
@@ -50,7 +53,8 @@ class Timeline:
         self.base, self.before, self.ts = base, 0, ts
 
     def go_on(self, ts: np.ndarray) -> None:
-        """The next counted rows have come, and whatever else there is up to the last one's whole instant."""
+        """The next counted rows have come, and whatever else there is up to the last one's whole
+        instant."""
         known = np.concatenate([self.ts, ts])
         kept = known if self.reached == ALWAYS else known[max(0, len(self.ts) - 1) :]
         self.before += len(known) - len(kept)
@@ -61,20 +65,27 @@ class Timeline:
         """The points of counted rows, by their timestamps and arrival numbers."""
         return ts + (number - self.base + 1)
 
-    def whole(self, instant: np.ndarray) -> np.ndarray:
-        """The first point of each instant; where not all rows before it have come, a point not later than that."""
-        return np.where(_real(instant), instant + self.before + np.searchsorted(self.ts, instant, "left"), instant)
+    def first_points(self, instant: np.ndarray) -> np.ndarray:
+        """The first point of each instant; where not all rows before it have come, a point not
+        later than that."""
+        return np.where(
+            _real(instant),
+            instant + self.before + np.searchsorted(self.ts, instant, "left"),
+            instant,
+        )
 
     def instant(self, point: np.ndarray) -> np.ndarray:
         """The instant of each point, of those since the boundary before."""
         known = self.ts + np.arange(self.before + 1, self.before + len(self.ts) + 1)
-        return np.where(_real(point), point - self.before - np.searchsorted(known, point, "right"), point)
+        return np.where(
+            _real(point), point - self.before - np.searchsorted(known, point, "right"), point
+        )
 
     def instant_of(self, point: int) -> int:
         return int(self.instant(np.array([point], np.int64))[0])
 
-    def whole_of(self, instant: int) -> int:
-        return int(self.whole(np.array([instant], np.int64))[0])
+    def first_point(self, instant: int) -> int:
+        return int(self.first_points(np.array([instant], np.int64))[0])
 
 
 def _real(at: np.ndarray) -> np.ndarray:
@@ -107,8 +118,8 @@ class TimedWindowOp:
         came = int(np.searchsorted(enter, now, side="right"))
         gone = int(np.searchsorted(leave, now, side="right"))
         born, dies = np.arange(self.entered, came), np.arange(dead, gone)
-        at_in = self.timeline.whole(enter[born]) if self.until else self.store.ts.view[born]
-        at = np.concatenate([self.timeline.whole(leave[dies]), at_in])
+        at_in = self.timeline.first_points(enter[born]) if self.until else self.store.ts.view[born]
+        at = np.concatenate([self.timeline.first_points(leave[dies]), at_in])
         out = signed(self.store, np.concatenate([dies, born]), at, len(dies))
         self.entered = came
         self.store.bury(dies)
@@ -134,8 +145,11 @@ class TimedWindowOp:
 
     def next_due(self) -> int:
         enter, leave = (self.store.extra[k].view for k in ("enter", "leave"))
-        due = [*enter[self.entered : self.entered + 1], *leave[self.store.dead : self.store.dead + 1]]
-        return min((self.timeline.whole_of(int(d)) for d in due), default=FOREVER)
+        due = [
+            *enter[self.entered : self.entered + 1],
+            *leave[self.store.dead : self.store.dead + 1],
+        ]
+        return min((self.timeline.first_point(int(d)) for d in due), default=FOREVER)
 
 
 @dataclass(slots=True)
@@ -153,7 +167,8 @@ class TimedSinceOp(Stateless):
 
 @dataclass(slots=True)
 class TimedDeathsOp:
-    """Rows that die at different instants, which their `exp` tells: each death is announced at its point."""
+    """Rows that die at different instants, which their `exp` tells: each death is announced at its
+    point."""
 
     timeline: Timeline
     schema: Schema
@@ -168,7 +183,7 @@ class TimedDeathsOp:
         exp = self.store.exp.view
         dies = np.flatnonzero(self.store.alive.view & (exp <= self.timeline.instant_of(upto)))
         dies = dies[np.argsort(exp[dies], kind="stable")]
-        at = np.concatenate([self.timeline.whole(exp[dies]), rows.ts])
+        at = np.concatenate([self.timeline.first_points(exp[dies]), rows.ts])
         out = signed(self.store, np.concatenate([dies, born]), at, len(dies))
         self.store.bury(dies)
         self.store.compact()
@@ -182,4 +197,4 @@ class TimedDeathsOp:
 
     def next_due(self) -> int:
         exp = self.store.exp.view[self.store.alive.view]
-        return self.timeline.whole_of(int(exp.min())) if len(exp) else FOREVER
+        return self.timeline.first_point(int(exp.min())) if len(exp) else FOREVER

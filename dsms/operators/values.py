@@ -24,7 +24,13 @@ class ValuesSource:
         n = 0 if self.given else self.rows
         self.given = True
         ids = np.arange(n, dtype=np.int64)
-        return Batch(np.full(n, ALWAYS, np.int64), None, None, (ids,), tuple(c.slice(0, n) for c in self.cols))
+        return Batch(
+            np.full(n, ALWAYS, np.int64),
+            None,
+            None,
+            (ids,),
+            tuple(c.slice(0, n) for c in self.cols),
+        )
 
     def live(self) -> int:
         return 0

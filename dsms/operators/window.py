@@ -1,8 +1,8 @@
 """Windows: what turns an append-only input into rows with lifetimes.
 
-Time windows stamp `exp` and keep nothing (Golab 2006, §2.3.2); under the negative tuple approach the window keeps its
-rows and announces each death (§2.3.3, Fig 2.2).  A window that ends some time ago holds rows back until they enter.
-Count windows are in `window_rows`.
+Time windows stamp `exp` and keep nothing (Golab 2006, §2.3.2); under the negative tuple approach
+the window keeps its rows and announces each death (§2.3.3, Fig 2.2).  A window that ends some time
+ago holds rows back until they enter.  Count windows are in `window_rows`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def later(ts: np.ndarray, by: int) -> np.ndarray:
 
 
 def dated(rows: Batch) -> Batch:
-    """Rows born at an instant: what was there before every instant (an empty answer) is in no time window."""
+    """Rows born at an instant: what was there before every instant (an empty answer) is in no time
+    window."""
     if not len(rows) or rows.ts[0] > ALWAYS:
         return rows
     return rows.slice(int(np.searchsorted(rows.ts, ALWAYS, side="right")), len(rows))
@@ -37,8 +38,8 @@ def dated(rows: Batch) -> Batch:
 class TimeWindowOp(Stateless):
     """[RANGE length] and [NOW] (length 1 µs): a row stamped ts lives over [ts, ts + length).
 
-    `life`: None where all windows of the block are of one kind; else whether results outlive this part
-    ("internal") or die with it ("external").
+    `life`: None where all windows of the block are of one kind; else whether results outlive this
+    part ("internal") or die with it ("external").
     """
 
     length: int
@@ -101,7 +102,8 @@ FIFO = State("fifo")
 
 @dataclass(slots=True)
 class NegativeOp:
-    """The window state of the negative tuple approach: every death that `exp` foretells is announced instead."""
+    """The window state of the negative tuple approach: every death that `exp` foretells is
+    announced instead."""
 
     schema: Schema
     width: int
@@ -115,7 +117,9 @@ class NegativeOp:
         (rows,) = inputs
         _, spoken = self.kept.arrive(rows)
         events = self.kept.depart(rows, spoken, upto)
-        out = self.kept.store.batch(events.slot, events.at, events.sign, np.full(len(events), FOREVER, np.int64))
+        out = self.kept.store.batch(
+            events.slot, events.at, events.sign, np.full(len(events), FOREVER, np.int64)
+        )
         self.kept.settle()
         return out
 

@@ -1,7 +1,8 @@
 """Count windows: [ROWS n], [ROWS n UNTIL m AGO], [PARTITION BY c ROWS n].
 
-A row leaves when the n-th row after it comes, so its death is not known when it enters (STR) and is announced.  The
-window is taken after the whole instant: a row that n younger ones of its own instant push out never enters.
+A row leaves when the n-th row after it comes, so its death is not known when it enters (STR) and is
+announced.  The window is taken after the whole instant: a row that n younger ones of its own
+instant push out never enters.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from dsms.state.intern import Intern
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
 
-VOID = FOREVER - 1  # no instant at which a row enters (ALWAYS is one: that of an aggregate over nothing)
+# no instant at which a row enters (ALWAYS is one: that of an aggregate over nothing)
+VOID = FOREVER - 1
 
 
 @dataclass(slots=True)
@@ -39,7 +41,8 @@ class RowsWindowOp:
         old = len(self.store)
         self.store.append(rows)
         ts, now = self.store.ts.view, np.arange(old, len(self.store), dtype=np.int64)
-        enter, leave = now - self.until, now - self.length  # row p enters with row p + until, leaves with p + length
+        # row p enters with row p + until, leaves with p + length
+        enter, leave = now - self.until, now - self.length
         born, dies = enter >= self.store.dead, leave >= self.store.dead
         enter, at_in = enter[born], ts[now[born]]
         leave, at_out = leave[dies], ts[now[dies]]
@@ -49,14 +52,18 @@ class RowsWindowOp:
             self.store.compact()
         return out
 
-    def _events(self, enter: np.ndarray, at_in: np.ndarray, leave: np.ndarray, at_out: np.ndarray) -> Batch:
+    def _events(
+        self, enter: np.ndarray, at_in: np.ndarray, leave: np.ndarray, at_out: np.ndarray
+    ) -> Batch:
         if len(enter) and len(leave):
             both, i, j = np.intersect1d(enter, leave, assume_unique=True, return_indices=True)
             flash = at_in[i] == at_out[j]
             if len(both) and flash.any():
                 enter, at_in = np.delete(enter, i[flash]), np.delete(at_in, i[flash])
                 leave, at_out = np.delete(leave, j[flash]), np.delete(at_out, j[flash])
-        return signed(self.store, np.concatenate([leave, enter]), np.concatenate([at_out, at_in]), len(leave))
+        return signed(
+            self.store, np.concatenate([leave, enter]), np.concatenate([at_out, at_in]), len(leave)
+        )
 
     def live(self) -> int:
         return self.store.live
@@ -77,12 +84,16 @@ def signed(store: RowStore, slots: np.ndarray, at: np.ndarray, deaths: int) -> B
 
 
 @njit(cache=True, nogil=True)
-def _push_through(codes, slots, ts, length, until, first, middle, last, count, link, entered, enter, leave):
-    """Each new row joins its partition's queue of the newest `length` rows, of which the newest `until` wait.
+def _push_through(
+    codes, slots, ts, length, until, first, middle, last, count, link, entered, enter, leave
+):
+    """Each new row joins its partition's queue of the newest `length` rows, of which the newest
+    `until` wait.
 
-    enter[i], leave[i] are the slots that enter and leave the window with new row i, or -1.  A row that would leave at
-    the instant at which it entered does neither: entered[slot] is then VOID, and its `enter` is void.
-    middle[c] is the oldest row that waits; count[c] rows are in the queue, entered and waiting."""
+    enter[i], leave[i] are the slots that enter and leave the window with new row i, or -1.  A row
+    that would leave at the instant at which it entered does neither: entered[slot] is then VOID,
+    and its `enter` is void.  middle[c] is the oldest row that waits; count[c] rows are in the
+    queue, entered and waiting."""
     for i in range(len(codes)):
         c, slot, now = codes[i], slots[i], ts[slots[i]]
         link[slot] = -1
@@ -139,11 +150,22 @@ class PartitionedWindowOp:
         for vec, blank in ((self.first, -1), (self.middle, -1), (self.last, -1), (self.count, 0)):
             vec.extend_fill(self.codes.capacity - vec.n, blank)
         slots = self.store.append(rows)
-        link, entered, ts = self.store.extra["link"], self.store.extra["entered"], self.store.ts.view
+        link, entered, ts = (
+            self.store.extra["link"],
+            self.store.extra["entered"],
+            self.store.ts.view,
+        )
         link.extend_fill(n, -1)
         entered.extend_fill(n, FOREVER)
         enter, leave = np.empty(n, np.int64), np.empty(n, np.int64)
-        queues = (self.first.data, self.middle.data, self.last.data, self.count.data, link.data, entered.data)
+        queues = (
+            self.first.data,
+            self.middle.data,
+            self.last.data,
+            self.count.data,
+            link.data,
+            entered.data,
+        )
         _push_through(codes, slots, ts, self.length, self.until, *queues, enter, leave)
         at_in, at_out = ts[slots[enter >= 0]], ts[slots[leave >= 0]]
         enter, leave = enter[enter >= 0], leave[leave >= 0]

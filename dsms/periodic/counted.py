@@ -1,8 +1,8 @@
 """ROWS n SLIDE m: time is the number of rows.
 
-Where all windows of a query count rows of its one stream, a row's arrival number stands for its instant: [ROWS n] is
-then [RANGE n], boundaries are every m, and everything that works for time works here.  What is told outside is the
-timestamp of the row that completed a boundary.
+Where all windows of a query count rows of its one stream, a row's arrival number stands for its
+instant: [ROWS n] is then [RANGE n], boundaries are every m, and everything that works for time
+works here.  What is reported outside is the timestamp of the row that completed a boundary.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def is_counted(output: lp.Output) -> bool:
 
 
 def fits(node: lp.Node) -> bool:
-    """Whether arrival numbers can stand for instants everywhere: one stream, no tables, no windows in time."""
+    """Whether arrival numbers can stand for instants everywhere: one stream, no tables, no windows
+    in time."""
     found = list(lp.nodes_of(node))
     streams = {n.stream.name.casefold() for n in found if isinstance(n, lp.StreamScan)}
     clocks = any(by_clock(n.spec) for n in found if isinstance(n, lp.Window))
@@ -50,7 +51,9 @@ def _over_numbers(spec: WindowSpec) -> WindowSpec:
     match spec:
         case Rows():
             slide = None if spec.slide is None else replace(spec.slide, by_rows=False)
-            return Time(spec.count, spec.until, internal=spec.internal, slide=slide, archive=spec.archive)
+            return Time(
+                spec.count, spec.until, internal=spec.internal, slide=slide, archive=spec.archive
+            )
         case Time() | Now() | Partitioned() | Unbounded() | Landmark():
             return spec
         case _:

@@ -1,9 +1,10 @@
-"""Elastic queries: SLIDE bounds the updates between two evaluations from above (Golab 2006, §8.4.1).
+"""Elastic queries: SLIDE bounds the updates between two evaluations from above (Golab 2006,
+§8.4.1).
 
-Where boundaries are elastic, queries are not evaluated as rows come but when there is time: an update of their
-sub-windows brings their deadlines nearer, and `work` runs the most urgent ones, together with those that may share,
-over the latest state.  So a burst of rows is taken in at once, late queries catch up together, and overload lengthens
-periods instead of holding back the stream.
+Where boundaries are elastic, queries are not evaluated as rows come but when there is time: an
+update of their sub-windows brings their deadlines nearer, and `work` runs the most urgent ones,
+together with those that may share, over the latest state.  So a burst of rows is taken in at once,
+late queries catch up together, and overload lengthens periods instead of holding back the stream.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class Backlog:
             self.units[name].scheduler.updated(times)
 
     def work(self, timer: Callable[[], float] | None = None) -> bool:
-        """Run what is most urgent, or go on with what has begun, for a slice; False if nothing is due."""
+        """Run what is most urgent, or go on with what has begun, for a slice; False if nothing is
+        due."""
         going = self.going or self._begun()
         if going is None:
             return False
@@ -123,7 +125,10 @@ class Backlog:
         names = known.scheduler.next()
         if not names:
             return None
-        self.going, self.began = _Going(name, known.scheduler, names, _slices(known.unit, names)), tuple(names)
+        self.going, self.began = (
+            _Going(name, known.scheduler, names, _slices(known.unit, names)),
+            tuple(names),
+        )
         return self.going
 
     def _ended(self, going: _Going) -> None:
@@ -137,7 +142,9 @@ class Backlog:
 
     def lateness(self, query: str) -> Lateness | None:
         """How an elastic query fares; None for others."""
-        return next((k.scheduler.lateness(query) for k in self.units.values() if query in k.tasks), None)
+        return next(
+            (k.scheduler.lateness(query) for k in self.units.values() if query in k.tasks), None
+        )
 
     def _scheduler(self) -> QueryScheduler:
         self.technique = (self.settings.query_scheduler, self.settings.late_sharing)

@@ -1,4 +1,5 @@
-"""A query whose answers an evaluator finds: at its boundaries (`query`) or when it is asked (`lookup`).
+"""A query whose answers an evaluator finds: at its boundaries (`query`) or when it is asked
+(`lookup`).
 
 How it does is its access path (Golab 2006, §7.2.1)."""
 
@@ -16,7 +17,7 @@ from dsms.periodic.counted import Numbers
 from dsms.plan import paths
 from dsms.running.pipeline import Path
 from dsms.running.registered import Registered
-from dsms.running.sources import Source
+from dsms.running.sources import StreamConsumer
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, arrow_schema
 
@@ -30,14 +31,15 @@ class Evaluator(Protocol):
     deltas: bool  # `evaluate` gives what has come since the last boundary, not the whole answer
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
-        """The answer of a boundary, later than all before; rows in their fixed order.  Raises DsmsError."""
+        """The answer of a boundary, later than all before; rows in their fixed order.  Raises
+        DsmsError."""
         ...
 
-    def sources_of(self, stream: str) -> Iterator[Source]:
+    def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         """Where rows of a stream go."""
         ...
 
-    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+    def leaf_sources(self, leaf: int) -> Iterator[StreamConsumer]:
         """Where rows of a stream leaf go."""
         ...
 
@@ -46,7 +48,8 @@ class Evaluator(Protocol):
         ...
 
     def seed(self, upto: int) -> None:
-        """Take in what was given as history, up to that instant; the first boundary reports of it."""
+        """Take in what was given as history, up to that instant; the first boundary reports of
+        it."""
         ...
 
     def live(self) -> dict[Path, dict[str, float]]:
@@ -61,7 +64,7 @@ class Fed:
 
     __slots__ = ()
 
-    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+    def leaf_sources(self, leaf: int) -> Iterator[StreamConsumer]:
         return iter(())
 
     def next_due(self) -> int:
@@ -86,7 +89,8 @@ class EvaluatedQuery(Registered):
     last: Answer | None = None
     answered: int = ALWAYS  # the boundary of `last`
     evaluations: int = 0
-    elastic: bool = False  # evaluated when there is time (`dsms.periodic.elastic`), or when it is asked
+    # evaluated when there is time (`dsms.periodic.elastic`), or when it is asked
+    elastic: bool = False
 
     def __post_init__(self) -> None:
         self.grouped = self.evaluator.together
@@ -106,7 +110,7 @@ class EvaluatedQuery(Registered):
         return self.answered
 
     def batch(self, rows: Answer) -> pa.RecordBatch:
-        """An answer as it is told."""
+        """An answer as it is reported."""
         cols = list(rows.cols[: len(self.output.schema)])  # more are there for ORDER BY only
         return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.output.schema))
 
@@ -119,6 +123,6 @@ class EvaluatedQuery(Registered):
         own = 0 if self.last is None else sum(c.nbytes for c in self.last.cols)
         return self.evaluator.nbytes() + own
 
-    def sources_of(self, stream: str) -> Iterator[Source]:
+    def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         """Where rows of a stream go."""
         return self.evaluator.sources_of(stream)

@@ -1,8 +1,9 @@
-"""IS, incremental scan: the operators of the continuous engine, moved from boundary to boundary (Golab 2006, §7.2.1).
+"""IS, incremental scan: the operators of the continuous engine, moved from boundary to boundary
+(Golab 2006, §7.2.1).
 
-Only rows that have come or expired since the last boundary are touched.  Without restore, operators see the state as
-of each boundary alone (`dsms.operators.periodic.LazyOp`, §5.2.2 Algorithm 4); with restore they see every instant
-(Algorithm 5), and what lived in between is reported.
+Only rows that have come or expired since the last boundary are touched.  Without restore, operators
+see the state as of each boundary alone (`dsms.operators.periodic.LazyOp`, §5.2.2 Algorithm 4); with
+restore they see every instant (Algorithm 5), and what lived in between is reported.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from dsms.plan.physical import Pattern, Phys
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
-from dsms.running.sources import Source
+from dsms.running.sources import StreamConsumer
 from dsms.sql import logical as lp
 
 
 @dataclass(slots=True)
 class Collected(ResultLog):
-    """Instead of a result log: the rows since the last boundary, if anybody wants them."""
+    """Instead of a result log: the rows since the last boundary, if they are wanted."""
 
     wanted: bool = False
     kept: list[Chunk] = field(default_factory=list)
@@ -41,7 +42,8 @@ class Collected(ResultLog):
 
 @dataclass(slots=True)
 class Incremental:
-    """`inner` is the query as a continuous one; `restore` what of Golab 2006, §3.3.4 is asked for."""
+    """`inner` is the query as a continuous one; `restore` what of Golab 2006, §3.3.4 is asked
+    for."""
 
     inner: RunningQuery
     restore: bool
@@ -70,9 +72,9 @@ class Incremental:
         self.inner.check()
         if self.numbers is not None:
             self.numbers.forget(boundary - 1)
-        return self.told()
+        return self.current_answer()
 
-    def told(self) -> Answer:
+    def current_answer(self) -> Answer:
         """What the continuous query, as far as it got, makes a periodic one report."""
         if self.deltas:
             return self._taken()
@@ -104,12 +106,12 @@ class Incremental:
         ids = () if sink.spec.by_value else tuple(rows.ids[k] for k in sink.spec.order)
         return Answer(len(rows), rows.cols, ids).in_order()
 
-    def sources_of(self, stream: str) -> Iterator[Source]:
+    def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         for leaf, key in self.inner.streams.items():
             if key == stream:
                 yield from self.leaf_sources(leaf)
 
-    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+    def leaf_sources(self, leaf: int) -> Iterator[StreamConsumer]:
         source = self.inner.pipeline.sources[leaf]
         yield source if self.numbers is None else CountedSource(source, self.numbers)
 
@@ -124,18 +126,20 @@ class Incremental:
 
 
 def inner_output(output: lp.Output, monotonic: bool) -> lp.Output:
-    """The continuous query whose answers the periodic one reports: without order, whole unless only what comes is
-    asked for."""
+    """The continuous query whose answers the periodic one reports: without order, whole unless only
+    what comes is asked for."""
     core = output.child.child if isinstance(output.child, lp.Sort) else output.child
     streams = output.kind == "istream" and (output.restore or monotonic)
-    return lp.Output(core, "istream" if streams else "rstream", True, output.restore, None, core.schema)
+    return lp.Output(
+        core, "istream" if streams else "rstream", True, output.restore, None, core.schema
+    )
 
 
 def lazily(phys: Phys, output: lp.Output) -> bool:
     """Whether operators may look at the ends of periods only.
 
-    Not with restore; not where a row's own instant matters: under a non-retroactive join, an Append, or an aggregate
-    that goes by (ts, arrival) over a join."""
+    Not with restore; not where a row's own instant matters: under a non-retroactive join, an
+    Append, or an aggregate that goes by (ts, arrival) over a join."""
     return not output.restore and _lazy(phys.node)
 
 

@@ -1,8 +1,8 @@
 """Queries ON LOOKUP: kept ready, answered when asked (Arasu and Widom 2004, §1.1.3).
 
-One over a single window is a member of a group like any periodic query, but with no boundaries of its own: a look-up
-probes the shared synopses as of the latest sub-window.  Any other is a continuous query that is only moved when it is
-asked, or when too many rows wait for it.
+One over a single window is a member of a group like any periodic query, but with no boundaries of
+its own: a look-up probes the shared synopses as of the latest sub-window.  Any other is a
+continuous query that is only moved when it is asked, or when too many rows wait for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan import paths
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
-from dsms.running.sources import Source
+from dsms.running.sources import StreamConsumer
 from dsms.sql.types import ALWAYS
 from dsms.state.columns import all_taken
 
@@ -30,7 +30,7 @@ PARTS = (60, 64, 50, 48, 40, 32, 30, 24, 20, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 
 
 def lookup_span(length: int, until: int) -> int:
-    """The sub-window of a window that nobody slides: about a sixtieth of it."""
+    """The sub-window of a window without SLIDE: about a sixtieth of it."""
     for parts in PARTS:
         if length % parts == 0 and until % (length // parts) == 0:
             return length // parts
@@ -54,10 +54,10 @@ class Waiting:
         assert rows is not None
         return Answer(rows.num_rows, tuple(rows.columns))
 
-    def sources_of(self, stream: str) -> Iterator[Source]:
+    def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         return self.inner.sources_of(stream)
 
-    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+    def leaf_sources(self, leaf: int) -> Iterator[StreamConsumer]:
         yield self.inner.pipeline.sources[leaf]
 
     def next_due(self) -> int:
@@ -101,7 +101,8 @@ class LookupQuery(EvaluatedQuery):
         return 0 if self.last is None else self.last.n
 
     def ask(self, clock: int, boundary: int, cancel: Cancel | None) -> tuple[Answer, int]:
-        """The answer before `boundary`, and the instant it holds at; `clock`: that of its streams."""
+        """The answer before `boundary`, and the instant it holds at; `clock`: that of its
+        streams."""
         self.lookups += 1
         rows = self.evaluator.evaluate(boundary, cancel)
         if self.sort is not None:

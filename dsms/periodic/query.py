@@ -1,6 +1,8 @@
-"""A periodic query as it runs: at each boundary b it answers Q(b - 1), whole or as what has changed (§3.3.4).
+"""A periodic query as it runs: at each boundary b it reports Q(b - 1), as the whole answer or as
+its changes (§3.3.4).
 
-How an answer is got at is an `Evaluator`'s business (`evaluated`); this file says when, and what of it is reported.
+How an answer is got at is an `Evaluator`'s business (`evaluated`); this file says when, and what of
+it is reported.
 """
 
 from __future__ import annotations
@@ -18,20 +20,29 @@ from dsms.errors import DsmsError
 from dsms.operators.answers import Answer, concat, new_rows
 from dsms.operators.sort import sort_order
 from dsms.periodic.evaluated import EvaluatedQuery
-from dsms.periodic.silence import SILENCE, Arrivals, gone_at, latest_boundary, quiet, reach, steady
+from dsms.periodic.silence import (
+    SILENCE,
+    Arrivals,
+    gone_at,
+    latest_boundary,
+    matters_for,
+    quiet,
+    steady,
+)
 from dsms.plan.boundaries import boundaries, next_boundary
-from dsms.running.containing import CANCELLED, explained
+from dsms.running.faults import CANCELLED, explained
 from dsms.running.registered import Registered
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import NO_SLIDE, Slide
 from dsms.state.columns import taken
 
-ROWS = 1 << 16  # of repeated answers, told in one go
+ROWS = 1 << 16  # of repeated answers, reported in one go
 
 
 @runtime_checkable
 class Interruptible(Protocol):
-    """An evaluator that can read for an answer before it gives it.  scanned: the boundary it has read for, if any."""
+    """An evaluator that can read for an answer before it gives it.  scanned: the boundary it has
+    read for, if any."""
 
     scanned: int | None
 
@@ -54,12 +65,12 @@ class PeriodicQuery(EvaluatedQuery):
 
     slide: Slide = field(init=False)  # that governs it
     reach: int = field(init=False)  # µs after which a row matters no more
-    quiet: int = field(init=False)  # µs that are told when nothing is left
+    quiet: int = field(init=False)  # µs that are reported when nothing is left
     steady: bool = field(init=False)  # nothing changes then
 
     def __post_init__(self) -> None:
         self.slide = self.output.slide or NO_SLIDE
-        self.reach, self.quiet = reach(self.output), quiet(self.slide, self.output)
+        self.reach, self.quiet = matters_for(self.output), quiet(self.slide, self.output)
         self.steady = steady(self.output)
         self.arrivals = Arrivals(self.quiet)
         EvaluatedQuery.__post_init__(self)
@@ -70,17 +81,23 @@ class PeriodicQuery(EvaluatedQuery):
             return self.clock if self.numbers is None else ALWAYS
         if self.numbers is None:
             return self.due - 1
-        return self.numbers.ts(self.clock) if self.numbers.starts and self.clock >= self.numbers.starts[0] else ALWAYS
+        return (
+            self.numbers.ts(self.clock)
+            if self.numbers.starts and self.clock >= self.numbers.starts[0]
+            else ALWAYS
+        )
 
     def begin(self, first_row: int) -> None:
-        """Rows are there: the first boundary is the one after registration or the first row, whichever is later."""
+        """Rows are there: the first boundary is the one after registration or the first row,
+        whichever is later."""
         if self.numbers is not None:
             first_row = self.registered
         if self.due is None:
             self.first = self.due = next_boundary(self.slide, max(self.registered, first_row))
 
     def no_more(self, last_row: int, front: int) -> None:
-        """All its streams have ended, with that row, and got to `front`: the boundary behind the row is the last."""
+        """All its streams have ended, with that row, and got to `front`: the boundary behind the
+        row is the last."""
         if self.until == FOREVER and self.numbers is None:
             self.until = max(int(next_boundary(self.slide, last_row)), front + 1)
 
@@ -100,25 +117,29 @@ class PeriodicQuery(EvaluatedQuery):
         if self.numbers is None:
             self.arrivals.heard(source, instants)
 
-    def told_until(self, arrivals: Arrivals) -> int:
-        """The last boundary that is told if nothing comes any more."""
+    def reported_until(self, arrivals: Arrivals) -> int:
+        """The last boundary that is reported if nothing comes any more."""
         assert self.due is not None
         newest = max(self.first, arrivals.before(self.due))
         return min(FOREVER, gone_at(self.slide, self.reach, newest) + self.quiet)
 
     def _silent(self, upto: int) -> bool:
-        """Whether the answer stays as it is up to boundaries that have passed; that is told then, or passed over."""
+        """Whether the answer stays as it is up to boundaries that have passed; that is reported
+        then, or passed over."""
         assert self.due is not None
         newest = max(self.first, self.arrivals.before(self.due))
         if self.answered <= gone_at(self.slide, self.reach, newest):
             return False
-        stirs, told = min(self.arrivals.after(self.due - 1), upto + 1), self.told_until(self.arrivals)
-        if self.due > stirs or (self.due <= told and not self.steady):
+        stirs, reported_up_to = (
+            min(self.arrivals.after(self.due - 1), upto + 1),
+            self.reported_until(self.arrivals),
+        )
+        if self.due > stirs or (self.due <= reported_up_to and not self.steady):
             return False
-        if self.due > told:
+        if self.due > reported_up_to:
             self.pass_over(stirs)
         else:
-            self._repeat(min(stirs, told))
+            self._repeat(min(stirs, reported_up_to))
         self.arrivals.forget(self.due)
         return True
 
@@ -147,15 +168,20 @@ class PeriodicQuery(EvaluatedQuery):
             self._answered(boundary)
 
     def refresh(self, names: tuple[str, ...] = ()) -> None:
-        """Evaluate once, as of the latest boundary that has passed (elastic queries; see `behind`)."""
+        """Evaluate once, as of the latest boundary that has passed (elastic queries; see
+        `behind`)."""
         if self.failure is not None or self.due is None or self.due > self.reached:
             return
         self._evaluated(self._latest(), None)
 
     def slices(self) -> Iterator[None]:
-        """`refresh`, a sub-window at a time where a scan can be interrupted: it answers the boundary that is the latest
-        one when it commits (or, under `ws`, when it begins)."""
-        if isinstance(self.evaluator, Interruptible) and self.due is not None and self.due <= self.reached:
+        """`refresh`, a sub-window at a time where a scan can be interrupted: it answers the
+        boundary that is the latest one when it commits (or, under `ws`, when it begins)."""
+        if (
+            isinstance(self.evaluator, Interruptible)
+            and self.due is not None
+            and self.due <= self.reached
+        ):
             yield from self.evaluator.scan(self._latest)
             if self.evaluator.scanned is not None and self.failure is None:
                 self._evaluated(self.evaluator.scanned, None)
@@ -197,25 +223,29 @@ class PeriodicQuery(EvaluatedQuery):
         self._answered(self.answered)
 
     def report(self, at: np.ndarray, span: np.ndarray, cols: list[pa.Array], n: int) -> None:
-        """Answers of several boundaries at once: boundary of each, then the rows of all in order of boundary (`span`:
-        its index) and then in their fixed order."""
+        """Answers of several boundaries at once: boundary of each, then the rows of all in order of
+        boundary (`span`: its index) and then in their fixed order."""
         self.evaluations += len(at)
         if self.sort is not None:
             order = sort_order(cols, n, self.sort, self.errors, spans=span)
             cols, span, n = [taken(c, order) for c in cols], span[order], len(order)
-        told = at if self.numbers is None else np.array([self.numbers.ts(int(b) - 1) for b in at], np.int64)
+        reported_up_to = (
+            at
+            if self.numbers is None
+            else np.array([self.numbers.ts(int(b) - 1) for b in at], np.int64)
+        )
         if self.output.kind == "rstream":
             first = int(np.searchsorted(span, len(at) - 1))
             self.last = Answer(n - first, tuple(c.slice(first, n - first) for c in cols))
             shown = Answer(n, tuple(cols))
         else:
             shown, span = self._changes_of(len(at), Answer(n, tuple(cols)), span)
-        self.answered = int(told[-1])
-        for first, end, silent in _pieces(told, span):
+        self.answered = int(reported_up_to[-1])
+        for first, end, silent in _pieces(reported_up_to, span):
             if silent is not None:
                 self.tell(Push(self.name, self.seq, "progress", silent))
             piece = shown if end - first == shown.n else shown.take(np.arange(first, end))
-            self._publish(told[span[first:end]], piece)
+            self._publish(reported_up_to[span[first:end]], piece)
         if not shown.n or span[-1] < len(at) - 1:
             self.tell(Push(self.name, self.seq, "progress", self.answered))
         self._answered(int(at[-1]))
@@ -245,7 +275,7 @@ class PeriodicQuery(EvaluatedQuery):
     def publish(self, chunk: Chunk) -> None:
         """Answers, numbered on from `seq`."""
         if self.archived is not None:
-            self.archived.told(chunk)
+            self.archived.report(chunk)
         Registered.publish(self, chunk)
 
     def _changes(self, now: Answer) -> Answer:
@@ -271,17 +301,24 @@ class PeriodicQuery(EvaluatedQuery):
         return int(self.latest is not None) if self.last is None else self.last.n
 
 
-def _pieces(told: np.ndarray, span: np.ndarray) -> Iterator[tuple[int, int, int | None]]:
-    """Rows first to end that can be told together, and a boundary without rows just before them, if there is one.
+def _pieces(reported_at: np.ndarray, span: np.ndarray) -> Iterator[tuple[int, int, int | None]]:
+    """Rows first to end that can be reported together, and a boundary without rows just before
+    them, if there is one.
 
     Boundaries of one instant (a SLIDE in rows) must not run together."""
     if not len(span):
         return
     before = np.concatenate([[-1], span[:-1]])
-    cut = (span - before > 1) | ((span > before) & (before >= 0) & (told[span] == told[before]))
+    cut = (span - before > 1) | (
+        (span > before) & (before >= 0) & (reported_at[span] == reported_at[before])
+    )
     cut[0] = True
     for first, end in pairwise([*np.flatnonzero(cut).tolist(), len(span)]):
-        yield first, end, int(told[span[first] - 1]) if span[first] - before[first] > 1 else None
+        yield (
+            first,
+            end,
+            int(reported_at[span[first] - 1]) if span[first] - before[first] > 1 else None,
+        )
 
 
 def no_rows_like(answer: Answer) -> Answer:

@@ -1,7 +1,9 @@
-"""WS, window scan: the whole window read and the query computed from scratch at each boundary (Golab 2006, §7.2.1).
+"""WS, window scan: the whole window read and the query computed from scratch at each boundary
+(Golab 2006, §7.2.1).
 
-The rows come from rings of raw sub-windows, the plan runs on DuckDB (`dsms.adhoc`).  What anything else can't answer
-is answered so, and what is asked so seldom that keeping state for it would not pay.
+The rows come from rings of raw sub-windows, the plan runs on DuckDB (`dsms.oneshot`).  It is the
+fallback for what no other path can answer, and the cheapest path for what is asked so seldom that
+keeping state for it would not pay.
 """
 
 from __future__ import annotations
@@ -12,16 +14,16 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from dsms.adhoc.reads import Read
-from dsms.adhoc.run import Prepared
 from dsms.api import Cancel
+from dsms.oneshot.reads import Read
+from dsms.oneshot.run import Prepared
 from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import Numbers
 from dsms.periodic.evaluated import Fed
 from dsms.plan import paths
-from dsms.running.reading import Reading
-from dsms.running.sources import Source
+from dsms.running.read_transaction import ReadTransaction
+from dsms.running.sources import StreamConsumer
 from dsms.running.transactions import Transactions
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
@@ -49,14 +51,14 @@ class Reader(Protocol):
     @property
     def transactions(self) -> Transactions: ...
 
-    def begin(self, instant: Callable[[], int], errors: ErrorCounter) -> Reading:
+    def begin(self, instant: Callable[[], int], errors: ErrorCounter) -> ReadTransaction:
         """A transaction; `instant`: as of which it would answer now."""
         ...
 
 
 @dataclass(slots=True)
 class Sliced:
-    """rest: the plan over leaves that have done their part;  reader: who reads these."""
+    """rest: the plan over leaves that have done their part;  reader: what reads these."""
 
     rest: Prepared
     reader: Reader
@@ -66,7 +68,8 @@ class Sliced:
 class Scan(Fed):
     """prepared  the plan, rendered;  needed: what it reads, by leaf;  fetch: gets it
     sliced    how to read it one sub-window at a time, if it may be interrupted
-    counted   the leaves over the stream whose rows the SLIDE counts, and its key; none if it counts time
+    counted   the leaves over the stream whose rows the SLIDE counts, and its key; none if it counts
+              time
     """
 
     prepared: Prepared
@@ -84,7 +87,7 @@ class Scan(Fed):
     rows: int = field(default=0)
     sliced: Sliced | None = None
     scanned: int | None = None
-    _reading: Reading | None = None
+    _reading: ReadTransaction | None = None
 
     def scan(self, boundary: Callable[[], int]) -> Iterator[None]:
         """Read as a transaction, which rows may come in between and one-time queries go before."""
@@ -108,15 +111,21 @@ class Scan(Fed):
         if self.numbers is not None:
             self.numbers.forget(boundary - 1)
             at = self.numbers.ts(boundary - 1)
-        given = {leaf: self.fetch(r, at, cancel) for leaf, r in self.needed.items() if leaf not in self.counted}
+        given = {
+            leaf: self.fetch(r, at, cancel)
+            for leaf, r in self.needed.items()
+            if leaf not in self.counted
+        }
         for leaf in self.counted:
-            given[leaf] = [_upto(rows, boundary) for rows in self.rings[self.stream].rows(ALWAYS, at)]
+            given[leaf] = [
+                _upto(rows, boundary) for rows in self.rings[self.stream].rows(ALWAYS, at)
+            ]
         self.scans += 1
         self.rows += sum(len(b) for batches in given.values() for b in batches)
         rows, ids = self.prepared.rows(given, at, self.errors, cancel)
         return Answer(rows.num_rows, tuple(rows.columns), ids)
 
-    def _scanned(self, reading: Reading, cancel: Cancel | None) -> Answer:
+    def _scanned(self, reading: ReadTransaction, cancel: Cancel | None) -> Answer:
         self.scanned = self._reading = None
         if reading.failure is not None:
             raise reading.failure
@@ -126,13 +135,17 @@ class Scan(Fed):
         rows, ids = self.sliced.rest.rows(reading.given, reading.at, self.errors, cancel)
         return Answer(rows.num_rows, tuple(rows.columns), ids)
 
-    def sources_of(self, stream: str) -> Iterator[Source]:
+    def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         """The rings take the rows; here only rows are counted."""
         if self.numbers is not None and stream == self.stream:
             yield NumbersOnly(self.numbers)
 
     def nbytes(self) -> int:
-        streams = {r.node.stream.name.casefold() for r in self.needed.values() if isinstance(r.node, lp.StreamScan)}
+        streams = {
+            r.node.stream.name.casefold()
+            for r in self.needed.values()
+            if isinstance(r.node, lp.StreamScan)
+        }
         return sum(self.rings[s].nbytes for s in streams if s in self.rings)
 
 
@@ -142,7 +155,8 @@ def _upto(rows: Batch, number: int) -> Batch:
 
 
 def need_of(read: Read, span: int, reached: Callable[[], int]) -> Need:
-    """What of a stream's past must be kept to read it at any boundary to come, as far as the query has `reached`.
+    """What of a stream's past must be kept to read it at any boundary to come, as far as the query
+    has `reached`.
 
     Rows of the instant of the last row that counts are needed beside the last `length` of them."""
     spec = read.spec

@@ -1,8 +1,9 @@
-"""Silence: boundaries at which nothing can have changed, and how many of them are told.
+"""Silence: boundaries at which nothing can have changed, and how many of them are reported.
 
-When the last row that came has left every window, the answer stays what it is.  SILENCE more boundaries are told then,
-each with that answer (fewer where each takes its time); what follows is passed over until something comes.  That
-depends on what has come and on the query alone: not on how the input was cut, nor on how the query is answered.
+When the last row that came has left every window, the answer stays what it is.  SILENCE more
+boundaries are reported then, each with that answer (fewer where each takes its time); what follows
+is passed over until something comes.  That depends on what has come and on the query alone: not on
+how the input was cut, nor on how the query is answered.
 """
 
 from __future__ import annotations
@@ -19,27 +20,31 @@ from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT
 from dsms.sql.window import Slide
 
 SILENCE = 50_000  # boundaries
-LESS = 10_000  # of those that follow a calendar, and of queries in which a block appends at each of them
+# of those that follow a calendar, and of queries in which a block appends at each of them
+LESS = 10_000
 
 
-def reach(node: lp.Node) -> int:
-    """µs after which a row can't matter any more to a plan, but for its windows that never end or that count rows."""
-    own = windows.reach(node.spec) if isinstance(node, lp.Window) else 0
-    return own + sum(reach(child) for child in lp.children(node))
+def matters_for(node: lp.Node) -> int:
+    """µs after which a row can't matter any more to a plan, but for its windows that never end or
+    that count rows."""
+    own = windows.matters_for(node.spec) if isinstance(node, lp.Window) else 0
+    return own + sum(matters_for(child) for child in lp.children(node))
 
 
 def gone_at(slide: Slide, length: int, newest: int) -> int:
-    """The boundary from which on nothing is left of rows that came up to `newest`, if they matter for `length` µs."""
+    """The boundary from which on nothing is left of rows that came up to `newest`, if they matter
+    for `length` µs."""
     return next_boundary(slide, newest + length)
 
 
 def quiet(slide: Slide, node: lp.Node) -> int:
-    """µs of silence, about, that are told by a plan."""
+    """µs of silence, about, that a plan reports."""
     return (SILENCE if slide.regular and steady(node) else LESS) * slide.every
 
 
 def steady(node: lp.Node) -> bool:
-    """Whether the answer stays as it is while nothing comes or goes: nothing is appended at boundaries."""
+    """Whether the answer stays as it is while nothing comes or goes: nothing is appended at
+    boundaries."""
     return not isinstance(node, lp.Append) and all(map(steady, lp.children(node)))
 
 
@@ -52,15 +57,16 @@ def latest_boundary(slide: Slide, after: int, upto: int) -> int:
 
 @dataclass(slots=True)
 class Arrivals:
-    """When something came, by where it came from: runs (first, last instant) with less than `gap` µs from one to the
-    next."""
+    """When something came, by where it came from: runs (first, last instant) with less than `gap`
+    µs from one to the next."""
 
     gap: int
     starts: dict[str, list[int]] = field(default_factory=dict)
     ends: dict[str, list[int]] = field(default_factory=dict)
 
     def heard(self, source: str, instants: np.ndarray) -> None:
-        """Something came at these instants (ascending, not before those of the same source that are known)."""
+        """Something came at these instants (ascending, not before those of the same source that are
+        known)."""
         if not len(instants):
             return
         starts, ends = self.starts.setdefault(source, []), self.ends.setdefault(source, [])
@@ -76,7 +82,8 @@ class Arrivals:
         ends.append(last)
 
     def before(self, instant: int) -> int:
-        """The newest arrival before an instant, or an instant with less than `gap` to one; ALWAYS: there is none."""
+        """The newest arrival before an instant, or an instant with less than `gap` to one; ALWAYS:
+        there is none."""
         newest = ALWAYS
         for source, ends in self.ends.items():
             k = bisect_left(ends, instant)
@@ -86,8 +93,12 @@ class Arrivals:
         return newest
 
     def after(self, instant: int) -> int:
-        """The first arrival later than `instant`, if `before(instant)` is no later one; FOREVER: none is known."""
-        return min((s[k] for s in self.starts.values() if (k := bisect_right(s, instant)) < len(s)), default=FOREVER)
+        """The first arrival later than `instant`, if `before(instant)` is no later one; FOREVER:
+        none is known."""
+        return min(
+            (s[k] for s in self.starts.values() if (k := bisect_right(s, instant)) < len(s)),
+            default=FOREVER,
+        )
 
     def cut(self, instant: int) -> None:
         """Forget what came later, to hear it again."""

@@ -1,6 +1,8 @@
-"""ROWS n SLIDE m beside other inputs, evaluated incrementally: the operators see points of a `Timeline` for instants.
+"""ROWS n SLIDE m beside other inputs, evaluated incrementally: the operators see points of a
+`Timeline` for instants.
 
-Rows of all streams wait until a boundary is answered: only then is it known between which counted rows they came.
+Rows of all streams wait until a boundary is answered: only then is it known between which counted
+rows they came.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dsms.operators.base import Operator
 from dsms.operators.timeline import Timeline
 from dsms.periodic.counted import Numbers
 from dsms.periodic.incremental import Incremental
-from dsms.running.sources import Source, StreamSource
+from dsms.running.sources import StreamConsumer, StreamSource
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
 from dsms.state.queue import BatchQueue
@@ -32,7 +34,7 @@ class TimedTable:
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         rows = self.source.step(inputs, self.timeline.instant_of(upto))
-        return replace(rows, ts=self.timeline.whole(rows.ts))
+        return replace(rows, ts=self.timeline.first_points(rows.ts))
 
     def live(self) -> int:
         return self.source.live()
@@ -42,7 +44,7 @@ class TimedTable:
 
     def next_due(self) -> int:
         due = self.source.next_due()
-        return due if due < MIN_INSTANT or due == FOREVER else self.timeline.whole_of(due)
+        return due if due < MIN_INSTANT or due == FOREVER else self.timeline.first_point(due)
 
 
 @dataclass(slots=True)
@@ -55,7 +57,9 @@ class TimedRelation:
     def __len__(self) -> int:
         return len(self.table)
 
-    def probe(self, cols: Sequence[Any], key_columns: tuple[int, ...], ts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def probe(
+        self, cols: Sequence[Any], key_columns: tuple[int, ...], ts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         return self.table.probe(cols, key_columns, self.timeline.instant(ts))
 
     def gather(self, versions: np.ndarray, columns: Sequence[int] | None = None) -> Any:
@@ -64,7 +68,8 @@ class TimedRelation:
 
 @dataclass(slots=True)
 class Held:
-    """Rows of a stream leaf on their way to `source`.  numbers: set where they are the ones that are counted."""
+    """Rows of a stream leaf on their way to `source`.  numbers: set where they are the ones that
+    are counted."""
 
     source: StreamSource
     numbers: Numbers | None
@@ -79,13 +84,14 @@ class Held:
         self.queue.push(rows)
 
     def let(self, instant: int, before: int, timeline: Timeline) -> None:
-        """Hand on the rows with timestamps <= `instant`; of counted ones those with numbers less than `before`."""
+        """Hand on the rows with timestamps <= `instant`; of counted ones those with numbers less
+        than `before`."""
         for rows in self.queue.take(instant if self.numbers is None else before - 1):
             self._hand_on(rows, timeline)
 
     def _hand_on(self, rows: Batch, timeline: Timeline) -> None:
         counted = self.numbers is not None
-        points = timeline.rows(rows.ts, rows.ids[0]) if counted else timeline.whole(rows.ts)
+        points = timeline.rows(rows.ts, rows.ids[0]) if counted else timeline.first_points(rows.ts)
         self.source.push(replace(rows, ts=points))
 
     def nbytes(self) -> int:
@@ -101,7 +107,8 @@ class Timed(Incremental):
     held: dict[int, Held] = field(init=False, default_factory=dict)
 
     def count(self, numbers: Numbers, base: int, earlier: np.ndarray) -> None:
-        """Begin: rows are counted on from those of `numbers`; `earlier` ones, from number `base` on, are known."""
+        """Begin: rows are counted on from those of `numbers`; `earlier` ones, from number `base`
+        on, are known."""
         self.numbers = numbers
         self.timeline.begin(base, earlier)
         for leaf, stream in self.inner.streams.items():
@@ -118,9 +125,9 @@ class Timed(Incremental):
         self.inner.advance(self.timeline.reached, cancel)
         self.inner.check()
         self.numbers.forget(boundary - 1)
-        return self.told()
+        return self.current_answer()
 
-    def leaf_sources(self, leaf: int) -> Iterator[Source]:
+    def leaf_sources(self, leaf: int) -> Iterator[StreamConsumer]:
         yield self.held[leaf]
 
     def next_due(self) -> int:

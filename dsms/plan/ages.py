@@ -1,10 +1,11 @@
 """Ages: where an aggregate goes by (timestamp, arrival) over rows that do not come in that order.
 
-FIRST, LAST, ARGMIN and ARGMAX go by the age of a row: the largest timestamp of its parts, then their arrival numbers in
-FROM order; so do the groups that change at one instant, by their oldest rows.  Mostly rows enter in the order of their
-ages.  They do not where a window ends some time ago, and where a
-row comes back because a match has come or gone (EXISTS, outer joins): the leaves below such an aggregate are dated,
-which puts each row's timestamp behind its number among the ids, through all operators in between.
+FIRST, LAST, ARGMIN and ARGMAX go by the age of a row: the largest timestamp of its parts, then
+their arrival numbers in FROM order; so do the groups that change at one instant, by their oldest
+rows.  Mostly rows enter in the order of their ages.  They do not where a window ends some time ago,
+and where a row comes back because a match has come or gone (EXISTS, outer joins): the leaves below
+such an aggregate are dated, which puts each row's timestamp behind its number among the ids,
+through all operators in between.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ def with_ages(phys: Phys) -> Phys:
     children = tuple(map(with_ages, phys.children))
     if _needs_ages(phys.node):
         children = (_dated(children[0]),)
-    return phys if all(a is b for a, b in zip(children, phys.children, strict=True)) else _over(phys, children)
+    return (
+        phys
+        if all(a is b for a, b in zip(children, phys.children, strict=True))
+        else _over(phys, children)
+    )
 
 
 def timestamps(node: lp.Node) -> tuple[bool, ...]:
@@ -38,8 +43,8 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
         case lp.JoinNRR():
             return (*timestamps(node.child), False)
         case lp.Union():
-            told = (False, *max(map(timestamps, node.inputs), key=len))
-            return told + (False,) * (width(node) - len(told))
+            flags = (False, *max(map(timestamps, node.inputs), key=len))
+            return flags + (False,) * (width(node) - len(flags))
         case lp.SemiJoin():
             return timestamps(node.left)
         case lp.Window() | lp.Select() | lp.Project():
@@ -55,7 +60,9 @@ def numbers(node: lp.Node) -> tuple[int, ...]:
 
 
 def _needs_ages(node: lp.Node) -> bool:
-    if not isinstance(node, lp.GroupBy) or not (node.keys or any(CARDS[call.fn].ordered for call in node.aggs)):
+    if not isinstance(node, lp.GroupBy) or not (
+        node.keys or any(CARDS[call.fn].ordered for call in node.aggs)
+    ):
         return False
     return not _in_order(node.child) and _datable(node.child)
 
@@ -87,12 +94,17 @@ def _punctual(node: lp.Node) -> bool:
 
 
 def _datable(node: lp.Node) -> bool:
-    """Whether all rows are made of parts that have timestamps, and all branches of unions tell them alike."""
+    """Whether all rows are made of parts that have timestamps, and all branches of unions tell them
+    alike."""
     match node:
         case lp.StreamScan() | lp.TableScan() | lp.Append():
             return True
         case lp.Union():
-            dated = [timestamps(_dated_node(child)) for child in node.inputs] if all(map(_datable, node.inputs)) else []
+            dated = (
+                [timestamps(_dated_node(child)) for child in node.inputs]
+                if all(map(_datable, node.inputs))
+                else []
+            )
             widest = max(dated, key=len, default=())
             return bool(dated) and all(d == widest[: len(d)] for d in dated)
         case lp.SemiJoin():

@@ -1,13 +1,15 @@
 """Boundaries of periodic queries: the instants b at which one answers, and where its windows begin.
 
-Without a zone b = align + k * slide.  Under TIME ZONE a SLIDE in DAYS or longer steps through the local calendar, and a
-shorter one counts elapsed time from local midnight; a day begins at its first existing instant.  The window of boundary
-b is [start, b), where a RANGE in calendar units goes back by the calendar.  All instants are µs since 1970, UTC.
+Without a zone b = align + k * slide.  Under TIME ZONE a SLIDE in DAYS or longer steps through the
+local calendar, and a shorter one counts elapsed time from local midnight; a day begins at its first
+existing instant.  The window of boundary b is [start, b), where a RANGE in calendar units goes back
+by the calendar.  All instants are µs since 1970, UTC.
 
-Local times are int64 µs and local days numbers from 1970 on, since the calendars of Python end where rows may still
-come: a day of the year 9999 ends in the year 10000, and the day before the first one belongs to the year 0.  Calendars,
-weekdays included, repeat after 400 years, and so does what any zone says of times that far away.  Boundaries end long
-behind the last row (FOREVER), and a window that reaches back as far begins with time itself (ALWAYS).
+Local times are int64 µs and local days numbers from 1970 on, since the calendars of Python end
+where rows may still come: a day of the year 9999 ends in the year 10000, and the day before the
+first one belongs to the year 0.  Calendars, weekdays included, repeat after 400 years, and so does
+what any zone says of times that far away.  Boundaries end long behind the last row (FOREVER), and a
+window that reaches back as far begins with time itself (ALWAYS).
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ UNIT_MONTHS = {"month": 1, "year": 12}
 ERA_DAYS = 146_097  # of 400 years
 ERA = ERA_DAYS * DAY
 EARLIEST = (datetime(3, 1, 1, tzinfo=UTC) - EPOCH) // MICRO
-LATEST = (datetime(9998, 1, 1, tzinfo=UTC) - EPOCH) // MICRO  # between them Python's calendars are at ease
+# between them Python's calendars are at ease
+LATEST = (datetime(9998, 1, 1, tzinfo=UTC) - EPOCH) // MICRO
 END = FOREVER // 8  # no calendar goes on behind it, nor before its opposite
 ORIGIN = date(1970, 1, 1).toordinal()
 
@@ -68,7 +71,7 @@ def window_start(window: Time, boundary: int) -> int:
     """The first instant of a time window as of its boundary."""
     if window.calendar is None:
         return boundary - window.length
-    assert window.slide is not None  # whoever follows the calendar moves at boundaries
+    assert window.slide is not None  # a window that follows the calendar has a SLIDE
     count, unit = window.calendar
     shown = _shown(window.slide, boundary)
     if unit in UNIT_DAYS:
@@ -80,8 +83,8 @@ def window_start(window: Time, boundary: int) -> int:
 
 @dataclass(slots=True)
 class Deaths:
-    """When rows leave a window whose length follows the calendar: just before the first boundary whose window begins
-    after them.  (Between two boundaries nobody looks.)"""
+    """When rows leave a window whose length follows the calendar: just before the first boundary
+    whose window begins after them.  (Between two boundaries it is not evaluated.)"""
 
     spec: Time
     bounds: list[int] = field(default_factory=list)
@@ -96,7 +99,10 @@ class Deaths:
         while self.starts[-1] <= int(ts[-1]):
             self._learn(self.bounds[-1])
         forgotten = bisect_right(self.starts, int(ts[0]))
-        self.starts, self.bounds = self.starts[max(0, forgotten - 1) :], self.bounds[max(0, forgotten - 1) :]
+        self.starts, self.bounds = (
+            self.starts[max(0, forgotten - 1) :],
+            self.bounds[max(0, forgotten - 1) :],
+        )
         where = np.searchsorted(np.array(self.starts, np.int64), ts, side="right")
         exp: np.ndarray = np.maximum(np.array(self.bounds, np.int64)[where] - 1, ts + 1)
         return exp
@@ -125,7 +131,8 @@ def _local(instant: int, zone: ZoneInfo) -> int:
 
 
 def _instant(local: int, zone: ZoneInfo) -> int:
-    """The first instant at which the wall clock shows that time; where it skips it, the instant of the skip."""
+    """The first instant at which the wall clock shows that time; where it skips it, the instant of
+    the skip."""
     era = _era(local)
     shown = (EPOCH + (local + era) * MICRO).replace(tzinfo=zone, fold=0)
     known = (shown.astimezone(UTC) - EPOCH) // MICRO - era
@@ -149,13 +156,15 @@ def _midnight(day: int, name: str) -> int:
 
 
 def _day_of(instant: int, name: str) -> int:
-    """The local day that has begun last: clocks set back at midnight do not begin the day before again."""
+    """The local day that has begun last: clocks set back at midnight do not begin the day before
+    again."""
     day = _local(instant, ZoneInfo(name)) // DAY
     return day + 1 if _midnight(day + 1, name) <= instant else day
 
 
 def _shown(slide: Slide, boundary: int) -> int:
-    """The local time that a boundary stands for: where clocks skip it, the wall shows a later one."""
+    """The local time that a boundary stands for: where clocks skip it, the wall shows a later
+    one."""
     zone = slide.zone or "UTC"
     local = _local(boundary, ZoneInfo(zone))
     day, time = local // DAY, _time_of_day(slide, zone)
@@ -195,7 +204,10 @@ def _steps(origin: int, count: int, unit: str, near: int) -> Iterator[int]:
         step = count * UNIT_DAYS[unit]
         return (origin + k * step for k in counted((near - origin) // step - 1))
     step = count * UNIT_MONTHS[unit]
-    return (_months_before(origin, -k * step) for k in counted((_month(near) - _month(origin)) // step - 1))
+    return (
+        _months_before(origin, -k * step)
+        for k in counted((_month(near) - _month(origin)) // step - 1)
+    )
 
 
 def _month(day: int) -> int:

@@ -1,17 +1,18 @@
 """Physical choice: operator variants and state structures by update pattern (Golab 2006, §3.5.2).
 
           upa                                              direct                     nt
-window    time: stamps exp, keeps nothing                  the same                   time-negative: keeps its rows
+window    time: stamps exp, keeps nothing                  the same                   time-negative:
+          keeps its rows
 WKS       fifo                                             list                       hash
 WK        calendar                                         list                       hash
 STR       hash if every death is announced, else calendar  list                       hash
 DISTINCT  delta-star; counting over STR                    input-storing; the same    counting
 one MIN   deque over WKS, else array                       array                      array
 
-§3.5.2 stores a strict edge hashed, with all its deaths announced, where most are premature, because a calendar queue
-must be searched for each premature death.  Here the identity index of every strict input finds the row at once, so the
-calendar queue serves whatever the share of premature deaths; hash is for edges on which nothing dies silently (count
-windows, tables, aggregates).
+§3.5.2 stores a strict edge hashed, with all its deaths announced, where most are premature, because
+a calendar queue must be searched for each premature death.  Here the identity index of every strict
+input finds the row at once, so the calendar queue serves whatever the share of premature deaths;
+hash is for edges on which nothing dies silently (count windows, tables, aggregates).
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ Built = tuple[Phys, Estimate]
 
 @dataclass(slots=True)
 class Chooser:
-    """Turns logical nodes into physical ones; remembers what it has seen, so that alternatives cost little."""
+    """Turns logical nodes into physical ones; remembers what it has seen, so that alternatives cost
+    little."""
 
     stats: Statistics
     options: PlanOptions
-    _seen: dict[tuple[int, Place], tuple[lp.Node, Built]] = field(default_factory=dict)  # by id: hashing trees is slow
+    # by id: hashing trees is slow
+    _seen: dict[tuple[int, Place], tuple[lp.Node, Built]] = field(default_factory=dict)
 
     def build(self, node: lp.Node, place: Place = variants.TOP) -> Built:
         """The node's physical plan and estimate at that place of a plan."""
@@ -62,7 +65,9 @@ class Chooser:
         return len(self._seen)
 
     def _build(self, node: lp.Node, place: Place) -> Built:
-        built = [self.build(c, variants.below(node, i, place)) for i, c in enumerate(lp.children(node))]
+        built = [
+            self.build(c, variants.below(node, i, place)) for i, c in enumerate(lp.children(node))
+        ]
         plans, sizes = tuple(p for p, _ in built), [e for _, e in built]
         variant, notes = self._variant(node, plans, place)
         label = pattern(node, [p.pattern for p in plans], variant)
@@ -74,7 +79,18 @@ class Chooser:
         values = min(size.size, max((c.distinct for c in size.columns), default=1.0))
         cost = Cost(total, own, flow, size.size, values)
         grows = growth(node, plans, sizes, states)
-        phys = Phys(node, plans, label, variant, states, cost, self.options.strategy, width(node), (), notes + grows)
+        phys = Phys(
+            node,
+            plans,
+            label,
+            variant,
+            states,
+            cost,
+            self.options.strategy,
+            width(node),
+            (),
+            notes + grows,
+        )
         return phys, size
 
     # ------------------------------------------------------------ variants
@@ -86,7 +102,9 @@ class Chooser:
             case lp.Join():
                 return ("hash" if node.keys else "nested-loop"), ()
             case lp.JoinNRR():
-                return variants.nrr(plans[0]), ((STRICT_NRR,) if plans[0].pattern is Pattern.STR else ())
+                return variants.nrr(plans[0]), (
+                    (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
+                )
             case lp.SemiJoin():
                 return variants.semijoin(node), ()
             case lp.Distinct():
@@ -119,14 +137,17 @@ class Chooser:
                 assert_never(spec)
 
     def _distinct(self, child: Pattern, asked: Demand) -> tuple[str, tuple[str, ...]]:
-        """δ* and input-storing hand a value on to a younger row, which those who ask for its age must not see."""
+        """δ* and input-storing hand a value on to a younger row, which an operator that asks for
+        its age must not see."""
         wanted, strategy = self.options.distinct, self.options.strategy
         if child is Pattern.MON:
             return "delta-star", ()
         must_count = asked is Demand.AGE or (child is Pattern.STR and wanted != "input-storing")
         if must_count or (strategy == "nt" and wanted == "delta-star"):
             refused = wanted not in ("auto", "counting")
-            return "counting", ((f"{wanted} is not possible here: counting is used",) if refused else ())
+            return "counting", (
+                (f"{wanted} is not possible here: counting is used",) if refused else ()
+            )
         if wanted != "auto":
             return wanted, ()
         return {"upa": "delta-star", "direct": "input-storing", "nt": "counting"}[strategy], ()
@@ -134,7 +155,13 @@ class Chooser:
     # ------------------------------------------------------------ states
 
     def _states(
-        self, node: lp.Node, variant: str, plans: Plans, sizes: list[Estimate], label: Pattern, size: Estimate
+        self,
+        node: lp.Node,
+        variant: str,
+        plans: Plans,
+        sizes: list[Estimate],
+        label: Pattern,
+        size: Estimate,
     ) -> tuple[State, ...]:
         def kept(i: int, of: str, lazy: bool = False) -> State:
             return self.keep(plans[i].pattern, announced(plans[i]), sizes[i], of, lazy)
@@ -156,7 +183,11 @@ class Chooser:
             case lp.Distinct():
                 return (kept(0, "input + counts"),)
             case lp.GroupBy():
-                return (State("none", of="groups") if plans[0].pattern is Pattern.MON else kept(0, "input + groups"),)
+                return (
+                    State("none", of="groups")
+                    if plans[0].pattern is Pattern.MON
+                    else kept(0, "input + groups"),
+                )
             case lp.Sort():
                 return (kept(0, "input"),)
             case lp.Output():
@@ -164,7 +195,9 @@ class Chooser:
             case _:
                 return ()
 
-    def keep(self, label: Pattern, spoken: bool, rows: Estimate, of: str, lazy: bool = False) -> State:
+    def keep(
+        self, label: Pattern, spoken: bool, rows: Estimate, of: str, lazy: bool = False
+    ) -> State:
         """The structure for rows with that update pattern; `spoken`: every death is announced."""
         if label is Pattern.MON:
             return State("grow", of=of)
@@ -179,27 +212,38 @@ class Chooser:
                 return State("hash", of=of)
             case "upa":
                 lazy = lazy and label < Pattern.STR
-                return State("calendar", self.partitions(rows), lazy, of, self.options.partitions is not None)
+                return State(
+                    "calendar", self.partitions(rows), lazy, of, self.options.partitions is not None
+                )
             case _:
                 assert_never(self.options.strategy)
 
     def partitions(self, rows: Estimate) -> int:
-        """Buckets of a calendar queue: as asked, else so many that one holds a few rows, none under a microsecond."""
+        """Buckets of a calendar queue: as asked, else so many that one holds a few rows, none under
+        a microsecond."""
         if self.options.partitions is not None:
             return self.options.partitions
         wanted = min(max(MIN_PARTITIONS, rows.size / ROWS_PER_PARTITION), MAX_PARTITIONS)
         return int(max(1.0, min(wanted, rows.span * 1e6)))
 
     def _result(self, node: lp.Output, child: Phys, rows: Estimate) -> tuple[State, ...]:
-        """A view is kept; a stream of what enters needs the answer only to net by value, one of what leaves always."""
+        """A view is kept; a stream of what enters needs the answer only to net by value, one of
+        what leaves always."""
         nets = by_value(node.child) and child.pattern > Pattern.MON
-        needed = node.kind == "rstream" or (child.pattern > Pattern.MON and (nets or node.kind == "dstream"))
+        needed = node.kind == "rstream" or (
+            child.pattern > Pattern.MON and (nets or node.kind == "dstream")
+        )
         return (self.keep(child.pattern, announced(child), rows, "output"),) if needed else ()
 
     # ------------------------------------------------------------ cost
 
     def _own(
-        self, node: lp.Node, variant: str, sizes: list[Estimate], states: tuple[State, ...], size: Estimate
+        self,
+        node: lp.Node,
+        variant: str,
+        sizes: list[Estimate],
+        states: tuple[State, ...],
+        size: Estimate,
     ) -> float:
         strategy = self.options.strategy
         arrivals = sum(e.rate for e in sizes)
@@ -225,7 +269,10 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
             assert_never(spec)
 
 
-STRICT_NRR = "its input can lose rows before their time, so the result of every live row is kept to be taken back"
+STRICT_NRR = (
+    "its input can lose rows before their time, so the result of every live row is kept "
+    "to be taken back"
+)
 
 VARIANTS: dict[type, str] = {
     lp.StreamScan: "stream",
@@ -240,7 +287,8 @@ VARIANTS: dict[type, str] = {
 
 
 def announced(phys: Phys) -> bool:
-    """Whether every death on the node's output edge is announced by a deletion, none left to `exp`."""
+    """Whether every death on the node's output edge is announced by a deletion, none left to
+    `exp`."""
     if phys.pattern is Pattern.MON:
         return False
     if phys.strategy == "nt":
@@ -258,8 +306,10 @@ def announced(phys: Phys) -> bool:
             return all(c.pattern is Pattern.MON or announced(c) for c in phys.children)
 
 
-def growth(node: lp.Node, plans: Plans, sizes: list[Estimate], states: tuple[State, ...]) -> tuple[str, ...]:
-    """What of this node's state has no bound, told so that a user can act on it."""
+def growth(
+    node: lp.Node, plans: Plans, sizes: list[Estimate], states: tuple[State, ...]
+) -> tuple[str, ...]:
+    """What of this node's state has no bound, worded so that a user can act on it."""
     match node:
         case lp.Window():
             return _window_growth(node.spec)
@@ -268,9 +318,17 @@ def growth(node: lp.Node, plans: Plans, sizes: list[Estimate], states: tuple[Sta
         case lp.Distinct() if plans[0].pattern is Pattern.MON:
             return ("state grows with the number of different rows: the input has no window",)
         case lp.Join() | lp.SemiJoin() | lp.SetOp():
-            sides = [s for s, p, e in zip(("left", "right"), plans, sizes, strict=True) if is_unbounded(p.pattern, e)]
-            return tuple(f"state grows without bound: the {side} input has no window" for side in sides)
-        case lp.Output() if states and states[0].kind == "grow" and is_unbounded(plans[0].pattern, sizes[0]):
+            sides = [
+                s
+                for s, p, e in zip(("left", "right"), plans, sizes, strict=True)
+                if is_unbounded(p.pattern, e)
+            ]
+            return tuple(
+                f"state grows without bound: the {side} input has no window" for side in sides
+            )
+        case lp.Output() if (
+            states and states[0].kind == "grow" and is_unbounded(plans[0].pattern, sizes[0])
+        ):
             return ("the answer grows without bound: no result ever leaves",)
         case _:
             return ()
@@ -279,7 +337,10 @@ def growth(node: lp.Node, plans: Plans, sizes: list[Estimate], states: tuple[Sta
 def _window_growth(spec: WindowSpec) -> tuple[str, ...]:
     match spec:
         case Partitioned():
-            return (f"state grows with the number of partitions ({spec.count} rows each): they do not expire",)
+            return (
+                f"state grows with the number of partitions ({spec.count} rows each): they do not "
+                "expire",
+            )
         case Time() | Now() | Rows() | Unbounded() | Landmark():
             return ()
         case _:
@@ -287,7 +348,8 @@ def _window_growth(spec: WindowSpec) -> tuple[str, ...]:
 
 
 def with_kind(output: lp.Output) -> lp.Output:
-    """The output with its default filled in: Istream if the plan as bound is monotonic, else Rstream."""
+    """The output with its default filled in: Istream if the plan as bound is monotonic, else
+    Rstream."""
     if output.explicit:
         return output
     return replace(output, kind="istream" if pattern_of(output.child) is Pattern.MON else "rstream")

@@ -1,18 +1,22 @@
 """Costs per unit of time (one second of event time).
 
-The model is that of Golab 2006, §3.5.3 and §5.3.1 (after Kang, Naughton and Viglas 2003): what an operator does per
-second is
+The model is that of Golab 2006, §3.5.3 and §5.3.1 (after Kang, Naughton and Viglas 2003): what an
+operator does per second is
 
-  processing   one operation per row that reaches it, positive or negative; a join also touches the rows it meets:
-               λ1·C2 + λ2·C1 by nested loops, λ1·(1 + C2/v) + λ2·(1 + C1/v) by hashing, v = max(v1, v2)
-  state        per kept input, with i insertions, e silent expirations and n announced deaths per second, C rows live
-               and l looks for expired rows per second (at each arrival if eager, 20 times a window if lazy: §3.6.1):
+  processing   one operation per row that reaches it, positive or negative; a join also touches the
+               rows it meets: λ1·C2 + λ2·C1 by nested loops, λ1·(1 + C2/v) + λ2·(1 + C1/v) by
+               hashing, v = max(v1, v2)
+  state        per kept input, with i insertions, e silent expirations and n announced deaths per
+               second, C rows live and l looks for expired rows per second (at each arrival if
+               eager, 20 times a window if lazy: §3.6.1):
                  fifo      i + e
                  calendar  i + e + n + s·l·C/p    p partitions, one of which is looked through
                  list      i + n + s·l·C
-                 hash      i + n                  but every death is a negative tuple, processed above as well
+                 hash      i + n                  but every death is a negative tuple, processed
+                           above as well
                  grow      i
-               s = 1/16: to look at a row in passing costs that share of what it costs to process one
+               s = 1/16: to look at a row in passing costs that share of what it costs to process
+               one
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ LAZY_LOOKS = 20.0  # a lazy operator looks for expired rows every twentieth of a
 
 
 def keep_cost(state: State, rows: Estimate, strategy: Strategy, arrivals: float) -> float:
-    """Operations per second to keep `rows` in that structure; `arrivals`: rows/s that make an eager operator look."""
+    """Operations per second to keep `rows` in that structure; `arrivals`: rows/s that make an eager
+    operator look."""
     announced = rows.announced(strategy)
     silent = max(0.0, rows.deaths - announced)
     looks = LAZY_LOOKS / rows.span if state.lazy and not math.isinf(rows.span) else arrivals
@@ -41,7 +46,9 @@ def keep_cost(state: State, rows: Estimate, strategy: Strategy, arrivals: float)
         case "fifo":
             return rows.rate + rows.deaths
         case "calendar":
-            return rows.rate + silent + announced + LOOK * looks * rows.size / max(1, state.partitions)
+            return (
+                rows.rate + silent + announced + LOOK * looks * rows.size / max(1, state.partitions)
+            )
         case "list":
             return rows.rate + announced + LOOK * looks * rows.size
         case "hash":
@@ -52,7 +59,9 @@ def keep_cost(state: State, rows: Estimate, strategy: Strategy, arrivals: float)
             assert_never(state.kind)
 
 
-def process_cost(node: lp.Node, variant: str, inputs: Sequence[Estimate], strategy: Strategy) -> float:
+def process_cost(
+    node: lp.Node, variant: str, inputs: Sequence[Estimate], strategy: Strategy
+) -> float:
     """Operations per second to process what comes in, apart from keeping state."""
     flow = [e.rate + e.announced(strategy) for e in inputs]
     match node:
@@ -74,8 +83,9 @@ def process_cost(node: lp.Node, variant: str, inputs: Sequence[Estimate], strate
 
 
 def _touched(node: lp.SemiJoin | lp.SetOp, inputs: Sequence[Estimate]) -> float:
-    """Results that change because a right row comes or goes: of a set operation one copy; of a semi-join all left rows
-    of that key value, but only if the row is the only one of it, exp(-C2/v2), or a further condition must be asked."""
+    """Results that change because a right row comes or goes: of a set operation one copy; of a
+    semi-join all left rows of that key value, but only if the row is the only one of it,
+    exp(-C2/v2), or a further condition must be asked."""
     left, right = inputs
     events = right.rate + right.deaths
     if isinstance(node, lp.SetOp):

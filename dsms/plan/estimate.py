@@ -1,7 +1,8 @@
-"""What to expect of every edge: rates, sizes, lifetimes, values.
+"""Estimates for every edge of a plan: rates, sizes, lifetimes, values.
 
-Sizes follow from rates by Little's law, C = λ·T; those of joins from containment of value sets and uniform values,
-φ = C1·C2 / max(v1, v2) (Golab 2006, §5.3.1).  Defaults for what has not been measured: `dsms.plan.statistics`.
+Sizes follow from rates by Little's law, C = λ·T; those of joins from containment of value sets and
+uniform values, φ = C1·C2 / max(v1, v2) (Golab 2006, §5.3.1).  Defaults for what has not been
+measured: `dsms.plan.statistics`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dsms.aggregates.cards import CARDS
 from dsms.plan.physical import Strategy
 from dsms.plan.statistics import (
     HORIZON,
-    Column,
+    ColumnStatistics,
     Statistics,
     column_of,
     selectivity,
@@ -33,18 +34,20 @@ class Estimate:
     """What is expected of an edge.
 
     rate  rows born per second;  size  rows alive;  span  longest lifetime (s; inf: for ever)
-    premature  share of deaths that their `exp` did not foretell;  columns  one per column of the schema
+    premature  share of deaths that their `exp` did not foretell;  columns  one per column of the
+               schema
     """
 
     rate: float
     size: float
     span: float
     premature: float
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnStatistics, ...]
 
     @property
     def deaths(self) -> float:
-        """Rows that die per second, however: all that are born, once windows are full, unless they live for ever."""
+        """Rows that die per second, however: all that are born, once windows are full, unless they
+        live for ever."""
         return 0.0 if math.isinf(self.span) and not self.premature else self.rate
 
     def announced(self, strategy: Strategy) -> float:
@@ -57,7 +60,9 @@ class Estimate:
         return self.size / self.rate if self.rate else HORIZON
 
 
-def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, variant: str = "") -> Estimate:
+def estimate(
+    node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, variant: str = ""
+) -> Estimate:
     """What to expect of the node's output, given that of its inputs."""
     match node:
         case lp.StreamScan():
@@ -68,13 +73,21 @@ def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, varia
             return Estimate(changes, rows, math.inf, 1.0, stats.columns(node.table))
         case lp.Values():
             rows = float(len(node.rows))
-            return Estimate(0.0, rows, math.inf, 0.0, tuple(Column(max(1.0, rows)) for _ in node.schema))
+            return Estimate(
+                0.0,
+                rows,
+                math.inf,
+                0.0,
+                tuple(ColumnStatistics(max(1.0, rows)) for _ in node.schema),
+            )
         case lp.Window():
             return _window(node, inputs[0])
         case lp.Select():
             return _selected(node.predicate, inputs[0])
         case lp.Project():
-            return replace(inputs[0], columns=tuple(column_of(e, inputs[0].columns) for e in node.exprs))
+            return replace(
+                inputs[0], columns=tuple(column_of(e, inputs[0].columns) for e in node.exprs)
+            )
         case lp.Join():
             return _join(node, inputs[0], inputs[1])
         case lp.JoinNRR():
@@ -91,7 +104,11 @@ def estimate(node: lp.Node, inputs: Sequence[Estimate], stats: Statistics, varia
             return _group(node, inputs[0])
         case lp.Append():
             child = inputs[0]
-            return child if node.mixed else replace(child, size=child.rate * HORIZON, span=math.inf, premature=0.0)
+            return (
+                child
+                if node.mixed
+                else replace(child, size=child.rate * HORIZON, span=math.inf, premature=0.0)
+            )
         case lp.Sort():
             size = inputs[0].size if node.limit is None else min(inputs[0].size, float(node.limit))
             return replace(inputs[0], size=size)
@@ -127,19 +144,24 @@ def _window(node: lp.Window, child: Estimate) -> Estimate:
             return replace(child, size=1.0, span=1 / SECOND)
         case Rows() | Partitioned():
             parts = _combinations([child.columns[i] for i in partition(spec)], HORIZON * child.rate)
-            return replace(child, size=float(max(1, spec.count - spec.until)) * parts, premature=1.0)
+            return replace(
+                child, size=float(max(1, spec.count - spec.until)) * parts, premature=1.0
+            )
         case Unbounded() | Landmark():
             return child
         case _:
             assert_never(spec)
 
 
-def _combinations(columns: Sequence[Column], size: float) -> float:
-    """Different combinations of values in a set of `size` rows: the product, but no more than rows."""
+def _combinations(columns: Sequence[ColumnStatistics], size: float) -> float:
+    """Different combinations of values in a set of `size` rows: the product, but no more than
+    rows."""
     return max(1.0, min(size, math.prod(c.distinct for c in columns)))
 
 
-def match_share(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Sequence[Column]) -> float:
+def match_share(
+    keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Sequence[ColumnStatistics]
+) -> float:
     """Share of the cross product that meets the key equalities: 1 / max(v1, v2) each (§5.3.1)."""
     share = 1.0
     for a, b in keys:
@@ -157,10 +179,14 @@ def _join(node: lp.Join, left: Estimate, right: Estimate) -> Estimate:
         padded = (left, right, left)[("left", "right", "full").index(node.kind)]
         rate, size = max(rate, padded.rate), max(size, padded.size)
         premature = max(premature, min(1.0, share * right.size))
-    return Estimate(rate, size, min(left.span, right.span), premature, _after_keys(node.keys, left, right))
+    return Estimate(
+        rate, size, min(left.span, right.span), premature, _after_keys(node.keys, left, right)
+    )
 
 
-def _after_keys(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate) -> tuple[Column, ...]:
+def _after_keys(
+    keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate
+) -> tuple[ColumnStatistics, ...]:
     """Columns of both sides; a joined pair of columns has min(v1, v2) values left."""
     columns = [*left.columns, *right.columns]
     for a, b in keys:
@@ -175,16 +201,22 @@ def _after_keys(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estima
 def _join_nrr(node: lp.JoinNRR, child: Estimate, stats: Statistics) -> Estimate:
     rows, _ = stats.table(node.table.table)
     columns = stats.columns(node.table.table)
-    share = match_share(node.keys, child, columns) * selectivity(node.residual, child.columns + columns)
+    share = match_share(node.keys, child, columns) * selectivity(
+        node.residual, child.columns + columns
+    )
     each = max(rows * share, 1.0 if node.kind == "left" else 0.0)
     both = replace(child, columns=child.columns + columns)
     return _thinned(both, each)
 
 
-def partners(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics) -> float:
-    """Share of left rows that find a partner on the right, kept off 0 and 1 because estimates are rough.
+def partners(
+    keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics
+) -> float:
+    """Share of left rows that find a partner on the right, kept off 0 and 1 because estimates are
+    rough.
 
-    Its value must be among those that come on the right, and one of the C2 rows there must have it: 1 - exp(-C2/v2).
+    Its value must be among those that come on the right, and one of the C2 rows there must have it:
+    1 - exp(-C2/v2).
     """
     share, values = 1.0, 1.0
     for a, b in keys:
@@ -193,8 +225,11 @@ def partners(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate,
     return min(0.95, max(0.05, share * -math.expm1(-right.size / values)))
 
 
-def interrupted(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics) -> float:
-    """Share of results without a partner to whom one comes before they die (premature expirations, §3.5.2).
+def interrupted(
+    keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estimate, stats: Statistics
+) -> float:
+    """Share of results without a partner to whom one comes before they die (premature expirations,
+    §3.5.2).
 
     Partners of one key value come at rate λ2/v2, for the share of values that both sides have.
     """
@@ -206,28 +241,39 @@ def interrupted(keys: Sequence[tuple[Expr, Expr]], left: Estimate, right: Estima
 
 
 def _semi_join(node: lp.SemiJoin, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
-    met = partners(node.keys, left, right, stats) * selectivity(node.residual, left.columns + right.columns)
-    cut = interrupted(node.keys, left, right, stats) if node.anti or not math.isinf(right.span) else 0.0
+    met = partners(node.keys, left, right, stats) * selectivity(
+        node.residual, left.columns + right.columns
+    )
+    cut = (
+        interrupted(node.keys, left, right, stats)
+        if node.anti or not math.isinf(right.span)
+        else 0.0
+    )
     return _thinned(left, 1 - met if node.anti else met, 1 - (1 - left.premature) * (1 - cut))
 
 
 def _union(inputs: Sequence[Estimate]) -> Estimate:
     rate, size = sum(e.rate for e in inputs), sum(e.size for e in inputs)
     premature = sum(e.premature * e.rate for e in inputs) / rate if rate else 0.0
-    columns = [replace(max(same, key=lambda c: c.distinct), origin=None, common=())
-               for same in zip(*(e.columns for e in inputs), strict=True)]  # fmt: skip
+    columns = [
+        replace(max(same, key=lambda c: c.distinct), origin=None, common=())
+        for same in zip(*(e.columns for e in inputs), strict=True)
+    ]
     return Estimate(rate, size, max(e.span for e in inputs), premature, tuple(columns))
 
 
 def _set_op(node: lp.SetOp, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
     mine = _combinations(left.columns, left.size)
     met = min(0.9, max(0.1, _combinations(right.columns, right.size) / mine))
-    share = (1 - met if node.op == "except" else met) * (1.0 if node.all else mine / max(left.size, 1.0))
+    share = (1 - met if node.op == "except" else met) * (
+        1.0 if node.all else mine / max(left.size, 1.0)
+    )
     return _thinned(left, min(1.0, share), 1 - (1 - left.premature) * (1 - met))
 
 
 def _distinct(child: Estimate, variant: str) -> Estimate:
-    """d values; each comes anew about once a lifetime, under counting only if it was away for a while."""
+    """d values; each comes anew about once a lifetime, under counting only if it was away for a
+    while."""
     values = _combinations(child.columns, child.size)
     rate = min(child.rate, values / child.life) if child.life else child.rate
     premature = child.premature
@@ -244,5 +290,5 @@ def _group(node: lp.GroupBy, child: Estimate) -> Estimate:
     return Estimate(child.rate + child.deaths, groups, math.inf, 1.0, columns)
 
 
-def _aggregate(call: AggCall, groups: float) -> Column:
-    return Column(groups, nulls=0.0 if CARDS[call.fn].total else 0.05)
+def _aggregate(call: AggCall, groups: float) -> ColumnStatistics:
+    return ColumnStatistics(groups, nulls=0.0 if CARDS[call.fn].total else 0.05)

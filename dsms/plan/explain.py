@@ -11,8 +11,9 @@ from dsms.plan.physical import Phys
 def explain(phys: Phys, format: str = "text", live: Live | None = None) -> str:
     """The plan in words.  `format`: text, graphviz or mermaid (any case).
 
-    `live` maps the path of a node (child indices from the root) to its counts: `rows_in`, `rows_out`, `positive`,
-    `negative`, `state_rows`, `bytes`, `ms`; any of them may be missing.  Raises UsageError DS408 on an unknown format.
+    `live` maps the path of a node (child indices from the root) to its counts: `rows_in`,
+    `rows_out`, `positive`, `negative`, `state_rows`, `bytes`, `ms`; any of them may be missing.
+    Raises UsageError DS408 on an unknown format.
     """
     match format.casefold():
         case "text":
@@ -22,4 +23,8 @@ def explain(phys: Phys, format: str = "text", live: Live | None = None) -> str:
         case "mermaid":
             return mermaid(phys, live)
         case _:
-            raise UsageError("DS408", f"unknown EXPLAIN format `{format}`", hint="formats: TEXT, GRAPHVIZ, MERMAID")
+            raise UsageError(
+                "DS408",
+                f"unknown EXPLAIN format `{format}`",
+                hint="formats: TEXT, GRAPHVIZ, MERMAID",
+            )

@@ -1,4 +1,5 @@
-"""EXPLAIN as a drawing: the plan as Graphviz (`dot`) or Mermaid text, its edges labelled with their patterns."""
+"""EXPLAIN as a drawing: the plan as Graphviz (`dot`) or Mermaid text, its edges labelled with their
+patterns."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def mermaid(phys: Phys, live: Live | None = None) -> str:
     for path, node in nodes(phys):
         label = "<br/>".join(_entities(line) for line in _lines(path, node, live))
         lines.append(f'  {_name(path)}["{label}"]')
-    return "\n".join([*lines, *_edges(phys, lambda low, high, name: f"  {low} -- {name} --> {high}")])
+    return "\n".join(
+        [*lines, *_edges(phys, lambda low, high, name: f"  {low} -- {name} --> {high}")]
+    )
 
 
 def _name(path: Path) -> str:
@@ -32,13 +35,20 @@ def _name(path: Path) -> str:
 
 
 def _lines(path: Path, phys: Phys, live: Live | None) -> list[str]:
-    parts = [title(phys), how(phys), figures(phys), "" if live is None else counts(live.get(path, {}))]
+    parts = [
+        title(phys),
+        how(phys),
+        figures(phys),
+        "" if live is None else counts(live.get(path, {})),
+    ]
     return [p for p in parts if p]
 
 
 def _edges(phys: Phys, draw: Callable[[str, str, str], str]) -> list[str]:
     """One line per edge, from input to consumer, labelled with the pattern of the input."""
-    return [draw(_name(path), _name(path[:-1]), node.pattern.name) for path, node in nodes(phys) if path]
+    return [
+        draw(_name(path), _name(path[:-1]), node.pattern.name) for path, node in nodes(phys) if path
+    ]
 
 
 def _quoted(text: str) -> str:

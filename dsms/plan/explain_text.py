@@ -1,7 +1,8 @@
 """EXPLAIN as text: a physical plan as a tree; EXPLAIN ANALYZE adds live counts.
 
-One line per node: what it is, the update pattern of its output edge, its operator variant and state structures, and
-what it is expected to cost.  The line of an Output that SLIDEs says at which boundaries it answers.
+One line per node: what it is, the update pattern of its output edge, its operator variant and state
+structures, and what it is expected to cost.  The line of an Output that SLIDEs says at which
+boundaries it answers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,19 @@ Live = Mapping[Path, Mapping[str, float]]
 WIDE = 72  # a cell that is longer pushes the rest of its line to the right, and of no other
 
 _TRIVIAL = frozenset(  # variants that say no more than the node's own line
-    ["stream", "table", "values", "time", "now", "unbounded", "landmark", "rows", "partitioned", "select", "project"]
+    [
+        "stream",
+        "table",
+        "values",
+        "time",
+        "now",
+        "unbounded",
+        "landmark",
+        "rows",
+        "partitioned",
+        "select",
+        "project",
+    ]
     + ["merge", "append", "append-negative", "sort", "view"]
 )
 
@@ -26,11 +39,15 @@ _TRIVIAL = frozenset(  # variants that say no more than the node's own line
 def as_text(phys: Phys, live: Live | None = None) -> str:
     """The plan as an indented tree in columns, then the rewrites that made it, then notes."""
     rows = [_row(path, node, live) for path, node in nodes(phys)]
-    widths = [max((len(r[i]) for r in rows if len(r[i]) <= WIDE), default=0) for i in range(len(rows[0]))]
+    widths = [
+        max((len(r[i]) for r in rows if len(r[i]) <= WIDE), default=0) for i in range(len(rows[0]))
+    ]
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     if phys.rules:
         lines.append("rewrites: " + ", ".join(phys.rules))
-    lines += [f"note: {describe(node.node)}: {note}" for _, node in nodes(phys) for note in node.notes]
+    lines += [
+        f"note: {describe(node.node)}: {note}" for _, node in nodes(phys) for note in node.notes
+    ]
     return "\n".join(lines)
 
 
@@ -67,13 +84,22 @@ def structure(state: State) -> str:
     """A state structure in words: `left calendar(64) lazy`."""
     size = f"({state.partitions})" if state.kind == "calendar" else ""
     what = "" if state.of == "input" else f"{state.of} "
-    return what + (state.kind if state.kind != "none" else "array") + size + (" lazy" if state.lazy else "")
+    return (
+        what
+        + (state.kind if state.kind != "none" else "array")
+        + size
+        + (" lazy" if state.lazy else "")
+    )
 
 
 def figures(phys: Phys) -> str:
-    """Estimates: rows per second on the output edge, live rows, and operations per second of this node and below."""
+    """Estimates: rows per second on the output edge, live rows, and operations per second of this
+    node and below."""
     cost = phys.cost
-    return f"{number(cost.rate)} rows/s, {number(cost.size)} live, cost {number(cost.own)} of {number(cost.total)}"
+    return (
+        f"{number(cost.rate)} rows/s, {number(cost.size)} live, cost {number(cost.own)} of "
+        f"{number(cost.total)}"
+    )
 
 
 def counts(live: Mapping[str, float]) -> str:

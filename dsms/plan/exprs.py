@@ -1,7 +1,9 @@
-"""What the planner must know of scalar expressions: can they fail, do they pass NULL on, how do they move.
+"""What the planner must know of scalar expressions: can they fail, do they pass NULL on, how do
+they move.
 
-A rewrite never evaluates an expression that can fail on rows on which the plan as bound would not (failing rows are
-counted, and `WITH (on_error = stop)` stops the query), and never twice where it was once; it may spare some.
+A rewrite never evaluates an expression that can fail on rows on which the plan as bound would not
+(failing rows are counted, and `WITH (on_error = stop)` stops the query), and never twice where it
+was once; it may spare some.
 """
 
 from __future__ import annotations
@@ -15,8 +17,31 @@ from dsms.sql.types import Kind, Schema, Type
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _TOTAL = COMPARISONS | frozenset(
-    ["distinct_from", "not_distinct_from", "and", "or", "not", "is_null", "is_not_null", "in", "case", "coalesce"]
-    + ["nullif", "greatest", "least", "concat", "lower", "upper", "length", "octet_length", "trim", "ltrim", "rtrim"]
+    [
+        "distinct_from",
+        "not_distinct_from",
+        "and",
+        "or",
+        "not",
+        "is_null",
+        "is_not_null",
+        "in",
+        "case",
+        "coalesce",
+    ]
+    + [
+        "nullif",
+        "greatest",
+        "least",
+        "concat",
+        "lower",
+        "upper",
+        "length",
+        "octet_length",
+        "trim",
+        "ltrim",
+        "rtrim",
+    ]
     + ["contains", "starts_with", "ends_with", "is_nan", "like"]
 )
 _FLOAT_TOTAL = frozenset({"add", "sub", "mul", "neg", "abs"})
@@ -42,13 +67,17 @@ def _widens(source: Type, target: Type) -> bool:
         return source.kind is not Kind.BYTES
     pair = (source.kind, target.kind)
     return source == target or pair in {
-        (Kind.INT, Kind.FLOAT), (Kind.DECIMAL, Kind.FLOAT), (Kind.BOOL, Kind.INT)
-    }  # fmt: skip
+        (Kind.INT, Kind.FLOAT),
+        (Kind.DECIMAL, Kind.FLOAT),
+        (Kind.BOOL, Kind.INT),
+    }
 
 
 def _safe_divisor(expr: Expr) -> bool:
     """A constant that is neither zero nor -1 (the smallest INT has no opposite)."""
-    return isinstance(expr, Lit) and isinstance(expr.value, int | float) and expr.value not in (0, -1)
+    return (
+        isinstance(expr, Lit) and isinstance(expr.value, int | float) and expr.value not in (0, -1)
+    )
 
 
 def surely_null(expr: Expr, when: set[int]) -> bool:
@@ -61,11 +90,14 @@ def surely_null(expr: Expr, when: set[int]) -> bool:
         case Call(fn="in"):
             return surely_null(expr.args[0], when)
         case _:
-            return FUNCTIONS[expr.fn].nulls == _STRICT and any(surely_null(a, when) for a in expr.args)
+            return FUNCTIONS[expr.fn].nulls == _STRICT and any(
+                surely_null(a, when) for a in expr.args
+            )
 
 
 def rejects_null(predicate: Expr, when: set[int]) -> bool:
-    """Whether the predicate is not true for any row whose columns `when` are all NULL (padded by an outer join)."""
+    """Whether the predicate is not true for any row whose columns `when` are all NULL (padded by an
+    outer join)."""
     match predicate:
         case Call(fn="and"):
             return any(rejects_null(a, when) for a in predicate.args)
@@ -78,7 +110,7 @@ def rejects_null(predicate: Expr, when: set[int]) -> bool:
 
 
 def substitute(expr: Expr, exprs: Sequence[Expr]) -> Expr:
-    """The expression over a projection's output, told over its input."""
+    """The expression over a projection's output, rewritten over its input."""
     return rewrite(expr, lambda c: exprs[c.index])
 
 
@@ -112,4 +144,6 @@ def split(predicate: Expr | None, low: int, high: int) -> tuple[list[Expr], list
 
 def identity_exprs(schema: Schema, at: Sequence[int] | None = None) -> tuple[Col, ...]:
     """Columns as they are: all of them, or those at the positions `at`."""
-    return tuple(Col(i, schema[i].type, schema[i].name) for i in (range(len(schema)) if at is None else at))
+    return tuple(
+        Col(i, schema[i].type, schema[i].name) for i in (range(len(schema)) if at is None else at)
+    )

@@ -1,7 +1,8 @@
-"""Identity: the id columns of every edge (`dsms.state.batch`), and what they are good for.
+"""Identity: the id columns of every edge (`dsms.state.batch`), and what is derived from them.
 
-A row with parts is the arrival numbers of its parts.  Re-ordering joins changes the order of the id columns but never
-what they are, so `order` says how to sort the rows of one instant as if the joins stood in FROM order.
+A row with parts is the arrival numbers of its parts.  Re-ordering joins changes the order of the id
+columns but never what they are, so `order` says how to sort the rows of one instant as if the joins
+stood in FROM order.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ NO_LEAF = -1
 def width(node: lp.Node) -> int:
     """The number of id columns of the node's output edge.
 
-    A Union prepends the branch number and pads shorter branches with -1 (`places`); EXCEPT and INTERSECT append the
-    number of the copy; Append numbers its results serially.  Behind the number of a dated leaf stands the row's
-    timestamp, and behind the ids of a `timed` edge the instant at which the row entered.
+    A Union prepends the branch number and pads shorter branches with -1 (`places`); EXCEPT and
+    INTERSECT append the number of the copy; Append numbers its results serially.  Behind the number
+    of a dated leaf stands the row's timestamp, and behind the ids of a `timed` edge the instant at
+    which the row entered.
     """
     match node:
         case lp.StreamScan() | lp.TableScan() | lp.Append():
@@ -47,8 +49,8 @@ def width(node: lp.Node) -> int:
 def leaves(node: lp.Node) -> tuple[int, ...]:
     """For each id column the FROM-order number of the leaf whose rows it numbers.
 
-    The columns of a Union, an EXCEPT/INTERSECT or an Append all count as the first leaf below, so that a stable sort
-    keeps them together.
+    The columns of a Union, an EXCEPT/INTERSECT or an Append all count as the first leaf below, so
+    that a stable sort keeps them together.
     """
     match node:
         case lp.StreamScan() | lp.TableScan():
@@ -77,19 +79,29 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
 
 
 def timed(node: lp.Node) -> bool:
-    """Whether the rows of a DISTINCT or GROUP BY need the instant of their entering among their ids.
+    """Whether the rows of a DISTINCT or GROUP BY need the instant of their entering among their
+    ids.
 
-    A value that stays keeps the ids of the row that began it.  Where these have passed on to a row of another value,
-    that one may begin another value here, and two live rows would have the same ids; but never of one instant."""
+    A value that stays keeps the ids of the row that began it.  Where these have passed on to a row
+    of another value, that one may begin another value here, and two live rows would have the same
+    ids; but never of one instant."""
     return isinstance(node, lp.Distinct | lp.GroupBy) and _passes_on(node.child)
 
 
 def _passes_on(node: lp.Node) -> bool:
-    """Whether ids pass on to rows of other values: those of a group do, whenever its aggregates change."""
+    """Whether ids pass on to rows of other values: those of a group do, whenever its aggregates
+    change."""
     match node:
         case lp.GroupBy():
             return not timed(node)
-        case lp.Distinct() | lp.SetOp() | lp.Values() | lp.StreamScan() | lp.TableScan() | lp.Append():
+        case (
+            lp.Distinct()
+            | lp.SetOp()
+            | lp.Values()
+            | lp.StreamScan()
+            | lp.TableScan()
+            | lp.Append()
+        ):
             return False
         case lp.SemiJoin():
             return _passes_on(node.left)
@@ -120,8 +132,9 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
 
 
 def places(node: lp.Union) -> tuple[tuple[int, ...], ...]:
-    """For each branch what its id columns become: of each column behind the branch number the position in the branch
-    (-1: padding).  Instants of entering come last, so that no arrival is compared with one."""
+    """For each branch what its id columns become: of each column behind the branch number the
+    position in the branch (-1: padding).  Instants of entering come last, so that no arrival is
+    compared with one."""
     sorts = [timing(child) for child in node.inputs]
     first, last = _widest(sorts)
     return tuple((*_filled(sort, False, first), *_filled(sort, True, last)) for sort in sorts)
@@ -138,8 +151,8 @@ def _filled(sort: tuple[bool, ...], kind: bool, wide: int) -> list[int]:
 
 
 def numbering(node: lp.Node) -> tuple[bool, ...]:
-    """For each id column whether it merely tells copies apart (a branch or copy number, the instant of entering) and is
-    no arrival number.
+    """For each id column whether it merely tells copies apart (a branch or copy number, the instant
+    of entering) and is no arrival number.
 
     A timestamp counts as such: it says nothing that the number before it does not."""
     match node:
@@ -167,27 +180,31 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
 
 def _numbers(node: lp.Union) -> tuple[bool, ...]:
     """A column that is a number in one branch and an arrival in another counts as an arrival."""
-    told = [(numbering(child), at) for child, at in zip(node.inputs, places(node), strict=True)]
-    branches = [[p < 0 or numbers[p] for p in at] for numbers, at in told]
+    numbered = [(numbering(child), at) for child, at in zip(node.inputs, places(node), strict=True)]
+    branches = [[p < 0 or numbers[p] for p in at] for numbers, at in numbered]
     return tuple(map(all, zip(*branches, strict=True)))
 
 
 def arrivals(node: lp.Node) -> tuple[int, ...]:
     """The leaves of the id columns that are arrival numbers."""
-    return tuple(leaf for leaf, number in zip(leaves(node), numbering(node), strict=True) if not number)
+    return tuple(
+        leaf for leaf, number in zip(leaves(node), numbering(node), strict=True) if not number
+    )
 
 
 def order(node: lp.Node) -> tuple[int, ...]:
-    """Positions of the id columns by which rows of one instant are sorted: arrivals in FROM order, numbers last."""
+    """Positions of the id columns by which rows of one instant are sorted: arrivals in FROM order,
+    numbers last."""
     where, numbers = leaves(node), numbering(node)
     return tuple(sorted(range(len(where)), key=lambda i: (numbers[i], where[i])))
 
 
 def by_value(node: lp.Node) -> bool:
-    """Whether anything in a row of this edge has no parts (aggregate, DISTINCT, set operation, constant row).
+    """Whether anything in a row of this edge has no parts (aggregate, DISTINCT, set operation,
+    constant row).
 
-    Such rows are told apart by value: their ids may pass to another arrival while the row stays.  What an Append hands
-    on are arrivals, whatever they are made of.
+    Such rows are identified by value: their ids may pass to another arrival while the row stays.
+    What an Append hands on are arrivals, whatever they are made of.
     """
     match node:
         case lp.GroupBy() | lp.Distinct() | lp.SetOp() | lp.Values():

@@ -1,4 +1,5 @@
-"""Where a departure and an arrival of one instant may cancel, and who tells of every change by itself."""
+"""Where a departure and an arrival of one instant may cancel, and which operators report every
+change by itself."""
 
 from __future__ import annotations
 
@@ -9,14 +10,16 @@ from dsms.sql.expr import Col
 def may_cancel(node: lp.Node) -> bool:
     """Whether a departure and an equal arrival can meet at one instant in the output of this node.
 
-    Only where rows without parts are below: a value handed on, a group's row replaced, and the difference projected
-    away.  Not where GROUP BY's columns all come through: a group's new row differs from its old one, and from others'.
+    Only where rows without parts are below: a value handed on, a group's row replaced, and the
+    difference projected away.  Not where GROUP BY's columns all come through: a group's new row
+    differs from its old one, and from others'.
     """
     return _restless(node) and not _keeps_groups(node)
 
 
 def announces(node: lp.Node) -> bool:
-    """Whether the node tells of every change by rows of its own, and what it has reported can be read from GROUP BY."""
+    """Whether the node tells of every change by rows of its own, and what it has reported can be
+    read from GROUP BY."""
     while isinstance(node, lp.Select | lp.Project):
         node = node.child
     return isinstance(node, lp.GroupBy)
@@ -39,4 +42,6 @@ def _keeps_groups(node: lp.Node) -> bool:
         node = node.child
     while isinstance(node, lp.Select):
         node = node.child
-    return isinstance(node, lp.GroupBy) and (columns is None or set(range(len(node.schema))) <= columns)
+    return isinstance(node, lp.GroupBy) and (
+        columns is None or set(range(len(node.schema))) <= columns
+    )

@@ -1,7 +1,8 @@
 """The optimizer: applies the rewrite rules, checks each step, and searches among plans by cost.
 
-Three phases.  `always` rules to a fixpoint; then best-first search over what the `cost` rules offer (join orders,
-negation above or below joins, ...), each offer simplified again; then the `last` rules to a fixpoint.
+Three phases.  `always` rules to a fixpoint; then best-first search over what the `cost` rules offer
+(join orders, negation above or below joins, ...), each offer simplified again; then the `last`
+rules to a fixpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ Path = tuple[int, ...]
 
 
 def optimize(output: lp.Node, chooser: Chooser) -> tuple[lp.Node, Names]:
-    """The best plan found and the names of the rules that made it.  InternalError DS910 if a rule misbehaves."""
+    """The best plan found and the names of the rules that made it.  InternalError DS910 if a rule
+    misbehaves."""
     if not chooser.options.optimize:
         return output, ()
     return _Optimizer(chooser).run(output)
@@ -44,10 +46,16 @@ class _Optimizer:
         options = self.chooser.options
         forced = {"up": "negation_pull_up", "down": "negation_push_down"}.get(options.negation)
         opposite = {"up": "negation_push_down", "down": "negation_pull_up"}.get(options.negation)
-        rules = [replace(r, when="always") if r.name == forced else r for r in RULES if r.name != opposite]
+        rules = [
+            replace(r, when="always") if r.name == forced else r
+            for r in RULES
+            if r.name != opposite
+        ]
         for when in ("always", "cost", "last"):
             fits = (when, "both") if when != "cost" else (when,)
-            self.rules[when] = [r for r in rules if r.when in fits and r.name not in options.disabled]
+            self.rules[when] = [
+                r for r in rules if r.when in fits and r.name not in options.disabled
+            ]
 
     def run(self, output: lp.Node) -> tuple[lp.Node, Names]:
         tree, first = self.fixpoint(output, "always")
@@ -74,8 +82,14 @@ class _Optimizer:
     def _everywhere(self, node: lp.Node, when: str, ctx: Context, names: list[str]) -> lp.Node:
         node = self._here(node, when, ctx, names)
         old = lp.children(node)
-        new = tuple(self._everywhere(c, when, below(node, i, ctx), names) for i, c in enumerate(old))
-        return node if all(a is b for a, b in zip(old, new, strict=True)) else lp.with_children(node, new)
+        new = tuple(
+            self._everywhere(c, when, below(node, i, ctx), names) for i, c in enumerate(old)
+        )
+        return (
+            node
+            if all(a is b for a, b in zip(old, new, strict=True))
+            else lp.with_children(node, new)
+        )
 
     def _here(self, node: lp.Node, when: str, ctx: Context, names: list[str]) -> lp.Node:
         for _ in range(ROUNDS):
@@ -127,9 +141,11 @@ class _Optimizer:
 
 
 def apply(rule: Rule, node: lp.Node, ctx: Context) -> lp.Node:
-    """The rule's answer, checked: same columns, same arrivals (in order if that matters), pattern no worse.
+    """The rule's answer, checked: same columns, same arrivals (in order if that matters), pattern
+    no worse.
 
-    Columns keep their names: a node may name its columns otherwise than the input from which it passes them on.
+    Columns keep their names: a node may name its columns otherwise than the input from which it
+    passes them on.
     """
     new = rule.apply(node, ctx)
     if new is node or new == node:
@@ -149,14 +165,16 @@ def apply(rule: Rule, node: lp.Node, ctx: Context) -> lp.Node:
 def below(node: lp.Node, child: int, ctx: Context) -> Context:
     """What the surroundings of that child are.
 
-    Operators and sinks sort by `identity.order`, so the order of id columns is free, except in the branches of a union:
-    there the id columns of different inputs lie in one.
+    Operators and sinks sort by `identity.order`, so the order of id columns is free, except in the
+    branches of a union: there the id columns of different inputs lie in one.
     """
     ordered = ctx.ordered or isinstance(node, lp.Union)
     return replace(ctx, ordered=ordered, asked=demand(node, child, ctx.asked))
 
 
-def positions(node: lp.Node, ctx: Context, path: Path = ()) -> Iterator[tuple[Path, lp.Node, Context]]:
+def positions(
+    node: lp.Node, ctx: Context, path: Path = ()
+) -> Iterator[tuple[Path, lp.Node, Context]]:
     """Every node with its path and surroundings, parents first."""
     yield path, node, ctx
     for i, child in enumerate(lp.children(node)):
@@ -175,6 +193,7 @@ def put(tree: lp.Node, path: Path, new: lp.Node) -> lp.Node:
 def _bug(rule: str, what: str, node: lp.Node) -> InternalError:
     return InternalError(
         "DS910",
-        f"the rewrite rule {rule} {what} at a {type(node).__name__}; please report this with the query",
+        f"the rewrite rule {rule} {what} at a {type(node).__name__}; please report this with the "
+        "query",
         hint="the query runs with WITH (optimize = false)",
     )

@@ -12,10 +12,12 @@ from dsms.sql.catalog import Option
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """strategy    upa: structures by update pattern;  direct: searched lists;  nt: negative tuples (§2.3.3, §3.5)
+    """strategy    upa: structures by update pattern;  direct: searched lists;  nt: negative tuples
+                (§2.3.3, §3.5)
     partitions  buckets of every calendar queue; None: from the expected size, and adapting
     optimize    False: only as bound (physical choice still happens)
-    negation    auto: by cost;  up, down: negation above or below joins wherever it may stand there (§3.5.3)
+    negation    auto: by cost;  up, down: negation above or below joins wherever it may stand there
+                (§3.5.3)
     distinct    auto, or the variant of every DISTINCT that allows it
     disabled    names of rewrite rules not to use
     """

@@ -1,4 +1,5 @@
-"""Access paths of periodic queries (Golab 2006, §7.2.1): which there are for a query, what they cost, which is taken.
+"""Access paths of periodic queries (Golab 2006, §7.2.1): which there are for a query, what they
+cost, which is taken.
 
 WS   window scan               the windows are read and the query computed from scratch
 IS   incremental scan          operators keep state; only rows that came or expired are touched
@@ -35,7 +36,8 @@ AGGREGATES = "aggregates over windows, from pre-aggregated sub-windows"
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A path, and the reason for it.  `cost`: row operations a period, about; None: not known before it runs."""
+    """A path, and the reason for it.  `cost`: row operations a period, about; None: not known
+    before it runs."""
 
     kind: Kind
     cost: float | None
@@ -66,7 +68,8 @@ class Asked:
 
 
 def paths(asked: Asked, offer: Offer | None) -> list[Path]:
-    """All that can answer the query; the first is taken unless another is asked for.  `offer`: of shared synopses."""
+    """All that can answer the query; the first is taken unless another is asked for.  `offer`: of
+    shared synopses."""
     scans = _scans(asked)
     if offer is None:
         return scans
@@ -90,7 +93,8 @@ def _shared(offer: Offer) -> list[Path]:
 
 
 def choose(found: Sequence[Path], wish: str) -> Path:
-    """Of those `paths` the one that is taken.  `wish`: the option `path`; one that can't be had is passed over."""
+    """Of those `paths` the one that is taken.  `wish`: the option `path`; one that can't be had is
+    passed over."""
     kinds = [p.kind for p in found]
     if wish == "iss" and "ISS" not in kinds:
         wish = "ss"
@@ -106,11 +110,11 @@ def _scans(asked: Asked) -> list[Path]:
     past, (incremental, scan) = _past(asked), _costs(asked)
     if past is not None:
         return [Path("IS", incremental, past)]
-    told = f"about {_figure(incremental)} row operations a period, a scan about {_figure(scan)}"
-    whole = Path("WS", scan, f"keeping state costs {told}")
+    figures = f"about {_figure(incremental)} row operations a period, a scan about {_figure(scan)}"
+    whole = Path("WS", scan, f"keeping state costs {figures}")
     if asked.numbered:
         return [Path("IS", incremental, "operators go on row by row"), whole]
-    rows = Path("IS", incremental, f"only rows that came or expired are touched: {told}")
+    rows = Path("IS", incremental, f"only rows that came or expired are touched: {figures}")
     return [whole, rows] if scan < incremental / WORTH else [rows, whole]
 
 
@@ -129,12 +133,16 @@ def _past(asked: Asked) -> str | None:
 def from_past(node: lp.Node) -> str | None:
     """Why the answer is no function of what the windows hold now, for a sentence; None where it is.
 
-    Such a plan, evaluated again and again, runs incrementally; asked once, rows count as born at their own ts."""
+    Such a plan, evaluated again and again, runs incrementally; asked once, rows count as born at
+    their own ts."""
     match node:
         case lp.Append():
             return "results over INTERNAL windows stay"
         case lp.JoinNRR() if _reborn(node.child):
-            return "a non-retroactive table is read as of the instant at which rows of this input came (back)"
+            return (
+                "a non-retroactive table is read as of the instant at which rows of this input "
+                "came (back)"
+            )
         case lp.GroupBy() if _reborn(node.child) and any(CARDS[a.fn].ordered for a in node.aggs):
             return "FIRST, LAST, ARGMAX and ARGMIN go by when rows of this input came (back)"
         case _:
@@ -153,9 +161,17 @@ def _reborn(node: lp.Node) -> bool:
 
 
 def _between_rows(node: lp.Node) -> str | None:
-    """Why a scan as of an instant does not know the order of rows that are counted one by one within it."""
-    if isinstance(node, lp.GroupBy) and any(CARDS[a.fn].ordered for a in node.aggs) and len(leaves(node)) > 1:
-        return "FIRST, LAST, ARGMAX and ARGMIN over a join go by which row of an instant completed a result"
+    """Why a scan as of an instant does not know the order of rows that are counted one by one
+    within it."""
+    if (
+        isinstance(node, lp.GroupBy)
+        and any(CARDS[a.fn].ordered for a in node.aggs)
+        and len(leaves(node)) > 1
+    ):
+        return (
+            "FIRST, LAST, ARGMAX and ARGMIN over a join go by which row of an instant "
+            "completed a result"
+        )
     return next((why for child in lp.children(node) if (why := _between_rows(child))), None)
 
 

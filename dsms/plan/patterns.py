@@ -1,21 +1,24 @@
-"""Update patterns: how the rows of every edge of a plan go away (Golab 2006, §3.2 and §3.5.1).
+"""Update patterns: how the rows of every edge of a plan expire or are deleted (Golab 2006, §3.2 and
+§3.5.1).
 
 The rules of §3.5.1, with what the language adds to them:
 
-leaves   a stream is MON, a time window (also NOW and a historical one) WKS, a count window STR, a table STR
+leaves   a stream is MON, a time window (also NOW and a historical one) WKS, a count window STR, a
+         table STR
 rule 1   selection, projection, ⋈NRR, sorting: the input's label
-rule 2   merge-union: the worst of the inputs; WK where inputs of different lifetimes meet, since their rows no longer
-         leave in the order they came
+rule 2   merge-union: the worst of the inputs; WK where inputs of different lifetimes meet, since
+         their rows no longer leave in the order they came
 rule 3   join, DISTINCT: MON over MON, STR over STR, else WK
 rule 4   negation, EXCEPT, INTERSECT, GROUP BY, outer joins (the padded row is taken back), ⋈R: STR
 
 Two places where this is stricter than the thesis's prose, because a wrong label is a wrong answer:
 
-- §3.3.2 calls a join with one external and otherwise internal windows WKS.  A result dies with its external part, and
-  an old external row may meet a partner after a young one did: the results then leave in another order than they came.
-  They are WK.
-- EXISTS is a semi-join, which the thesis does not treat.  A result may outlive every match known when it was born, so
-  its death is not foretold: STR.  Only if the right side never shrinks does a result live as long as its row.
+- §3.3.2 calls a join with one external and otherwise internal windows WKS.  A result dies with its
+  external part, and an old external row may meet a partner after a young one did: the results then
+  leave in another order than they came.  They are WK.
+- EXISTS is a semi-join, which the thesis does not treat.  A result may outlive every match known
+  when it was born, so its death is not foretold: STR.  Only if the right side never shrinks does a
+  result live as long as its row.
 """
 
 from __future__ import annotations
@@ -32,9 +35,11 @@ MON, WKS, WK, STR = Pattern.MON, Pattern.WKS, Pattern.WK, Pattern.STR
 
 
 def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Pattern:
-    """The label of the node's output edge, given those of its inputs (left to right, as `logical.children`).
+    """The label of the node's output edge, given those of its inputs (left to right, as
+    `logical.children`).
 
-    `variant` matters for DISTINCT only: counting multiplicities announces its deletions, so it is STR over all but MON.
+    `variant` matters for DISTINCT only: counting multiplicities announces its deletions, so it is
+    STR over all but MON.
     """
     worst = max(inputs, default=MON)
     match node:
@@ -74,14 +79,16 @@ def _dies_with_a_part(worst: Pattern) -> Pattern:
 
 
 def _append(node: lp.Append) -> Pattern:
-    """Append-only unless external windows are mixed in: then a row dies with the first of its external parts."""
+    """Append-only unless external windows are mixed in: then a row dies with the first of its
+    external parts."""
     if not node.mixed:
         return MON
     return STR if any(map(counts, external_windows(node.child))) else WK
 
 
 def external_windows(node: lp.Node) -> list[WindowSpec]:
-    """The windows below that make results expire: not INTERNAL, and not those inside a nested append-only block."""
+    """The windows below that make results expire: not INTERNAL, and not those inside a nested
+    append-only block."""
     match node:
         case lp.Append() if not node.mixed:
             return []
@@ -93,7 +100,8 @@ def external_windows(node: lp.Node) -> list[WindowSpec]:
 
 
 def lifetime(node: lp.Node) -> windows.Lifetime | None:
-    """What tells how long every row of a WKS edge lives; None if rows of this edge live differently long.
+    """What tells how long every row of a WKS edge lives; None if rows of this edge live differently
+    long.
 
     Two edges with equal lifetimes can be merged without losing the order of expiration.
     """

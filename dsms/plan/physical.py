@@ -1,6 +1,8 @@
-"""The physical plan: each logical node with its pattern, operator variant, state structure and cost.
+"""The physical plan: each logical node with its pattern, operator variant, state structure and
+cost.
 
-The planner (`dsms.plan`) produces it, EXPLAIN prints it, `dsms.operators.build` turns it into running operators.
+The planner (`dsms.plan`) produces it, EXPLAIN prints it, `dsms.operators.build` turns it into
+running operators.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ Strategy = Literal["upa", "direct", "nt"]
 
 
 class Pattern(IntEnum):
-    """How the rows of an edge go away (Golab 2006, §3.2).  Whoever copes with one copes with those below it."""
+    """How the rows of an edge go away (Golab 2006, §3.2).  An operator that copes with one copes
+    with those below it."""
 
     MON = 0  # never
     WKS = 1  # in the order they came             -> a FIFO queue is enough
@@ -30,15 +33,19 @@ class State:
     fifo      queue in arrival order, which is expiry order
     calendar  circular array of `partitions` buckets by expiry (Golab 2006, §3.5.2)
     list      arrival order, searched from end to end for what has expired (the DIRECT strategy)
-    hash      by identity; every death is announced (the negative tuple strategy, or mostly premature deaths)
+    hash      by identity; every death is announced (the negative tuple strategy, or mostly
+              premature deaths)
     grow      never shrinks (unbounded input)
     """
 
     kind: Literal["none", "fifo", "calendar", "list", "hash", "grow"] = "none"
     partitions: int = 0
-    lazy: bool = False  # expiry may wait (joins); eager operators must see every expiry at its instant
-    of: str = "input"  # what is kept: "input", "left", "right", "output", "output + youngest", "counts"...
-    fixed: bool = False  # `partitions` was asked for; otherwise it is a first guess, and the queue adapts
+    # expiry may wait (joins); eager operators must see every expiry at its instant
+    lazy: bool = False
+    # what is kept: "input", "left", "right", "output", "output + youngest", "counts"...
+    of: str = "input"
+    # `partitions` was asked for; otherwise it is a first guess, and the queue adapts
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,8 @@ class Phys:
 
     `variant` (per logical node):
       StreamScan  stream;  TableScan  table;  Values  values
-      Window      time | time-negative | now | now-negative | rows | partitioned | unbounded | landmark
+      Window      time | time-negative | now | now-negative | rows | partitioned | unbounded |
+                  landmark
                   | historical | historical-negative | historical-rows
       Select, Project, Union   as named ("select", "project", "merge")
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
@@ -85,7 +93,9 @@ class Phys:
     @property
     def strict(self) -> bool:
         """Whether the output edge may carry deletions."""
-        return self.pattern is Pattern.STR or (self.strategy == "nt" and self.pattern is not Pattern.MON)
+        return self.pattern is Pattern.STR or (
+            self.strategy == "nt" and self.pattern is not Pattern.MON
+        )
 
     def state(self, k: int) -> State:
         """How the k-th kept input is kept; a queue that only grows if nothing is said."""

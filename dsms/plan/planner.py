@@ -12,12 +12,15 @@ from dsms.plan.statistics import Statistics
 from dsms.sql import logical as lp
 
 
-def plan(output: lp.Output, stats: Statistics | None = None, options: PlanOptions | None = None) -> Phys:
+def plan(
+    output: lp.Output, stats: Statistics | None = None, options: PlanOptions | None = None
+) -> Phys:
     """The physical plan of a bound query.
 
-    `stats` are measured figures (defaults where none), `options` the query's WITH options.  The root's node is an
-    Output whose `kind` is resolved; `rules` on the root names the rewrites that made the plan, and `notes(plan)` tells
-    what a user should know of it.  Raises InternalError DS910 if a rewrite rule misbehaves (our bug).
+    `stats` are measured figures (defaults where none), `options` the query's WITH options.  The
+    root's node is an Output whose `kind` is resolved; `rules` on the root names the rewrites that
+    made the plan, and `notes(plan)` tells what a user should know of it.  Raises InternalError
+    DS910 if a rewrite rule misbehaves (our bug).
     """
     chooser = Chooser(stats or Statistics(), options or PlanOptions())
     resolved = with_kind(output)

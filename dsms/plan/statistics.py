@@ -1,7 +1,8 @@
-"""What is known of streams and tables when a plan is chosen, and what is assumed where nothing is known.
+"""Statistics of streams and tables for the choice of a plan, and defaults where there are none.
 
-The engine fills `Statistics` from running sketches; a new stream has none, so every figure has a default, written here
-once with its reason.  Selectivities of predicates without hints are those of Selinger et al. 1979 (System R).
+The engine fills `Statistics` from running sketches; a new stream has none, so every figure has a
+default, written here once with its reason.  Selectivities of predicates without hints are those of
+Selinger et al. 1979 (System R).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ RATE = 1.0  # rows/s of a stream: one tuple per link and time unit (Golab 2006, 
 DISTINCT = 100.0  # values of a column at once; BOOL has 2
 TABLE_ROWS = 1000.0
 TABLE_CHANGES = 0.01  # inserts, updates and deletes of a table per second: metadata changes rarely
-HORIZON = 3600.0  # seconds for which what never dies is counted, so that unbounded inputs can be compared
+# seconds for which what never dies is counted, so that unbounded inputs can be compared
+HORIZON = 3600.0
 
 EQUAL = 0.1  # column = value, when the number of distinct values is of no help
 RANGE = 1 / 3  # <, <=, >, >=
@@ -30,11 +32,13 @@ Key = tuple[str, int]  # (name of a stream or table, column)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnStatistics:
     """What is known of a column of an edge.
 
-    distinct  number of different values that come (a small window holds fewer);  nulls  share of rows without a value
-    common    (value, share of rows) of the most common ones;  origin  the declared column that it is, if it is one
+    distinct  number of different values that come (a small window holds fewer);  nulls  share of
+              rows without a value
+    common    (value, share of rows) of the most common ones;  origin  the declared column that it
+              is, if it is one
     """
 
     distinct: float = DISTINCT
@@ -50,7 +54,8 @@ class Statistics:
     rates     rows/s of streams;  rows, changes  size of tables and their changes/s
     distinct  different values of a column, lately
     common    (value, share) of the most common values;  nulls  share of NULLs
-    overlaps  share of the first column's values that also occur in the second one, by pair of columns
+    overlaps  share of the first column's values that also occur in the second one, by pair of
+              columns
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -67,10 +72,13 @@ class Statistics:
 
     def table(self, table: TableDef) -> tuple[float, float]:
         """(rows, changes per second) of a table."""
-        return max(1.0, self.rows.get(table.name, TABLE_ROWS)), max(0.0, self.changes.get(table.name, TABLE_CHANGES))
+        return max(1.0, self.rows.get(table.name, TABLE_ROWS)), max(
+            0.0, self.changes.get(table.name, TABLE_CHANGES)
+        )
 
-    def columns(self, declared: StreamDef | TableDef) -> tuple[Column, ...]:
-        """What is known of the declared columns.  A primary key of one column has as many values as rows."""
+    def columns(self, declared: StreamDef | TableDef) -> tuple[ColumnStatistics, ...]:
+        """What is known of the declared columns.  A primary key of one column has as many values as
+        rows."""
         unique = declared.key if isinstance(declared, TableDef) and len(declared.key) == 1 else ()
         out = []
         for i, field_ in enumerate(declared.schema):
@@ -81,14 +89,15 @@ class Statistics:
             out.append(self._column((declared.name, i), usual))
         return tuple(out)
 
-    def _column(self, key: Key, usual: float) -> Column:
+    def _column(self, key: Key, usual: float) -> ColumnStatistics:
         distinct = max(1.0, self.distinct.get(key, usual))
-        return Column(distinct, self.common.get(key, ()), self.nulls.get(key, NULLS), key)
+        return ColumnStatistics(distinct, self.common.get(key, ()), self.nulls.get(key, NULLS), key)
 
-    def overlap(self, left: Column, right: Column) -> float:
+    def overlap(self, left: ColumnStatistics, right: ColumnStatistics) -> float:
         """Share of the left column's values that also occur on the right.
 
-        Measured if it is; else by containment of value sets (Golab 2006, §5.3): the smaller set lies in the larger.
+        Measured if it is; else by containment of value sets (Golab 2006, §5.3): the smaller set
+        lies in the larger.
         """
         if left.origin is not None and right.origin is not None:
             known = self.overlaps.get((left.origin, right.origin))
@@ -97,21 +106,22 @@ class Statistics:
         return min(1.0, right.distinct / left.distinct)
 
 
-def column_of(expr: Expr, columns: Sequence[Column]) -> Column:
-    """What is known of an expression's values: of a column all, of a constant that it is one, else a guess."""
+def column_of(expr: Expr, columns: Sequence[ColumnStatistics]) -> ColumnStatistics:
+    """What is known of an expression's values: of a column all, of a constant that it is one, else
+    a guess."""
     match expr:
         case Col():
             return columns[expr.index]
         case Lit():
-            return Column(1.0, ((expr.value, 1.0),), float(expr.value is None))
+            return ColumnStatistics(1.0, ((expr.value, 1.0),), float(expr.value is None))
         case Call(fn="cast"):
             return replace(column_of(expr.args[0], columns), common=(), origin=None)
         case _:
             parts = [column_of(a, columns).distinct for a in expr.args]
-            return Column(2.0 if expr.type.kind is Kind.BOOL else max(parts, default=1.0))
+            return ColumnStatistics(2.0 if expr.type.kind is Kind.BOOL else max(parts, default=1.0))
 
 
-def selectivity(predicate: Expr | None, columns: Sequence[Column]) -> float:
+def selectivity(predicate: Expr | None, columns: Sequence[ColumnStatistics]) -> float:
     """Share of rows for which the predicate is true, 0..1; conditions count as independent."""
     match predicate:
         case None:
@@ -136,7 +146,7 @@ def selectivity(predicate: Expr | None, columns: Sequence[Column]) -> float:
             return _condition(predicate, columns)
 
 
-def _condition(call: Call, columns: Sequence[Column]) -> float:
+def _condition(call: Call, columns: Sequence[ColumnStatistics]) -> float:
     if call.fn in COMPARISONS:
         return _comparison(call, columns)
     match call.fn:
@@ -145,14 +155,17 @@ def _condition(call: Call, columns: Sequence[Column]) -> float:
             return nulls if call.fn == "is_null" else 1 - nulls
         case "in":
             first = column_of(call.args[0], columns)
-            return min(1.0, sum(_equal(first, e.value) if isinstance(e, Lit) else EQUAL for e in call.args[1:]))
+            return min(
+                1.0,
+                sum(_equal(first, e.value) if isinstance(e, Lit) else EQUAL for e in call.args[1:]),
+            )
         case "like":
             return LIKE
         case _:
             return OTHER
 
 
-def _comparison(call: Call, columns: Sequence[Column]) -> float:
+def _comparison(call: Call, columns: Sequence[ColumnStatistics]) -> float:
     left, right = call.args
     fn = call.fn
     if isinstance(left, Lit):
@@ -167,8 +180,9 @@ def _comparison(call: Call, columns: Sequence[Column]) -> float:
     return share if fn == "eq" else 1 - share
 
 
-def _equal(column: Column, value: object) -> float:
-    """Share of rows with that value: as hinted; else what the common values leave, spread over the others."""
+def _equal(column: ColumnStatistics, value: object) -> float:
+    """Share of rows with that value: as hinted; else what the common values leave, spread over the
+    others."""
     if value is None:
         return 0.0
     for known, share in column.common:

@@ -1,4 +1,5 @@
-"""Plan nodes and expressions in words, for EXPLAIN.  (SQL that parses again is written elsewhere.)"""
+"""Plan nodes and expressions in words, for EXPLAIN.  (SQL that parses again is written
+elsewhere.)"""
 
 from __future__ import annotations
 
@@ -13,10 +14,12 @@ from dsms.sql.types import MAX_INSTANT, Kind, Schema
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
 
 _INFIX = {
-    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "add": "+",
-    "sub": "-", "mul": "*", "div": "/", "mod": "%", "concat": "||", "like": "LIKE", "distinct_from": "IS DISTINCT FROM",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR",
+    "add": "+",
+    "sub": "-", "mul": "*", "div": "/", "mod": "%", "concat": "||", "like": "LIKE",
+    "distinct_from": "IS DISTINCT FROM",
     "not_distinct_from": "IS NOT DISTINCT FROM",
-}  # fmt: skip
+}  # a table  # fmt: skip
 _POSTFIX = {"is_null": "IS NULL", "is_not_null": "IS NOT NULL"}
 _UNITS = (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
 MANY = 8  # columns of a projection that are still listed one by one
@@ -72,7 +75,9 @@ def _case(expr: Call, schema: Schema) -> str:
 
 def _inner(expr: Expr, schema: Schema) -> str:
     text = expression(expr, schema)
-    return f"({text})" if isinstance(expr, Call) and (expr.fn in _INFIX or expr.fn == "not") else text
+    return (
+        f"({text})" if isinstance(expr, Call) and (expr.fn in _INFIX or expr.fn == "not") else text
+    )
 
 
 def column(expr: Col, schema: Schema) -> str:
@@ -145,7 +150,9 @@ def _calendar(pair: tuple[int, str] | None) -> str | None:
 
 def slide(period: Slide) -> str:
     """Calendar units, rows or a length of time."""
-    return _calendar(period.calendar) or (f"{period.every} rows" if period.by_rows else duration(period.every))
+    return _calendar(period.calendar) or (
+        f"{period.every} rows" if period.by_rows else duration(period.every)
+    )
 
 
 def boundaries(period: Slide) -> str:
@@ -158,7 +165,11 @@ def boundaries(period: Slide) -> str:
 
 
 def condition(
-    keys: Sequence[tuple[Expr, Expr]], residual: Expr | None, left: Schema, right: Schema, null_aware: bool = False
+    keys: Sequence[tuple[Expr, Expr]],
+    residual: Expr | None,
+    left: Schema,
+    right: Schema,
+    null_aware: bool = False,
 ) -> str:
     """A join condition; `a.x = b.y AND ...`, or `true` for a cross product."""
     parts = [f"{_inner(a, left)} = {_inner(b, right)}" for a, b in keys]
@@ -183,15 +194,22 @@ def describe(node: lp.Node) -> str:
         case lp.Project():
             return "Project " + _listed([expression(e, node.child.schema) for e in node.exprs])
         case lp.Join():
-            what = {"inner": "Join", "left": "LeftJoin", "right": "RightJoin", "full": "FullJoin"}[node.kind]
-            return f"{what} {condition(node.keys, node.residual, node.left.schema, node.right.schema)}"
+            what = {"inner": "Join", "left": "LeftJoin", "right": "RightJoin", "full": "FullJoin"}[
+                node.kind
+            ]
+            return (
+                f"{what} {condition(node.keys, node.residual, node.left.schema, node.right.schema)}"
+            )
         case lp.JoinNRR():
             what = "JoinNRR" if node.kind == "inner" else "LeftJoinNRR"
             on = condition(node.keys, node.residual, node.child.schema, node.table.schema)
             return f"{what} {_named(node.table.table.name, node.table.alias)} ON {on}"
         case lp.SemiJoin():
             what = "Negation" if node.anti else "SemiJoin"
-            return f"{what} {condition(node.keys, node.residual, node.left.schema, node.right.schema, node.null_aware)}"
+            on = condition(
+                node.keys, node.residual, node.left.schema, node.right.schema, node.null_aware
+            )
+            return f"{what} {on}"
         case lp.Union():
             return "Union"
         case lp.SetOp():
@@ -201,7 +219,13 @@ def describe(node: lp.Node) -> str:
         case lp.GroupBy():
             return _group(node)
         case lp.Append():
-            return "Append" + (" (external windows mixed in)" if node.mixed else " (entries)" if node.entries else "")
+            return "Append" + (
+                " (external windows mixed in)"
+                if node.mixed
+                else " (entries)"
+                if node.entries
+                else ""
+            )
         case lp.Sort():
             return _sort(node)
         case lp.Output():
@@ -234,6 +258,8 @@ def _group(node: lp.GroupBy) -> str:
 
 
 def _sort(node: lp.Sort) -> str:
-    keys = ", ".join(expression(e, node.child.schema) + (" DESC" if down else "") for e, down, _ in node.keys)
+    keys = ", ".join(
+        expression(e, node.child.schema) + (" DESC" if down else "") for e, down, _ in node.keys
+    )
     limit = "" if node.limit is None else f" LIMIT {node.limit}"
     return f"Sort {keys}".rstrip() + limit + (f" OFFSET {node.offset}" if node.offset else "")

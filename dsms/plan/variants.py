@@ -1,4 +1,5 @@
-"""Which operator runs a node where several could: the variant that EXPLAIN prints, and that `operators.build` obeys."""
+"""Which operator runs a node where several could: the variant that EXPLAIN prints and
+`operators.build` builds."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def below(node: lp.Node, child: int, place: Place) -> Place:
 
 
 def group(node: lp.GroupBy, child: Phys, place: Place) -> str:
-    """deque: one MIN or MAX of all rows of a time window, whose values are in order as words; array: all others."""
+    """deque: one MIN or MAX of all rows of a time window, whose values are in order as words;
+    array: all others."""
     if place.mixed or node.keys or len(node.aggs) != 1 or node.aggs[0].fn not in ("min", "max"):
         return "array"
     in_order = child.pattern is Pattern.WKS and child.strategy == "upa"
@@ -62,7 +64,8 @@ def one_word(type_: Type) -> bool:
 
 
 def semijoin(node: lp.SemiJoin) -> str:
-    """counting: a counter for each key, if equality is all there is;  matching: a counter for each left row."""
+    """counting: a counter for each key, if equality is all there is;  matching: a counter for each
+    left row."""
     by_key = node.residual is None and not (node.null_aware and len(node.keys) != 1)
     return "counting" if by_key else "matching"
 
@@ -73,7 +76,8 @@ def nrr(child: Phys) -> str:
 
 
 def append(node: lp.Append, child: Phys, strategy: Strategy, restore: bool) -> str:
-    """periodic: the block's answer at each boundary;  netted: what is new in its answer;  append: row by row."""
+    """periodic: the block's answer at each boundary;  netted: what is new in its answer;  append:
+    row by row."""
     if node.mixed:
         return "append-negative" if strategy == "nt" else "append"
     if not restore and slides(node.child):

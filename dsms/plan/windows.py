@@ -1,8 +1,8 @@
 """What is true of each kind of window: one fact a function, one `match` each.
 
-A kind that is added to `dsms.sql.window` makes mypy list the facts that lack it, and with them the few places that
-make something else of each kind: operators, texts, contents.  What the binder must know, too, stands beside the kinds:
-`counts`, `keeps_all`.
+A kind that is added to `dsms.sql.window` makes mypy list the facts that lack it, and with them the
+few places that make something else of each kind: operators, texts, contents.  What the binder must
+know, too, stands beside the kinds: `counts`, `keeps_all`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Lifetime = tuple[object, ...]
 
 
 def since(window: WindowSpec, at: int) -> int | None:
-    """The instant after which everything in the window at `at` was born, if the window says so itself."""
+    """The instant after which everything in the window at `at` was born, if the window says so
+    itself."""
     match window:
         case Time():
             return window_start(window, at + 1) - 1
@@ -170,12 +171,18 @@ def pattern(window: WindowSpec, child: Pattern) -> Pattern:
 
 
 def lifetime(window: WindowSpec) -> Lifetime | None:
-    """What tells how long every row is in it; None if rows are differently long in it, or for good."""
+    """What tells how long every row is in it; None if rows are differently long in it, or for
+    good."""
     match window:
         case Now():
             return ("now",)
         case Time():
-            return window.length, window.until, window.calendar, None if window.slide is None else window.slide.zone
+            return (
+                window.length,
+                window.until,
+                window.calendar,
+                None if window.slide is None else window.slide.zone,
+            )
         case Rows() | Partitioned() | Unbounded() | Landmark():
             return None
         case _:
@@ -183,7 +190,7 @@ def lifetime(window: WindowSpec) -> Lifetime | None:
 
 
 def longest(window: WindowSpec) -> int | None:
-    """µs for which a row matters to it at most; None: nobody can say."""
+    """µs for which a row matters to it at most; None: it can't be bounded."""
     match window:
         case Time():
             return window.length
@@ -195,7 +202,7 @@ def longest(window: WindowSpec) -> int | None:
             assert_never(window)
 
 
-def reach(window: WindowSpec) -> int:
+def matters_for(window: WindowSpec) -> int:
     """µs after which a row can't matter any more at a boundary; 0 where no length says so."""
     match window:
         case Time():

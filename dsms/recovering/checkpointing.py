@@ -1,4 +1,5 @@
-"""Checkpoints: when the whole state of an engine is written down, what of it, and what is not needed any more then."""
+"""Checkpoints: when the whole state of an engine is written down, what of it, and what is not
+needed any more then."""
 
 from __future__ import annotations
 
@@ -57,15 +58,20 @@ class Checkpointer:
     def due(self) -> bool:
         """Whether a restart would repeat more than it would read."""
         journal, least = self.durable.journal, self.engine.runtime.settings.checkpoint_bytes
-        patience = 1 << min(self.failures, 4)  # after a failure it is tried again when there is more to save
-        much = journal.written >= patience * max(least, self.size) or self.statements >= patience * STATEMENTS
+        # after a failure it is tried again when there is more to save
+        patience = 1 << min(self.failures, 4)
+        much = (
+            journal.written >= patience * max(least, self.size)
+            or self.statements >= patience * STATEMENTS
+        )
         return much and not journal.muted
 
     def make(self, wait: bool = True) -> bool:
-        """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays as it is).
+        """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays
+        as it is).
 
-        Unless it should `wait`, the files are written in the background, if there is one, and `settled` sees to the
-        rest."""
+        Unless it should `wait`, the files are written in the background, if there is one, and
+        `settled` sees to the rest."""
         if self.saving is not None:
             self.finished()
         durable = self.durable
@@ -115,13 +121,17 @@ class Checkpointer:
         self.trouble = error
         self.failures += 1
         if self.failures == 1:
-            LOG.warning("no checkpoint could be made, the journal grows until one can: %s", error.message)
+            LOG.warning(
+                "no checkpoint could be made, the journal grows until one can: %s", error.message
+            )
         return False
 
     def sweep(self) -> None:
         """Remove the files that neither a checkpoint nor a ring needs."""
         rings = self.engine.runtime.rings.values()
-        self.durable.sweep({s.segment for ring in rings for s in ring.closed if s.segment is not None})
+        self.durable.sweep(
+            {s.segment for ring in rings for s in ring.closed if s.segment is not None}
+        )
 
     def copy(self, most: int = 0) -> Packing:
         """The state as it is now, `most` bytes of it to be compressed later."""
@@ -144,7 +154,11 @@ class Checkpointer:
             "engine": runtime.handle,
             "durable": self.durable,
         }
-        return outside if runtime.settings.timer is None else outside | {"timer": runtime.settings.timer}
+        return (
+            outside
+            if runtime.settings.timer is None
+            else outside | {"timer": runtime.settings.timer}
+        )
 
 
 def settle(runtime: Runtime) -> None:

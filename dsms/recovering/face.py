@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from dsms.intake.convert import Converted
 from dsms.running.runtime import Runtime
-from dsms.running.writers import Part, Writers
+from dsms.running.writers import FramePart, Writers
 from dsms.sql import ast
 
 
@@ -33,7 +33,9 @@ class Recovering(Protocol):
     now: int | None
     writers: Writers
 
-    def take(self, key: str, rows: Converted, now: int | None = None, part: Part | None = None) -> object: ...
+    def take(
+        self, key: str, rows: Converted, now: int | None = None, part: FramePart | None = None
+    ) -> object: ...
 
     def take_late(self, key: str, columns: Any, now: int | None) -> None: ...
 

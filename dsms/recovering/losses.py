@@ -1,11 +1,12 @@
-"""What is missing of a data folder: which streams take no rows because of it, and which go on without."""
+"""What is missing of a data folder: which streams take no rows because of it, and which go on
+without."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dsms.errors import UsageError
-from dsms.recovering.saver import NEWEST, Saver
+from dsms.recovering.durability import NEWEST, Durability
 from dsms.sql.catalog import Catalog
 from dsms.storage.chains import Damage
 from dsms.storage.checkpoints import Checkpoint
@@ -13,40 +14,48 @@ from dsms.storage.journal import ENGINE
 from dsms.storage.synced import CATALOG
 
 
-def check_catalog(saver: Saver, checkpoint: Checkpoint) -> None:
+def check_catalog(saver: Durability, checkpoint: Checkpoint) -> None:
     """The catalog has all changes that are known of."""
     newest = saver.catalog.setting(NEWEST, 0)
     assert isinstance(newest, int)
     known = max(checkpoint.catalog, saver.durable.journal.synced.read(CATALOG).get(ENGINE, 0))
     if newest < known:
         what = f"{saver.catalog.path} lacks declarations or changes of tables, up to number {known}"
-        why = "it is an older copy, or the file beside it with -wal in its name is missing or cut short"
+        why = (
+            "it is an older copy, or the file beside it with -wal in its name is missing or cut "
+            "short"
+        )
         raise UsageError("DS545", f"{what}: {why}", hint="restore both from a backup")
     saver.checkpointer.changed = newest
 
 
-def refuse_lost(saver: Saver) -> None:
+def refuse_lost(saver: Durability) -> None:
     """Sealed sub-windows of the checkpoint could not be read: their streams take no rows."""
     for stream, error in saver.durable.lost:
         saver.durable.journal.damage(stream, Damage(error.code, error.message))
 
 
-def accept(saver: Saver) -> bool:
+def accept(saver: Durability) -> bool:
     """Streams that are to go on without what they have lost do; whether any had."""
     journal, durable = saver.durable.journal, saver.durable
     asked = [Catalog.key(s) for s in saver.engine.runtime.settings.accept_loss]
     for stream in asked:
         if stream in journal.damaged:
             lost = journal.damaged[stream].message
-            journal.notes.append(f"stream {stream} goes on, as was asked, without what it has lost: {lost}")
-        elif stream not in saver.engine.runtime.inputs and stream not in saver.engine.runtime.archivings:
+            journal.notes.append(
+                f"stream {stream} goes on, as was asked, without what it has lost: {lost}"
+            )
+        elif (
+            stream not in saver.engine.runtime.inputs
+            and stream not in saver.engine.runtime.archivings
+        ):
             journal.notes.append(f"there is no stream {stream} whose loss could be accepted")
     durable.lost = [(s, e) for s, e in durable.lost if s not in asked]
     done = [s for s in asked if journal.accept(s)]
     return bool(done)
 
 
-def fallen_back(saver: Saver, older: str | None) -> Iterator[str]:
+def fallen_back(saver: Durability, older: str | None) -> Iterator[str]:
     """That an older state was the start, and what that means."""
     if older is None:
         return

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from dsms.errors import UsageError
+from dsms.recovering.durability import Durability
 from dsms.recovering.face import Recovering
 from dsms.recovering.replaying import recover
-from dsms.recovering.saver import Saver
 from dsms.storage.catalog import CatalogStore
 from dsms.storage.checkpoints import MANIFEST
 from dsms.storage.durable import Durable
@@ -20,23 +20,28 @@ from dsms.storage.working import AtWork
 class Opening(Recovering, Protocol):
     """An engine that is to have a data folder."""
 
-    saver: Saver | None
+    saver: Durability | None
 
 
-def open_data(engine: Opening, data: str, files: Files | None = None) -> Saver:
-    """Open a data folder, or make it, for an engine that has nothing yet, and bring back what is in it.
+def open_data(engine: Opening, data: str, files: Files | None = None) -> Durability:
+    """Open a data folder, or make it, for an engine that has nothing yet, and bring back what is in
+    it.
 
     Raises DS54x (the catalog or the state can't be read, or is in use), DS55x (files)."""
     Path(data).mkdir(mode=0o700, parents=True, exist_ok=True)
     path, files = Path(data) / "catalog.sqlite", files or RealFiles()
     if not path.exists() and _used(files, f"{data}/journal"):
         what = f"{path} is missing, and with it the declarations"
-        raise UsageError("DS545", what, hint="restore the data directory from a backup, or start with an empty one")
+        raise UsageError(
+            "DS545",
+            what,
+            hint="restore the data directory from a backup, or start with an empty one",
+        )
     catalog = CatalogStore(path)
     try:
         durable = Durable(files, f"{data}/journal")
         engine.runtime.durable = durable
-        saver = engine.saver = Saver(engine, durable, catalog)
+        saver = engine.saver = Durability(engine, durable, catalog)
         if files is None or isinstance(files, RealFiles):
             saver.at_work = engine.runtime.settings.at_work = AtWork(data)
             saver.at_work.open()

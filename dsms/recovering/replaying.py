@@ -10,11 +10,11 @@ from pathlib import Path
 from dsms.commands import change
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
+from dsms.recovering.durability import Durability
 from dsms.recovering.face import Recovering
 from dsms.recovering.losses import accept, check_catalog, fallen_back, gap, refuse_lost
-from dsms.recovering.saver import Saver
 from dsms.recovering.starting import start
-from dsms.running.writers import Part
+from dsms.running.writers import FramePart
 from dsms.sql.parser import parse_one
 from dsms.storage import records
 from dsms.storage.catalog import unpacked
@@ -24,7 +24,7 @@ from dsms.storage.journal import ENGINE, Entry
 LOG = logging.getLogger(__name__)
 
 
-def recover(saver: Saver) -> None:
+def recover(saver: Durability) -> None:
     """Read the newest checkpoint that can be read, and apply what came after it."""
     journal = saver.durable.journal
     journal.muted = True
@@ -35,7 +35,9 @@ def recover(saver: Saver) -> None:
     gaps = _replay(saver, checkpoint)
     if saver.at_work is not None:
         saver.at_work.done()
-        saver.recovered.notes += [f"set aside: the server died twice over {w}" for w in saver.at_work.twice]
+        saver.recovered.notes += [
+            f"set aside: the server died twice over {w}" for w in saver.at_work.twice
+        ]
     journal.settle()
     journal.muted = False
     saver.recovered.checkpoint = checkpoint.lsn
@@ -51,7 +53,7 @@ def recover(saver: Saver) -> None:
         saver.checkpointer.sweep()
 
 
-def _replay(saver: Saver, checkpoint: Checkpoint) -> list[str]:
+def _replay(saver: Durability, checkpoint: Checkpoint) -> list[str]:
     """Apply the records behind the checkpoint; which numbers are missing among them."""
     journal, gaps = saver.durable.journal, list[str]()
     after = journal.lsn = checkpoint.lsn
@@ -70,8 +72,9 @@ def _replay(saver: Saver, checkpoint: Checkpoint) -> list[str]:
     return gaps
 
 
-def _is_set_aside(saver: Saver, entry: Entry) -> bool:
-    """A record over which the engine has died twice is left out; what it holds is kept in a file."""
+def _is_set_aside(saver: Durability, entry: Entry) -> bool:
+    """A record over which the engine has died twice is left out; what it holds is kept in a
+    file."""
     if saver.at_work is None or not saver.at_work.records or entry.lsn not in saver.at_work.records:
         return False
     folder = Path(saver.at_work.folder) / "set-aside"
@@ -81,13 +84,17 @@ def _is_set_aside(saver: Saver, entry: Entry) -> bool:
         kind, payload = payload
     path = folder / f"record-{entry.lsn}.bin"
     path.write_bytes(bytes(payload))
-    saver.recovered.notes.append(f"record {entry.lsn} (of {entry.stream}, kind {kind}) is kept in {path}")
-    LOG.error("record %d is left out, the server died over it twice; it is kept in %s", entry.lsn, path)
+    saver.recovered.notes.append(
+        f"record {entry.lsn} (of {entry.stream}, kind {kind}) is kept in {path}"
+    )
+    LOG.error(
+        "record %d is left out, the server died over it twice; it is kept in %s", entry.lsn, path
+    )
     return True
 
 
-def _again(saver: Saver, entry: Entry) -> None:
-    """Apply a record.  What failed then fails now, and is told to nobody."""
+def _again(saver: Durability, entry: Entry) -> None:
+    """Apply a record.  What failed then fails now, and is not reported again."""
     engine = saver.engine
     saver.recovered.records += 1
     if engine.runtime.settings.recovering is not None:
@@ -97,10 +104,19 @@ def _again(saver: Saver, entry: Entry) -> None:
             _statement(saver.engine, *entry.payload)
             return
         match records.decode(entry.kind, entry.payload):
-            case records.Rows() as r:
+            case records.StreamRows() as r:
                 saver.recovered.rows += len(r.columns[0])
-                part = None if r.client is None or r.seq is None else Part(r.client, r.seq, r.done, r.last)
-                engine.take(entry.stream, Converted(r.columns, len(r.columns[0]), r.kept, r.refusals), r.now, part)
+                part = (
+                    None
+                    if r.client is None or r.seq is None
+                    else FramePart(r.client, r.seq, r.done, r.last)
+                )
+                engine.take(
+                    entry.stream,
+                    Converted(r.columns, len(r.columns[0]), r.kept, r.refusals),
+                    r.now,
+                    part,
+                )
             case records.Late() as r:
                 engine.take_late(entry.stream, r.columns, r.now)
             case records.Heartbeat(ts):

@@ -1,4 +1,5 @@
-"""Where recovery starts: the newest state that can be read, put in place of an engine that has none."""
+"""Where recovery starts: the newest state that can be read, put in place of an engine that has
+none."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Any
 
 from dsms.archiving.opening import reopen as reopen_archives
 from dsms.errors import DsmsError, UsageError
-from dsms.recovering.saver import Saver
+from dsms.recovering.durability import Durability
 from dsms.running.runtime import Runtime
 from dsms.running.transactions import Transactions
 from dsms.storage.checkpoints import KEPT, Checkpoint
@@ -14,9 +15,9 @@ from dsms.storage.frozen import thaw
 from dsms.storage.restore import restore
 
 
-def start(saver: Saver) -> tuple[Checkpoint, str | None]:
-    """Put the newest state that can be read in place: the checkpoint that it is from and, if there is a newer one, why
-    that is not it."""
+def start(saver: Durability) -> tuple[Checkpoint, str | None]:
+    """Put the newest state that can be read in place: the checkpoint that it is from and, if there
+    is a newer one, why that is not it."""
     older: str | None = None
     checkpoints = saver.durable.checkpoints
     checkpoints.load()
@@ -28,16 +29,26 @@ def start(saver: Saver) -> tuple[Checkpoint, str | None]:
             trouble = trouble or error
             continue
         if trouble is not None:
-            older = f"the newest checkpoint could not be read, the one before it was: {trouble.message}"
+            older = (
+                f"the newest checkpoint could not be read, the one before it was: {trouble.message}"
+            )
         return checkpoint, older
     if trouble is not None:
-        if trouble.code == "DS546" or len(checkpoints.kept) >= KEPT or saver.catalog.setting("restored"):
+        if (
+            trouble.code == "DS546"
+            or len(checkpoints.kept) >= KEPT
+            or saver.catalog.setting("restored")
+        ):
             raise _no_state(trouble)
         saver.durable.lost.clear()
         older = f"the only checkpoint could not be read, all is done again: {trouble.message}"
     elif saver.catalog.setting("checkpointed"):
         what = f"{saver.durable.folder}/manifest.json is missing, and with it the state"
-        raise UsageError("DS545", what, hint="restore the data directory from a backup, or start with an empty one")
+        raise UsageError(
+            "DS545",
+            what,
+            hint="restore the data directory from a backup, or start with an empty one",
+        )
     if not saver.catalog.noted(0):
         declared = bool(saver.catalog.objects())
         restore(saver.catalog, saver.engine.runtime, saver.engine.declare)
@@ -46,7 +57,7 @@ def start(saver: Saver) -> tuple[Checkpoint, str | None]:
     return Checkpoint("", 0), older
 
 
-def _restore(saver: Saver, checkpoint: Checkpoint, data: Any) -> None:
+def _restore(saver: Durability, checkpoint: Checkpoint, data: Any) -> None:
     if isinstance(data, DsmsError):
         raise data
     engine, durable = saver.engine, saver.durable
@@ -65,7 +76,7 @@ def _restore(saver: Saver, checkpoint: Checkpoint, data: Any) -> None:
     _without_lost(saver, runtime)
 
 
-def _without_lost(saver: Saver, runtime: Runtime) -> None:
+def _without_lost(saver: Durability, runtime: Runtime) -> None:
     """Rings whose sub-windows are lost have those behind them."""
     for stream, _ in saver.durable.lost:
         ring = runtime.rings[stream]

@@ -36,7 +36,9 @@ class Leaves:
         return queue
 
 
-def assemble(phys: Phys, builder: Builder, leaves: Leaves, timer: Callable[[], float] | None) -> Pipeline:
+def assemble(
+    phys: Phys, builder: Builder, leaves: Leaves, timer: Callable[[], float] | None
+) -> Pipeline:
     """Operators of the whole plan, inputs first."""
     stages: list[Stage] = []
     _add(phys, (), builder, stages)
@@ -50,8 +52,12 @@ def _add(phys: Phys, path: Path, builder: Builder, stages: list[Stage]) -> int:
     return len(stages) - 1
 
 
-def new_builder(leaves: Leaves, relation: Callable[[lp.TableScan], object], errors: ErrorCounter,
-                eager_instants: bool) -> Builder:  # fmt: skip
+def new_builder(
+    leaves: Leaves,
+    relation: Callable[[lp.TableScan], object],
+    errors: ErrorCounter,
+    eager_instants: bool,
+) -> Builder:
     """A builder over those leaves."""
     return Builder(leaves.source, relation, errors, eager_instants)
 
@@ -65,5 +71,15 @@ def sink_spec(phys: Phys, eager_instants: bool = False) -> SinkSpec:
     mortal = root.pattern is not Pattern.MON
     view = (cancels and mortal) or (node.kind != "istream" and not announces(node.child))
     kept = phys.states[0] if phys.states and phys.states[0].kind != "none" else fitting_state(root)
-    return SinkSpec(node.kind, node.schema, width(node.child), order(node.child), value, cancels and mortal, view,
-                    kept, root.strict, eager_instants)  # fmt: skip
+    return SinkSpec(
+        node.kind,
+        node.schema,
+        width(node.child),
+        order(node.child),
+        value,
+        cancels and mortal,
+        view,
+        kept,
+        root.strict,
+        eager_instants,
+    )

@@ -1,4 +1,5 @@
-"""Rows that are accepted and not yet in any answer, since they lie behind the clock; and what that clock waits for."""
+"""Accepted rows that are not yet in any answer because the clock has not reached them, and what
+that clock waits for."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from dsms.running.runtime import Runtime
 def rows_behind(runtime: Runtime, streams: Iterable[str], at: int) -> int:
     """Accepted rows of these streams with instants later than `at`.
 
-    Some wait in their stream until it is complete up to them; others are complete, and wait for a slower stream: these
-    are counted where a ring or a query holds them."""
+    Some wait in their stream until it is complete up to them; others are complete, and wait for a
+    slower stream: these are counted where a ring or a query holds them."""
     return sum(runtime.inputs[key].waiting + _complete_after(runtime, key, at) for key in streams)
 
 
@@ -21,12 +22,15 @@ def _complete_after(runtime: Runtime, stream: str, at: int) -> int:
         return 0
     if stream in runtime.rings:
         return sum(len(rows) for rows in runtime.rings[stream].rows(at))
-    continuous = [q for q in runtime.queries.values() if isinstance(q, RunningQuery) and stream in q.reads]
+    continuous = [
+        q for q in runtime.queries.values() if isinstance(q, RunningQuery) and stream in q.reads
+    ]
     return max((s.waiting for q in continuous for s in q.sources_of(stream)), default=0)
 
 
 def waits_for(runtime: Runtime, streams: Iterable[str]) -> str | None:
-    """What must come for the clock of a query to move on: of its slowest stream; None if it reads no stream."""
+    """What must come for the clock of a query to move on: of its slowest stream; None if it reads
+    no stream."""
     names = list(streams)
     if not names:
         return None

@@ -1,7 +1,8 @@
-"""What the planner wants to know of streams, measured as rows pass: rates, distinct values, common values, NULLs.
+"""Statistics of streams for the planner, measured as rows pass: rates, distinct values, common
+values, NULLs.
 
-Rates come from all rows; the columns from a sample of whole batches (at most SAMPLE rows, one in every EVERY rows that
-pass), so measuring costs a small share of taking rows in.
+Rates come from all rows; the columns from a sample of whole batches (at most SAMPLE rows, one in
+every EVERY rows that pass), so measuring costs a small share of taking rows in.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from dsms.sql.types import Kind
 from dsms.state.batch import Batch
 
 SAMPLE = 4096  # rows
-EVERY = 1 << 20  # rows between two samples, once so many have come; before, thrice as many as have come
+# rows between two samples, once so many have come; before, thrice as many as have come
+EVERY = 1 << 20
 COMMON = 8  # most common values remembered of a column
 
 
@@ -65,8 +67,8 @@ class StreamFigures:
 def figures(column: pa.Array) -> ColumnFigures:
     """Figures of a sample.
 
-    With n values of which d differ and s occur once, about d · n / (n - s) differ in the whole (Good's estimate of the
-    unseen mass s / n), at most ten times as many as were seen."""
+    With n values of which d differ and s occur once, about d · n / (n - s) differ in the whole
+    (Good's estimate of the unseen mass s / n), at most ten times as many as were seen."""
     n = len(column) - column.null_count
     nulls = column.null_count / max(1, len(column))
     if not n:
@@ -77,7 +79,9 @@ def figures(column: pa.Array) -> ColumnFigures:
     distinct = len(counts) * min(10.0, n / max(1, n - singles))
     top = pc.select_k_unstable(times, k=min(COMMON, len(counts)), sort_keys=[("", "descending")])
     values, shares = counts.field("values").take(top), times.take(top)
-    common = tuple((v, t / n) for v, t in zip(values.to_pylist(), shares.to_pylist(), strict=True) if t > 1)
+    common = tuple(
+        (v, t / n) for v, t in zip(values.to_pylist(), shares.to_pylist(), strict=True) if t > 1
+    )
     return ColumnFigures(distinct, nulls, common)
 
 

@@ -1,8 +1,8 @@
 """The pipeline: the operators of one plan, stepped bottom-up whenever the query's clock moves.
 
-A step goes to an instant that is not too many waiting rows away, and its deltas come in pieces where an operator makes
-too many of them (`dsms.operators.pieces`).  Neither changes an answer: every operator takes instants as wholes, and
-whatever comes out is in the order of instants.
+A step goes to an instant that is not too many waiting rows away, and its deltas come in pieces
+where an operator makes too many of them (`dsms.operators.pieces`).  Neither changes an answer:
+every operator takes instants as wholes, and whatever comes out is in the order of instants.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ class Reporting(Protocol):
 
 @runtime_checkable
 class Fallible(Protocol):
-    """An operator that may find, at some instant, that the query must stop; its output then ends before that."""
+    """An operator that may find, at some instant, that the query must stop; its output then ends
+    before that."""
 
     failure: tuple[DsmsError, int] | None
 
 
 @dataclass(slots=True)
 class Stage:
-    """One operator of the plan, where it stands, whom it reads, and what it has done."""
+    """One operator of the plan, its place, its inputs, and what it has done."""
 
     path: Path
     operator: Operator
@@ -69,7 +70,11 @@ class Stage:
         began = timer() if timer else 0.0
         for batch in given:
             self.rows_in += len(batch.ts)
-        for piece in self._deltas(given, upto, pipeline.look) if self.special else (self._whole(given, upto),):
+        for piece in (
+            self._deltas(given, upto, pipeline.look)
+            if self.special
+            else (self._whole(given, upto),)
+        ):
             rows, sign = len(piece[0].ts), piece[0].sign
             deaths = 0 if sign is None else int(np.count_nonzero(sign < 0))
             self.negative += deaths
@@ -100,8 +105,10 @@ class Stage:
 class Pipeline:
     """Stages in post-order: every stage stands behind its inputs; the last is the root.
 
-    timer  seconds, to measure stages with (the engine itself reads no clock); None leaves times at 0
-    look   called between stretches of work.  What it raises ends a step midway, so this pipeline can't go on
+    timer  seconds, to measure stages with (the engine itself reads no clock); None leaves times at
+           0
+    look   called between stretches of work.  What it raises ends a step midway, so this pipeline
+           can't go on
     rows   rows of one source for the next step, by what the last ones made of theirs
     """
 
@@ -143,7 +150,8 @@ class Pipeline:
         return min((s.cut(upto, self.rows) for s in self.sources.values()), default=upto)
 
     def next_instant(self, after: int, upto: int) -> int:
-        """The first instant in (after, upto] at which something may happen; `upto` if none is known."""
+        """The first instant in (after, upto] at which something may happen; `upto` if none is
+        known."""
         return min(upto, max(self.next_due(), after + 1))
 
     def next_due(self) -> int:
@@ -151,7 +159,8 @@ class Pipeline:
         return min(s.operator.next_due() for s in self.stages)
 
     def answer(self) -> Batch | None:
-        """What GROUP BY stands by, through the selections and projections above it; None if there is no such root."""
+        """What GROUP BY stands by, through the selections and projections above it; None if there
+        is no such root."""
         k, above = len(self.stages) - 1, []
         while not isinstance(self.stages[k].operator, Reporting):
             if len(self.stages[k].inputs) != 1:

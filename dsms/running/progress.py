@@ -1,4 +1,5 @@
-"""How fresh the answers of a query are, and how often it gives them (the measures of Golab 2006, §7.5.1 and §8.5)."""
+"""How fresh the answers of a query are, and how often it gives them (the measures of Golab 2006,
+§7.5.1 and §8.5)."""
 
 from __future__ import annotations
 
@@ -31,5 +32,7 @@ def progress(runtime: Runtime, query: Registered) -> dict[str, float]:
         if clock < ENDED:
             found["staleness_seconds"] = max(0, clock + 1 - query.answered) / SECOND
         if isinstance(query, PeriodicQuery) and query.evaluations > 1 and query.first != ALWAYS:
-            found["interval_seconds"] = (query.answered - query.first) / (query.evaluations - 1) / SECOND
+            found["interval_seconds"] = (
+                (query.answered - query.first) / (query.evaluations - 1) / SECOND
+            )
     return found

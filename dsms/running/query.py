@@ -15,7 +15,7 @@ from dsms.operators.basic import by_parts
 from dsms.operators.build import Through
 from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
-from dsms.running.containing import explained
+from dsms.running.faults import explained
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
@@ -44,14 +44,16 @@ class RunningQuery(Registered):
         self.early = plain and len(self.streams) == 1 and not self.tables and self.sink.kept is None
 
     def start(self) -> None:
-        """Report what is there before every instant: the empty answer of a global aggregate, rows of tables."""
+        """Report what is there before every instant: the empty answer of a global aggregate, rows
+        of tables."""
         self._begin(ALWAYS)
         self.advance(ALWAYS)
 
     def begin(self, clock: int) -> None:
         """Start at an instant, with what its sources were given of the past.
 
-        How its answer came about is told to nobody; what it is then is the first thing that a view reports."""
+        How its answer came about is not reported; the answer at that instant is the first thing
+        that a view reports."""
         if clock == ALWAYS:
             self.start()
             return
@@ -80,7 +82,9 @@ class RunningQuery(Registered):
 
         past    the instant at which it begins: what comes of those up to there is not reported
         `cancel` raises between two pieces of work; the next call goes on where this one stopped."""
-        while self.failure is None and (self.flow is not None or upto > self.clock or self._early_rows(upto)):
+        while self.failure is None and (
+            self.flow is not None or upto > self.clock or self._early_rows(upto)
+        ):
             if self.flow is None:
                 self._begin(self._next_cut(upto))
             self._go_on(past)
@@ -88,14 +92,18 @@ class RunningQuery(Registered):
                 cancel.between()
 
     def _next_cut(self, upto: int) -> int:
-        """How far the next step goes.  Where a failing row stops the query, instant by instant, so that what was
-        answered before that row's instant stands."""
+        """How far the next step goes.  Where a failing row stops the query, instant by instant, so
+        that what was answered before that row's instant stands."""
         if self.errors.mode == "stop":
             return self.pipeline.next_instant(self.clock, upto)
         return self.pipeline.next_cut(upto)
 
     def _early_rows(self, upto: int) -> bool:
-        return self.early and upto == self.clock and any(s.next_due() <= upto for s in self.pipeline.sources.values())
+        return (
+            self.early
+            and upto == self.clock
+            and any(s.next_due() <= upto for s in self.pipeline.sources.values())
+        )
 
     def _begin(self, upto: int) -> None:
         self.begun = upto
@@ -110,13 +118,13 @@ class RunningQuery(Registered):
                 self.flow = None
                 return
             rows, upto = piece
-            told = self.sink.step(rows, upto)
+            reported = self.sink.step(rows, upto)
             if self.archived is not None and past is not None:
                 self.archived.before(rows, past, upto)
             elif self.archived is not None:
-                self.archived.step(rows, told, upto)
+                self.archived.step(rows, reported, upto)
             if past is None:
-                self.publish(told)
+                self.publish(reported)
             self.clock = upto
             self.pieces += 1
             if self.pieces % 16 == 0 or len(rows) > LARGE:
@@ -129,7 +137,8 @@ class RunningQuery(Registered):
         if used > self.state_limit:
             raise UsageError(
                 "DS630",
-                f"query {self.name} keeps {used >> 20} MiB of state; its limit is {self.state_limit >> 20} MiB",
+                f"query {self.name} keeps {used >> 20} MiB of state; its limit is "
+                f"{self.state_limit >> 20} MiB",
                 hint="narrow its windows, or register it WITH (max_state = bytes)",
             )
 
@@ -145,7 +154,9 @@ class RunningQuery(Registered):
         rows = self.pipeline.answer()
         if rows is None:
             return None
-        cols = by_parts(Batch(np.zeros_like(rows.ts), None, None, rows.ids, rows.cols), self.sink.spec.order).cols
+        cols = by_parts(
+            Batch(np.zeros_like(rows.ts), None, None, rows.ids, rows.cols), self.sink.spec.order
+        ).cols
         return pa.RecordBatch.from_arrays(list(cols), schema=arrow_schema(self.sink.spec.schema))
 
     def answer_rows(self) -> int:

@@ -16,7 +16,7 @@ from dsms.operators.expressions import ErrorCounter
 from dsms.plan.physical import Phys
 from dsms.running.pipeline import Path
 from dsms.running.results import ResultLog
-from dsms.running.sources import Source
+from dsms.running.sources import StreamConsumer
 from dsms.sql import logical as lp
 from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS, MIN_INSTANT
@@ -43,14 +43,15 @@ class ResultTap(Protocol):
         """Behind those steps: the answer that it begins with, where it keeps one."""
         ...
 
-    def told(self, chunk: Chunk) -> None:
+    def report(self, chunk: Chunk) -> None:
         """Answers of a periodic one."""
         ...
 
 
 @dataclass(slots=True)
 class Registered(ABC):
-    """One query.  `streams` are the keys of the streams it reads, per stream leaf of the plan; `reads` each once."""
+    """One query.  `streams` are the keys of the streams it reads, per stream leaf of the plan;
+    `reads` each once."""
 
     definition: QueryDef
     phys: Phys
@@ -63,11 +64,13 @@ class Registered(ABC):
     readers: list[Subscription] = field(default_factory=list)
     failure: DsmsError | None = None
     notes: tuple[str, ...] = ()
-    partial_until: int = ALWAYS  # before this instant its answers miss rows that were gone when it was registered
+    # before this instant its answers miss rows that were gone when it was registered
+    partial_until: int = ALWAYS
     archived: ResultTap | None = None  # its results go to an archive
     reads: tuple[str, ...] = field(init=False)
     grouped: bool = field(default=False, init=False)  # a group takes its rows and answers it
-    early: bool = field(default=False, init=False)  # rows of the newest instant may pass before it is complete
+    # rows of the newest instant may pass before it is complete
+    early: bool = field(default=False, init=False)
 
     @property
     def name(self) -> str:
@@ -110,7 +113,7 @@ class Registered(ABC):
         """Rows of the answer."""
 
     @abstractmethod
-    def sources_of(self, stream: str) -> Iterator[Source]:
+    def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         """Where rows of a stream go."""
 
     @abstractmethod
@@ -139,15 +142,17 @@ class Registered(ABC):
         self.readers = [r for r in self.readers if not r.closed]
 
     def fail(self, error: DsmsError) -> None:
-        """The query stops; its readers are told why, its last answers stay readable."""
-        error.__traceback__ = error.__context__ = None  # which hold on to all that the step was working on
+        """The query stops; its readers get the error, its last answers stay readable."""
+        # which hold on to all that the step was working on
+        error.__traceback__ = error.__context__ = None
         self.failure = error
         for reader in self.readers:
             reader.finish(error.code, f"query {self.name} stopped: {error.message}")
         self.readers.clear()
 
     def check(self) -> None:
-        """Raise what stopped the query; it is forgotten here, so that the error, and what it holds, can go."""
+        """Raise what stopped the query; it is forgotten here, so that the error, and what it holds,
+        can go."""
         if self.failure is not None:
             raise self._taken()
 
@@ -163,14 +168,17 @@ class Registered(ABC):
         self.readers.clear()
 
     def subscribe(self, reader: Subscription, start: int | None) -> None:
-        """Begin with a snapshot (Rstream) and go on with what is new; or with result row number `start`."""
+        """Begin with a snapshot (Rstream) and go on with what is new; or with result row number
+        `start`."""
         if start is not None:
             for chunk in self.log.since(start):
                 reader.give(chunk)
         else:
             rows = self.answer() if self.output.kind == "rstream" else None
             if rows is not None:
-                reader.give(Push(self.name, self.seq, "snapshot", shown_instant(self.shown_clock), rows))
+                reader.give(
+                    Push(self.name, self.seq, "snapshot", shown_instant(self.shown_clock), rows)
+                )
         if self.failure is not None:
             reader.finish(self.failure.code, f"query {self.name} stopped: {self.failure.message}")
         else:

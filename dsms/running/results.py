@@ -17,8 +17,8 @@ from dsms.errors import UsageError
 
 @dataclass(slots=True)
 class ResultLog:
-    """The newest result rows of a query, up to `limit` rows and `limit_bytes`; what is older is forgotten, whole chunks
-    at a time (the newest chunk stays)."""
+    """The newest result rows of a query, up to `limit` rows and `limit_bytes`; what is older is
+    forgotten, whole chunks at a time (the newest chunk stays)."""
 
     limit: int
     limit_bytes: int = 64 << 20
@@ -41,8 +41,11 @@ class ResultLog:
             self.nbytes -= old.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
-        """A checkpoint has the rows in one piece: thousands of small chunks take far longer to write."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"chunks": PackedChunks.of(self.chunks)}
+        """A checkpoint has the rows in one piece: thousands of small chunks take far longer to
+        write."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {
+            "chunks": PackedChunks.of(self.chunks)
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -65,8 +68,10 @@ class ResultLog:
         if seq < first:
             raise UsageError(
                 "DS409",
-                f"result rows from {seq} on can't be had: the log holds {first} to {self.next_seq - 1}",
-                hint="subscribe without `from` for a fresh snapshot, or register the query with a larger result_log",
+                f"result rows from {seq} on can't be had: the log holds {first} to "
+                f"{self.next_seq - 1}",
+                hint="subscribe without `from` for a fresh snapshot, or register the query with a "
+                "larger result_log",
             )
         return [c.after(seq) for c in self.chunks if c.seq + len(c) > seq]
 
@@ -102,7 +107,9 @@ class PackedChunks:
     def chunks(self) -> Iterator[Chunk]:
         """The chunks again; they share these rows."""
         seqs, sizes = self.seqs.tolist(), self.nbytes.tolist()
-        for seq, nbytes, (start, stop) in zip(seqs, sizes, pairwise(self.starts.tolist()), strict=True):
+        for seq, nbytes, (start, stop) in zip(
+            seqs, sizes, pairwise(self.starts.tolist()), strict=True
+        ):
             assert self.data is not None
             data = self.data.slice(start, stop - start)
             yield Chunk(seq, self.sign[start:stop], self.at[start:stop], data, nbytes)

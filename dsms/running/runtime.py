@@ -1,17 +1,18 @@
-"""What a query runs in: declared streams with their entries and clocks, versioned tables, running queries."""
+"""What a query runs in: declared streams with their entries and clocks, versioned tables, running
+queries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dsms.adhoc.pool import Adhocs
-from dsms.adhoc.run import Adhoc
 from dsms.api import Cancel
 from dsms.archiving import Archiving, tidy
 from dsms.errors import UsageError
 from dsms.intake.clock import Clocks
 from dsms.intake.stream import Released, StreamInput
+from dsms.oneshot.pool import OneShotPool
+from dsms.oneshot.run import OneShot
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.sink import Sink
 from dsms.operators.timeline import Timeline
@@ -24,9 +25,9 @@ from dsms.plan.physical import Phys
 from dsms.plan.planner import plan
 from dsms.plan.statistics import Statistics
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
-from dsms.running.containing import stop
-from dsms.running.history import begins, pasts
+from dsms.running.faults import stop
 from dsms.running.measure import StreamFigures, statistics
+from dsms.running.past import begins, pasts
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.results import ResultLog
@@ -49,7 +50,8 @@ ENDED = FOREVER - 1
 
 @dataclass(slots=True, eq=False)
 class Handle:
-    """Where the runtime is: what is part of its state and needs all of it finds it here, after a restart, too."""
+    """Where the runtime is: what is part of its state and needs all of it finds it here, after a
+    restart, too."""
 
     runtime: Runtime = field(init=False)
 
@@ -66,20 +68,22 @@ class Runtime:
     rings: dict[str, Ring] = field(default_factory=dict)
     backlog: Backlog = field(init=False)
     shared: Registry = field(default_factory=Registry)
-    first_rows: dict[str, int] = field(default_factory=dict)  # of each stream, once a row is complete
+    # of each stream, once a row is complete
+    first_rows: dict[str, int] = field(default_factory=dict)
     clocks: Clocks = field(default_factory=Clocks)
     figures: dict[str, StreamFigures] = field(default_factory=dict)
-    adhoc: Adhoc = field(init=False)  # runs plans once, in the engine's thread
-    adhocs: Adhocs = field(default_factory=Adhocs)  # ... and in others
+    adhoc: OneShot = field(init=False)  # runs one-time plans, in the engine's thread
+    adhocs: OneShotPool = field(default_factory=OneShotPool)  # ... and in others
     transactions: Transactions = field(init=False)
     durable: Durable | None = None  # what is on the disk, if anything is
-    archivings: dict[str, Archiving] = field(default_factory=dict)  # archives of streams and queries
+    # archives of streams and queries
+    archivings: dict[str, Archiving] = field(default_factory=dict)
     handle: Handle = field(default_factory=Handle)
 
     def __post_init__(self) -> None:
         self.handle.runtime = self
         self.backlog = Backlog(self.settings)
-        self.adhoc = Adhoc(self.settings.statement_bytes)
+        self.adhoc = OneShot(self.settings.statement_bytes)
         self.transactions = Transactions(self.rings, self.settings)
 
     def declare(self, definition: StreamDef) -> None:
@@ -106,7 +110,9 @@ class Runtime:
 
     def statistics(self) -> Statistics:
         """Measured figures for the planner."""
-        return statistics(self.figures.values(), {t.definition.name: float(len(t)) for t in self.tables.values()})
+        return statistics(
+            self.figures.values(), {t.definition.name: float(len(t)) for t in self.tables.values()}
+        )
 
     def plan(self, bound: lp.Output, options: Iterable[tuple[str, Option]] = ()) -> Phys:
         """The physical plan of a bound query, under the measured figures."""
@@ -126,7 +132,7 @@ class Runtime:
         return ring
 
     def release(self, stream: str, who: str) -> None:
-        """`who` needs nothing of the stream any more."""
+        """`who` needs no rows of the stream any more."""
         ring = self.rings.get(stream)
         if ring is not None:
             ring.release(who)
@@ -139,17 +145,28 @@ class Runtime:
         return self.durable is not None and self.durable.journal.muted
 
     def handed_on(self, stream: str) -> int:
-        """The instant up to which rows of the stream have gone to its readers; ALWAYS if there were none."""
+        """The instant up to which rows of the stream have gone to its readers; ALWAYS if there were
+        none."""
         return self.inputs[stream].completed if stream in self.first_rows else ALWAYS
 
     def prepare(self, definition: QueryDef, phys: Phys) -> RunningQuery:
         """A query over the declared streams and tables, not yet fed."""
         options: dict[str, Option] = dict(definition.options)
-        log = ResultLog(int(options.get("result_log", self.settings.result_log_rows)), self.settings.result_log_bytes)
+        log = ResultLog(
+            int(options.get("result_log", self.settings.result_log_rows)),
+            self.settings.result_log_bytes,
+        )
         return self.assembled(definition, phys, log)
 
-    def assembled(self, definition: QueryDef, phys: Phys, log: ResultLog, slide: Slide | None = None,
-                  restore: bool = False, timeline: Timeline | None = None) -> RunningQuery:  # fmt: skip
+    def assembled(
+        self,
+        definition: QueryDef,
+        phys: Phys,
+        log: ResultLog,
+        slide: Slide | None = None,
+        restore: bool = False,
+        timeline: Timeline | None = None,
+    ) -> RunningQuery:
         """The operators and the sink of a plan.
 
         slide, timeline  see `dsms.operators.build.Builder`
@@ -159,25 +176,47 @@ class Runtime:
         mode = str(options.get("on_error", "null"))
         limit = int(options.get("max_state", self.settings.state_bytes))
         errors = ErrorCounter.of_query(limit, mode)
-        reads = sorted({n.stream.name.casefold() for n in lp.leaves_of(phys.node) if isinstance(n, lp.StreamScan)})
+        reads = sorted(
+            {
+                n.stream.name.casefold()
+                for n in lp.leaves_of(phys.node)
+                if isinstance(n, lp.StreamScan)
+            }
+        )
         since = self._tables_since(phys, reads, timeline)
         leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
         builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
         if timeline is not None:
-            leaves.table_source = lambda node: TimedTable(TableSource(self.table(node), since), timeline)
+            leaves.table_source = lambda node: TimedTable(
+                TableSource(self.table(node), since), timeline
+            )
             builder.relation = lambda node: TimedRelation(self.table(node), timeline)
         builder.step_rows, builder.slide = self.settings.step_rows, slide
         builder.timeline = timeline
         pipeline = assemble(phys, builder, leaves, self.settings.timer)
-        probed = [n.table.table.name.casefold() for n in lp.nodes_of(phys.node) if isinstance(n, lp.JoinNRR)]
+        probed = [
+            n.table.table.name.casefold()
+            for n in lp.nodes_of(phys.node)
+            if isinstance(n, lp.JoinNRR)
+        ]
         spec = sink_spec(phys, self.settings.eager_instants)
         if restore and spec.kind == "rstream":
             spec = replace(spec, view=True)
-        return RunningQuery(definition, phys, log, errors, leaves.names, (*leaves.tables, *probed), limit,
-                            pipeline=pipeline, sink=Sink(spec))  # fmt: skip
+        return RunningQuery(
+            definition,
+            phys,
+            log,
+            errors,
+            leaves.names,
+            (*leaves.tables, *probed),
+            limit,
+            pipeline=pipeline,
+            sink=Sink(spec),
+        )
 
     def _tables_since(self, phys: Phys, reads: Sequence[str], timeline: Timeline | None) -> int:
-        """The instant from which on a new query sees tables change: before the first row that it begins with."""
+        """The instant from which on a new query sees tables change: before the first row that it
+        begins with."""
         if not reads:
             return FOREVER
         clock = self.clock_of(reads)
@@ -188,7 +227,8 @@ class Runtime:
         return self.tables[node.table.name.casefold()]
 
     def clock_of(self, streams: Sequence[str]) -> int:
-        """The query clock over those streams: where all have ended, the furthest instant that any of them got to."""
+        """The query clock over those streams: where all have ended, the furthest instant that any
+        of them got to."""
         clock = self.clocks.query_clock(streams)
         if clock < ENDED:
             return clock
@@ -211,7 +251,9 @@ class Runtime:
     def go_on(self, cancel: Cancel | None = None) -> None:
         """What `pump` or `pump_all` left when the turn was over."""
         if isinstance(cancel, Turn):
-            self._in_turn(cancel.turns.remaining([*self.shared.of(None), *self.queries.values()]), cancel)
+            self._in_turn(
+                cancel.turns.remaining([*self.shared.of(None), *self.queries.values()]), cancel
+            )
             cancel.turns.left.clear()
         self._tidy()
 
@@ -265,7 +307,11 @@ class Runtime:
         if self.settings.safe_mode:
             return
         groups = list(self.shared.of(stream))
-        queries = [q for q in self.queries.values() if (stream in q.reads if stream is not None else q.reads)]
+        queries = [
+            q
+            for q in self.queries.values()
+            if (stream in q.reads if stream is not None else q.reads)
+        ]
         units: list[Group | Registered] = [*groups, *queries]
         if isinstance(cancel, Turn):
             self._in_turn(cancel.turns.order(units), cancel)
@@ -357,7 +403,12 @@ class Runtime:
     def due_of(self, group: Group) -> int:
         """The instant up to which the members of a group may be answered now."""
         clock = self.clock_of(group.streams)
-        return max([clock, *(self._closed(q, clock) for m in group.members if (q := m.sliding) is not None)])
+        return max(
+            [
+                clock,
+                *(self._closed(q, clock) for m in group.members if (q := m.sliding) is not None),
+            ]
+        )
 
     def came_late(self, query: PeriodicQuery) -> None:
         """A query that is registered when all its streams have ended has no boundaries to come."""
@@ -365,18 +416,23 @@ class Runtime:
             query.no_more(ALWAYS, self.clock_of(query.reads))
 
     def _closed(self, query: PeriodicQuery, clock: int) -> int:
-        """Where all its streams have ended, a query is answered at the boundary behind the last row, too."""
+        """Where all its streams have ended, a query is answered at the boundary behind the last
+        row, too."""
         if not query.reads or self.clocks.query_clock(query.reads) < ENDED:
             return clock
         query.no_more(max(self.inputs[s].newest for s in query.reads), clock)
         return clock if query.until == FOREVER else max(clock, query.until - 1)
 
     def forget(self) -> None:
-        """Let tables drop versions that no clock can ask for again, not even that of a query still to come."""
+        """Let tables drop versions that no clock can ask for again, not even that of a query still
+        to come."""
         streams = [s.completed for s in self.inputs.values() if not s.ended]
-        streams += [r.oldest for r in self.rings.values() if r.count]  # whose rows one-time queries read
+        # whose rows one-time queries read
+        streams += [r.oldest for r in self.rings.values() if r.count]
         for key, table in self.tables.items():
-            readers = [q.read_tables for q in self.queries.values() if key in q.tables and q.streams]
+            readers = [
+                q.read_tables for q in self.queries.values() if key in q.tables and q.streams
+            ]
             limit = min([*streams, *readers], default=ALWAYS)
             if limit >= MIN_INSTANT:  # changes before every row may still come
                 table.forget(limit)

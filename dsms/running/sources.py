@@ -13,7 +13,8 @@ from dsms.state.queue import BatchQueue
 
 @dataclass(slots=True)
 class StreamSource:
-    """Rows of one stream that a query has not taken yet, in (ts, arrival) order; shares arrays with the stream."""
+    """Rows of one stream that a query has not taken yet, in (ts, arrival) order; shares arrays with
+    the stream."""
 
     schema: Schema
     queue: BatchQueue[Batch] = field(default_factory=BatchQueue)
@@ -49,7 +50,7 @@ class StreamSource:
         return self.queue.first
 
 
-class Source(Protocol):
+class StreamConsumer(Protocol):
     """Takes the rows that a stream hands on."""
 
     def push(self, rows: Batch) -> None: ...

@@ -1,9 +1,11 @@
-"""Read transactions at work: the rings of an engine under its transaction scheduler (Golab 2006, §7.2.3-7.4).
+"""Read transactions at work: the rings of an engine under its transaction scheduler (Golab 2006,
+§7.2.3-7.4).
 
-A window update, the closing of a sub-window, is a write; it is executed at once, as rows come.  The scheduler is told
-of it before the next read is chosen, which is the same to it, and costs nothing while nobody reads.  Who answers as of
-his commit and has read what has left his window meanwhile starts again (`lws`, `ttu`); `ws` answers as of its first
-read, and `serial` reads all in one go.
+A window update, the closing of a sub-window, is a write; it is executed at once, as rows come.  The
+scheduler is notified of it before the next read is chosen, which gives the same schedule and costs
+nothing while nothing is read.  A transaction that answers as of its commit and has read what has
+left its window meanwhile starts again (`lws`, `ttu`); `ws` answers as of its first read, and
+`serial` reads all in one go.
 """
 
 from __future__ import annotations
@@ -12,15 +14,16 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dsms.running.reading import Reading
-from dsms.schedulers.reads import Counters
+from dsms.running.read_transaction import ReadTransaction
+from dsms.schedulers.transaction_reads import Counters
 from dsms.schedulers.transactions import TransactionScheduler
 from dsms.settings import Settings
 from dsms.sql.types import ALWAYS
 from dsms.state.ring import Ring
 
 ATOMIC, SNAPSHOTS = "serial", ("serial", "ws")
-MOST = 8192  # sub-windows that a transaction reads one by one; what there is beyond it reads at its commit
+# sub-windows that a transaction reads one by one; what there is beyond it reads at its commit
+MOST = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,37 +35,40 @@ class _Declared:
 
 
 class Transactions:
-    """The readings that wait, and who goes on next.
+    """The transactions that wait, and which of them goes on next.
 
     rings     of the streams, by key; followed as they are
-    settings  `transaction_scheduler` may change at any time: who reads starts again under the new one
+    settings  `transaction_scheduler` may change at any time: running transactions start again under
+              the new one
     """
 
     def __init__(self, rings: Mapping[str, Ring], settings: Settings) -> None:
         self._rings, self._settings = rings, settings
         self._scheduler = TransactionScheduler(settings.transaction_scheduler)
         self._declared: dict[str, _Declared] = {}
-        self._readings: dict[int, Reading] = {}
-        self._free: deque[Reading] = deque()  # who has nothing to read before the commit
+        self._readings: dict[int, ReadTransaction] = {}
+        # those that have nothing to read before the commit
+        self._free: deque[ReadTransaction] = deque()
         self._counts = Counters()
         self._before = Counters()  # of schedulers that have been replaced
 
-    # -- for owners of readings ---------------------------------------------------------------------------------------
+    # -- for owners of readings --------------------------------------------------------------------
 
-    def begin(self, reading: Reading) -> None:
+    def begin(self, reading: ReadTransaction) -> None:
         """A new transaction.  Raises DS407 where something that it would read is not kept."""
         self._follow()
         self._enter(reading)
         self._counts.begun += 1
 
-    def close(self, reading: Reading) -> None:
-        """Whoever it is for does not want it any more."""
+    def close(self, reading: ReadTransaction) -> None:
+        """Its answer is not wanted any more."""
         if self._gone(reading) and not reading.done:
             self._counts.cancelled += 1
         reading.forget()
 
     def advance(self) -> bool:
-        """One sub-window is read, by whoever is next; under `serial` all of his.  False: nobody wants to read."""
+        """One sub-window is read, by the next transaction; under `serial` all of its sub-windows.
+        False: there is nothing to read."""
         self._follow()
         if self._free:
             self._commit(self._free.popleft())
@@ -87,24 +93,31 @@ class Transactions:
         return self._settings.transaction_scheduler == ATOMIC
 
     def counters(self) -> Counters:
-        """Transactions begun, committed, aborted..., and window updates of the rings that are there."""
+        """Transactions begun, committed, aborted..., and window updates of the rings that are
+        there."""
         now, then = self._scheduler.counters, self._before
-        return Counters(self._counts.begun, self._counts.committed, self._counts.aborted, self._counts.cancelled,
-                        sum(r.updates for r in self._rings.values()), now.suspended + then.suspended)  # fmt: skip
+        return Counters(
+            self._counts.begun,
+            self._counts.committed,
+            self._counts.aborted,
+            self._counts.cancelled,
+            sum(r.updates for r in self._rings.values()),
+            now.suspended + then.suspended,
+        )
 
     def waiting(self) -> int:
         """Transactions that have not ended."""
         return len(self._readings) + len(self._free)
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
-    def _take(self, reading: Reading, stream: str, number: int) -> bool:
+    def _take(self, reading: ReadTransaction, stream: str, number: int) -> bool:
         if reading.snapshot is None and self._scheduler.kind in SNAPSHOTS:
             reading.access.check()
             reading.hold()
         return reading.take(stream, number, self._rings[stream].find(number))
 
-    def _commit(self, reading: Reading) -> None:
+    def _commit(self, reading: ReadTransaction) -> None:
         self._readings.pop(reading.id, None)
         try:
             reading.commit()
@@ -113,11 +126,11 @@ class Transactions:
         else:
             self._counts.committed += 1
 
-    def _fail(self, reading: Reading, error: Exception) -> None:
+    def _fail(self, reading: ReadTransaction, error: Exception) -> None:
         self._gone(reading)
         reading.fail(error)
 
-    def _gone(self, reading: Reading) -> bool:
+    def _gone(self, reading: ReadTransaction) -> bool:
         """Take it out; False if it was not there."""
         if reading in self._free:
             self._free.remove(reading)
@@ -127,7 +140,7 @@ class Transactions:
         self._scheduler.give_up(reading.id)
         return True
 
-    def _enter(self, reading: Reading) -> None:
+    def _enter(self, reading: ReadTransaction) -> None:
         wanted = _wanted(reading, self._rings)
         for stream, count in wanted.items():
             if not self._in_use(stream):
@@ -169,7 +182,7 @@ class Transactions:
         self._declared.clear()
         self._again(list(self._readings.values()))
 
-    def _again(self, readings: list[Reading]) -> None:
+    def _again(self, readings: list[ReadTransaction]) -> None:
         """The ground has changed under them: they begin anew."""
         for reading in readings:
             if self._readings.pop(reading.id, None) is not None:
@@ -182,14 +195,15 @@ class Transactions:
             except Exception as error:
                 reading.fail(error)
 
-    def _restarted(self, reading: Reading) -> None:
+    def _restarted(self, reading: ReadTransaction) -> None:
         reading.forget()
         reading.aborts += 1
         self._counts.aborted += 1
 
 
-def _wanted(reading: Reading, rings: Mapping[str, Ring]) -> dict[str, int]:
-    """How many of the youngest closed sub-windows of each ring it reads; none of a ring that it needs nothing of."""
+def _wanted(reading: ReadTransaction, rings: Mapping[str, Ring]) -> dict[str, int]:
+    """How many of the youngest closed sub-windows of each ring it reads; none of a ring that it
+    needs nothing of."""
     at, wanted = reading.access.instant(), dict[str, int]()
     for leaf, stream in reading.streams.items():
         read = reading.needed[leaf]

@@ -1,8 +1,10 @@
-"""Turns: what one call makes queries do may be divided among many, so that nobody holds the engine's thread for long.
+"""Turns: what one call makes queries do may be divided among many calls, so that no call holds the
+engine's thread for long.
 
-`Settings.pause` is asked between two steps of a query (or of what queries share); where it says so the call returns,
-and `Engine.work` goes on with what is left.  A query that is behind is as if whoever moved it had cancelled: what was
-handed over stands, and the next call that moves it goes on where it was.  Hence nothing here changes an answer.
+`Settings.pause` is asked between two steps of a query (or of what queries share); where it says so
+the call returns, and `Engine.work` goes on with what is left.  A query that is behind is in the
+state that a cancelled call leaves: what was handed over stands, and the next call that moves it
+goes on where it was.  Hence nothing here changes an answer.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any, TypeVar
 
 from dsms.api import Cancel
 from dsms.errors import DsmsError, UsageError
-from dsms.running.containing import CANCELLED
+from dsms.running.faults import CANCELLED
 
 T = TypeVar("T")
 
@@ -24,7 +26,8 @@ class Pause(UsageError):
 
 @dataclass(slots=True)
 class Turns:
-    """Who is to have a turn.  `behind`: a call has left something; `left`: whom it concerns, the next one first."""
+    """Which queries are to have a turn.  `behind`: a call has left something; `left`: the queries
+    that are concerned, the next one first."""
 
     behind: bool = False
     at: str = ""  # the name of the query (or group of them) that has its turn, or had the last one
@@ -44,7 +47,8 @@ class Turns:
         return [*self.remaining(units), *(u for u in units if id(u) not in self.left)]
 
     def done(self, units: Sequence[Any], count: int) -> None:
-        """The first `count` have moved as far as they may; the one behind them goes on after the others."""
+        """The first `count` have moved as far as they may; the one behind them goes on after the
+        others."""
         if self.left:
             for unit in units[: count + 1]:
                 self.left.pop(id(unit), None)
@@ -52,7 +56,10 @@ class Turns:
             self.left[id(unit)] = unit
 
     def take(
-        self, move: Callable[[Cancel | None], None], pause: Callable[[], bool] | None, cancel: Cancel | None
+        self,
+        move: Callable[[Cancel | None], None],
+        pause: Callable[[], bool] | None,
+        cancel: Cancel | None,
     ) -> None:
         """Move queries for one turn; without `pause` until all is done."""
         if pause is None:
@@ -63,7 +70,7 @@ class Turns:
         except Pause:
             self.behind = True
         except DsmsError:
-            self.behind = True  # whoever was cancelled does not go on, but the queries do
+            self.behind = True  # the cancelled statement does not go on, but the queries do
             raise
 
 

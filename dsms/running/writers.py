@@ -1,4 +1,5 @@
-"""Which frames of which writer have been applied, so that one repeated after a reconnect or a restart is not again."""
+"""Which frames of which writer have been applied, so that one repeated after a reconnect or a
+restart is not again."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Rows of a frame: its writer, its number, how many of its rows there are up to and with these, and whether that is
-    all of it."""
+class FramePart:
+    """Rows of a frame: its writer, its number, how many of its rows there are up to and with these,
+    and whether that is all of it."""
 
     client: str
     seq: int
@@ -19,10 +20,11 @@ class Part:
 
 @dataclass(slots=True)
 class Writers:
-    """The newest frame of each (client, stream); the entries longest unused go first when there are too many."""
+    """The newest frame of each (client, stream); the entries longest unused go first when there are
+    too many."""
 
     limit: int = 100_000
-    newest: OrderedDict[tuple[str, str], Part] = field(default_factory=OrderedDict)
+    newest: OrderedDict[tuple[str, str], FramePart] = field(default_factory=OrderedDict)
 
     def applied(self, client: str, stream: str, seq: int) -> int | None:
         """How many rows of the frame have been applied; None: all of it, or a later frame has."""
@@ -36,7 +38,7 @@ class Writers:
         for key in [k for k in self.newest if k[1] == stream]:
             del self.newest[key]
 
-    def note(self, part: Part, stream: str) -> None:
+    def note(self, part: FramePart, stream: str) -> None:
         """These rows are applied."""
         key = (part.client, stream)
         self.newest[key] = part

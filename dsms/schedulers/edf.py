@@ -1,28 +1,35 @@
-"""Which periodic queries run now: earliest deadline first, similar queries together (Golab 2006, §8.4).
+"""Which periodic queries run now: earliest deadline first, similar queries together (Golab 2006,
+§8.4).
 
-A scheduler is pure bookkeeping over one group of queries that share synopses; it runs nothing and knows no clock.  Its
-owner tells it of updates (`updated`), asks what to run (`next`), and says when it has run (`done`).
+A scheduler is pure bookkeeping over one group of queries that share synopses; it runs nothing and
+knows no clock.  Its owner tells it of updates (`updated`), asks what to run (`next`), and says when
+it has run (`done`).
 
-Deadlines   d(T) = n after each execution and after registration, one less with each update.  The heap holds absolute
-            update counts, so an update touches nothing; an entry that no longer holds is dropped when it comes up.
-            Blocks that run are not in the heap.
-            A late execution is not made up for: d(T) = n again, so overload lengthens periods instead of growing.
-Blocks      Tasks that always run together, with one deadline: sub-groups of one period, merged or not.
+Deadlines   d(T) = n after each execution and after registration, one less with each update.  The
+            heap holds absolute update counts, so an update touches nothing; an entry that no longer
+            holds is dropped when it comes up.  Blocks that run are not in the heap.  A late
+            execution is not made up for: d(T) = n again, so overload lengthens periods instead of
+            growing.
+Blocks      Tasks that always run together, with one deadline: sub-groups of one period, merged or
+            not.
               none          sub-groups run alone (Algorithm 9)
               aggressive    all tasks are one block with the shortest period
               conservative  sub-groups run together if their deadlines are equal (Algorithm 10)
-              hybrid        sub-groups are merged where that is cheaper (`hybrid.cheapest`), then as above
-Sharing     For conservative and hybrid, once the first deadline has passed: `late` runs all late blocks together,
-            `late-pending` also those that are due just now (Algorithm 11).
-Adaptive    Hybrid follows the backlog, unless its cost model says not to: it merges for the periods that overload
-            leaves (`hybrid.cheapest`), and `late-pending` also takes blocks that would be late at the next turn, as
-            those are that have fewer updates left than executions are late now.
+              hybrid        sub-groups are merged where that is cheaper (`hybrid.cheapest`), then as
+                            above
+Sharing     For conservative and hybrid, once the first deadline has passed: `late` runs all late
+            blocks together, `late-pending` also those that are due just now (Algorithm 11).
+Adaptive    Hybrid follows the backlog, unless its cost model says not to: it merges for the periods
+            that overload leaves (`hybrid.cheapest`), and `late-pending` also takes blocks that
+            would be late at the next turn, as those are that have fewer updates left than
+            executions are late now.
 Order       Lowest d(T), then highest priority, then shortest period, then earliest registered.
-Early       With `only_due=False` also blocks whose deadline lies ahead are handed out, lowest d(T) first, but none
-            twice between two updates: it would only repeat its answer.
-Changes     Blocks are formed anew at the next question after tasks came or went, or when the backlog has changed much.
-            A block's deadline is the earliest of its members' own; being merged makes nothing late: who is moved to a
-            shorter period that has passed already is due now, not late.
+Early       With `only_due=False` also blocks whose deadline lies ahead are handed out, lowest d(T)
+            first, but none twice between two updates: it would only repeat its answer.
+Changes     Blocks are formed anew at the next question after tasks came or went, or when the
+            backlog has changed much.  A block's deadline is the earliest of its members' own; being
+            merged makes nothing late: a query that is moved to a shorter period that has passed
+            already is due now, not late.
 """
 
 from __future__ import annotations
@@ -76,10 +83,16 @@ _Entry = tuple[int, int, int, int, tuple[str, ...]]
 class QueryScheduler:
     """One group of queries that share synopses (computation sharing rules say which may).
 
-    technique  none | aggressive | conservative | hybrid;  sharing  "" | late | late-pending;  raises UsageError DS420
+    technique  none | aggressive | conservative | hybrid;  sharing  "" | late | late-pending;
+               raises UsageError DS420
     """
 
-    def __init__(self, technique: str = "hybrid", sharing: str = "late-pending", cost: CostModel | None = None) -> None:
+    def __init__(
+        self,
+        technique: str = "hybrid",
+        sharing: str = "late-pending",
+        cost: CostModel | None = None,
+    ) -> None:
         self.technique, self.sharing = check_technique(technique, sharing)
         self.cost = cost or CostModel()
         self.count = 0  # updates so far
@@ -103,7 +116,9 @@ class QueryScheduler:
     def add(self, task: Task) -> None:
         """Register a task; its first deadline is its period away.  Names must differ."""
         if task.name in self._records:
-            raise InternalError("DS930", f"task {task.name} is scheduled already; please report this")
+            raise InternalError(
+                "DS930", f"task {task.name} is scheduled already; please report this"
+            )
         self._records[task.name] = _Record(task, self._registered, self.count)
         self._registered += 1
         self._changed = True
@@ -177,8 +192,8 @@ class QueryScheduler:
         return first.deadline - self.count, first.priority
 
     def _pop(self, skipped: list[_Block], upto: int | None = None) -> _Block | None:
-        """Take the first block that may run out of the heap, if its deadline is at most `upto`; those on the way that
-        have run since the last update into `skipped`."""
+        """Take the first block that may run out of the heap, if its deadline is at most `upto`;
+        those on the way that have run since the last update into `skipped`."""
         while self._heap and (upto is None or self._heap[0][0] <= upto):
             entry = heapq.heappop(self._heap)
             block = self._blocks.get(entry[-1])
@@ -201,14 +216,18 @@ class QueryScheduler:
             return []
         upto = first.deadline
         if upto < self.count and self.sharing:
-            upto = self.count + int(self._backlog.average) if self.sharing == "late-pending" else self.count - 1
+            upto = (
+                self.count + int(self._backlog.average)
+                if self.sharing == "late-pending"
+                else self.count - 1
+            )
         found = []
         while (block := self._pop(skipped, upto)) is not None:
             found.append(block)
         return found
 
     def _follow(self, late: int) -> None:
-        """Whoever is not adaptive keeps a backlog of nothing."""
+        """A scheduler that is not adaptive keeps no backlog."""
         if self.technique == "hybrid" and self.cost.adaptive and self._backlog.ran(late):
             self._changed = True
 
@@ -257,7 +276,9 @@ class QueryScheduler:
         self._settle()
         record, block = self._record(name), self._block_of[name]
         average = record.total / record.executions if record.executions else 0.0
-        return Lateness(record.last, average, record.executions, block.deadline - self.count, block.period)
+        return Lateness(
+            record.last, average, record.executions, block.deadline - self.count, block.period
+        )
 
     def blocks(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """Period and names of the tasks that always run together, shortest period first."""
@@ -266,12 +287,14 @@ class QueryScheduler:
         return tuple((b.period, b.members) for b in found)
 
     def together(self) -> float:
-        """Queries per execution in the long run, without overload: from b / log2 b on, a basic interval synopsis of b
-        intervals is faster to query than an interval synopsis (§8.3.1)."""
+        """Queries per execution in the long run, without overload: from b / log2 b on, a basic
+        interval synopsis of b intervals is faster to query than an interval synopsis (§8.3.1)."""
         blocks = self.blocks()
         if not blocks:
             return 0.0
         runs = sum(len(members) / period for period, members in blocks)
         if self.technique == "none":
             return runs / sum(1 / period for period, _ in blocks)
-        return runs / Multiples(period for period, _ in blocks).union(period for period, _ in blocks)
+        return runs / Multiples(period for period, _ in blocks).union(
+            period for period, _ in blocks
+        )

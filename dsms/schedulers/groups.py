@@ -1,10 +1,12 @@
 """Which group of queries may run next: the scheduler above the local ones (Golab 2006, §8.4.2).
 
-Slices     Each group has a weight.  What its executions cost is charged to it, and the ready group that has had least
-           for its weight is next; so groups that always have something to do share time as their weights say, and one
-           that seldom has is served soon.  Time not used is not saved up: a group that has been idle goes on from where
-           the others are.  Equal ones: the highest priority, then the lowest deadline, then the earliest registered.
-Deadlines  One queue for all groups, as in §8.5: the lowest d(T) of any group, then priority, then slices as above.
+Slices     Each group has a weight.  What its executions cost is charged to it, and the ready group
+           that has had least for its weight is next; so groups that always have something to do
+           share time as their weights say, and one that seldom has is served soon.  Time not used
+           is not saved up: a group that has been idle goes on from where the others are.  Equal
+           ones: the highest priority, then the lowest deadline, then the earliest registered.
+Deadlines  One queue for all groups, as in §8.5: the lowest d(T) of any group, then priority, then
+           slices as above.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Groups:
     def add(self, name: str, scheduler: QueryScheduler, weight: float = 1.0) -> None:
         """Register a group; `weight` > 0 is its share of time."""
         if name in self._groups or weight <= 0:
-            raise InternalError("DS930", f"group {name} of weight {weight} can't be scheduled; please report this")
+            raise InternalError(
+                "DS930", f"group {name} of weight {weight} can't be scheduled; please report this"
+            )
         self._groups[name] = _Group(scheduler, weight, self._order, self._now)
         self._order += 1
 
@@ -52,7 +56,8 @@ class Groups:
         return len(self._groups)
 
     def next_group(self, only_due: bool = True) -> str | None:
-        """The group to run next, None if none has anything to run; ask its scheduler for `next`, then `charge` it."""
+        """The group to run next, None if none has anything to run; ask its scheduler for `next`,
+        then `charge` it."""
         best: tuple[tuple, str] | None = None
         for name, group in self._groups.items():
             found = group.scheduler.peek(only_due)

@@ -1,8 +1,10 @@
-"""Which share of all updates are multiples of at least one of some periods: how often something is executed.
+"""Which share of all updates are multiples of at least one of some periods: how often something is
+executed.
 
-Sets of updates are bit sets (Python integers) over a horizon: bit t - 1 stands for update t.  Where the least common
-multiple of the periods fits, it is the horizon, and shares are exact.  Else the horizon is bounded, and a union of r
-periods is off by little more than r in `BITS` (of no weight in a choice between schedules, and any is a correct one).
+Sets of updates are bit sets (Python integers) over a horizon: bit t - 1 stands for update t.  Where
+the least common multiple of the periods fits, it is the horizon, and shares are exact.  Else the
+horizon is bounded, and a union of r periods is off by little more than r in `BITS` (of no weight in
+a choice between schedules, and any is a correct one).
 """
 
 from __future__ import annotations

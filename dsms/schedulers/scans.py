@@ -1,15 +1,18 @@
 """How far a read transaction has come over one ring, in three reading orders.
 
-Sub-windows have absolute numbers: the update that made number j replaced number j - size in slot j mod size.  A reader
-over the youngest n sub-windows reads newest - n + 1 .. newest, each once.
+Sub-windows have absolute numbers: the update that made number j replaced number j - size in slot j
+mod size.  A reader over the youngest n sub-windows reads newest - n + 1 .. newest, each once.
 
-Conflict  When update j comes, number j - n leaves the reader's window.  A reader that wants the latest state must start
-          again if it has read it: `B[(j + n - n_k) mod n]` of Golab 2006, Algorithms 7 and 8.  All numbers read lie in
-          the window before the update, so looking at the oldest one read is enough, however far the window moves.
-Order     oldest first, as of the start    a snapshot: old sub-windows can be let go as early as possible
+Conflict  When update j comes, number j - n leaves the reader's window.  A reader that wants the
+          latest state must start again if it has read it: `B[(j + n - n_k) mod n]` of Golab 2006,
+          Algorithms 7 and 8.  All numbers read lie in the window before the update, so looking at
+          the oldest one read is enough, however far the window moves.
+Order     oldest first, as of the start    a snapshot: old sub-windows can be let go as early as
+          possible
           by slot                          Algorithm 7: as stored
-          youngest first                   Algorithm 8: the longest time to update first.  A new sub-window goes before
-                                           all others, so the oldest is read last, and then the reader is done
+          youngest first                   Algorithm 8: the longest time to update first.  A new
+                                           sub-window goes before all others, so the oldest is read
+                                           last, and then the reader is done
 Twin      tests/test_transactions_thesis.py: both algorithms with bit arrays, line by line.
 """
 
@@ -43,18 +46,21 @@ class Scan(ABC):
 
     @abstractmethod
     def move(self, newest: int, version: int) -> bool:
-        """The ring was updated; True: this reader has read what has left its window and must start again."""
+        """The ring was updated; True: this reader has read what has left its window and must start
+        again."""
 
     @abstractmethod
     def missed(self, number: int) -> bool:
-        """Whether rows inserted into that sub-window now belong to the state read, yet will not be read."""
+        """Whether rows inserted into that sub-window now belong to the state read, yet will not be
+        read."""
 
     def urgency(self) -> tuple[bool, int]:
-        """Which ring of several goes first: the greatest.  Without an opinion, the first one that has any left."""
+        """Which ring of several goes first: the greatest.  Without an opinion, the first one that
+        has any left."""
         return (False, 0)
 
 
-class Snapshot(Scan):
+class SnapshotOrder(Scan):
     """The window as of the start, oldest first.  Updates change nothing."""
 
     __slots__ = ("_next",)
@@ -134,23 +140,25 @@ class StorageOrder(_Latest):
 class YoungestFirst(_Latest):
     """The sub-window that is updated last.
 
-    One read between any two updates of the ring is enough never to be aborted: with r read, u new ones unread and
-    r + u <= n, an update aborts only if r + u = n, which after a read means u = 0 and r = n: done.
+    One read between any two updates of the ring is enough never to be aborted: with r read, u new
+    ones unread and r + u <= n, an update aborts only if r + u = n, which after a read means u = 0
+    and r = n: done.
     """
 
     __slots__ = ("_began", "_unread")
 
     def __init__(self, length: int, size: int, newest: int, version: int) -> None:
         super().__init__(length, size, newest, version)
-        self._unread = deque(range(newest - length + 1, newest + 1), maxlen=length)  # ascending; what leaves falls off
+        # ascending; what leaves falls off
+        self._unread = deque(range(newest - length + 1, newest + 1), maxlen=length)
         self._began = newest
 
     def take(self) -> int:
         return self._took(self._unread.pop())
 
     def urgency(self) -> tuple[bool, int]:
-        """What came after the first read goes first (that makes no abort likelier), then the longest time to update:
-        in how many updates the sub-window leaves this reader's window."""
+        """What came after the first read goes first (that makes no abort likelier), then the
+        longest time to update: in how many updates the sub-window leaves this reader's window."""
         number = self._unread[-1]
         return (number > self._began and bool(self._read), number - (self.newest - self.length))
 

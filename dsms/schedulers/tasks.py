@@ -1,6 +1,8 @@
-"""What the query scheduler sees: periodic queries as tasks, and sub-groups of them that always run together.
+"""What the query scheduler sees: periodic queries as tasks, and sub-groups of them that always run
+together.
 
-Periods are counted in updates: at an update all synopses of the group take in one more interval (Golab 2006, §8.4.1).
+Periods are counted in updates: at an update all synopses of the group take in one more interval
+(Golab 2006, §8.4.1).
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ class Task:
     length    intervals in its window, >= 1
     priority  larger first where deadlines are equal
     weight    cost of combining two intervals (for instance the number of groups)
-    post      cost of what follows the scan at each execution (sorting for TOPK...), in the same unit
-    same      queries of the same `same` differ in nothing but their period (rule CS8); None: like no other
+    post      cost of what follows the scan at each execution (sorting for TOPK...), in the same
+              unit
+    same      queries of the same `same` differ in nothing but their period (rule CS8); None: like
+              no other
     """
 
     name: str
@@ -47,13 +51,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How a task fares.  Lateness of an execution: updates between it and the one before, beyond the period that the
-    query asked for; early ones count as 0.
+    """How a task fares.  Lateness of an execution: updates between it and the one before, beyond
+    the period that the query asked for; early ones count as 0.
 
     last, average  lateness of the last execution, and of all (0 if there was none)
     executions     so far
-    deadline       d(T): updates left until it should have run again; negative: it is late by so many
-    period         updates between executions now, after merging and sharing; at most what the query asked for
+    deadline       d(T): updates left until it should have run again; negative: it is late by so
+                   many
+    period         updates between executions now, after merging and sharing; at most what the query
+                   asked for
     """
 
     last: int
@@ -86,17 +92,24 @@ def check_technique(technique: str, sharing: str) -> tuple[Technique, Sharing]:
     techniques = {str(t): t for t in TECHNIQUES}
     sharings = {str(s): s for s in SHARINGS}
     if technique not in techniques:
-        message = f"unknown technique `{technique}` of the query scheduler; there are {', '.join(TECHNIQUES)}"
+        message = (
+            f"unknown technique `{technique}` of the query scheduler; there are "
+            f"{', '.join(TECHNIQUES)}"
+        )
         raise UsageError("DS420", message, hint=hint(technique, list(techniques)))
     if sharing not in sharings:
-        message = f"unknown sharing `{sharing}` of the query scheduler; there are late, late-pending and none (empty)"
+        message = (
+            f"unknown sharing `{sharing}` of the query scheduler; there are late, "
+            "late-pending and none (empty)"
+        )
         raise UsageError("DS420", message, hint=hint(sharing, [s for s in SHARINGS if s]))
     return techniques[technique], sharings[sharing]
 
 
 def shared_periods(tasks: Iterable[Task]) -> dict[str, int]:
-    """The period of each task under rule CS8: of queries that differ only in their period all take the shortest, since
-    the others can have the answers of that one.  When it is removed, they go back."""
+    """The period of each task under rule CS8: of queries that differ only in their period all take
+    the shortest, since the others can have the answers of that one.  When it is removed, they go
+    back."""
     tasks = list(tasks)
     shortest: dict[str, int] = {}
     for task in tasks:

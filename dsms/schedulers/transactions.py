@@ -1,17 +1,22 @@
 """Which sub-window next: window updates between the reads of queries that are still running.
 
-A window update is one write; a re-execution of a periodic query, or a one-time query, is a read transaction: the
-youngest n sub-windows of each ring it needs, each read once.  Writes are executed at once; who is reading meanwhile:
+A window update is one write; a re-execution of a periodic query, or a one-time query, is a read
+transaction: the youngest n sub-windows of each ring it needs, each read once.  Writes are executed
+at once; a transaction that is reading meanwhile:
 
 serial   transactions one after the other: a write waits while a transaction is running
-ws       each reads the window as of its first read (window-serializable, a snapshot); old sub-windows stay pinned
-lws      each reads the window as of its commit, in storage order (latest-window-serializable); who has read what has
-         left its window is aborted and starts again
-ttu      as lws, but the sub-window with the longest time to update first, which aborts least.  The default.
+ws       each reads the window as of its first read (window-serializable, a snapshot); old
+         sub-windows stay pinned
+lws      each reads the window as of its commit, in storage order (latest-window-serializable); one
+         that has read what has left its window is aborted and starts again
+ttu      as lws, but the sub-window with the longest time to update first, which aborts least.  The
+         default.
 
-Order    of transactions: higher priority first, suspending others between two sub-windows; then the older one.
-Bound    Who has been aborted `patience` times goes before everybody and reads youngest first: from then on it needs one
-         sub-window read for each of its rings between two updates to commit.  Otherwise priorities are strict.
+Order    of transactions: higher priority first, suspending others between two sub-windows; then the
+         older one.
+Bound    One that has been aborted `patience` times goes before all others and reads youngest first:
+         from then on it needs one sub-window read for each of its rings between two updates to
+         commit.  Otherwise priorities are strict.
 Cost     O(log transactions) a read, O(readers of the ring) a write; no clock, no threads, no data.
 Source   Golab 2006, §7.3-7.4 (Algorithms 7 and 8; late insertions §7.4.3).
 """
@@ -22,10 +27,15 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dsms.schedulers.reads import Counters, Insert, Late, Read
-from dsms.schedulers.scans import Scan, Snapshot, StorageOrder, YoungestFirst
+from dsms.schedulers.scans import Scan, SnapshotOrder, StorageOrder, YoungestFirst
+from dsms.schedulers.transaction_reads import Counters, Insert, Late, Read
 
-ORDERS: dict[str, type[Scan]] = {"serial": Snapshot, "ws": Snapshot, "lws": StorageOrder, "ttu": YoungestFirst}
+ORDERS: dict[str, type[Scan]] = {
+    "serial": SnapshotOrder,
+    "ws": SnapshotOrder,
+    "lws": StorageOrder,
+    "ttu": YoungestFirst,
+}
 KINDS = tuple(ORDERS)
 
 
@@ -54,7 +64,9 @@ class _Transaction:
     def next_scan(self) -> tuple[str, Scan]:
         if len(self.scans) == 1:
             return next(iter(self.scans.items()))
-        return max(((n, s) for n, s in self.scans.items() if s.left), key=lambda item: item[1].urgency())
+        return max(
+            ((n, s) for n, s in self.scans.items() if s.left), key=lambda item: item[1].urgency()
+        )
 
 
 class TransactionScheduler:
@@ -62,7 +74,8 @@ class TransactionScheduler:
 
     kind      "serial" | "ws" | "lws" | "ttu"
     patience  after how many aborts a transaction goes before all others
-    Misuse (an unknown ring, a read that was not handed out) raises ValueError: it is never a user's doing.
+    Misuse (an unknown ring, a read that was not handed out) raises ValueError: it is never a user's
+    doing.
     """
 
     def __init__(self, kind: str = "ttu", patience: int = 8) -> None:
@@ -71,15 +84,17 @@ class TransactionScheduler:
         self.kind, self.patience, self.counters = kind, patience, Counters()
         self._rings: dict[str, _Ring] = {}
         self._running: dict[int, _Transaction] = {}
-        self._turns: list[tuple[bool, int, int]] = []  # heap; an urgent reader's older turn lies behind its new one
-        self._last: _Transaction | None = None  # who read last, unless it is done
+        # heap; an urgent reader's older turn lies behind its new one
+        self._turns: list[tuple[bool, int, int]] = []
+        self._last: _Transaction | None = None  # the one that read last, unless it is done
         self._handed: Read | None = None
         self._late: dict[int, list[Late]] = {}  # of committed ones, until taken
         self._waiting: list[tuple[str, tuple[Insert, ...], int]] = []  # serial only
 
     def ring(self, name: str, size: int, newest: int | None = None) -> None:
-        """A ring of `size` sub-windows, or its new size (not while a transaction is over it).  `newest` is the youngest
-        one's number (a new ring: -1, so that the first update makes number 0; lower numbers read as empty)."""
+        """A ring of `size` sub-windows, or its new size (not while a transaction is over it).
+        `newest` is the youngest one's number (a new ring: -1, so that the first update makes number
+        0; lower numbers read as empty)."""
         if size < 1:
             raise ValueError(f"ring {name} of {size} sub-windows")
         old = self._rings.get(name)
@@ -89,7 +104,7 @@ class TransactionScheduler:
         self._rings[name] = _Ring(size, at, old.version if old else 0)
 
     def drop(self, name: str) -> None:
-        """The ring is gone; nobody may be over it."""
+        """The ring is gone; no transaction may read it."""
         if self._used(name):
             raise ValueError(f"ring {name} can't be dropped: transactions are reading it")
         self._rings.pop(name, None)
@@ -97,11 +112,12 @@ class TransactionScheduler:
     def write(self, ring: str, inserts: Iterable[Insert] = (), by: int = 1) -> tuple[int, ...]:
         """A window update: number newest + 1 replaces the oldest sub-window.
 
-        inserts  (number, payload): rows for sub-windows that stay, in rings of results that expire in another order
-                 than they came; number newest + 1 is the new one itself
+        inserts  (number, payload): rows for sub-windows that stay, in rings of results that expire
+                 in another order than they came; number newest + 1 is the new one itself
         by       move by so many at once (empty ones between), or 0: only insert
-        Answers the transactions aborted; they start again by themselves.  Serial, while a transaction is running: the
-        update waits for its end (see `waiting`), and nobody is ever aborted.
+        Answers the transactions aborted; they start again by themselves.  Serial, while a
+        transaction is running: the update waits for its end (see `waiting`), and no transaction is
+        ever aborted.
         """
         rows = tuple(inserts)
         self._check(ring, rows, by)
@@ -125,8 +141,9 @@ class TransactionScheduler:
         return id
 
     def next(self) -> Read | None:
-        """The sub-window to read now, until `read` says that it has been read (or its transaction is gone): it counts
-        as read, as of its version, from now on.  None: nobody wants to read."""
+        """The sub-window to read now, until `read` says that it has been read (or its transaction
+        is gone): it counts as read, as of its version, from now on.  None: there is nothing to
+        read."""
         if self._handed is None:
             chosen = self._choose()
             if chosen is None:
@@ -138,8 +155,9 @@ class TransactionScheduler:
         return self._handed
 
     def read(self, read: Read) -> bool:
-        """It has been read.  True: it was the last one, the transaction has committed; then take `late` a last time.
-        False too for a read whose transaction has been aborted or given up meanwhile: forget what it gave."""
+        """It has been read.  True: it was the last one, the transaction has committed; then take
+        `late` a last time.  False too for a read whose transaction has been aborted or given up
+        meanwhile: forget what it gave."""
         reader = self._running.get(read.transaction)
         if reader is None or reader.aborts != read.attempt:
             return False
@@ -163,8 +181,9 @@ class TransactionScheduler:
             self._leave(reader)
 
     def late(self, id: int) -> list[Late]:
-        """Insertions for sub-windows that this transaction has read already, in order; each is given once.  After an
-        abort there are none: all is read again.  After the commit they stay until taken."""
+        """Insertions for sub-windows that this transaction has read already, in order; each is
+        given once.  After an abort there are none: all is read again.  After the commit they stay
+        until taken."""
         reader = self._running.get(id)
         if reader is None:
             return self._late.pop(id, [])
@@ -180,7 +199,7 @@ class TransactionScheduler:
         return self._running[id].aborts
 
     def newest(self, ring: str) -> int:
-        """The ring's youngest sub-window, as readers who start now see it."""
+        """The ring's youngest sub-window, as a transaction that starts now sees it."""
         return self._ring(ring).newest
 
     def size(self, ring: str) -> int:
@@ -188,22 +207,26 @@ class TransactionScheduler:
         return self._ring(ring).size
 
     def state(self, id: int) -> dict[str, int]:
-        """The youngest sub-window of each ring in the state which this running transaction would answer for now."""
+        """The youngest sub-window of each ring in the state which this running transaction would
+        answer for now."""
         reader = self._running[id]
-        return {n: reader.scans[n].newest if reader.scans else self._rings[n].newest for n in reader.reads}
+        return {
+            n: reader.scans[n].newest if reader.scans else self._rings[n].newest
+            for n in reader.reads
+        }
 
     def waiting(self, ring: str) -> int:
         """Serial: by how many sub-windows this ring will move when the running transaction ends."""
         return sum(by for name, _, by in self._waiting if name == ring)
 
     def pinned(self, ring: str) -> tuple[int, ...]:
-        """Sub-windows that have left the ring, and that somebody still has to read."""
+        """Sub-windows that have left the ring, and that a transaction still has to read."""
         at = self._ring(ring)
         limit = at.newest - at.size + 1
         kept = {self._handed.number} if self._handed and self._handed.ring == ring else set()
         for reader in at.readers.values():
             scan = reader.scans[ring]
-            if isinstance(scan, Snapshot):
+            if isinstance(scan, SnapshotOrder):
                 kept.update(scan.unread_below(limit))
         return tuple(sorted(number for number in kept if number < limit))
 
@@ -215,7 +238,9 @@ class TransactionScheduler:
         return self._rings[name]
 
     def _used(self, name: str) -> bool:
-        return any(name in t.reads for t in self._running.values()) or any(name == w[0] for w in self._waiting)
+        return any(name in t.reads for t in self._running.values()) or any(
+            name == w[0] for w in self._waiting
+        )
 
     def _check(self, ring: str, rows: tuple[Insert, ...], by: int) -> None:
         at = self._ring(ring)
@@ -224,7 +249,9 @@ class TransactionScheduler:
             raise ValueError(f"ring {ring} moved by {by}")
         for number, _ in rows:
             if not newest - at.size < number <= newest:
-                raise ValueError(f"insertion into sub-window {number} of ring {ring}, which ends at {newest}")
+                raise ValueError(
+                    f"insertion into sub-window {number} of ring {ring}, which ends at {newest}"
+                )
 
     def _update(self, ring: str, rows: tuple[Insert, ...], by: int) -> tuple[int, ...]:
         at = self._rings[ring]
@@ -237,7 +264,9 @@ class TransactionScheduler:
         if rows:
             for reader in at.readers.values():
                 scan = reader.scans[ring]
-                reader.late += [Late(ring, n % at.size, n, payload) for n, payload in rows if scan.missed(n)]
+                reader.late += [
+                    Late(ring, n % at.size, n, payload) for n, payload in rows if scan.missed(n)
+                ]
         return tuple(t.id for t in aborted)
 
     def _restart(self, reader: _Transaction) -> None:

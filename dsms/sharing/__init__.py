@@ -3,5 +3,5 @@
 request   what a query asks of synopses, if its plan has the shape for it
 feed      one stream's rows, filtered and grouped one way, pre-aggregated sub-window by sub-window
 group     queries that are answered from the same feeds, together
-rules     SS1-SS4 and CS1-CS8: who may share what, and why
+rules     SS1-SS4 and CS1-CS8: which queries may share what, and why
 """

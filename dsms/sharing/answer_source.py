@@ -1,4 +1,5 @@
-"""What a member is answered from: columns of its feed, or of several feeds that cover its predicate (§8.3.3)."""
+"""What a member is answered from: columns of its feed, or of several feeds that cover its predicate
+(§8.3.3)."""
 
 from __future__ import annotations
 
@@ -10,26 +11,28 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.aggregates.parts.cells import State
-from dsms.sharing.column import Column
+from dsms.sharing.column import AggregateColumn
 from dsms.sharing.feed import Feed, SingleFeed
 from dsms.sql.expr import AggCall
 
 
 @dataclass(frozen=True, slots=True)
 class SignedFeed:
-    """A feed, whose cells are added or (`less`) taken away; `sources`: the column of it for each aggregate."""
+    """A feed, whose cells are added or (`less`) taken away; `sources`: the column of it for each
+    aggregate."""
 
     feed: Feed
     sources: Mapping[AggCall, AggCall]
     less: bool = False
 
-    def column(self, call: AggCall) -> Column:
+    def column(self, call: AggCall) -> AggregateColumn:
         return self.feed.columns[self.sources[call]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerSource:
-    """Members with the same one are probed together.  `how` as in `covers.Cover`; empty for a feed of its own."""
+    """Members with the same one are probed together.  `how` as in `covers.Cover`; empty for a feed
+    of its own."""
 
     parts: tuple[SignedFeed, ...]
     how: str = ""
@@ -51,11 +54,11 @@ class AnswerSource:
         """Whether one feed answers it."""
         return len(self.parts) == 1
 
-    def column(self, call: AggCall) -> Column:
+    def column(self, call: AggCall) -> AggregateColumn:
         """The (first) column that answers an aggregate."""
         return self.parts[0].column(call)
 
-    def columns(self) -> Iterator[tuple[Feed, Column]]:
+    def columns(self) -> Iterator[tuple[Feed, AggregateColumn]]:
         """Every column that it reads, once."""
         for part in self.parts:
             for source in dict.fromkeys(part.sources.values()):

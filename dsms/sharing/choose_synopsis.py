@@ -1,5 +1,6 @@
-"""Which synopsis a column has, as queries come and go (Golab 2006, §8.3.1): chosen anew when the number of those that
-read it together has changed by a quarter, or a window is longer, and moved sub-window by sub-window."""
+"""Which synopsis a column has, as queries come and go (Golab 2006, §8.3.1): chosen anew when the
+number of those that read it together has changed by a quarter, or a window is longer, and moved
+sub-window by sub-window."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra
-from dsms.sharing.column import Column
+from dsms.sharing.column import AggregateColumn
 from dsms.sharing.feed import CELLS, Feed
 from dsms.synopses.basic import Basic
 from dsms.synopses.cells import Synopsis
@@ -22,8 +23,9 @@ BACK = 2  # times more queries that would have to keep the basic intervals, for 
 Widths = Mapping[tuple[int, int], int]
 
 
-def read(column: Column, feed: Feed, width: int, reach: int, more: int = 1) -> None:
-    """One more (or less) query reads windows of `width` sub-windows that reach back `reach` of them."""
+def read(column: AggregateColumn, feed: Feed, width: int, reach: int, more: int = 1) -> None:
+    """One more (or less) query reads windows of `width` sub-windows that reach back `reach` of
+    them."""
     column.widths = _with(column.widths, width, reach, more)
     if not column.widths:
         return
@@ -37,7 +39,9 @@ def read(column: Column, feed: Feed, width: int, reach: int, more: int = 1) -> N
             column.why = why
 
 
-def foreseen(how: Algebra, column: Column | None, groups: int, width: int, reach: int) -> Synopsis:
+def foreseen(
+    how: Algebra, column: AggregateColumn | None, groups: int, width: int, reach: int
+) -> Synopsis:
     """The kind of synopsis that a column (None: a new one) has once one more query reads it."""
     if column is None:
         return choose(how, [width], groups, reach, 1)[0]
@@ -55,12 +59,12 @@ def _asked(widths: Widths) -> tuple[int, int]:
     return sum(widths.values()), max(reach for _, reach in widths)
 
 
-def _outgrown(column: Column, widths: Widths) -> bool:
+def _outgrown(column: AggregateColumn, widths: Widths) -> bool:
     (together, longest), (known, reached) = _asked(widths), column.chosen_for
     return longest > reached or not known / CHANGED < together < known * CHANGED
 
 
-def _chosen(column: Column, groups: int, widths: Widths) -> tuple[Synopsis, str]:
+def _chosen(column: AggregateColumn, groups: int, widths: Widths) -> tuple[Synopsis, str]:
     (together, longest), spans = _asked(widths), sorted({width for width, _ in widths})
     found = choose(column.algebra, spans, groups, longest, together)
     if isinstance(column.synopsis, Basic) and not isinstance(found[0], Basic):
@@ -68,7 +72,7 @@ def _chosen(column: Column, groups: int, widths: Widths) -> tuple[Synopsis, str]
     return found
 
 
-def move(column: Column, synopsis: Synopsis) -> None:
+def move(column: AggregateColumn, synopsis: Synopsis) -> None:
     """The column's sub-windows in another synopsis."""
     old, groups = column.synopsis, column.synopsis.groups
     synopsis.grow(groups)
@@ -76,5 +80,5 @@ def move(column: Column, synopsis: Synopsis) -> None:
     for start in range(old.first, old.next, most):
         low = np.arange(start, min(start + most, old.next))
         synopsis.append(old.probe(low, low + 1), len(low))
-    column.whole_from = column.reach
+    column.whole_from = column.first_complete
     column.base, column.synopsis = column.base + old.first, synopsis

@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from dsms.aggregates.parts.cells import Algebra, Rows, State
+from dsms.aggregates.parts.cells import Algebra, CellRows, State
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.sharing.key_space import Exprs
 from dsms.sql.expr import AggCall
@@ -44,7 +44,8 @@ class FeedColumn(ABC, Generic[S]):
     synopsis: S
     open: State = None
     why: str = ""  # this synopsis was chosen
-    readers: dict[AggCall, Algebra] = field(default_factory=dict)  # of other aggregates that need the same data
+    # of other aggregates that need the same data
+    readers: dict[AggCall, Algebra] = field(default_factory=dict)
     args: Exprs = field(init=False)
     passes: Callable[..., pa.BooleanArray] | None = field(init=False)
 
@@ -52,7 +53,9 @@ class FeedColumn(ABC, Generic[S]):
         self.args = [compile_expr(a) for a in self.call.args]
         self.passes = None if self.call.filter is None else compile_predicate(self.call.filter)
 
-    def lift(self, rows: Batch, ts: np.ndarray, cell: np.ndarray, cells: int, errors: ErrorCounter) -> State:
+    def lift(
+        self, rows: Batch, ts: np.ndarray, cell: np.ndarray, cells: int, errors: ErrorCounter
+    ) -> State:
         """Cells of the rows."""
         n = len(rows)
         if self.passes is not None:
@@ -60,7 +63,7 @@ class FeedColumn(ABC, Generic[S]):
             if len(kept) < n:
                 rows, ts, cell, n = rows.take(kept), ts[kept], cell[kept], len(kept)
         arguments = tuple(a(rows.cols, n, errors) for a in self.args)
-        return self.algebra.lift(Rows(cell, ts, rows.ids[0], arguments), cells)
+        return self.algebra.lift(CellRows(cell, ts, rows.ids[0], arguments), cells)
 
     @abstractmethod
     def grow(self, groups: int) -> None:
@@ -92,13 +95,15 @@ class FeedColumn(ABC, Generic[S]):
 
 
 @dataclass(slots=True)
-class Column(FeedColumn[Synopsis]):
+class AggregateColumn(FeedColumn[Synopsis]):
     """Of a stream's feed.  `base`: the sub-window that its synopsis calls 0."""
 
     base: int = 0
     whole_from: int = ALWAYS  # sub-windows before this one miss rows
-    chosen_for: tuple[int, int] = (0, 0)  # so many queries that read it, and the longest reach of their windows
-    widths: dict[tuple[int, int], int] = field(default_factory=dict)  # (width, reach) of windows: how many read them
+    # so many queries that read it, and the longest reach of their windows
+    chosen_for: tuple[int, int] = (0, 0)
+    # (width, reach) of windows: how many read them
+    widths: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         FeedColumn.__post_init__(self)
@@ -111,7 +116,8 @@ class Column(FeedColumn[Synopsis]):
             self.synopsis.grow(groups)
 
     def add(self, state: State, count: int) -> None:
-        """Cells of the open sub-window and of `count` - 1 after it, of which the last stays open."""
+        """Cells of the open sub-window and of `count` - 1 after it, of which the last stays
+        open."""
         groups = self.synopsis.groups
         if count == 1:
             self.open = self.algebra.combine(self.open, state)
@@ -127,7 +133,10 @@ class Column(FeedColumn[Synopsis]):
         groups = self.synopsis.groups
         empty = self.algebra.empty(groups * (count - 1)) if count > 1 else None
         self.synopsis.append(
-            self.algebra.close(self.open if empty is None else self.algebra.concat([self.open, empty])), count
+            self.algebra.close(
+                self.open if empty is None else self.algebra.concat([self.open, empty])
+            ),
+            count,
         )
         self.open = self.algebra.empty(groups)
 
@@ -137,7 +146,7 @@ class Column(FeedColumn[Synopsis]):
         return self.synopsis.probe(low - self.base, high - self.base)
 
     @property
-    def reach(self) -> int:
+    def first_complete(self) -> int:
         """The first sub-window that is held and misses no row; ALWAYS: all that ever were."""
         held = self.synopsis.first
         return max(self.whole_from, self.base + held if held > 0 else ALWAYS)

@@ -1,7 +1,9 @@
-"""Which columns of a feed answer an aggregate: one that holds the same data per sub-window does, whatever its name.
+"""Which columns of a feed answer an aggregate: one that holds the same data per sub-window does,
+whatever its name.
 
-The cells of a SUM count its values, so AVG and COUNT over the same argument read them too (SS2, CS3: the sum and the
-count are there, and need only be divided); quantiles read the same sorted values, TOPK and DISTINCT the same counters.
+The cells of a SUM count its values, so AVG and COUNT over the same argument read them too (SS2,
+CS3: the sum and the count are there, and need only be divided); quantiles read the same sorted
+values, TOPK and DISTINCT the same counters.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def _rich(call: AggCall) -> bool:
     return CARDS[call.fn].counting or CARDS[call.fn].tallied
 
 
-def sources(aggs: tuple[AggCall, ...], grouped: bool, have: Iterable[AggCall]) -> dict[AggCall, AggCall]:
+def sources(
+    aggs: tuple[AggCall, ...], grouped: bool, have: Iterable[AggCall]
+) -> dict[AggCall, AggCall]:
     """For each aggregate the column that answers it: one of those there are, or a new one."""
     there = dict.fromkeys(have)
     out: dict[AggCall, AggCall] = {}

@@ -1,11 +1,15 @@
 """Predicate covers: a query answered from feeds with other predicates (Golab 2006, §8.3.3).
 
-Predicates are disjunctions of atoms `column op constant`.  An atom is never true of NULL, so rows with NULL are in no
-atom's set and disturb no disjointness.  For the rows of a query, the feeds found are
+Predicates are disjunctions of atoms `column op constant`.  An atom is never true of NULL, so rows
+with NULL are in no atom's set and disturb no disjointness.  For the rows of a query, the feeds
+found are
 
-    disjoint cover  its terms, each once, and no row in two feeds                  added     (any exact aggregate)
-    cover           its terms                                                      united (MIN, MAX, DISTINCT)
-    supercover      more terms than it has, less a disjoint cover of what is more  subtracted (SUM, COUNT, counters)
+    disjoint cover  its terms, each once, and no row in two feeds                  added     (any
+                    exact aggregate)
+    cover           its terms                                                      united (MIN, MAX,
+                    DISTINCT)
+    supercover      more terms than it has, less a disjoint cover of what is more  subtracted (SUM,
+                    COUNT, counters)
 """
 
 from __future__ import annotations
@@ -68,7 +72,8 @@ def _before(low: End, high: End) -> bool:
 
 
 def terms(where: Sequence[Expr]) -> Terms | None:
-    """The terms of a predicate that is one disjunction of atoms, without repetitions; None if it is anything else."""
+    """The terms of a predicate that is one disjunction of atoms, without repetitions; None if it is
+    anything else."""
     if len(where) != 1:
         return None
     found = [_atom(t) for t in _disjuncts(where[0])]
@@ -111,7 +116,8 @@ def apart(a: Iterable[Atom], b: Iterable[Atom]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """How answers are combined, and the places (in what was offered) of the feeds: `plus`, and `less` to subtract."""
+    """How answers are combined, and the places (in what was offered) of the feeds: `plus`, and
+    `less` to subtract."""
 
     how: Literal["added", "united", "subtracted"]
     plus: tuple[int, ...]
@@ -143,8 +149,9 @@ class _Search:
         fitting = [i for i in self.big if self.offered[i] and self.offered[i] <= wanted]
         return self._rest(wanted, fitting, (), disjoint)
 
-    def _rest(self, open_: Terms, fitting: list[int], chosen: tuple[int, ...],
-              disjoint: bool) -> tuple[int, ...] | None:  # fmt: skip
+    def _rest(
+        self, open_: Terms, fitting: list[int], chosen: tuple[int, ...], disjoint: bool
+    ) -> tuple[int, ...] | None:
         if not open_:
             return chosen
         if len(chosen) >= PARTS:
@@ -155,7 +162,9 @@ class _Search:
             if self.tries < 0:
                 return None
             mine = self.offered[i]
-            if first not in mine or (disjoint and not all(apart(mine, self.offered[k]) for k in chosen)):
+            if first not in mine or (
+                disjoint and not all(apart(mine, self.offered[k]) for k in chosen)
+            ):
                 continue
             found = self._rest(open_ - mine, fitting, (*chosen, i), disjoint)
             if found is not None:
@@ -163,7 +172,8 @@ class _Search:
         return None
 
     def supercover(self, wanted: Terms) -> Cover | None:
-        """A feed with more terms, less a disjoint cover of those that are too many; the smallest such feed."""
+        """A feed with more terms, less a disjoint cover of those that are too many; the smallest
+        such feed."""
         for i in reversed(self.big):
             extra = self.offered[i] - wanted
             if wanted <= self.offered[i] and extra and apart(extra, wanted):
@@ -173,12 +183,15 @@ class _Search:
         return self._wide(wanted)
 
     def _wide(self, wanted: Terms) -> Cover | None:
-        """Disjoint feeds with more terms together, less a disjoint cover of those that are too many."""
+        """Disjoint feeds with more terms together, less a disjoint cover of those that are too
+        many."""
         touching = [i for i in self.big if self.offered[i] & wanted]
         for first in touching:
             chosen, left = [first], wanted - self.offered[first]
             for i in touching:
-                if left & self.offered[i] and all(apart(self.offered[i], self.offered[k]) for k in chosen):
+                if left & self.offered[i] and all(
+                    apart(self.offered[i], self.offered[k]) for k in chosen
+                ):
                     chosen.append(i)
                     left -= self.offered[i]
             if left or len(chosen) < 2:

@@ -1,8 +1,9 @@
 """A feed: one stream's rows, filtered and grouped one way, pre-aggregated sub-window by sub-window.
 
-Rows gather until there are enough of them or their sub-window ends; then they are lifted into cells (a cell per group
-and sub-window), column by column: a column is one aggregate with its synopsis.  Sub-windows are numbered k where they
-begin at phase + k * span; where time is counted in rows, row numbers stand for instants.
+Rows gather until there are enough of them or their sub-window ends; then they are lifted into cells
+(a cell per group and sub-window), column by column: a column is one aggregate with its synopsis.
+Sub-windows are numbered k where they begin at phase + k * span; where time is counted in rows, row
+numbers stand for instants.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from dsms.operators.basic import filter_batch
 from dsms.operators.expressions import ErrorCounter, compile_predicate
-from dsms.sharing.column import Column, FeedColumn
+from dsms.sharing.column import AggregateColumn, FeedColumn
 from dsms.sharing.columns import ROWS
 from dsms.sharing.covers import Terms, terms
 from dsms.sharing.key_space import KeySpace
@@ -29,8 +30,8 @@ CELLS = 1 << 22  # cells that are made at once, at most
 
 
 class GroupFeed(Protocol):
-    """What a group answers from: a `Feed`, the results of a join (`join_feed`), or several feeds that move together
-    (`feed_set`).  Sub-windows have numbers."""
+    """What a group answers from: a `Feed`, the results of a join (`join_feed`), or several feeds
+    that move together (`feed_set`).  Sub-windows have numbers."""
 
     @property
     def stream(self) -> str: ...
@@ -93,7 +94,8 @@ class GroupFeed(Protocol):
         ...
 
     def jump(self, number: int) -> None:
-        """Nothing is left in any window, and nothing will come before `number`: forget all and go there."""
+        """Nothing is left in any window, and nothing will come before `number`: forget all and go
+        there."""
         ...
 
     def trim(self, number: int) -> None:
@@ -183,7 +185,8 @@ class RowFeed(ABC, Generic[C]):
 
     @abstractmethod
     def jump(self, number: int) -> None:
-        """Nothing is left in any window, and nothing will come before `number`: forget all and go there."""
+        """Nothing is left in any window, and nothing will come before `number`: forget all and go
+        there."""
 
     @abstractmethod
     def trim(self, number: int) -> None:
@@ -199,16 +202,17 @@ class RowFeed(ABC, Generic[C]):
 
 
 @dataclass(slots=True)
-class Feed(RowFeed[Column]):
+class Feed(RowFeed[AggregateColumn]):
     """Of the rows of a stream that fulfil all of `where`."""
 
     where: tuple[Expr, ...] = ()
     predicate: Callable[..., pa.BooleanArray] | None = field(init=False)
-    terms: Terms | None = field(init=False, default=None)  # of its condition, if it is a disjunction of atoms
+    # of its condition, if it is a disjunction of atoms
+    terms: Terms | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        whole = conjunction(list(self.where))
-        self.predicate = None if whole is None else compile_predicate(whole)
+        condition = conjunction(list(self.where))
+        self.predicate = None if condition is None else compile_predicate(condition)
         self.terms = terms(self.where)
         RowFeed.__post_init__(self)
 

@@ -1,4 +1,5 @@
-"""Feeds that move together, because some query is answered from several of them (covers, Golab 2006, §8.3.3)."""
+"""Feeds that move together, because some query is answered from several of them (covers, Golab
+2006, §8.3.3)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dsms.sharing.column import Column
+from dsms.sharing.column import AggregateColumn
 from dsms.sharing.feed import Feed
 from dsms.sharing.key_space import KeySpace
 from dsms.sql.expr import AggCall
@@ -15,7 +16,8 @@ from dsms.state.batch import Batch
 
 
 class FeedSet:
-    """To its group it is one feed.  All have the same stream, keys and sub-windows; each has its own condition."""
+    """To its group it is one feed.  All have the same stream, keys and sub-windows; each has its
+    own condition."""
 
     __slots__ = ("columns", "counted", "feeds", "phase", "space", "span", "stream")
 
@@ -25,7 +27,7 @@ class FeedSet:
         self.stream: str = first.stream
         self.space: KeySpace = first.space
         self.span, self.phase, self.counted = first.span, first.phase, first.counted
-        self.columns: dict[AggCall, Column] = {}
+        self.columns: dict[AggCall, AggregateColumn] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"children": self.feeds}

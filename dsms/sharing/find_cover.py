@@ -1,4 +1,5 @@
-"""Relevant feeds: those that a query with another predicate can be answered from (Golab 2006, §8.3.3)."""
+"""Relevant feeds: those that a query with another predicate can be answered from (Golab 2006,
+§8.3.3)."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ from dsms.sql.expr import AggCall
 
 
 def exact(algebra: Algebra) -> bool:
-    """Whether cells of several feeds make, in whatever order, the answer over all their rows (not FIRST, LAST, ARGMIN,
-    ARGMAX, which ask for the order of rows; nor sketches, whose answers depend on how rows were cut)."""
+    """Whether cells of several feeds make, in whatever order, the answer over all their rows (not
+    FIRST, LAST, ARGMIN, ARGMAX, which ask for the order of rows; nor sketches, whose answers depend
+    on how rows were cut)."""
     return isinstance(algebra, Additive | Counters | RankCells) or (
         isinstance(algebra, Picks) and algebra.duplicate_insensitive
     )
@@ -35,11 +37,14 @@ class _Offer:
     @property
     def key(self) -> tuple[object, ...]:
         """Cells of offers with the same one can be combined."""
-        return tuple((call, s, id(self.feed.columns[s].algebra)) for call, s in self.sources.items())
+        return tuple(
+            (call, s, id(self.feed.columns[s].algebra)) for call, s in self.sources.items()
+        )
 
 
 def covering(wanted: Request, feeds: Sequence[Feed]) -> AnswerSource | None:
-    """How the feeds (with the query's stream, keys and sub-windows) answer it; None if they don't."""
+    """How the feeds (with the query's stream, keys and sub-windows) answer it; None if they
+    don't."""
     mine = terms(wanted.where)
     if not mine:
         return None
@@ -69,6 +74,8 @@ def _offer(wanted: Request, feed: Feed) -> _Offer | None:
 
 def _among(wanted: Request, mine: Terms, offers: list[_Offer]) -> Cover | None:
     first = offers[0]
-    asked = [first.feed.columns[first.sources[call]].reader(call) for call in dict.fromkeys(wanted.aggs)]
+    asked = [
+        first.feed.columns[first.sources[call]].reader(call) for call in dict.fromkeys(wanted.aggs)
+    ]
     overlap = all(a.duplicate_insensitive for a in asked)
     return cover(mine, [o.terms for o in offers], overlap, all(a.subtractable for a in asked))

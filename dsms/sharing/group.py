@@ -1,7 +1,7 @@
 """A group: queries whose windows are made of the same sub-windows, answered from shared feeds.
 
-All members that are due are answered together, over all their boundaries at once: their spans are probed in one call
-per aggregate, lowered in one, and cut apart again.
+All members that are due are answered together, over all their boundaries at once: their spans are
+probed in one call per aggregate, lowered in one, and cut apart again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ R = TypeVar("R", bound=Wanted)
 
 @dataclass(slots=True)
 class Group(ABC, Generic[F, R]):
-    """Members with the same feed, and what they ask.  `clock`: its streams are complete up to here."""
+    """Members with the same feed, and what they ask.  `clock`: its streams are complete up to
+    here."""
 
     name: str
     feed: F
@@ -69,9 +70,10 @@ class Group(ABC, Generic[F, R]):
     @property
     @abstractmethod
     def sides(self) -> tuple[str, ...]:
-        """Keys of the streams whose columns, one stream after the other, its aggregates are over."""
+        """Keys of the streams whose columns, one stream after the other, its aggregates are
+        over."""
 
-    # -- rows and time ------------------------------------------------------------------------------------------------
+    # -- rows and time -----------------------------------------------------------------------------
 
     @abstractmethod
     def take(self, stream: str, rows: Batch) -> None:
@@ -95,7 +97,9 @@ class Group(ABC, Generic[F, R]):
 
     def heard(self, stream: str, rows: Batch) -> None:
         """Rows of a stream have come."""
-        self.arrivals.gap = min((q.quiet for m in self.members if (q := m.sliding) is not None), default=1)
+        self.arrivals.gap = min(
+            (q.quiet for m in self.members if (q := m.sliding) is not None), default=1
+        )
         self.arrivals.heard(stream, rows.ts)
 
     def _far(self) -> int:
@@ -123,7 +127,9 @@ class Group(ABC, Generic[F, R]):
         self.feed.close(number)
         self._trim()
         if self.backlog is not None:
-            self.backlog.updated(self.name, number - (self.feed.began if self.told is None else self.told))
+            self.backlog.updated(
+                self.name, number - (self.feed.began if self.told is None else self.told)
+            )
         self.told = number
 
     def latest(self, clock: int) -> int:
@@ -145,12 +151,19 @@ class Group(ABC, Generic[F, R]):
         if self.feed.open is None:
             return
         boundary = self.feed.phase + self.feed.open * self.feed.span
-        chosen = [m for m in self.members if m.query is not None and m.query.name in names and m.query.failure is None]
+        chosen = [
+            m
+            for m in self.members
+            if m.query is not None and m.query.name in names and m.query.failure is None
+        ]
         at = np.array([boundary], np.int64)
-        self._answer([(m, at) for m in chosen if m.query is not None and m.query.clock < boundary - 1])
+        self._answer(
+            [(m, at) for m in chosen if m.query is not None and m.query.clock < boundary - 1]
+        )
 
     def _all_due(self, limit: int) -> list[Due[R]]:
-        """Members with the boundaries up to `limit` that can be answered; those of one SLIDE share an array."""
+        """Members with the boundaries up to `limit` that can be answered; those of one SLIDE share
+        an array."""
         most = max(1, min(MANY, CELLS // self.feed.space.groups))
         known: dict[tuple[object, ...], np.ndarray] = {}
         due = []
@@ -169,21 +182,23 @@ class Group(ABC, Generic[F, R]):
         return due
 
     def limit(self, query: PeriodicQuery, upto: int) -> int:
-        """The last boundary <= `upto` that a member may answer now, or an earlier instant than its next one; those that
-        silence keeps from being told are passed over."""
+        """The last boundary <= `upto` that a member may answer now, or an earlier instant than its
+        next one; those that silence keeps from being reported are skipped."""
         upto = min(upto, query.until)
         while query.due is not None and query.due <= upto and query.numbers is None:
-            told = query.told_until(self.arrivals)
-            if query.due <= told:
-                return min(upto, told)
+            reported_until = query.reported_until(self.arrivals)
+            if query.due <= reported_until:
+                return min(upto, reported_until)
             query.pass_over(min(self.arrivals.after(query.due - 1), upto))
         return upto
 
     def _forget(self) -> None:
         """Arrivals that no member asks for any more."""
-        self.arrivals.forget(min([d for m in self.members if (d := _due_of(m)) is not None], default=ALWAYS))
+        self.arrivals.forget(
+            min([d for m in self.members if (d := _due_of(m)) is not None], default=ALWAYS)
+        )
 
-    # -- answers ------------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def _answer(self, due: list[Due[R]]) -> None:
         """Answer and report; where an answer fails, the boundaries before it stand."""
@@ -232,12 +247,17 @@ class Group(ABC, Generic[F, R]):
                     self._answer([(member, np.array([b], np.int64))])
 
     def answers(self, due: Sequence[Due[R]]) -> list[Cells]:
-        """For each member its answer rows over its boundaries, in order of boundary and then in their fixed order:
-        columns of the answer, the index of the boundary of each row, and their number."""
+        """For each member its answer rows over its boundaries, in order of boundary and then in
+        their fixed order: columns of the answer, the index of the boundary of each row, and their
+        number."""
         self._share_errors(due)
         alike: dict[object, list[int]] = {}
         for i, (member, _) in enumerate(due):
-            key = (member.request.aggs, member.view, None if member.kept is None else member.request)
+            key = (
+                member.request.aggs,
+                member.view,
+                None if member.kept is None else member.request,
+            )
             alike.setdefault(key, []).append(i)
         out: list[Cells | None] = [None] * len(due)
         for places in alike.values():
@@ -255,8 +275,12 @@ class Group(ABC, Generic[F, R]):
         cells = dict(zip(own, self._alike([due[i] for i in own]), strict=True))
         clean = {i for i, n in zip(own, failed, strict=True) if due[i][0].above.errors.count == n}
         for i, k in enumerate(leader):
-            if i != k:  # errors are counted by whoever has them
-                cells[i] = same_query.part(cells[k], due[k][1], due[i][1]) if k in clean else self._alike([due[i]])[0]
+            if i != k:  # errors are counted where they occur
+                cells[i] = (
+                    same_query.part(cells[k], due[k][1], due[i][1])
+                    if k in clean
+                    else self._alike([due[i]])[0]
+                )
         return [cells[i] for i in range(len(due))]
 
     def _share_errors(self, due: Sequence[Due[R]]) -> None:
@@ -292,9 +316,11 @@ class Group(ABC, Generic[F, R]):
     def asks(self, due: Sequence[Due[R]]) -> tuple[np.ndarray, ...]:
         """What synopses are asked for each boundary."""
 
-    def _rows(self, asked: tuple[np.ndarray, ...],
-              view: AnswerSource | None) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:  # fmt: skip
-        """Cells that give a row (None: all), their groups, and their spans, in order of span and key."""
+    def _rows(
+        self, asked: tuple[np.ndarray, ...], view: AnswerSource | None
+    ) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+        """Cells that give a row (None: all), their groups, and their spans, in order of span and
+        key."""
         spans = len(asked[0])
         if not self.feed.space.exprs:
             return None, np.zeros(spans, np.int64), np.arange(spans)
@@ -306,11 +332,21 @@ class Group(ABC, Generic[F, R]):
         cells = cells[counts[cells] > 0]
         return cells, cells % groups, cells // groups
 
-    def lowered(self, agg: AggCall, asked: tuple[np.ndarray, ...], view: AnswerSource | None,
-                cell: np.ndarray | None = None, kept: Answers | None = None) -> pa.Array:  # fmt: skip
+    def lowered(
+        self,
+        agg: AggCall,
+        asked: tuple[np.ndarray, ...],
+        view: AnswerSource | None,
+        cell: np.ndarray | None = None,
+        kept: Answers | None = None,
+    ) -> pa.Array:
         """The answers of an aggregate, of all cells or those at `cell`."""
         if view is not None:
-            state = view.probe(agg, *asked) if kept is None else kept.states(agg, view.column(agg), *asked)
+            state = (
+                view.probe(agg, *asked)
+                if kept is None
+                else kept.states(agg, view.column(agg), *asked)
+            )
             return view.lower(agg, state, cell)
         column = self.feed.columns[agg]
         state = column.probe(*asked)

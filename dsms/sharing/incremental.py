@@ -1,7 +1,9 @@
-"""ISS, incremental synopsis scan (Golab 2006, §7.2.1): the last answer, plus sub-windows that came, minus those gone.
+"""ISS, incremental synopsis scan (Golab 2006, §7.2.1): the last answer, plus sub-windows that came,
+minus those gone.
 
-For subtractable aggregates whose synopsis would otherwise be read from end to end: frequency counters over long windows
-that slide in short steps.  What is kept is a state per query and aggregate.
+For subtractable aggregates whose synopsis would otherwise be read from end to end: frequency
+counters over long windows that slide in short steps.  What is kept is a state per query and
+aggregate.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsms.aggregates.parts.cells import State
-from dsms.sharing.column import Column
+from dsms.sharing.column import AggregateColumn
 from dsms.sql.expr import AggCall
 from dsms.synopses.cells import Synopsis
 
@@ -25,7 +27,7 @@ class Kept:
     high: int
     state: State
 
-    def to(self, column: Column, low: int, high: int) -> State:
+    def to(self, column: AggregateColumn, low: int, high: int) -> State:
         """The union of low <= k < high, which this becomes."""
         algebra, groups = column.algebra, column.synopsis.groups
         if not self.low <= low <= self.high <= high:
@@ -46,17 +48,24 @@ class Answers:
 
     kept: dict[AggCall, Kept] = field(default_factory=dict)
 
-    def states(self, agg: AggCall, column: Column, low: np.ndarray, high: np.ndarray) -> State:
-        """Like `Column.probe`, for spans of ascending boundaries."""
+    def states(
+        self, agg: AggCall, column: AggregateColumn, low: np.ndarray, high: np.ndarray
+    ) -> State:
+        """Like `AggregateColumn.probe`, for spans of ascending boundaries."""
         kept = self.kept.get(agg)
         if kept is None:
             kept = self.kept[agg] = Kept(0, -1, None)
-        return column.algebra.concat([kept.to(column, int(a), int(b)) for a, b in zip(low, high, strict=True)])
+        return column.algebra.concat(
+            [kept.to(column, int(a), int(b)) for a, b in zip(low, high, strict=True)]
+        )
 
-    def nbytes(self, columns: dict[AggCall, Column]) -> int:
+    def nbytes(self, columns: dict[AggCall, AggregateColumn]) -> int:
         return sum(columns[a].algebra.nbytes(k.state) for a, k in self.kept.items() if a in columns)
 
 
 def combined(synopses: Sequence[Synopsis], width: int, step: int) -> tuple[float, float]:
-    """Cells that an answer over `width` sub-windows combines: read from end to end, and from the one `step` before."""
-    return sum(s.cost(width) for s in synopses), sum(2 * s.cost(min(step, width)) + 2 for s in synopses)
+    """Cells that an answer over `width` sub-windows combines: read from end to end, and from the
+    one `step` before."""
+    return sum(s.cost(width) for s in synopses), sum(
+        2 * s.cost(min(step, width)) + 2 for s in synopses
+    )

@@ -1,9 +1,9 @@
-"""The buffer before join synopses: a join's results, grouped one way, pre-aggregated by the sub-window they are born in
-and the interval they expire in (`dsms.synopses.joins`).
+"""The buffer before join synopses: a join's results, grouped one way, pre-aggregated by the
+sub-window they are born in and the interval they expire in (`dsms.synopses.joins`).
 
-Where the windows upstream have different lengths b1 and b2, a result expires in min(k1 + b1, k2 + b2): so one side's
-sub-windows are counted with a shift, as if both windows were max(b1, b2) long.  Such a synopsis answers all
-(n1 s, n2 s)-joins with n1 - n2 = b1 - b2; it has no flagged values.
+Where the windows upstream have different lengths b1 and b2, a result expires in min(k1 + b1, k2 +
+b2): so one side's sub-windows are counted with a shift, as if both windows were max(b1, b2) long.
+Such a synopsis answers all (n1 s, n2 s)-joins with n1 - n2 = b1 - b2; it has no flagged values.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ NAMES = {"basic": "BIJ", "interval": "IJ", "running": "RJ"}
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """Windows upstream of b1 and b2 sub-windows of `span` µs, which begin at `phase` + k * `span`; flags for g."""
+class JoinShape:
+    """Windows upstream of b1 and b2 sub-windows of `span` µs, which begin at `phase` + k * `span`;
+    flags for g."""
 
     span: int
     phase: int
@@ -58,13 +59,15 @@ class Shape:
 
     def counted(self, lengths: tuple[int, int]) -> tuple[int, int]:
         """Windows of those lengths in sub-windows, as if the windows upstream were equal."""
-        return lengths[0] // self.span + self.b - self.b1, lengths[1] // self.span + self.b - self.b2
+        return lengths[0] // self.span + self.b - self.b1, lengths[
+            1
+        ] // self.span + self.b - self.b2
 
     def answers(self, lengths: tuple[int, int]) -> bool:
         """Whether joins of windows of those lengths can be answered (SS3)."""
         n1, n2 = self.counted(lengths)
-        whole = all(length % self.span == 0 for length in lengths)
-        return whole and max(n1, n2) <= self.b and (n1 == n2 or min(n1, n2) >= self.b - self.g)
+        aligned = all(length % self.span == 0 for length in lengths)
+        return aligned and max(n1, n2) <= self.b and (n1 == n2 or min(n1, n2) >= self.b - self.g)
 
     @property
     def cells(self) -> int:
@@ -72,19 +75,25 @@ class Shape:
         return self.b * (1 + 2 * self.g)
 
 
-def new_synopsis(algebra: Algebra, shape: Shape, pairs: int, asked: str) -> tuple[JoinSynopsis, str]:
+def new_synopsis(
+    algebra: Algebra, shape: JoinShape, pairs: int, asked: str
+) -> tuple[JoinSynopsis, str]:
     """A synopsis for queries over so many different pairs of windows, and why this kind.
 
-    Each update touches all intervals of any kind (§8.3.2), and the basic one is then read in one pass for all queries
-    together: it is cheapest unless it is asked for by name."""
+    Each update touches all intervals of any kind (§8.3.2), and the basic one is then read in one
+    pass for all queries together: it is cheapest unless it is asked for by name."""
     if asked in KINDS:
         return KINDS[asked](algebra, shape.b, shape.g), f"{_named(asked, shape)}: asked for"
-    made: dict[str, JoinSynopsis] = {name: kind(algebra, shape.b, shape.g) for name, kind in KINDS.items()}
+    made: dict[str, JoinSynopsis] = {
+        name: kind(algebra, shape.b, shape.g) for name, kind in KINDS.items()
+    }
     best = min(made, key=lambda name: made[name].cost(pairs))
-    return made[best], f"{_named(best, shape)}: it touches the fewest intervals in an update and {pairs} probes"
+    return made[
+        best
+    ], f"{_named(best, shape)}: it touches the fewest intervals in an update and {pairs} probes"
 
 
-def _named(kind: str, shape: Shape) -> str:
+def _named(kind: str, shape: JoinShape) -> str:
     flags = f", g = {shape.g}" if shape.g else ""
     return f"a {NAMES[kind]} synopsis of the join (b = {shape.b}{flags})"
 
@@ -94,7 +103,8 @@ class JoinColumn(FeedColumn[JoinSynopsis]):
     """One aggregate over results.  `open`: the buffer of the open sub-window."""
 
     filled: bool = False  # the buffer holds rows
-    scan: tuple[np.ndarray, State] | None = None  # what all who are due together ask, and the cells
+    # what all queries that are due together ask, and the cells
+    scan: tuple[np.ndarray, State] | None = None
 
     def __post_init__(self) -> None:
         FeedColumn.__post_init__(self)
@@ -109,7 +119,9 @@ class JoinColumn(FeedColumn[JoinSynopsis]):
 
     def take(self, rows: Batch, cell: np.ndarray, errors: ErrorCounter) -> None:
         """Results of the open sub-window, and their cells."""
-        self.open = self.algebra.combine(self.open, self.lift(rows, rows.ts, cell, self.synopsis.buffer, errors))
+        self.open = self.algebra.combine(
+            self.open, self.lift(rows, rows.ts, cell, self.synopsis.buffer, errors)
+        )
         self.filled = True
 
     def close(self, number: int) -> None:
@@ -120,7 +132,8 @@ class JoinColumn(FeedColumn[JoinSynopsis]):
         self.synopsis.move(number)
 
     def prepare(self, at: np.ndarray, n1: np.ndarray, n2: np.ndarray) -> None:
-        """All of this will be asked, maybe in parts: answer it together, each pair of windows once (CS4, CS5)."""
+        """All of this will be asked, maybe in parts: answer it together, each pair of windows once
+        (CS4, CS5)."""
         known, first = np.unique(self._coded(at, n1, n2), return_index=True)
         self.scan = known, self.synopsis.probe(at[first], n1[first], n2[first])
 
@@ -133,7 +146,9 @@ class JoinColumn(FeedColumn[JoinSynopsis]):
         if self.scan is None:
             return self.synopsis.probe(*asked)
         known, state = self.scan
-        return self.algebra.take(state, spread(np.searchsorted(known, self._coded(*asked)), self.synopsis.groups))
+        return self.algebra.take(
+            state, spread(np.searchsorted(known, self._coded(*asked)), self.synopsis.groups)
+        )
 
     def counts(self) -> np.ndarray:
         """int64[groups]: of a COUNT(*), over all that is held."""
@@ -146,10 +161,11 @@ class JoinColumn(FeedColumn[JoinSynopsis]):
 
 @dataclass(slots=True)
 class JoinFeed(RowFeed[JoinColumn]):
-    """`times`: the columns of the results that hold their parts' timestamps; `mapped`: an expression over both streams'
-    columns as one over the results'; `asked`: the kind of synopsis that is asked for."""
+    """`times`: the columns of the results that hold their parts' timestamps; `mapped`: an
+    expression over both streams' columns as one over the results'; `asked`: the kind of synopsis
+    that is asked for."""
 
-    shape: Shape = field(kw_only=True)
+    shape: JoinShape = field(kw_only=True)
     times: tuple[int, int] = field(kw_only=True)
     mapped: Callable[[Expr], Expr] = field(kw_only=True)
     asked: str = "auto"
@@ -157,8 +173,11 @@ class JoinFeed(RowFeed[JoinColumn]):
     def column(self, call: AggCall, algebra: Algebra, pairs: int) -> None:
         """Another aggregate; only before the first row."""
         synopsis, why = new_synopsis(algebra, self.shape, pairs, self.asked)
-        here = replace(call, args=tuple(map(self.mapped, call.args)),
-                       filter=None if call.filter is None else self.mapped(call.filter))  # fmt: skip
+        here = replace(
+            call,
+            args=tuple(map(self.mapped, call.args)),
+            filter=None if call.filter is None else self.mapped(call.filter),
+        )
         column = JoinColumn(here, algebra, synopsis, why=why)
         column.grow(self.space.groups)
         self.columns[call] = column
@@ -222,9 +241,24 @@ class JoinFeed(RowFeed[JoinColumn]):
         return column.counts() > 0
 
 
-def new_feed(shape: Shape, keys: tuple[Expr, ...], times: tuple[int, int], mapped: Callable[[Expr], Expr],
-             stream: str, asked: str) -> JoinFeed:  # fmt: skip
+def new_feed(
+    shape: JoinShape,
+    keys: tuple[Expr, ...],
+    times: tuple[int, int],
+    mapped: Callable[[Expr], Expr],
+    stream: str,
+    asked: str,
+) -> JoinFeed:
     """A feed without columns.  `keys` over both streams' columns."""
     space = KeySpace(stream, tuple(map(mapped, keys)))
-    return JoinFeed(stream, space, shape.span, shape.phase, False, shape=shape, times=times, mapped=mapped,
-                    asked=asked)  # fmt: skip
+    return JoinFeed(
+        stream,
+        space,
+        shape.span,
+        shape.phase,
+        False,
+        shape=shape,
+        times=times,
+        mapped=mapped,
+        asked=asked,
+    )

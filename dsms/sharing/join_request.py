@@ -1,9 +1,11 @@
-"""What a periodic query asks of join synopses: aggregates over a join of two time windows (Golab 2006, §8.3.2).
+"""What a periodic query asks of join synopses: aggregates over a join of two time windows (Golab
+2006, §8.3.2).
 
-A plan has the shape for it where, from the root down, it selects and projects what one GROUP BY answers over selections
-and projections of an inner join of two time windows, each over selections and projections of a stream.  Everything
-below the GROUP BY is written down in columns of the two streams, so that queries which say the same in other words, or
-over windows of other lengths, ask for the same join.
+A plan has the shape for it where, from the root down, it selects and projects what one GROUP BY
+answers over selections and projections of an inner join of two time windows, each over selections
+and projections of a stream.  Everything below the GROUP BY is written down in columns of the two
+streams, so that queries which say the same in other words, or over windows of other lengths, ask
+for the same join.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ FEW = 1 << 16  # cells that are no burden
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One side: key of the stream, and conditions over its columns, all of which must hold, in a fixed order."""
+class JoinSide:
+    """One side: key of the stream, and conditions over its columns, all of which must hold, in a
+    fixed order."""
 
     stream: str
     where: tuple[Expr, ...]
@@ -40,8 +43,8 @@ class JoinKey:
     conditions  over the left stream's columns followed by the right one's, in a fixed order
     """
 
-    left: Part
-    right: Part
+    left: JoinSide
+    right: JoinSide
     keys: tuple[tuple[Expr, Expr], ...]
     conditions: tuple[Expr, ...]
 
@@ -50,7 +53,8 @@ class JoinKey:
 class JoinRequest:
     """join      which join, and `streams` its streams
     lengths      of the windows, µs
-    keys, aggs   GROUP BY expressions and aggregate calls over the left stream's columns followed by the right one's
+    keys, aggs   GROUP BY expressions and aggregate calls over the left stream's columns followed by
+                 the right one's
     slide        its SLIDE
     above        selections and projections over keys ++ aggs, bottom up
     """
@@ -81,7 +85,9 @@ class JoinRequest:
         left = len(self.streams[0].schema)
         exprs = [*self.keys, *self.join.conditions, *(k for k, _ in self.join.keys)]
         exprs += [shift(k, left) for _, k in self.join.keys]
-        exprs += [e for a in self.aggs for e in (*a.args, *([] if a.filter is None else [a.filter]))]
+        exprs += [
+            e for a in self.aggs for e in (*a.args, *([] if a.filter is None else [a.filter]))
+        ]
         return frozenset(i for e in exprs for i in columns(e))
 
 
@@ -92,15 +98,25 @@ def join_request(root: lp.Node, slide: Slide) -> JoinRequest | None:
     while isinstance(node, lp.Select | lp.Project):
         above.insert(0, node)
         node = node.child
-    if not isinstance(node, lp.GroupBy) or any(CARDS[a.fn].ordered or CARDS[a.fn].windowed for a in node.aggs):
+    if not isinstance(node, lp.GroupBy) or any(
+        CARDS[a.fn].ordered or CARDS[a.fn].windowed for a in node.aggs
+    ):
         return None
     found = _below(node.child)
     if found is None or not slide.regular:
         return None
     keys = tuple(over(k, found.exprs) for k in node.keys)
     aggs = tuple(normal(a, found.exprs) for a in node.aggs)
-    made = JoinRequest(found.key(), (found.left.scan.stream, found.right.scan.stream), found.lengths, keys, aggs, slide,
-                       tuple(above), root.schema)  # fmt: skip
+    made = JoinRequest(
+        found.key(),
+        (found.left.scan.stream, found.right.scan.stream),
+        found.lengths,
+        keys,
+        aggs,
+        slide,
+        tuple(above),
+        root.schema,
+    )
     made = _turned(made)
     return made if made.length // made.span <= LONGEST else None
 
@@ -120,15 +136,21 @@ class _Below:
         return self.left.window.length, self.right.window.length
 
     def key(self) -> JoinKey:
-        parts = [Part(b.scan.stream.name.casefold(), _fixed(b.where)) for b in (self.left, self.right)]
-        return JoinKey(parts[0], parts[1], tuple(sorted(set(self.keys), key=repr)), _fixed(self.conditions))
+        parts = [
+            JoinSide(b.scan.stream.name.casefold(), _fixed(b.where))
+            for b in (self.left, self.right)
+        ]
+        return JoinKey(
+            parts[0], parts[1], tuple(sorted(set(self.keys), key=repr)), _fixed(self.conditions)
+        )
 
 
 def pays(wanted: JoinRequest, groups: float, results: float) -> bool:
-    """Whether a synopsis is worth its while for one query alone.  `results`: of the join, per second.
+    """Whether a synopsis is worth its while for one query alone.  `results`: of the join, per
+    second.
 
-    An update goes through all intervals of all groups, but some 25 ns for each cell are little beside the µs or so that
-    the operators spend on each result (measured with three aggregates)."""
+    An update goes through all intervals of all groups, but some 25 ns for each cell are little
+    beside the µs or so that the operators spend on each result (measured with three aggregates)."""
     cells = groups * (wanted.length // wanted.span)
     return cells <= max(FEW, 32 * results * wanted.span / 1_000_000)
 
@@ -169,10 +191,23 @@ def _turned(made: JoinRequest) -> JoinRequest:
     old, new = len(made.streams[0].schema), len(made.streams[1].schema)
 
     def turn(expr: Expr) -> Expr:
-        return rewrite(expr, lambda c: Col(c.index - old if c.index >= old else c.index + new, c.type, c.name))
+        return rewrite(
+            expr, lambda c: Col(c.index - old if c.index >= old else c.index + new, c.type, c.name)
+        )
 
-    exprs = [turn(Col(i, f.type)) for i, f in enumerate((*made.streams[0].schema, *made.streams[1].schema))]
+    exprs = [
+        turn(Col(i, f.type))
+        for i, f in enumerate((*made.streams[0].schema, *made.streams[1].schema))
+    ]
     pairs = tuple(sorted(((b, a) for a, b in join.keys), key=repr))
     key = JoinKey(join.right, join.left, pairs, _fixed([turn(c) for c in join.conditions]))
-    return JoinRequest(key, made.streams[::-1], made.lengths[::-1], tuple(turn(k) for k in made.keys),
-                       tuple(normal(a, exprs) for a in made.aggs), made.slide, made.above, made.schema)  # fmt: skip
+    return JoinRequest(
+        key,
+        made.streams[::-1],
+        made.lengths[::-1],
+        tuple(turn(k) for k in made.keys),
+        tuple(normal(a, exprs) for a in made.aggs),
+        made.slide,
+        made.above,
+        made.schema,
+    )

@@ -1,11 +1,14 @@
 """Periodic aggregates over window joins that share a join and its synopses (Golab 2006, §8.3.2).
 
-SS3  A group answers queries over the same join with the same GROUP BY: over windows of equal length n s, 1 <= n <= b,
-     and of lengths n1 s and n2 s, b - g <= n1, n2 <= b.  If all windows differ by the same, none need flags.
+SS3  A group answers queries over the same join with the same GROUP BY: over windows of equal length
+     n s, 1 <= n <= b, and of lengths n1 s and n2 s, b - g <= n1, n2 <= b.  If all windows differ by
+     the same, none need flags.
 CS4  Queries over the same windows are probed once, whatever the synopsis.
 CS5  Over a basic interval synopsis one pass answers all windows.
-Grow Where a query asks for longer windows, finer sub-windows or other columns, the group is made anew for all of its
-     members, if the rings still hold what their windows reach; otherwise the query has a group of its own.
+Grow Where a query asks for longer windows, finer sub-windows or other columns, the group is made
+anew for all of its
+     members, if the rings still hold what their windows reach; otherwise the query has a group of
+     its own.
 """
 
 from __future__ import annotations
@@ -21,13 +24,13 @@ from dsms.api import Cancel
 from dsms.errors import DsmsError, UsageError
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.query import PeriodicQuery
-from dsms.running.history import Past, whole_from
+from dsms.running.past import Past, complete_after
 from dsms.settings import Settings
 from dsms.sharing import ungrouped
 from dsms.sharing.columns import needed
 from dsms.sharing.feed import CELLS
 from dsms.sharing.group import Group
-from dsms.sharing.join_feed import JoinFeed, Shape, new_feed
+from dsms.sharing.join_feed import JoinFeed, JoinShape, new_feed
 from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.member import Above, Due, Member
 from dsms.sharing.shared_join import SharedJoin, shared_join
@@ -69,7 +72,7 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
     def sides(self) -> tuple[str, ...]:
         return self.asked.join.left.stream, self.asked.join.right.stream
 
-    # -- rows and time ------------------------------------------------------------------------------------------------
+    # -- rows and time -----------------------------------------------------------------------------
 
     def take(self, stream: str, rows: Batch) -> None:
         self.heard(stream, rows)
@@ -113,7 +116,8 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
                 member.sliding.begin(self.first_row)
 
     def _welcome(self) -> None:
-        """A member that came at the instant before a boundary is answered there: nothing has to come for it."""
+        """A member that came at the instant before a boundary is answered there: nothing has to
+        come for it."""
         while (first := self._next_due()) - 1 <= self.clock:
             self._answer_from(first, self.clock + 1)
 
@@ -125,7 +129,9 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
             rows = rows.slice(stop, len(rows))
             limit = until + 1  # nothing is born in sub-windows from here to there
             if len(rows):
-                limit = max(first, self.feed.phase + self.feed.number(int(rows.ts[0])) * self.feed.span)
+                limit = max(
+                    first, self.feed.phase + self.feed.number(int(rows.ts[0])) * self.feed.span
+                )
             self._answer_from(first, limit)
         self.feed.push(rows)
 
@@ -137,15 +143,21 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
 
     def _next_due(self) -> int:
         """The earliest boundary that a member waits for."""
-        queries = [q for m in self.members if (q := m.sliding) is not None and q.failure is None and not q.elastic]
-        return min((q.due for q in queries if q.due is not None and q.due <= q.until), default=FOREVER)
+        queries = [
+            q
+            for m in self.members
+            if (q := m.sliding) is not None and q.failure is None and not q.elastic
+        ]
+        return min(
+            (q.due for q in queries if q.due is not None and q.due <= q.until), default=FOREVER
+        )
 
     def _trim(self) -> None:
         self._forget()
         self.feed.space.forget()
 
     def _stop(self, error: DsmsError) -> None:
-        """The join can't go on: its members stop, and nobody joins them."""
+        """The join can't go on: its members stop, and it takes no further ones."""
         self.failure = error
         for member in self.members:
             if member.query is not None and member.query.failure is None:
@@ -153,12 +165,19 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
 
     def _within_limits(self) -> None:
         used = self.nbytes
-        for query in [m.query for m in self.members if m.query is not None and m.query.failure is None]:
+        for query in [
+            m.query for m in self.members if m.query is not None and m.query.failure is None
+        ]:
             if used > query.state_limit:
                 limit = f"its limit is {query.state_limit >> 20} MiB"
                 hint = "narrow its windows, or register it WITH (max_state = bytes)"
-                query.fail(UsageError("DS630", f"query {query.name} shares {used >> 20} MiB of state; {limit}",
-                                      hint=hint))  # fmt: skip
+                query.fail(
+                    UsageError(
+                        "DS630",
+                        f"query {query.name} shares {used >> 20} MiB of state; {limit}",
+                        hint=hint,
+                    )
+                )
 
     @property
     def nbytes(self) -> int:
@@ -166,9 +185,11 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
 
     def cost(self, member: Member[JoinRequest]) -> float:
         n1, n2 = self.feed.shape.counted(member.request.lengths)
-        return float((min(n1, n2) + abs(n1 - n2)) * len(set(member.request.aggs)) * self.feed.space.groups)
+        return float(
+            (min(n1, n2) + abs(n1 - n2)) * len(set(member.request.aggs)) * self.feed.space.groups
+        )
 
-    # -- answers ------------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def _answer(self, due: list[Due[JoinRequest]]) -> None:
         """Columns that are read for several lists of aggregates are scanned once for all."""
@@ -187,7 +208,11 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
         counts = [len(b) for _, b in due]
         pairs = [self.feed.shape.counted(m.request.lengths) for m, _ in due]
         at = np.concatenate([self.feed.numbers(b) for _, b in due])
-        return at, np.repeat([n for n, _ in pairs], counts), np.repeat([n for _, n in pairs], counts)
+        return (
+            at,
+            np.repeat([n for n, _ in pairs], counts),
+            np.repeat([n for _, n in pairs], counts),
+        )
 
 
 @dataclass(slots=True)
@@ -206,7 +231,8 @@ class Joins:
     def join(
         self, wanted: JoinRequest, errors: ErrorCounter, runtime: Surroundings, synopsis: str
     ) -> Member[JoinRequest]:
-        """A member for the request: of a group that answers it as it is, that can be made to, or of a new one."""
+        """A member for the request: of a group that answers it as it is, that can be made to, or of
+        a new one."""
         group = self._fitting(wanted, synopsis) or self._grown(wanted, runtime, synopsis)
         if group is None:
             group = self._new(wanted, runtime, synopsis)
@@ -217,8 +243,11 @@ class Joins:
         """Whether a group answers it as it is."""
         return self._fitting(wanted, "auto") is not None
 
-    def settle(self, member: Member[JoinRequest], query: PeriodicQuery, runtime: Surroundings) -> int:
-        """The member becomes part of its group; answers the instant from which its answers miss nothing."""
+    def settle(
+        self, member: Member[JoinRequest], query: PeriodicQuery, runtime: Surroundings
+    ) -> int:
+        """The member becomes part of its group; answers the instant from which its answers miss
+        nothing."""
         group = _group_of(member)
         member.query = query
         group.members.append(member)
@@ -229,7 +258,7 @@ class Joins:
                 group.begin(runtime.first_rows[stream])
         pasts = [Past(k, f"{k}", n) for k, n in enumerate(member.request.lengths)]
         missing = {f"{k}": group.gone[k] for k in range(len(group.sides))}
-        return whole_from(pasts, {}, missing, query.registered)
+        return complete_after(pasts, {}, missing, query.registered)
 
     def leave(self, member: Member[JoinRequest]) -> None:
         """The member's query is gone: so is what it alone used."""
@@ -240,11 +269,17 @@ class Joins:
         if not group.members:
             self.groups = [g for g in self.groups if g is not group]
 
-    # -- finding a place ----------------------------------------------------------------------------------------------
+    # -- finding a place ---------------------------------------------------------------------------
 
     def _alike(self, wanted: JoinRequest, synopsis: str) -> list[JoinGroup]:
-        return [g for g in self.groups if g.failure is None and g.asked.join == wanted.join
-                and g.asked.keys == wanted.keys and synopsis in ("auto", g.feed.asked)]  # fmt: skip
+        return [
+            g
+            for g in self.groups
+            if g.failure is None
+            and g.asked.join == wanted.join
+            and g.asked.keys == wanted.keys
+            and synopsis in ("auto", g.feed.asked)
+        ]
 
     def _fitting(self, wanted: JoinRequest, synopsis: str) -> JoinGroup | None:
         """SS3; of several the one with the fewest intervals."""
@@ -258,11 +293,16 @@ class Joins:
         return min(found, key=lambda g: g.feed.shape.cells, default=None)
 
     def _grown(self, wanted: JoinRequest, runtime: Surroundings, synopsis: str) -> JoinGroup | None:
-        """A group made anew for its members and the new one, where no answer misses a row for it."""
+        """A group made anew for its members and the new one, where no answer misses a row for
+        it."""
         for group in self._alike(wanted, synopsis):
             requests = [m.request for m in group.members]
             shape = fitting_shape([*requests, wanted])
-            if shape is None or shape.cells * group.feed.space.groups > CELLS or group.stem.flow is not None:
+            if (
+                shape is None
+                or shape.cells * group.feed.space.groups > CELLS
+                or group.stem.flow is not None
+            ):
                 continue
             if _in_reach(group, shape, runtime):
                 renew(group, [*requests, wanted], shape, runtime)
@@ -290,33 +330,37 @@ def _phase(wanted: JoinRequest, span: int) -> int:
     return (wanted.slide.align or 0) % span
 
 
-def fitting_shape(requests: Sequence[JoinRequest]) -> Shape | None:
-    """The coarsest sub-windows and the fewest intervals that answer all; None where they are too many."""
+def fitting_shape(requests: Sequence[JoinRequest]) -> JoinShape | None:
+    """The coarsest sub-windows and the fewest intervals that answer all; None where they are too
+    many."""
     span = gcd(*(r.span for r in requests))
     phases = {_phase(r, span) for r in requests}
     pairs = [(r.lengths[0] // span, r.lengths[1] // span) for r in requests]
     if len(phases) > 1:
         return None
     if len({n1 - n2 for n1, n2 in pairs}) == 1:
-        shape = Shape(span, phases.pop(), max(n for n, _ in pairs), max(n for _, n in pairs))
+        shape = JoinShape(span, phases.pop(), max(n for n, _ in pairs), max(n for _, n in pairs))
     else:
         b = max(max(p) for p in pairs)
         g = b - min(min(p) for p in pairs if p[0] != p[1])
-        shape = Shape(span, phases.pop(), b, b, g)
+        shape = JoinShape(span, phases.pop(), b, b, g)
     return shape if len(requests) == 1 or (shape.cells <= MOST_CELLS and shape.g <= FLAGS) else None
 
 
 # ---------------------------------------------------------------- groups made, and made anew
 
 
-def _made(requests: Sequence[JoinRequest], shape: Shape, synopsis: str,
-          runtime: Surroundings) -> tuple[JoinFeed, SharedJoin]:  # fmt: skip
+def _made(
+    requests: Sequence[JoinRequest], shape: JoinShape, synopsis: str, runtime: Surroundings
+) -> tuple[JoinFeed, SharedJoin]:
     from dsms.aggregates.registry import algebra
 
     first, used = requests[0], frozenset[int]().union(*(r.used for r in requests))
     errors = ErrorCounter()
     upstream = shared_join(first, used, shape, errors, runtime.settings)
-    feed = new_feed(shape, first.keys, upstream.times, upstream.mapped, first.join.left.stream, synopsis)
+    feed = new_feed(
+        shape, first.keys, upstream.times, upstream.mapped, first.join.left.stream, synopsis
+    )
     feed.errors = errors
     pairs = len({r.lengths for r in requests})
     for call in dict.fromkeys(c for r in requests for c in needed(r.aggs, bool(r.keys))):
@@ -331,11 +375,12 @@ def _gone(stream: str, runtime: Surroundings) -> int:
 
 
 def _front(group: JoinGroup, runtime: Surroundings) -> int:
-    """Where a member that comes now begins: streams that have ended take a group on to the boundary behind them."""
+    """Where a member that comes now begins: streams that have ended take a group on to the boundary
+    behind them."""
     return min(group.clock, runtime.clock_of(group.streams))
 
 
-def _in_reach(group: JoinGroup, shape: Shape, runtime: Surroundings) -> bool:
+def _in_reach(group: JoinGroup, shape: JoinShape, runtime: Surroundings) -> bool:
     """Whether the rings hold what the windows reach, or at least all that the group has seen."""
     front = _front(group, runtime)
     for stream, length, had in zip(group.sides, shape.lengths, group.gone, strict=True):
@@ -352,7 +397,9 @@ def _fill(group: JoinGroup, runtime: Surroundings, clock: int) -> None:
         lengths = {**lengths, stream: max(length, lengths.get(stream, 0))}
     for stream, length in lengths.items():
         ring = runtime.rings.get(stream)
-        for rows in () if ring is None else ring.rows(ALWAYS if clock <= ALWAYS else clock - length):
+        for rows in (
+            () if ring is None else ring.rows(ALWAYS if clock <= ALWAYS else clock - length)
+        ):
             group.stem.push(stream, rows)
     group.gone = (_gone(group.sides[0], runtime), _gone(group.sides[1], runtime))
     for rows, _ in group.stem.pieces(clock):
@@ -364,7 +411,9 @@ def _fill(group: JoinGroup, runtime: Surroundings, clock: int) -> None:
     failed.count, failed.first, failed.by_code = 0, None, {}
 
 
-def renew(group: JoinGroup, requests: Sequence[JoinRequest], shape: Shape, runtime: Surroundings) -> None:
+def renew(
+    group: JoinGroup, requests: Sequence[JoinRequest], shape: JoinShape, runtime: Surroundings
+) -> None:
     """The group with other windows, sub-windows or columns."""
     front = _front(group, runtime)
     group.feed, group.stem = _made(requests, shape, group.feed.asked, runtime)

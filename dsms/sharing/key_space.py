@@ -31,7 +31,8 @@ class Grouped(Protocol):
 
 @dataclass(slots=True)
 class KeySpace:
-    """Codes of the groups of one stream by the same keys; feeds with different conditions share it."""
+    """Codes of the groups of one stream by the same keys; feeds with different conditions share
+    it."""
 
     stream: str
     exprs: tuple[Expr, ...]

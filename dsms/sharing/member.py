@@ -1,4 +1,5 @@
-"""A query as a member of a group: which sub-windows it asks for, and what it makes of the aggregates it gets."""
+"""A query as a member of a group: which sub-windows it asks for, and what it makes of the
+aggregates it gets."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from dsms.periodic.elastic import Backlog
 from dsms.periodic.evaluated import EvaluatedQuery, Fed
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan import paths
-from dsms.running.sources import Source
+from dsms.running.sources import StreamConsumer
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.feed import GroupFeed, SingleFeed
 from dsms.sharing.incremental import Answers
@@ -27,7 +28,8 @@ from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import Schema
 from dsms.state.columns import numpy_true
 
-Kind = tuple[object, tuple[int, ...] | None, Schema, object]  # of global aggregates that are answered together
+# of global aggregates that are answered together
+Kind = tuple[object, tuple[int, ...] | None, Schema, object]
 Cells = tuple[list[pa.Array], np.ndarray, int]  # keys ++ aggregates, span of each row, rows
 Step = tuple[Callable[..., pa.Array] | None, list[Callable[..., pa.Array]]]
 
@@ -40,8 +42,10 @@ class Above:
     keys: int
     errors: ErrorCounter
     steps: list[Step] = field(init=False)
-    picks: tuple[int, ...] | None = field(init=False)  # the columns, where that is all there is to do
-    by_keys: bool = field(init=False)  # rows in the order of the keys are in the order of the answer
+    # the columns, where that is all there is to do
+    picks: tuple[int, ...] | None = field(init=False)
+    # rows in the order of the keys are in the order of the answer
+    by_keys: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.steps = []
@@ -54,7 +58,11 @@ class Above:
         last = only[-1].exprs if len(only) == 1 else None
         plain = len(self.nodes) == 1 and last is not None and all(isinstance(e, Col) for e in last)
         self.picks = tuple(e.index for e in last or () if isinstance(e, Col)) if plain else None
-        first = None if last is None else [e.index if isinstance(e, Col) else -1 for e in last[: self.keys]]
+        first = (
+            None
+            if last is None
+            else [e.index if isinstance(e, Col) else -1 for e in last[: self.keys]]
+        )
         self.by_keys = not only or first == list(range(self.keys))
 
     def run(self, cols: list[pa.Array], n: int) -> tuple[list[pa.Array], np.ndarray | None, int]:
@@ -75,7 +83,7 @@ class Above:
 
 
 class Answering(Protocol):
-    """A group, as its members know it, and who looks at them (`group.Group`)."""
+    """A group, as its members and their readers know it (`group.Group`)."""
 
     name: str
     members: list[Member[Any]]
@@ -90,7 +98,8 @@ class Answering(Protocol):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Keys of the streams whose columns, one stream after the other, its aggregates are over."""
+        """Keys of the streams whose columns, one stream after the other, its aggregates are
+        over."""
         ...
 
     @property
@@ -120,7 +129,9 @@ class Answering(Protocol):
         """For each member its answer rows over its boundaries."""
         ...
 
-    def lowered(self, agg: AggCall, asked: tuple[np.ndarray, ...], view: AnswerSource | None) -> pa.Array:
+    def lowered(
+        self, agg: AggCall, asked: tuple[np.ndarray, ...], view: AnswerSource | None
+    ) -> pa.Array:
         """The answers of an aggregate, of all cells."""
         ...
 
@@ -160,7 +171,7 @@ class Member(Fed, Generic[R]):
         cols, _, _ = self.group.answers([(self, at)])[0]
         return Answer(len(cols[0]) if cols else 0, tuple(cols))
 
-    def sources_of(self, stream: str) -> Iterator[Source]:
+    def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         """None: the group's feed takes the rows."""
         return iter(())
 

@@ -13,7 +13,7 @@ from dsms.plan.paths import Offer
 from dsms.sharing import choose_synopsis
 from dsms.sharing.answer_source import AnswerSource, SignedFeed
 from dsms.sharing.choose_synopsis import foreseen
-from dsms.sharing.column import Column
+from dsms.sharing.column import AggregateColumn
 from dsms.sharing.columns import sources
 from dsms.sharing.covers import terms
 from dsms.sharing.feed import Feed
@@ -43,7 +43,8 @@ class Registry:
     spaces: list[KeySpace] = field(default_factory=list)
     made: int = 0
     joins: Joins = field(default_factory=Joins)
-    alike: dict[Request, int] = field(default_factory=dict)  # requests without their SLIDE, numbered
+    # requests without their SLIDE, numbered
+    alike: dict[Request, int] = field(default_factory=dict)
     numbered: int = 0
 
     def of(self, stream: str | None) -> Iterator[Group]:
@@ -59,12 +60,18 @@ class Registry:
         """Every group."""
         return list(self.of(None))
 
-    # -- coming -------------------------------------------------------------------------------------------------------
+    # -- coming ------------------------------------------------------------------------------------
 
-    def join(self, wanted: Request, errors: ErrorCounter, counted: bool, declared: int | None,
-             covers: bool = True) -> Member:  # fmt: skip
-        """A member for the request, in a group that fits or a new one.  `declared`: the stream's SUBWINDOW; `covers`:
-        whether feeds with other predicates may answer it (SS4)."""
+    def join(
+        self,
+        wanted: Request,
+        errors: ErrorCounter,
+        counted: bool,
+        declared: int | None,
+        covers: bool = True,
+    ) -> Member:
+        """A member for the request, in a group that fits or a new one.  `declared`: the stream's
+        SUBWINDOW; `covers`: whether feeds with other predicates may answer it (SS4)."""
         found = self.find(wanted, counted, covers)
         if found is None:
             feed = self._new(wanted, counted, declared)
@@ -77,13 +84,17 @@ class Registry:
             group = self._bundled(view)
         return Member(wanted, group, Above(wanted.above, len(wanted.keys), errors), view=view)
 
-    def find(self, wanted: Request, counted: bool, covers: bool = True) -> tuple[StreamGroup, AnswerSource] | None:
+    def find(
+        self, wanted: Request, counted: bool, covers: bool = True
+    ) -> tuple[StreamGroup, AnswerSource] | None:
         """Feeds there are that answer the query, and the group of the first of them."""
         return self._placed(wanted, counted) or (self._covered(wanted, counted) if covers else None)
 
-    def offer(self, wanted: Request, counted: bool, declared: int | None, covers: bool = True) -> Offer:
+    def offer(
+        self, wanted: Request, counted: bool, declared: int | None, covers: bool = True
+    ) -> Offer:
         """What synopses, those that there are or new ones, offer the query that asks to `join`."""
-        found, have = self.find(wanted, counted, covers), dict[AggCall, Column]()
+        found, have = self.find(wanted, counted, covers), dict[AggCall, AggregateColumn]()
         if found is None:
             span, space = made_of(wanted, counted, declared), self._space(wanted)
         elif found[1].single:
@@ -91,7 +102,10 @@ class Registry:
             span, space, have = feed.span, feed.space, feed.columns
         else:
             return Offer()
-        used, groups = sources(wanted.aggs, bool(wanted.keys), have), 1 if space is None else space.groups
+        used, groups = (
+            sources(wanted.aggs, bool(wanted.keys), have),
+            1 if space is None else space.groups,
+        )
         width, reach = (wanted.length - wanted.until) // span, wanted.length // span
         calls = [used[a] for a in wanted.aggs]
         hows = {c: have[c].algebra if c in have else self._algebra(wanted.stream, c) for c in calls}
@@ -101,7 +115,8 @@ class Registry:
         return Offer(cells=combined(read, width, max(1, wanted.slide.every // span)))
 
     def _placed(self, wanted: Request, counted: bool) -> tuple[StreamGroup, AnswerSource] | None:
-        """SS1: a feed whose sub-windows the query's window and SLIDE are multiples of; the coarsest."""
+        """SS1: a feed whose sub-windows the query's window and SLIDE are multiples of; the
+        coarsest."""
         found = [
             (group, feed)
             for group in self.groups.get(wanted.stream, ())
@@ -111,11 +126,13 @@ class Registry:
         if not found:
             return None
         group, feed = max(found, key=lambda pair: pair[1].span)
-        return group, AnswerSource((SignedFeed(feed, sources(wanted.aggs, bool(wanted.keys), feed.columns)),))
+        return group, AnswerSource(
+            (SignedFeed(feed, sources(wanted.aggs, bool(wanted.keys), feed.columns)),)
+        )
 
     def _covered(self, wanted: Request, counted: bool) -> tuple[StreamGroup, AnswerSource] | None:
-        """SS4: feeds that cover the query's predicate, all of the same sub-windows; the coarsest.  (And the group of
-        the first of them.)"""
+        """SS4: feeds that cover the query's predicate, all of the same sub-windows; the coarsest.
+        (And the group of the first of them.)"""
         mine = terms(wanted.where)
         if counted or not mine:
             return None
@@ -141,11 +158,15 @@ class Registry:
         return Feed(wanted.stream, space, span, phase_of(wanted, span), counted, where=wanted.where)
 
     def _space(self, wanted: Request) -> KeySpace | None:
-        return next((s for s in self.spaces if s.stream == wanted.stream and s.exprs == wanted.keys), None)
+        return next(
+            (s for s in self.spaces if s.stream == wanted.stream and s.exprs == wanted.keys), None
+        )
 
     def _bundled(self, view: AnswerSource) -> StreamGroup:
         """The groups of its feeds as one, whose feeds move together."""
-        first, *others = [g for g in self.groups[view.parts[0].feed.stream] if any(map(view.reads, g.feed.feeds))]
+        first, *others = [
+            g for g in self.groups[view.parts[0].feed.stream] if any(map(view.reads, g.feed.feeds))
+        ]
         if others:
             first.feed = FeedSet(f for g in (first, *others) for f in _feeds(g))
         for group in others:
@@ -160,13 +181,17 @@ class Registry:
                     group.backlog.move(member.query.name, group.name, first.name, first)
         return first
 
-    # -- becoming part of a group -------------------------------------------------------------------------------------
+    # -- becoming part of a group ------------------------------------------------------------------
 
-    def settle(self, member: Member, query: EvaluatedQuery, ring: Ring | None, gone: int, first_number: int) -> int:
-        """The member becomes part of its group: its columns are made and filled with what the ring holds.
+    def settle(
+        self, member: Member, query: EvaluatedQuery, ring: Ring | None, gone: int, first_number: int
+    ) -> int:
+        """The member becomes part of its group: its columns are made and filled with what the ring
+        holds.
 
-        `gone`: rows up to this instant can't be had; `first_number`: of the next row, where rows are counted.
-        Answers the instant from which its answers miss nothing (ALWAYS: they never do)."""
+        `gone`: rows up to this instant can't be had; `first_number`: of the next row, where rows
+        are counted.  Answers the instant from which its answers miss nothing (ALWAYS: they never
+        do)."""
         group = _group_of(member)
         assert member.view is not None
         new = not group.members
@@ -201,7 +226,9 @@ class Registry:
         wanted, view = member.request, member.view
         assert view is not None
         parts = tuple(
-            replace(p, sources=sources(wanted.aggs, bool(wanted.keys), p.feed.columns)) if view.single else p
+            replace(p, sources=sources(wanted.aggs, bool(wanted.keys), p.feed.columns))
+            if view.single
+            else p
             for p in view.parts
         )
         made = AnswerSource(parts, view.how)
@@ -209,7 +236,8 @@ class Registry:
         return next((v for v in others if v.key == made.key), made)
 
     def _columns(self, member: Member, feed: Feed, past: _Past, new: bool) -> None:
-        """The columns that the member reads of the feed, as far back as its window reaches if that can be had."""
+        """The columns that the member reads of the feed, as far back as its window reaches if that
+        can be had."""
         assert member.view is not None
         if member.view.single:
             wanted = sources(member.request.aggs, bool(member.request.keys), feed.columns)
@@ -224,43 +252,66 @@ class Registry:
                 if not new:
                     self._fill(feed, call, past)
                 feed.columns[call].whole_from = past.number(feed)
-            elif _short(column, feed, member) and past.rows and past.number(feed) < column.reach:
+            elif (
+                _short(column, feed, member)
+                and past.rows
+                and past.number(feed) < column.first_complete
+            ):
                 feed.columns[call] = made = self._column(member.group, feed, call)
                 self._fill(feed, call, past)
-                made.whole_from, made.widths, made.chosen_for = past.number(feed), column.widths, column.chosen_for
+                made.whole_from, made.widths, made.chosen_for = (
+                    past.number(feed),
+                    column.widths,
+                    column.chosen_for,
+                )
 
-    def _column(self, group: Answering, feed: Feed, call: AggCall) -> Column:
+    def _column(self, group: Answering, feed: Feed, call: AggCall) -> AggregateColumn:
         how = self._algebra(feed.stream, call)
         members = [m for m in group.members if m.reads(feed)]
         longest = max((m.request.length for m in members), default=feed.span) // feed.span
         widths = sorted({(m.request.length - m.request.until) // feed.span for m in members})
         groups = feed.space.groups
         synopsis, why = choose(how, widths, groups, longest, 1)
-        column = Column(call, how, synopsis, feed.open or 0)
+        column = AggregateColumn(call, how, synopsis, feed.open or 0)
         column.why = why
         column.grow(groups)
         return column
 
     def _algebra(self, stream: str, call: AggCall) -> Algebra:
-        """One algebra for all columns of the stream that hold the same aggregate: their cells can be combined."""
+        """One algebra for all columns of the stream that hold the same aggregate: their cells can
+        be combined."""
         from dsms.aggregates.registry import algebra
 
-        others = (f.columns[call] for g in self.groups.get(stream, ()) for f in _feeds(g) if call in f.columns)
+        others = (
+            f.columns[call]
+            for g in self.groups.get(stream, ())
+            for f in _feeds(g)
+            if call in f.columns
+        )
         known = next((c.algebra for c in others if exact(c.algebra)), None)
         return known or algebra(call)
 
     def _fill(self, feed: Feed, call: AggCall, past: _Past) -> None:
-        """A column in a feed that runs already; filled from the ring, else it begins with the next sub-window."""
+        """A column in a feed that runs already; filled from the ring, else it begins with the next
+        sub-window."""
         column = feed.columns[call]
         if feed.open is None or not past.rows:
             return
-        side = Feed(feed.stream, feed.space, feed.span, feed.phase, feed.counted, {call: column}, where=feed.where)
+        side = Feed(
+            feed.stream,
+            feed.space,
+            feed.span,
+            feed.phase,
+            feed.counted,
+            {call: column},
+            where=feed.where,
+        )
         feed.space.feeds.remove(side)
         for rows in past.rows:
             side.push(rows)
         side.close(feed.open)
 
-    # -- going --------------------------------------------------------------------------------------------------------
+    # -- going -------------------------------------------------------------------------------------
 
     def leave(self, member: Member) -> None:
         """The member's query is gone: so is what it alone used."""
@@ -275,7 +326,9 @@ class Registry:
         kept = []
         for feed in _feeds(group):
             used = {id(c) for m in group.members if m.view is not None for _, c in m.view.columns()}
-            feed.columns = {call: column for call, column in feed.columns.items() if id(column) in used}
+            feed.columns = {
+                call: column for call, column in feed.columns.items() if id(column) in used
+            }
             if any(m.reads(feed) for m in group.members):
                 kept.append(feed)
             else:
@@ -287,7 +340,7 @@ class Registry:
             group.feed = kept[0] if len(kept) == 1 else FeedSet(kept)
 
     def expel(self, group: Group) -> None:
-        """The group can't go on: nobody feeds or joins it any more."""
+        """The group can't go on: it gets no rows and no members any more."""
         for groups in self.groups.values():
             groups[:] = [g for g in groups if g is not group]
         self.joins.groups = [g for g in self.joins.groups if g is not group]
@@ -327,9 +380,12 @@ def _count(member: Member, more: int) -> None:
         choose_synopsis.read(column, feed, width, reach, more)
 
 
-def _short(column: Column, feed: Feed, member: Member) -> bool:
+def _short(column: AggregateColumn, feed: Feed, member: Member) -> bool:
     """Whether the column does not reach back as far as the member's window does."""
-    return feed.open is not None and column.reach > feed.open - member.request.length // feed.span
+    return (
+        feed.open is not None
+        and column.first_complete > feed.open - member.request.length // feed.span
+    )
 
 
 def _whole_from(member: Member) -> int:
@@ -337,6 +393,8 @@ def _whole_from(member: Member) -> int:
     assert member.view is not None
     worst = ALWAYS
     for feed, column in member.view.columns():
-        if (reach := column.reach if feed.open is not None else column.whole_from) > ALWAYS:
+        if (
+            reach := column.first_complete if feed.open is not None else column.whole_from
+        ) > ALWAYS:
             worst = max(worst, feed.phase + reach * feed.span - 1 + member.request.length)
     return worst

@@ -19,7 +19,8 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """members  who shares, in order of registration (of covers: those covering, then those covered)
+    """members  the queries that share, in order of registration (of covers: those covering, then
+             those covered)
     feed     whose rows;  calls: the columns of it, where it is not all about them
     others   more feeds (covers): `less` says which are subtracted
     length   of the window that all have, µs or rows; None: any
@@ -37,7 +38,11 @@ def reads(member: Member) -> Iterator[tuple[AggCall, FeedColumn]]:
     """Each aggregate with the columns that answer it."""
     if member.view is None:
         held = member.group.feed.columns
-        yield from ((c, held[c]) for c in needed(member.request.aggs, bool(member.request.keys)) if c in held)
+        yield from (
+            (c, held[c])
+            for c in needed(member.request.aggs, bool(member.request.keys))
+            if c in held
+        )
         return
     for part in member.view.parts:
         yield from ((call, part.column(call)) for call in part.sources)
@@ -74,8 +79,12 @@ def data(group: Group) -> Iterator[Shared]:
         calls = tuple(dict.fromkeys(call for _, call in readers))
         if len(calls) > 1 and isinstance(feed, Feed):
             members = dict.fromkeys(i for i, _ in readers)
-            yield Shared(tuple(group.members[i] for i in members), feed, (key, *(c for c in calls if c != key)),
-                         (column.synopsis.kind,))  # fmt: skip
+            yield Shared(
+                tuple(group.members[i] for i in members),
+                feed,
+                (key, *(c for c in calls if c != key)),
+                (column.synopsis.kind,),
+            )
 
 
 def joins(group: Group) -> Iterator[Shared]:
@@ -129,8 +138,14 @@ def divisions(group: Group) -> Iterator[Shared]:
             members, calls = dict.fromkeys(i for i, _ in mine), dict.fromkeys(c for _, c in mine)
             if len(members) > 1 and len(calls) > 1:
                 found = tuple(group.members[i] for i in members)
-                yield Shared(found, feed, (key, *(c for c in calls if c != key)), (column.synopsis.kind,), (),
-                             found[0].request.length)  # fmt: skip
+                yield Shared(
+                    found,
+                    feed,
+                    (key, *(c for c in calls if c != key)),
+                    (column.synopsis.kind,),
+                    (),
+                    found[0].request.length,
+                )
 
 
 def covered_windows(group: Group) -> Iterator[Shared]:
@@ -145,7 +160,7 @@ def covered_scans(group: Group) -> Iterator[Shared]:
         yield from _candidates(group, member, basic=True)
 
 
-def twins(group: Group) -> Iterator[Shared]:
+def same_queries(group: Group) -> Iterator[Shared]:
     """CS8: queries that differ in their SLIDE, slower ones multiples of the fastest."""
     by: dict[int, list[Member]] = {}
     for member in group.members:
@@ -178,9 +193,14 @@ def _read(group: Group) -> Iterator[tuple[SingleFeed, AggCall, FeedColumn, list[
             yield feed, key, column, readers.get(id(column), [])
 
 
-def _together(group: Group, kinds: tuple[SynopsisKind, ...], alike: Callable[[Member], Key]) -> Iterator[Shared]:
-    """Members whose `alike` is the same, by what they read; columns read by the same ones in one."""
-    found: dict[tuple[int, tuple[int, ...]], tuple[SingleFeed, list[AggCall], list[SynopsisKind]]] = {}
+def _together(
+    group: Group, kinds: tuple[SynopsisKind, ...], alike: Callable[[Member], Key]
+) -> Iterator[Shared]:
+    """Members whose `alike` is the same, by what they read; columns read by the same ones in
+    one."""
+    found: dict[
+        tuple[int, tuple[int, ...]], tuple[SingleFeed, list[AggCall], list[SynopsisKind]]
+    ] = {}
     for feed, key, column, readers in _read(group):
         if column.synopsis.kind not in kinds:
             continue
@@ -196,8 +216,14 @@ def _together(group: Group, kinds: tuple[SynopsisKind, ...], alike: Callable[[Me
     for (_, places), (feed, calls, held) in found.items():
         members = tuple(group.members[i] for i in places)
         same = len({window(m) for m in members}) == 1
-        yield Shared(members, feed, tuple(calls), tuple(dict.fromkeys(held)), (),
-                     members[0].request.length if same else None)  # fmt: skip
+        yield Shared(
+            members,
+            feed,
+            tuple(calls),
+            tuple(dict.fromkeys(held)),
+            (),
+            members[0].request.length if same else None,
+        )
 
 
 def _covering(group: Group, member: Member) -> list[Member]:
@@ -217,5 +243,11 @@ def _candidates(group: Group, member: Member, basic: bool) -> Iterator[Shared]:
         before = [m for m in before if window(m) == window(member)]
     if before:
         parts = tuple((p.feed, p.less) for p in member.view.parts)
-        yield Shared((*before, member), member.view.parts[0].feed, (), kinds, parts,
-                     None if basic else member.request.length)  # fmt: skip
+        yield Shared(
+            (*before, member),
+            member.view.parts[0].feed,
+            (),
+            kinds,
+            parts,
+            None if basic else member.request.length,
+        )

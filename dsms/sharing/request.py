@@ -1,9 +1,10 @@
-"""What a periodic query asks of synopses: aggregates over one window of one stream, and what is done with them.
+"""What a periodic query asks of synopses: aggregates over one window of one stream, and what is
+done with them.
 
-A plan has the shape for it where, from the root down, it selects and projects what one GROUP BY (or DISTINCT, which is
-one without aggregates) answers over selections and projections of one time window (or of a count window whose SLIDE
-counts rows).  Everything below the GROUP BY is written down in columns of the stream, so that queries which say the
-same in other words ask the same.
+A plan has the shape for it where, from the root down, it selects and projects what one GROUP BY (or
+DISTINCT, which is one without aggregates) answers over selections and projections of one time
+window (or of a count window whose SLIDE counts rows).  Everything below the GROUP BY is written
+down in columns of the stream, so that queries which say the same in other words ask the same.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Request:
     where    conditions over the stream's columns, all of which must hold; in a fixed order
     keys     GROUP BY expressions over the stream's columns
     aggs     aggregate calls over the stream's columns
-    length, until   the window is [b - length, b - until) at boundary b; µs, or rows where time is counted
+    length, until   the window is [b - length, b - until) at boundary b; µs, or rows where time is
+                    counted
     slide    its SLIDE
     above    selections and projections over keys ++ aggs, bottom up
     schema   of the answer
@@ -82,8 +84,17 @@ def request(root: lp.Node, slide: Slide) -> Request | None:
         aggs = tuple(normal(a, exprs) for a in node.aggs)
     where = tuple(sorted(dict.fromkeys(below.where), key=repr))
     spec = below.window
-    return Request(below.scan.stream.name.casefold(), where, keys, aggs, spec.length, spec.until, slide, tuple(above),
-                   root.schema)  # fmt: skip
+    return Request(
+        below.scan.stream.name.casefold(),
+        where,
+        keys,
+        aggs,
+        spec.length,
+        spec.until,
+        slide,
+        tuple(above),
+        root.schema,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +145,10 @@ def _rows(node: lp.Node, window: Time) -> Base | None:
 
 def _step(inner: Base, node: lp.Select | lp.Project) -> Base:
     if isinstance(node, lp.Select):
-        return replace(inner, where=inner.where + tuple(over(c, inner.exprs) for c in conjuncts(node.predicate)))
+        return replace(
+            inner,
+            where=inner.where + tuple(over(c, inner.exprs) for c in conjuncts(node.predicate)),
+        )
     return replace(inner, exprs=tuple(over(e, inner.exprs) for e in node.exprs))
 
 

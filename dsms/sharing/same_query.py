@@ -1,7 +1,8 @@
-"""CS8: a query that is another one with a longer period takes that one's answers (Golab 2006, §8.4.3).
+"""CS8: a query that is another one with a longer period takes that one's answers (Golab 2006,
+§8.4.3).
 
-Members with the same `same` ask the same; of those that are due together the one with the most boundaries is evaluated,
-and whoever is due at some of its boundaries reads these answers.
+Members with the same `same` ask the same; of those that are due together the one with the most
+boundaries is evaluated, and those that are due at some of its boundaries read these answers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dsms.sharing.member import Cells, Due
 
 
 def leaders(due: Sequence[Due]) -> list[int]:
-    """For each the place of the one whose answers it takes: its own, unless another has all of its boundaries."""
+    """For each the place of the one whose answers it takes: its own, unless another has all of its
+    boundaries."""
     out = list(range(len(due)))
     first: dict[int, int] = {}
     for i in sorted(out, key=lambda k: -len(due[k][1])):

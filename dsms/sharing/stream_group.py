@@ -20,7 +20,8 @@ from dsms.state.batch import Batch
 
 @dataclass(slots=True)
 class StreamGroup(Group[GroupFeed, Request]):
-    """Members with the same feed.  `clock`: the stream is complete up to here (or this row number)."""
+    """Members with the same feed.  `clock`: the stream is complete up to here (or this row
+    number)."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -30,22 +31,28 @@ class StreamGroup(Group[GroupFeed, Request]):
     def sides(self) -> tuple[str, ...]:
         return (self.feed.stream,)
 
-    # -- rows ---------------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def take(self, stream: str, rows: Batch) -> None:
         self.push(rows)
 
     def push(self, rows: Batch) -> None:
-        """Complete rows of the stream.  Where they jump far ahead, what lies before is answered first."""
+        """Complete rows of the stream.  Where they jump far ahead, what lies before is answered
+        first."""
         instants = rows.ts
         if self.numbers is not None:
             instants = rows.ids[0]
             self.numbers.see(rows)
         else:
             self.heard(self.feed.stream, rows)
-        newest, known = int(instants[-1]), self.clock if self.feed.open is not None else self._waited(int(instants[0]))
+        newest, known = (
+            int(instants[-1]),
+            self.clock if self.feed.open is not None else self._waited(int(instants[0])),
+        )
         if (newest - known) // self.feed.span > self._far():
-            gaps = np.flatnonzero(np.diff(self.feed.numbers(np.append(known, instants))) > self._far())
+            gaps = np.flatnonzero(
+                np.diff(self.feed.numbers(np.append(known, instants))) > self._far()
+            )
             for start, stop in pairwise(np.unique([0, *gaps, len(rows)]).tolist()):
                 self._leap(int(instants[start]))
                 self.feed.push(rows.slice(start, stop))
@@ -56,7 +63,9 @@ class StreamGroup(Group[GroupFeed, Request]):
 
     def _waited(self, instant: int) -> int:
         """From where on sub-windows are asked for, if the first row comes at that instant."""
-        dues = [q.due - 1 for m in self.members if (q := m.sliding) is not None and q.due is not None]
+        dues = [
+            q.due - 1 for m in self.members if (q := m.sliding) is not None and q.due is not None
+        ]
         return max(self.clock, min([*dues, instant]))
 
     def _leap(self, instant: int) -> None:
@@ -70,13 +79,14 @@ class StreamGroup(Group[GroupFeed, Request]):
             if member.sliding is not None:
                 member.sliding.begin(first_row)
 
-    # -- time ---------------------------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         upto = self.clock if self.feed.counted else max(upto, self.clock)
         self.clock = upto
         while due := self._all_due(upto + 1):
-            last = min(int(b[-1]) for _, b in due)  # members wait for each other, so that sub-windows can go
+            # members wait for each other, so that sub-windows can go
+            last = min(int(b[-1]) for _, b in due)
             if any(int(b[-1]) > last for _, b in due):
                 due = [(m, mine) for m, b in due if len(mine := b[b <= last])]
             self.feed.close(self.feed.number(last))
@@ -88,8 +98,13 @@ class StreamGroup(Group[GroupFeed, Request]):
         self._take_updates(upto)
 
     def _catch_up(self, upto: int) -> None:
-        """Boundaries were passed over: the sub-windows before them are empty, and none is read any more."""
-        if upto > ALWAYS and self.feed.open is not None and self.feed.number(upto + 1) - self.feed.open > self._far():
+        """Boundaries were passed over: the sub-windows before them are empty, and none is read any
+        more."""
+        if (
+            upto > ALWAYS
+            and self.feed.open is not None
+            and self.feed.number(upto + 1) - self.feed.open > self._far()
+        ):
             self.feed.flush()
             self.feed.jump(self.feed.number(upto + 1))
 
@@ -99,7 +114,9 @@ class StreamGroup(Group[GroupFeed, Request]):
             oldest = self.feed.open
             for feed in self.feed.feeds:
                 alone = feed is self.feed
-                readers = [m for m in self.members if m.query is not None and (alone or m.reads(feed))]
+                readers = [
+                    m for m in self.members if m.query is not None and (alone or m.reads(feed))
+                ]
                 mine = min([self.feed.open, *map(self._oldest, readers)])
                 feed.trim(mine)
                 oldest = min(oldest, mine)
@@ -121,11 +138,15 @@ class StreamGroup(Group[GroupFeed, Request]):
     def cost(self, member: Member[Request]) -> float:
         wanted, view = member.request, member.view
         assert view is not None
-        read = [p.feed.columns[s] for p in view.parts for s in dict.fromkeys(p.sources[a] for a in wanted.aggs)]
+        read = [
+            p.feed.columns[s]
+            for p in view.parts
+            for s in dict.fromkeys(p.sources[a] for a in wanted.aggs)
+        ]
         width = (wanted.length - wanted.until) // self.feed.span
         return sum(c.synopsis.cost(width) for c in read) * self.feed.space.groups
 
-    # -- answers ------------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def asks(self, due: Sequence[Due[Request]]) -> tuple[np.ndarray, ...]:
         """Spans of sub-windows, by their ends."""

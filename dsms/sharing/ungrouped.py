@@ -1,7 +1,8 @@
-"""Global aggregates of many queries at once: one answer per boundary and query, and no work per answer.
+"""Global aggregates of many queries at once: one answer per boundary and query, computed for all of
+them together.
 
-Members that ask for the same aggregates over windows of different lengths are probed, lowered and made into rows
-together; each query is handed its slice of the columns.
+Members that ask for the same aggregates over windows of different lengths are probed, lowered and
+made into rows together; each query is handed its slice of the columns.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ from dsms.sql.types import arrow_schema
 def kind(member: Member) -> Kind | None:
     """What members have in common that are answered so; None if the member is not."""
     query = member.query
-    if query is None or member.request.keys or not member.request.aggs or member.kept is not None or query.sort:
+    if (
+        query is None
+        or member.request.keys
+        or not member.request.aggs
+        or member.kept is not None
+        or query.sort
+    ):
         return None
     above = member.above
-    whole = query.output.kind == "rstream" and query.numbers is None and not query.elastic
-    if not whole or (above.nodes and above.picks is None):
+    eligible = query.output.kind == "rstream" and query.numbers is None and not query.elastic
+    if not eligible or (above.nodes and above.picks is None):
         return None
     found = member.request.aggs, above.picks, query.output.schema, member.view
     return member.group.kinds.setdefault(found, found)

@@ -1,9 +1,10 @@
 """The syntax tree: what a statement says, before names and types are looked up.
 
-All nodes are frozen; two nodes are equal when they say the same, wherever they stand: `pos` takes no part in equality.
-Instants are int microseconds since the epoch (UTC), durations are `Duration`.  Spellings that mean the same give the
-same node (`WINDOW t` is `RANGE t`, `!=` is `<>`, `+x` is `x`, `-5` is a literal), so that
-``parse(to_sql(node)) == node`` holds for every node the parser can make (dsms.sql.printer).
+All nodes are frozen; two nodes are equal when they say the same, wherever they stand: `pos` takes
+no part in equality.  Instants are int microseconds since the epoch (UTC), durations are `Duration`.
+Spellings that mean the same give the same node (`WINDOW t` is `RANGE t`, `!=` is `<>`, `+x` is `x`,
+`-5` is a literal), so that ``parse(to_sql(node)) == node`` holds for every node the parser can make
+(dsms.sql.printer).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What the binder and the engine know of declared objects: streams, tables, queries.
 
-Names match in any case unless they were quoted; `Catalog` keys are case-folded for unquoted names and exact otherwise.
+Names match in any case unless they were quoted; `Catalog` keys are case-folded for unquoted names
+and exact otherwise.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ Option = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class StreamDef:
-    """A declared stream.  Durations are µs; `timestamp` is the column index of event time, None for system time."""
+    """A declared stream.  Durations are µs; `timestamp` is the column index of event time, None for
+    system time."""
 
     name: str
     schema: Schema
@@ -52,8 +54,8 @@ class TableDef:
 
 @dataclass(frozen=True, slots=True)
 class QueryDef:
-    """A registered persistent query: `sql` is the whole CREATE QUERY statement, `schema` its output, `on_lookup`
-    whether it is answered by LOOKUP alone."""
+    """A registered persistent query: `sql` is the whole CREATE QUERY statement, `schema` its
+    output, `on_lookup` whether it is answered by LOOKUP alone."""
 
     name: str
     sql: str
@@ -80,7 +82,8 @@ class Catalog:
         return name if quoted else name.casefold()
 
     def find(self, name: str, quoted: bool = False) -> StreamDef | TableDef | QueryDef | None:
-        """The object of that name, of whatever kind.  A quoted name matches the declared spelling exactly."""
+        """The object of that name, of whatever kind.  A quoted name matches the declared spelling
+        exactly."""
         for kind in (self.streams, self.tables, self.queries):
             found = kind.get(name.casefold())
             if found is not None and (not quoted or found.name == name):

@@ -15,7 +15,9 @@ from dsms.sql.suggest import hint as nearest_hint
 CODES = {code: meaning for code, meaning in ALL.items() if code[2] in "23"}
 
 
-def error(code: str, message: str, at: ast.Node | ast.Pos | None, hint: str | None = None) -> QueryError:
+def error(
+    code: str, message: str, at: ast.Node | ast.Pos | None, hint: str | None = None
+) -> QueryError:
     """The error of that code at a node's place."""
     assert code in CODES, code
     pos = at if isinstance(at, ast.Pos) else None if at is None else at.pos
@@ -25,5 +27,6 @@ def error(code: str, message: str, at: ast.Node | ast.Pos | None, hint: str | No
 
 
 def suggest(name: str, known: Iterable[str], what: str) -> str | None:
-    """A hint: the nearest known name, and all of them when they are few.  `what` names them, e.g. "columns"."""
+    """A hint: the nearest known name, and all of them when they are few.  `what` names them, e.g.
+    "columns"."""
     return nearest_hint(name, list(dict.fromkeys(known)), what)

@@ -1,8 +1,8 @@
 """What is wrong with a text that does not parse, in words a user knows.
 
-In order: a word that, spelled right, lets the parse go on; a known mistake (dsms.sql.mistakes); what the neighbouring
-words, the order of clauses and the brackets say; else what was expected.  Only wrong text comes here, so a few more
-parses cost nothing.
+In order: a word that, spelled right, lets the parse go on; a known mistake (dsms.sql.mistakes);
+what the neighbouring words, the order of clauses and the brackets say; else what was expected.
+Only wrong text comes here, so a few more parses cost nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,19 @@ _TRIED = 4  # spellings tried per word
 _LONG = 20_000  # characters past which no other spelling is tried
 _CLAUSES = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET")
 _BEGINNINGS = frozenset(
-    ("SELECT", "CREATE", "DROP", "DESCRIBE", "SHOW", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "SET", "LOOKUP")
+    (
+        "SELECT",
+        "CREATE",
+        "DROP",
+        "DESCRIBE",
+        "SHOW",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "EXPLAIN",
+        "SET",
+        "LOOKUP",
+    )
 ) | {"CANCEL", "CLOSE"}
 _TYPES = frozenset(("BOOL", "INT", "FLOAT", "DECIMAL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"))
 _STRAY = {
@@ -54,7 +66,8 @@ _STRAY = {
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Where a parse stopped: at `word` (empty at the end), after the words `before`; what would have gone on."""
+    """Where a parse stopped: at `word` (empty at the end), after the words `before`; what would
+    have gone on."""
 
     error: UnexpectedToken
     piece: Piece
@@ -67,7 +80,9 @@ class _Failure:
     def last(self) -> Word:
         return self.before[-1] if self.before else Word("", 0, 0)
 
-    def at(self, code: str, message: str, hint: str | None, offset: int | None = None) -> QueryError:
+    def at(
+        self, code: str, message: str, hint: str | None, offset: int | None = None
+    ) -> QueryError:
         place = self.piece.place(self.offset if offset is None else offset)
         return QueryError(code, message, *place, hint)
 
@@ -81,7 +96,17 @@ def complaint(error: UnexpectedInput, piece: Piece) -> QueryError:
     if not isinstance(error, UnexpectedToken):
         return _stray(piece, error.pos_in_stream or 0)
     failure = _failure(error, piece)
-    for explain in (_array, _foreign, _respelled, _known, _unit, _reserved, _misplaced, _next_statement, _unbalanced):
+    for explain in (
+        _array,
+        _foreign,
+        _respelled,
+        _known,
+        _unit,
+        _reserved,
+        _misplaced,
+        _next_statement,
+        _unbalanced,
+    ):
         found = explain(failure)
         if found is not None:
             return found
@@ -93,7 +118,9 @@ def _failure(error: UnexpectedToken, piece: Piece) -> _Failure:
     before = [w for w in words(piece.text) if ended or w.start < (error.token.start_pos or 0)]
     offset = before[-1].end if ended and before else error.token.start_pos or 0
     word = "" if ended else str(error.token)
-    return _Failure(error, piece, word, offset, tuple(before), frozenset(error.interactive_parser.accepts()))
+    return _Failure(
+        error, piece, word, offset, tuple(before), frozenset(error.interactive_parser.accepts())
+    )
 
 
 # ---------------------------------------------------------------- no token at all
@@ -108,16 +135,24 @@ def _stray(piece: Piece, offset: int) -> QueryError:
             hint = f"write {word[:-1]} min, or {word[:-1]} MONTHS"
             return QueryError("DS107", "'m' may be minutes or months", *piece.place(offset), hint)
         hint = 'a name that begins with a digit is written in double quotes: "..."'
-        return QueryError("DS104", f"{word} is neither a number nor a name", *piece.place(offset), hint)
+        return QueryError(
+            "DS104", f"{word} is neither a number nor a name", *piece.place(offset), hint
+        )
     shown = char if char.isprintable() else f"U+{ord(char):04X}"
-    return QueryError("DS104", f"the character {shown} has no meaning here", *piece.place(offset), _STRAY.get(char))
+    return QueryError(
+        "DS104",
+        f"the character {shown} has no meaning here",
+        *piece.place(offset),
+        _STRAY.get(char),
+    )
 
 
 # ---------------------------------------------------------------- a slip of the fingers
 
 
 def _respelled(failure: _Failure) -> QueryError | None:
-    """The failing word, or the one before, is nearly a keyword with which the parse goes further."""
+    """The failing word, or the one before, is nearly a keyword with which the parse goes
+    further."""
     if len(failure.piece.text) > _LONG:
         return None
     for word, offset in ((failure.word, failure.offset), (failure.last.text, failure.last.start)):
@@ -127,7 +162,12 @@ def _respelled(failure: _Failure) -> QueryError | None:
         for guess in ranked(word, known)[:_TRIED]:
             if _goes_further(failure, word, offset, guess):
                 wrong = f"{_shown(word)} can't stand here"
-                return failure.at("DS101", _with(wrong, _expected(failure, offset)), f"did you mean {guess}?", offset)
+                return failure.at(
+                    "DS101",
+                    _with(wrong, _expected(failure, offset)),
+                    f"did you mean {guess}?",
+                    offset,
+                )
     return None
 
 
@@ -160,10 +200,14 @@ def _array(failure: _Failure) -> QueryError | None:
     if (
         failure.word != "["
         or failure.last.text.upper() == "ARRAY"
-        or not re.compile(r"\s*(\]|[0-9]+\s*[\]:,]|')").match(failure.piece.text, failure.offset + 1)
+        or not re.compile(r"\s*(\]|[0-9]+\s*[\]:,]|')").match(
+            failure.piece.text, failure.offset + 1
+        )
     ):
         return None
-    return _plain(failure, "there are no arrays: a column holds one value, so send one row for each element")
+    return _plain(
+        failure, "there are no arrays: a column holds one value, so send one row for each element"
+    )
 
 
 def _foreign(failure: _Failure) -> QueryError | None:
@@ -200,10 +244,26 @@ def _reserved(failure: _Failure) -> QueryError | None:
     """A reserved word where a name is expected."""
     if failure.word.upper() in _CLAUSES and failure.last.text in (",", "AS"):
         return None
-    if failure.word.upper() not in reserved() or not {"NAME", "QUOTED"} <= failure.accepts or "AS" in failure.accepts:
+    if (
+        failure.word.upper() not in reserved()
+        or not {"NAME", "QUOTED"} <= failure.accepts
+        or "AS" in failure.accepts
+    ):
         return None
     following = failure.piece.text[failure.offset + len(failure.word) :].lstrip()[:1]
-    if "INT" in failure.accepts and following not in ("", ",", ")", "=", "<", ">", "+", "-", "*", "/", "."):
+    if "INT" in failure.accepts and following not in (
+        "",
+        ",",
+        ")",
+        "=",
+        "<",
+        ">",
+        "+",
+        "-",
+        "*",
+        "/",
+        ".",
+    ):
         return None  # an expression was to begin, and this looks like the next clause
     hint = f'{failure.word} is a reserved word; as a name it is written "{failure.word}"'
     return _plain(failure, hint)
@@ -253,10 +313,14 @@ def _unbalanced(failure: _Failure) -> QueryError | None:
     if (
         opened
         and _stays_open(failure, opened[-1])
-        and any(opened[-1].text == mark and name in failure.accepts for name, mark in closing.items())
+        and any(
+            opened[-1].text == mark and name in failure.accepts for name, mark in closing.items()
+        )
     ):
         line, column = failure.piece.place(opened[-1].start)
-        return _plain(failure, f"the {opened[-1].text} at line {line}, column {column} is not closed")
+        return _plain(
+            failure, f"the {opened[-1].text} at line {line}, column {column} is not closed"
+        )
     return None
 
 

@@ -1,4 +1,4 @@
-"""What the parser would have taken, in words a user knows."""
+"""The tokens that the parser would have accepted, in words a user knows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Set
 _LISTED = 9
 # fmt: off
 _STARTS = frozenset((  # what an expression may begin with
-    "NAME", "QUOTED", "INT", "FLOAT", "STRING", "BYTES", "NULL", "TRUE", "FALSE", "CASE", "CAST", "EXISTS", "NOT",
+    "NAME", "QUOTED", "INT", "FLOAT", "STRING", "BYTES", "NULL", "TRUE", "FALSE", "CASE", "CAST",
+    "EXISTS", "NOT",
     "LPAR", "MINUS", "PLUS", "INTERVAL", "TIMESTAMP", "DATE", "DECIMAL", "LEFT", "RIGHT", "WSTREAM",
 ))
 _OPERATORS = frozenset((
-    "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CONCAT", "COMPARE", "EQUAL", "AND", "OR", "IS", "IN", "LIKE",
+    "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CONCAT", "COMPARE", "EQUAL", "AND", "OR", "IS",
+    "IN", "LIKE",
     "BETWEEN", "NOT", "ESCAPE",
 ))
 _OUTPUTS = frozenset((

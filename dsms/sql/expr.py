@@ -1,8 +1,9 @@
 """Typed scalar expressions and aggregate calls: what the binder makes of the text.
 
-An expression is evaluated over one schema: `Col.index` is a position in it.  All implicit conversions are explicit
-`Call("cast", ...)` nodes, so that whoever evaluates (engine, oracle, SQL renderer) needs no type inference.
-`dsms.sql.functions` lists every function name that may appear in `Call.fn` and `AggCall.fn`, with its types.
+An expression is evaluated over one schema: `Col.index` is a position in it.  All implicit
+conversions are explicit `Call("cast", ...)` nodes, so that no evaluator (engine, oracle, SQL
+renderer) needs type inference.  `dsms.sql.functions` lists every function name that may appear in
+`Call.fn` and `AggCall.fn`, with its types.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Col:
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """A constant in Python form: int (INT, TIMESTAMP, INTERVAL: µs), float, Decimal, str, bytes, bool or None."""
+    """A constant in Python form: int (INT, TIMESTAMP, INTERVAL: µs), float, Decimal, str, bytes,
+    bool or None."""
 
     value: object
     type: Type
@@ -32,7 +34,8 @@ class Lit:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A scalar function or operator.  `params` are constants that shape it (LIKE's escape, a time zone, a unit)."""
+    """A scalar function or operator.  `params` are constants that shape it (LIKE's escape, a time
+    zone, a unit)."""
 
     fn: str
     args: tuple[Expr, ...]
@@ -45,7 +48,8 @@ Expr = Col | Lit | Call
 
 @dataclass(frozen=True, slots=True)
 class AggCall:
-    """An aggregate: `fn` over `args` of the rows that pass `filter`; `params` holds φ of QUANTILE, k of TOPK."""
+    """An aggregate: `fn` over `args` of the rows that pass `filter`; `params` holds φ of QUANTILE,
+    k of TOPK."""
 
     fn: str
     args: tuple[Expr, ...]

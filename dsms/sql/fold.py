@@ -1,9 +1,10 @@
-"""Constant folding: calls over constants become constants, and conditionals lose the branches that are never taken.
+"""Constant folding: calls over constants become constants, and conditionals lose the branches that
+are never taken.
 
-What a constant expression gives is asked of `evaluate` (the engine's own evaluator, handed in because this layer may
-not import it).  A call that fails stays as it is, so that the failure still comes, and is counted, where a row meets
-it; for the same reason nothing is dropped that a row would have evaluated: `x AND FALSE` stays, `FALSE AND x` does
-not.
+What a constant expression gives is asked of `evaluate` (the engine's own evaluator, handed in
+because this layer may not import it).  A call that fails stays as it is, so that the failure still
+comes, and is counted, where a row meets it; for the same reason nothing is dropped that a row would
+have evaluated: `x AND FALSE` stays, `FALSE AND x` does not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Callable
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.types import BOOL
 
-Evaluate = Callable[[Expr], "Lit | None"]  # the value of an expression without columns; None if it fails
+# the value of an expression without columns; None if it fails
+Evaluate = Callable[[Expr], "Lit | None"]
 
 
 def fold(expr: Expr, evaluate: Evaluate) -> Expr:

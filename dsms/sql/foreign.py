@@ -1,6 +1,8 @@
-"""Words of other SQL dialects and streaming systems: where one stands, the form of this language that does it.
+"""Words of other SQL dialects and streaming systems: where one stands, the form of this language
+that does it.
 
-foreign.txt lists them by section, that is by the place where the word would mean what it means elsewhere:
+foreign.txt lists them by section, that is by the place where the word would mean what it means
+elsewhere:
 
     [join]       before JOIN                      [create]    behind CREATE or DROP
     [clause]     behind the items of FROM         [column]    in the declaration of a column
@@ -10,8 +12,9 @@ foreign.txt lists them by section, that is by the place where the word would mea
     [show]       behind SHOW                      [relation]  a name in FROM
     [drop]       behind DROP, before [create]
 
-A word of [join] or [clause] that this grammar would take for an alias, as in `s ANTI JOIN r`, is refused there (DS110):
-the query would run and mean something else.  In quotes, or behind AS, it is an alias like any other.
+A word of [join] or [clause] that this grammar would take for an alias, as in `s ANTI JOIN r`, is
+refused there (DS110): the query would run and mean something else.  In quotes, or behind AS, it is
+an alias like any other.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ def sections() -> dict[str, dict[str, str]]:
     """By section the hint of each word, upper case."""
     text = resources.files("dsms.sql").joinpath("foreign.txt").read_text(encoding="utf-8")
     _, *parts = text.split("\n[")
-    return {name: dict(_entries(body)) for name, _, body in (part.partition("]\n") for part in parts)}
+    return {
+        name: dict(_entries(body)) for name, _, body in (part.partition("]\n") for part in parts)
+    }
 
 
 def _entries(body: str) -> Iterator[tuple[str, str]]:
@@ -57,7 +62,11 @@ def instead(word: str, *names: str) -> str | None:
 
 def check_aliases(statement: ast.Statement, piece: Piece) -> None:
     """Raise DS110 if an alias without AS is a join word or a clause word of other systems."""
-    named = {(a.pos.line, a.pos.column): a.text for a in _aliases(statement) if instead(a.text, "join", "clause")}
+    named = {
+        (a.pos.line, a.pos.column): a.text
+        for a in _aliases(statement)
+        if instead(a.text, "join", "clause")
+    }
     if not named:
         return
     found = [Word("", 0, 0), *words(piece.text), Word("", 0, 0)]
@@ -85,15 +94,21 @@ def _check(word: str, after: str, pos: ast.Pos) -> None:
 
 
 def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, str, str] | None:
-    """For a parse that stopped at `word` behind the words `before`: which word is foreign (0 the failing one, 1 the one
-    before it, ...), what it is, and its hint.  `in_from`: a join or another clause of the query may follow here."""
+    """For a parse that stopped at `word` behind the words `before`: which word is foreign (0 the
+    failing one, 1 the one before it, ...), what it is, and its hint.  `in_from`: a join or another
+    clause of the query may follow here."""
     if found := _join_before(before):
         return found
     last, earlier = (before[-1].upper(), before[-2].upper()) if len(before) > 1 else ("", "")
     if in_from and earlier in ("FROM", "JOIN", ","):
         return _named_function(before[-1]) if word == "(" else None
     outer = last == "OUTER" and earlier in _JOINS  # which is known
-    if in_from and not outer and earlier != "AS" and (hint := instead(last, "clause", "behind", "join")):
+    if (
+        in_from
+        and not outer
+        and earlier != "AS"
+        and (hint := instead(last, "clause", "behind", "join"))
+    ):
         return 1, before[-1], hint
     if earlier in ("SELECT", "DISTINCT") and (hint := instead(last, "bare")):
         return 1, before[-1], hint
@@ -103,15 +118,25 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     if begun in ("CREATE", "DROP") and len(before) == 1:
         return _found(word, *(("drop", "create") if begun == "DROP" else ("create",)))
     if begun == "CREATE" and before[1].upper() != "QUERY":
-        return (1, before[-1], sections()["column"][last]) if last == "WATERMARK" else _found(word, "column")
+        return (
+            (1, before[-1], sections()["column"][last])
+            if last == "WATERMARK"
+            else _found(word, "column")
+        )
     if word.upper() == "FOR" and not in_from and _in_call(before):
         return 0, word, "arguments are separated by commas, for example SUBSTR(text, start, n)"
     if begun == "SHOW" or (begun == "INSERT" and len(before) == 1):
         return None
-    if earlier not in ("AS", ".") and last in ("DIV", "MOD") and (hint := instead(last, "operator")):
+    if (
+        earlier not in ("AS", ".")
+        and last in ("DIV", "MOD")
+        and (hint := instead(last, "operator"))
+    ):
         return 1, before[-1], hint
     joining = ("join",) if in_from or last in _JOINS else ()
-    return _quantified(word.upper(), last, earlier) or _found(word, "clause", "behind", "operator", *joining)
+    return _quantified(word.upper(), last, earlier) or _found(
+        word, "clause", "behind", "operator", *joining
+    )
 
 
 def _in_call(before: Sequence[str]) -> bool:
@@ -122,7 +147,10 @@ def _in_call(before: Sequence[str]) -> bool:
             opened.append(at)
         elif word == ")" and opened:
             opened.pop()
-    return bool(opened and opened[-1]) and not {"SELECT", "FROM"} & {before[opened[-1] - 1].upper(), before[-1].upper()}
+    return bool(opened and opened[-1]) and not {"SELECT", "FROM"} & {
+        before[opened[-1] - 1].upper(),
+        before[-1].upper(),
+    }
 
 
 def _join_before(before: Sequence[str]) -> tuple[int, str, str] | None:
@@ -144,7 +172,9 @@ def _quantified(word: str, last: str, earlier: str) -> tuple[int, str, str] | No
     """`= ANY (SELECT`, `> ALL (SELECT`."""
     if word == "SELECT" and last == "(" and earlier in ("ANY", "SOME"):
         return 2, earlier, instead(earlier, "operator") or ""
-    return (0, word, instead(word, "operator") or "") if word == "ALL" and last in _COMPARES else None
+    return (
+        (0, word, instead(word, "operator") or "") if word == "ALL" and last in _COMPARES else None
+    )
 
 
 def _found(word: str, *names: str) -> tuple[int, str, str] | None:

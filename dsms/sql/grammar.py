@@ -1,8 +1,8 @@
 """Load grammar/cql.lark into a parser, from a cache if there is one.
 
-The cache is a file per grammar content and version; a folder that can't be written only costs the start-up time.
-It is a pickle, so it lives where only this user can write: DSMS_CACHE_DIR, or XDG_CACHE_HOME/dsms, or ~/.cache/dsms,
-or else a private folder among the temporary files.
+The cache is a file per grammar content and version; a folder that can't be written only costs the
+start-up time.  It is a pickle, so it lives where only this user can write: DSMS_CACHE_DIR, or
+XDG_CACHE_HOME/dsms, or ~/.cache/dsms, or else a private folder among the temporary files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import lark
 
-from dsms.sql.build.statements import Statements
+from dsms.sql.transform.statements import Statements
 
 GRAMMAR_FILE = "cql.lark"
 _making = threading.Lock()
@@ -73,15 +73,20 @@ def _own(folder: Path) -> Path | None:
         info = folder.stat()
     except OSError:
         return None
-    if hasattr(os, "getuid") and (info.st_uid != os.getuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+    if hasattr(os, "getuid") and (
+        info.st_uid != os.getuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
         return None
     return folder if os.access(folder, os.W_OK) else None
 
 
 @cache
 def keywords() -> tuple[str, ...]:
-    """The words of the language, upper case, sorted: for completion and for guessing what a slip meant."""
-    return tuple(sorted(re.findall(r"^[A-Z_]+\.\d: /([A-Z]+(?:-RESTORE)?)\\b/i$", grammar_text(), re.M)))
+    """The words of the language, upper case, sorted: for completion and for guessing what a slip
+    meant."""
+    return tuple(
+        sorted(re.findall(r"^[A-Z_]+\.\d: /([A-Z]+(?:-RESTORE)?)\\b/i$", grammar_text(), re.M))
+    )
 
 
 @cache

@@ -1,7 +1,7 @@
 """Numbers, strings, durations and instants: text <-> value.
 
-Every reader takes the `Pos` to blame and raises `QueryError` DS106 (a value that can't be) or DS107 (a duration).
-Instants and durations are int microseconds; an instant without an offset is UTC.
+Every reader takes the `Pos` to blame and raises `QueryError` DS106 (a value that can't be) or DS107
+(a duration).  Instants and durations are int microseconds; an instant without an offset is UTC.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _SPELLINGS = {
     Unit.MONTH: "month months",
     Unit.YEAR: "y year years",
 }
-UNIT_WORDS: dict[str, Unit] = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
+UNIT_WORDS: dict[str, Unit] = {
+    word: unit for unit, words in _SPELLINGS.items() for word in words.split()
+}
 _PRINTED = {u: u.value for u in MICROS}
 _PRINTED |= {Unit.DAY: "DAYS", Unit.WEEK: "WEEKS", Unit.MONTH: "MONTHS", Unit.YEAR: "YEARS"}
 
@@ -81,7 +83,9 @@ def decimal_text(text: str, pos: Pos) -> str:
     """Canonical text of ``DECIMAL 'text'``: [-]digits[.digits], scale kept, at most 38 digits."""
     match = re.fullmatch(r"\s*([+-]?)(\d*)(?:\.(\d*))?\s*", text, re.ASCII)
     if match is None or not (match[2] or match[3]):
-        raise bad("DS106", pos, f"'{_short(text)}' is not a decimal number", "for example DECIMAL '12.50'")
+        raise bad(
+            "DS106", pos, f"'{_short(text)}' is not a decimal number", "for example DECIMAL '12.50'"
+        )
     whole, fraction = match[2].lstrip("0"), match[3] or ""
     if len(whole) + len(fraction) > 38:
         raise bad("DS106", pos, f"'{_short(text)}' has more than the 38 digits of DECIMAL")
@@ -119,7 +123,9 @@ def unit(word: str, pos: Pos) -> Unit:
     if word.lower() == "m":
         raise bad("DS107", pos, "'m' may be minutes or months", "write min or MONTHS")
     if word.lower() in ("ns", "nsec", "nanosecond", "nanoseconds"):
-        raise bad("DS107", pos, "durations count whole microseconds: there are no nanoseconds", "write us")
+        raise bad(
+            "DS107", pos, "durations count whole microseconds: there are no nanoseconds", "write us"
+        )
     near = nearest(word, UNIT_WORDS)
     raise bad(
         "DS107",
@@ -130,7 +136,8 @@ def unit(word: str, pos: Pos) -> Unit:
 
 
 def duration(number: str, word: str | None, pos: Pos) -> Duration:
-    """``number word`` as a Duration; without a unit it is seconds.  `number` may carry a minus sign."""
+    """``number word`` as a Duration; without a unit it is seconds.  `number` may carry a minus
+    sign."""
     written = unit(word, pos) if word else Unit.SECOND
     if len(number) > 40:
         raise bad("DS107", pos, f"the duration {_short(number)} is too long")
@@ -152,20 +159,29 @@ def _dividing(micros: int, written: Unit) -> Unit:
 
 
 def interval(text: str, word: str | None, pos: Pos) -> Duration:
-    """The content of ``INTERVAL 'text' [word]``: ``'5' MINUTE``, ``'-1.5' HOURS``, ``'1 h 30 min'``."""
+    """The content of ``INTERVAL 'text' [word]``: ``'5' MINUTE``, ``'-1.5' HOURS``, ``'1 h 30
+    min'``."""
     if word is None and (micros := interval_of(text.strip())) is not None:
         return Duration(micros, _written(text, micros), pos=pos)
     match = _NUMBER_UNIT.fullmatch(text)
     if match is None:
-        raise bad("DS107", pos, f"'{_short(text)}' is not a length of time", "for example INTERVAL '5' MINUTE")
+        raise bad(
+            "DS107",
+            pos,
+            f"'{_short(text)}' is not a length of time",
+            "for example INTERVAL '5' MINUTE",
+        )
     if bool(match[3]) == (word is not None):
         problem = "names its unit twice" if match[3] else "names no unit"
-        raise bad("DS107", pos, f"INTERVAL '{_short(text)}' {problem}", "for example INTERVAL '5' MINUTE")
+        raise bad(
+            "DS107", pos, f"INTERVAL '{_short(text)}' {problem}", "for example INTERVAL '5' MINUTE"
+        )
     return duration(match[1].lstrip("+") + match[2], word or match[3], pos)
 
 
 def _written(text: str, micros: int) -> Unit:
-    """The unit to print a length with: that of the text where it has one, else the largest that divides it."""
+    """The unit to print a length with: that of the text where it has one, else the largest that
+    divides it."""
     named = _NUMBER_UNIT.fullmatch(text)
     return _dividing(micros, UNIT_WORDS.get(named[3].lower(), Unit.WEEK) if named else Unit.HOUR)
 

@@ -1,8 +1,8 @@
 """The typed logical plan: what the binder hands to the planner.
 
-One frozen dataclass per kind of node, each with its output `schema`.  Expressions over a join's inputs see the left
-schema followed by the right one.  Rows carry, besides values, a lifetime [ts, exp) and the arrival numbers of their
-parts (`dsms.state.batch`); those are not columns.
+One frozen dataclass per kind of node, each with its output `schema`.  Expressions over a join's
+inputs see the left schema followed by the right one.  Rows carry, besides values, a lifetime [ts,
+exp) and the arrival numbers of their parts (`dsms.state.batch`); those are not columns.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dsms.sql.window import Slide, WindowSpec
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """Where a leaf gets the rows that are no longer live: the archive of that stream, or of that query's results
-    (`kind`); `live`: and the rows that are not archived yet, too."""
+    """Where a leaf gets the rows that are no longer live: the archive of that stream, or of that
+    query's results (`kind`); `live`: and the rows that are not archived yet, too."""
 
     kind: Literal["stream", "query"]
     live: bool = False
@@ -30,8 +30,9 @@ class Archived:
 class StreamScan:
     """A declared stream, append-only.  `leaf` numbers the plan's stream leaves in FROM order.
 
-    `archive`: it reads an archive (one-time queries alone); of a query, `stream` describes its result rows.
-    `dated`: timestamps stand beside arrival numbers (`dsms.plan.ages`), as in the other leaves that have it."""
+    `archive`: it reads an archive (one-time queries alone); of a query, `stream` describes its
+    result rows.  `dated`: timestamps stand beside arrival numbers (`dsms.plan.ages`), as in the
+    other leaves that have it."""
 
     stream: StreamDef
     schema: Schema
@@ -43,7 +44,8 @@ class StreamScan:
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """A declared table; under a Join it is the retroactive ⋈R, under a JoinNRR it is read as of the tuple's ts."""
+    """A declared table; under a Join it is the retroactive ⋈R, under a JoinNRR it is read as of the
+    tuple's ts."""
 
     table: TableDef
     schema: Schema
@@ -85,9 +87,9 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Window join.  `keys`: (left expr, right expr) equalities, each over its own side's schema, same type on both;
-    `residual` over left ++ right.  A side may be a TableScan (⋈R: retroactive).  kind `inner` without keys and
-    residual is the cross product.  Outer kinds pad with NULL."""
+    """Window join.  `keys`: (left expr, right expr) equalities, each over its own side's schema,
+    same type on both; `residual` over left ++ right.  A side may be a TableScan (⋈R: retroactive).
+    kind `inner` without keys and residual is the cross product.  Outer kinds pad with NULL."""
 
     left: Node
     right: Node
@@ -99,8 +101,8 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class JoinNRR:
-    """Join with a non-retroactive relation, read as of each stream row's ts.  `kind` inner or left; keys and residual
-    as for Join (the table is the right side)."""
+    """Join with a non-retroactive relation, read as of each stream row's ts.  `kind` inner or left;
+    keys and residual as for Join (the table is the right side)."""
 
     child: Node
     table: TableScan
@@ -112,8 +114,9 @@ class JoinNRR:
 
 @dataclass(frozen=True, slots=True)
 class SemiJoin:
-    """EXISTS / IN (anti=False), NOT EXISTS / NOT IN (anti=True: the thesis's negation).  Output is the left schema.
-    `keys`, `residual` as for Join.  `null_aware` is NOT IN's rule: a NULL on either side may hide a match."""
+    """EXISTS / IN (anti=False), NOT EXISTS / NOT IN (anti=True: the thesis's negation).  Output is
+    the left schema.  `keys`, `residual` as for Join.  `null_aware` is NOT IN's rule: a NULL on
+    either side may hide a match."""
 
     left: Node
     right: Node
@@ -153,8 +156,8 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """GROUP BY `keys` (expressions over the child) with `aggs`; output schema is keys then aggregates.
-    No keys: one global group that answers over an empty window too."""
+    """GROUP BY `keys` (expressions over the child) with `aggs`; output schema is keys then
+    aggregates.  No keys: one global group that answers over an empty window too."""
 
     child: Node
     keys: tuple[Expr, ...]
@@ -164,10 +167,10 @@ class GroupBy:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The output of a block over INTERNAL windows (or inside Wstream): results stay for ever, deletions are dropped.
-    `mixed`: some windows of the block are external, and a result lives until the first of its external parts dies.
-    `entries`: Istream in FROM says so; then at a boundary, too, only what is new in the answer is appended, of rows
-    without parts by value."""
+    """The output of a block over INTERNAL windows (or inside Wstream): results stay for ever,
+    deletions are dropped.  `mixed`: some windows of the block are external, and a result lives
+    until the first of its external parts dies.  `entries`: Istream in FROM says so; then at a
+    boundary, too, only what is new in the answer is appended, of rows without parts by value."""
 
     child: Node
     mixed: bool
@@ -178,8 +181,9 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """ORDER BY / LIMIT of one-time and periodic queries, directly below the Output.  `keys`: (expr, descending,
-    nulls_first).  `schema` is the first columns of the child's: the others are there for the keys only."""
+    """ORDER BY / LIMIT of one-time and periodic queries, directly below the Output.  `keys`: (expr,
+    descending, nulls_first).  `schema` is the first columns of the child's: the others are there
+    for the keys only."""
 
     child: Node
     keys: tuple[tuple[Expr, bool, bool], ...]
@@ -190,9 +194,9 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The root: what of Q(τ) is reported.  `explicit` is False where the kind is the default (Istream if the plan is
-    monotonic, else Rstream), which the planner fills in; `slide` the one SLIDE that governs the query, if any.
-    Wstream is bound as Rstream over Window over Append."""
+    """The root: what of Q(τ) is reported.  `explicit` is False where the kind is the default
+    (Istream if the plan is monotonic, else Rstream), which the planner fills in; `slide` the one
+    SLIDE that governs the query, if any.  Wstream is bound as Rstream over Window over Append."""
 
     child: Node
     kind: Literal["istream", "dstream", "rstream"]
@@ -203,9 +207,10 @@ class Output:
 
 
 Node = (
-    StreamScan | TableScan | Values | Window | Select | Project | Join | JoinNRR | SemiJoin | Union | SetOp
+    StreamScan | TableScan | Values | Window | Select | Project | Join | JoinNRR | SemiJoin | Union
+    | SetOp
     | Distinct | GroupBy | Append | Sort | Output
-)  # fmt: skip
+)  # a long list  # fmt: skip
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -1,8 +1,10 @@
-"""Common mistakes, each a broken snippet: a text that breaks at the same point of the grammar gets its message.
+"""Common mistakes, each a broken snippet: a text that breaks at the same point of the grammar gets
+its message.
 
-A snippet of mistakes.txt fails in some state of the parser (its two topmost, to be exact) on some token; the text at
-hand is the same mistake if it fails in the same state on a token of the same kind.  To add one, write the snippet and
-what to say about it; the tests check that every snippet reaches its own mistake.
+A snippet of mistakes.txt fails in some state of the parser (its two topmost, to be exact) on some
+token; the text at hand is the same mistake if it fails in the same state on a token of the same
+kind.  To add one, write the snippet and what to say about it; the tests check that every snippet
+reaches its own mistake.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ class Mistake:
     message: str
     hint: str | None
     snippets: tuple[str, ...]
-    after: tuple[str, ...] = ()  # only if one of these words, upper case, stands before the failing one
+    # only if one of these words, upper case, stands before the failing one
+    after: tuple[str, ...] = ()
 
 
 Signature = tuple[int, int, str]
@@ -65,13 +68,19 @@ def _table() -> dict[tuple[Signature, str | None], Mistake]:
 
 
 def signature(error: UnexpectedToken) -> Signature:
-    """Where the parser failed, and on what kind of token (a keyword may have been read as a name)."""
+    """Where the parser failed, and on what kind of token (a keyword may have been read as a
+    name)."""
     stack = error.interactive_parser.parser_state.state_stack
     word = error.token.upper()
-    return stack[-1], stack[-2] if len(stack) > 1 else 0, word if word in keywords() else error.token.type
+    return (
+        stack[-1],
+        stack[-2] if len(stack) > 1 else 0,
+        word if word in keywords() else error.token.type,
+    )
 
 
 def known_mistake(error: UnexpectedToken, before: str) -> Mistake | None:
-    """The mistake that breaks the grammar as this error does; `before` is the word before the failing one."""
+    """The mistake that breaks the grammar as this error does; `before` is the word before the
+    failing one."""
     key = signature(error)
     return _table().get((key, before.upper())) or _table().get((key, None))

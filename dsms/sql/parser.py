@@ -1,4 +1,5 @@
-"""Text to AST: `parse` a script, `parse_one` statement, or take them one by one as they are run (`statements`).
+"""Text to AST: `parse` a script, `parse_one` statement, or take them one by one as they are run
+(`statements`).
 
 Every complaint is a `QueryError` DS1xx with line and column:
 
@@ -23,10 +24,18 @@ from dsms.sql.grammar import parser
 from dsms.sql.literals import INT_MAX, bad
 from dsms.sql.script import Piece, is_complete, pieces, split_statements
 
-__all__ = ["MAX_DEPTH", "is_complete", "parse", "parse_one", "parse_piece", "split_statements", "statements"]
+__all__ = [
+    "MAX_DEPTH",
+    "is_complete",
+    "parse",
+    "parse_one",
+    "parse_piece",
+    "split_statements",
+    "statements",
+]
 
 TOKENS = 512  # of a statement that are read in one go
-MAX_DEPTH = 150  # nodes below each other; whoever walks the tree may use recursion
+MAX_DEPTH = 150  # nodes below each other; code that walks the tree may use recursion
 
 
 def parse(text: str) -> list[ast.Statement]:
@@ -47,7 +56,8 @@ def parse_one(text: str) -> ast.Statement:
 def statements(text: str) -> Iterator[ast.Statement]:
     """The statements one by one, so that those before a wrong one can run.
 
-    A generator: the error of the n-th statement (with `statement` = n) is raised when it is asked for.
+    A generator: the error of the n-th statement (with `statement` = n) is raised when it is asked
+    for.
     """
     count = 0
     try:
@@ -86,7 +96,11 @@ def parsing_piece(piece: Piece) -> Generator[None, None, ast.Statement]:
 def _parsing(piece: Piece) -> Generator[None, None, ast.Statement]:
     state = parser().parse_interactive(piece.text)
     counter = state.lexer_thread.state.line_ctr
-    counter.line, counter.column, counter.line_start_pos = piece.line, piece.column, 1 - piece.column
+    counter.line, counter.column, counter.line_start_pos = (
+        piece.line,
+        piece.column,
+        1 - piece.column,
+    )
     read, feed = 0, state.parser_state.feed_token
     try:
         for token in state.lexer_thread.lex(state.parser_state):
@@ -111,7 +125,9 @@ def _checking(statement: ast.Node) -> Generator[None, None, None]:
         below: list[ast.Node] = []
         for k, node in enumerate(level):
             if isinstance(node, ast.IntLit) and node.value > INT_MAX:
-                raise bad("DS106", node.pos, f"the number {node.value} is too large; INT has 64 bits")
+                raise bad(
+                    "DS106", node.pos, f"the number {node.value} is too large; INT has 64 bits"
+                )
             below += ast.children(node)
             if k % TOKENS == TOKENS - 1:
                 yield

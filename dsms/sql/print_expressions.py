@@ -20,7 +20,9 @@ _FUNCTIONS = ("LEFT", "RIGHT")  # reserved, and yet function names
 
 def name(ident: ast.Ident) -> str:
     """The name, quoted if it was, or if it could not be read back otherwise."""
-    plain = not ident.quoted and _PLAIN.fullmatch(ident.text) and ident.text.upper() not in reserved()
+    plain = (
+        not ident.quoted and _PLAIN.fullmatch(ident.text) and ident.text.upper() not in reserved()
+    )
     return ident.text if plain else '"' + ident.text.replace('"', '""') + '"'
 
 
@@ -51,7 +53,11 @@ def option_value(value: str | int | float | bool | ast.Duration) -> str:
             return literals.duration_text(value)
         case str():
             word = _PLAIN.fullmatch(value) and value == value.lower()
-            return value if word and (value == "null" or value.upper() not in reserved()) else string(value)
+            return (
+                value
+                if word and (value == "null" or value.upper() not in reserved())
+                else string(value)
+            )
 
 
 # ---------------------------------------------------------------- expressions
@@ -60,7 +66,9 @@ def option_value(value: str | int | float | bool | ast.Duration) -> str:
 class Expressions:
     """Prints expressions; queries and windows inside them are printed by `query` and `window`."""
 
-    def __init__(self, query: Callable[[ast.Query], str], window: Callable[[ast.Window], str]) -> None:
+    def __init__(
+        self, query: Callable[[ast.Query], str], window: Callable[[ast.Window], str]
+    ) -> None:
         self.query = query
         self.window = window
 
@@ -105,7 +113,9 @@ class Expressions:
             case ast.IsBool(operand, value):
                 return f"{self.text(operand, IS)} IS{negated} {'TRUE' if value else 'FALSE'}"
             case ast.IsDistinct(left, right):
-                return f"{self.text(left, IS)} IS{negated} DISTINCT FROM {self.text(right, COMPARE)}"
+                return (
+                    f"{self.text(left, IS)} IS{negated} DISTINCT FROM {self.text(right, COMPARE)}"
+                )
 
     def _predicate(self, expr: ast.Between | ast.Like | ast.InList | ast.InQuery) -> str:
         subject = self.text(expr.operand, CONCAT) + (" NOT" if expr.negated else "")
@@ -146,7 +156,11 @@ class Expressions:
                 return _literal(expr)
 
     def _call(self, call: ast.FuncCall) -> str:
-        function = call.name.text if call.name.text.upper() in _FUNCTIONS and not call.name.quoted else name(call.name)
+        function = (
+            call.name.text
+            if call.name.text.upper() in _FUNCTIONS and not call.name.quoted
+            else name(call.name)
+        )
         inside = "*" if call.star else ("DISTINCT " if call.distinct else "") + self.list(call.args)
         tail = f" FILTER (WHERE {self.text(call.filter)})" if call.filter is not None else ""
         return f"{function}({inside}){tail}"

@@ -1,13 +1,23 @@
-"""AST to text: ``parse_one(to_sql(statement)) == statement`` for every statement the parser can make.
+"""AST to text: ``parse_one(to_sql(statement)) == statement`` for every statement the parser can
+make.
 
-One line, keywords in capitals, names as written.  `to_sql` takes any node, so that plans and messages can quote parts.
+One line, keywords in capitals, names as written.  `to_sql` takes any node, so that plans and
+messages can quote parts.
 """
 
 from __future__ import annotations
 
 from dsms.sql import ast
 from dsms.sql.literals import duration_text
-from dsms.sql.print_expressions import Expressions, instant, name, names, option_value, string, type_name
+from dsms.sql.print_expressions import (
+    Expressions,
+    instant,
+    name,
+    names,
+    option_value,
+    string,
+    type_name,
+)
 
 
 def to_sql(node: ast.Node) -> str:
@@ -78,10 +88,16 @@ def window(node: ast.Window) -> str:
 def _core(node: ast.Window) -> str:
     match node:
         case ast.RangeWindow(length, until):
-            return f"RANGE {_reach(duration_text(length), None if until is None else duration_text(until))}"
+            return (
+                "RANGE "
+                f"{_reach(duration_text(length), None if until is None else duration_text(until))}"
+            )
         case ast.RowsWindow(rows, until_rows, keys):
             partition = f"PARTITION BY {', '.join(map(_expressions.text, keys))} " if keys else ""
-            return f"{partition}ROWS {_reach(str(rows), None if until_rows is None else str(until_rows))}"
+            return (
+                f"{partition}ROWS "
+                f"{_reach(str(rows), None if until_rows is None else str(until_rows))}"
+            )
         case ast.NowWindow():
             return "NOW"
         case ast.UnboundedWindow():
@@ -121,7 +137,8 @@ def _order_item(item: ast.OrderItem) -> str:
 
 
 def _operand(node: ast.Select | ast.SetOp | ast.Query, level: int) -> str:
-    """An operand of a set operation: in parentheses if it binds looser than `level` (UNION 1, INTERSECT 2)."""
+    """An operand of a set operation: in parentheses if it binds looser than `level` (UNION 1,
+    INTERSECT 2)."""
     match node:
         case ast.Query():
             return f"({query(node)})"
@@ -133,9 +150,12 @@ def _operand(node: ast.Select | ast.SetOp | ast.Query, level: int) -> str:
 
 def _body(node: ast.Select | ast.SetOp) -> str:
     match node:
-        case ast.SetOp(kind, left, right, every):
+        case ast.SetOp(kind, left, right, keep_duplicates):
             level = 2 if kind is ast.SetOpKind.INTERSECT else 1
-            return f"{_operand(left, level)} {kind}{' ALL' if every else ''} {_operand(right, level + 1)}"
+            return (
+                f"{_operand(left, level)} {kind}{' ALL' if keep_duplicates else ''} "
+                f"{_operand(right, level + 1)}"
+            )
         case ast.Select():
             return _select(node)
 
@@ -174,7 +194,10 @@ def _alias(alias: ast.Ident | None) -> str:
 def _from_item(item: ast.FromItem) -> str:
     match item:
         case ast.TableRef(table, alias, its_window, archive):
-            return f"{'ARCHIVE ' if archive else ''}{name(table)}{_bracketed(its_window)}{_alias(alias)}"
+            return (
+                f"{'ARCHIVE ' if archive else ''}{name(table)}{_bracketed(its_window)}"
+                f"{_alias(alias)}"
+            )
         case ast.SubqueryRef(subquery, alias, its_window):
             return f"({query(subquery)}){_bracketed(its_window)}{_alias(alias)}"
         case ast.Join():
@@ -242,9 +265,15 @@ def _create(node: ast.CreateStream | ast.CreateTable | ast.CreateQuery) -> str:
         case ast.CreateTable(table, columns, key):
             elements = [*map(_part, columns), *([f"PRIMARY KEY ({names(key)})"] if key else [])]
             head = f"CREATE TABLE {absent}{name(table)} ({', '.join(elements)})"
-            return _joined(head, "NON RETROACTIVE" if node.non_retroactive else "", _with(node.options))
+            return _joined(
+                head, "NON RETROACTIVE" if node.non_retroactive else "", _with(node.options)
+            )
         case ast.CreateQuery(query_name, its_query):
-            tail = ["ON LOOKUP" if node.on_lookup else "", _archive(node.archive), _with(node.options)]
+            tail = [
+                "ON LOOKUP" if node.on_lookup else "",
+                _archive(node.archive),
+                _with(node.options),
+            ]
             return _joined(f"CREATE QUERY {absent}{name(query_name)} AS {query(its_query)}", *tail)
 
 
@@ -257,7 +286,9 @@ def _stream_clauses(node: ast.CreateStream) -> list[str]:
         "RETAIN": node.retain,
     }
     clauses = [_part(part) for part in (node.timestamp, node.late) if part is not None]
-    clauses += [f"{word} {duration_text(length)}" for word, length in lengths.items() if length is not None]
+    clauses += [
+        f"{word} {duration_text(length)}" for word, length in lengths.items() if length is not None
+    ]
     return [*clauses, _archive(node.archive)]
 
 
@@ -267,21 +298,38 @@ def _archive(archive: ast.Archive | None) -> str:
     parts = ["ARCHIVE"]
     parts += [f"FOR {duration_text(archive.keep)}"] if archive.keep is not None else []
     parts += [f"CLUSTER BY {name(archive.cluster_by)}"] if archive.cluster_by is not None else []
-    parts += [f"UPDATE EVERY {duration_text(archive.update_every)}"] if archive.update_every is not None else []
+    parts += (
+        [f"UPDATE EVERY {duration_text(archive.update_every)}"]
+        if archive.update_every is not None
+        else []
+    )
     return " ".join(parts)
 
 
 def _explain(node: ast.Explain) -> str:
     format_ = "" if node.format is ast.ExplainFormat.TEXT else f"FORMAT {node.format}"
-    target = f"QUERY {name(node.target)}" if isinstance(node.target, ast.Ident) else _statement(node.target)
+    target = (
+        f"QUERY {name(node.target)}"
+        if isinstance(node.target, ast.Ident)
+        else _statement(node.target)
+    )
     return _joined("EXPLAIN", "ANALYZE" if node.analyze else "", format_, target)
 
 
 def _change(node: ast.Statement) -> str:
     match node:
         case ast.Insert(table, columns, rows, its_query):
-            what = query(its_query) if its_query is not None else f"VALUES {', '.join(map(_row, rows))}"
-            return _joined(f"INSERT INTO {name(table)}", f"({names(columns)})" if columns else "", what, _at(node.at))
+            what = (
+                query(its_query)
+                if its_query is not None
+                else f"VALUES {', '.join(map(_row, rows))}"
+            )
+            return _joined(
+                f"INSERT INTO {name(table)}",
+                f"({names(columns)})" if columns else "",
+                what,
+                _at(node.at),
+            )
         case ast.Update(table, assignments, where):
             changes = ", ".join(map(_part, assignments))
             return _joined(f"UPDATE {name(table)} SET {changes}", _where(where), _at(node.at))

@@ -1,9 +1,11 @@
-"""A logical plan back to SQL: the text parses and binds to an equal plan, up to names and the numbering of leaves.
+"""A logical plan back to SQL: the text parses and binds to an equal plan, up to names and the
+numbering of leaves.
 
-The plan becomes a syntax tree from the bottom up.  Each node extends the SELECT block of its child where the binder
-would build the same plan from it; where it would not, the child becomes a subquery in FROM.  Under `Append` (INTERNAL
-windows) a subquery would append on its own, so joins there are flattened instead: equal answers, and an equal plan
-unless a rewrite rule moved selections or projections below a join.
+The plan becomes a syntax tree from the bottom up.  Each node extends the SELECT block of its child
+where the binder would build the same plan from it; where it would not, the child becomes a subquery
+in FROM.  Under `Append` (INTERNAL windows) a subquery would append on its own, so joins there are
+flattened instead: equal answers, and an equal plan unless a rewrite rule moved selections or
+projections below a join.
 """
 
 from __future__ import annotations
@@ -45,12 +47,17 @@ def to_sql(plan: Node) -> str:
 
 
 def to_ast(plan: Node) -> ast.Query:
-    """The plan as syntax.  Without an `Output` at its root, as a query whose output is the default."""
+    """The plan as syntax.  Without an `Output` at its root, as a query whose output is the
+    default."""
     renderer = _Renderer()
     query = renderer.ordered(plan.child if isinstance(plan, Output) else plan, _names(plan.schema))
     if not isinstance(plan, Output) or not plan.explicit:
         return query
-    kinds = {"istream": ast.OutputKind.ISTREAM, "dstream": ast.OutputKind.DSTREAM, "rstream": ast.OutputKind.RSTREAM}
+    kinds = {
+        "istream": ast.OutputKind.ISTREAM,
+        "dstream": ast.OutputKind.DSTREAM,
+        "rstream": ast.OutputKind.RSTREAM,
+    }
     assert isinstance(query.body, ast.Select | ast.SetOp)
     return replace(query, body=_with_output(query.body, ast.Output(kinds[plan.kind], plan.restore)))
 
@@ -78,7 +85,8 @@ class Stage(IntEnum):
 
 @dataclass(slots=True)
 class _Block:
-    """A SELECT under construction.  `items` are its columns, `leaves` the widths of its FROM items."""
+    """A SELECT under construction.  `items` are its columns, `leaves` the widths of its FROM
+    items."""
 
     from_: ast.FromItem | None
     items: list[ast.Expr]
@@ -133,7 +141,13 @@ class _Renderer:
             return _renamed(block.body, names)
         items = tuple(_named(e, n) for e, n in zip(block.items, names, strict=True))
         from_ = () if block.from_ is None else (block.from_,)
-        where = None if not block.where else block.where[0] if len(block.where) == 1 else ast.And(tuple(block.where))
+        where = (
+            None
+            if not block.where
+            else block.where[0]
+            if len(block.where) == 1
+            else ast.And(tuple(block.where))
+        )
         output = ast.Output(ast.OutputKind.ISTREAM) if block.append else None
         return ast.Select(items, from_, where, block.group_by, block.having, block.distinct, output)
 
@@ -169,7 +183,9 @@ class _Renderer:
                 block = self._upto(node.child, Stage.HAVING)
                 if not _same_grouping(node):
                     block = self._subquery(node.child, block)
-                return replace(block, items=[unbind(e, block.items) for e in node.exprs], stage=Stage.PROJECT)
+                return replace(
+                    block, items=[unbind(e, block.items) for e in node.exprs], stage=Stage.PROJECT
+                )
             case Join() | JoinNRR():
                 return self._join(node)
             case SemiJoin():
@@ -179,7 +195,9 @@ class _Renderer:
             case Distinct() if isinstance(node.child, Union):
                 return self._union(node.child, last_all=False)
             case Distinct():
-                return replace(self._upto(node.child, Stage.PROJECT), distinct=True, stage=Stage.DISTINCT)
+                return replace(
+                    self._upto(node.child, Stage.PROJECT), distinct=True, stage=Stage.DISTINCT
+                )
             case Union():
                 return self._union(node, last_all=True)
             case SetOp():
@@ -189,14 +207,18 @@ class _Renderer:
         raise TypeError(f"{type(node).__name__} stands at the root only")
 
     def _upto(self, node: Node, stage: Stage) -> _Block:
-        """The node's block if it has come no further than `stage`, else a block over it as a subquery."""
+        """The node's block if it has come no further than `stage`, else a block over it as a
+        subquery."""
         block = self._opened(node)
         return block if block.stage <= stage else self._subquery(node, block)
 
     def _opened(self, node: Node) -> _Block:
-        """The node's block, taken for a FROM with WHERE if its windows are INTERNAL and it has only these so far."""
+        """The node's block, taken for a FROM with WHERE if its windows are INTERNAL and it has only
+        these so far."""
         block = self.block(node)
-        flat = self._internal and _has_internal(node) and block.from_ is not None and not block.grouped
+        flat = (
+            self._internal and _has_internal(node) and block.from_ is not None and not block.grouped
+        )
         return replace(block, stage=Stage.WHERE) if flat and block.stage <= Stage.PROJECT else block
 
     def _leaf(self, node: StreamScan | TableScan | Window) -> _Block:
@@ -222,7 +244,9 @@ class _Renderer:
         items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
         window = None if spec is None or spec == UNBOUNDED else window_syntax(spec, items)
         shown = None if alias.text == name else alias
-        return _Block(ast.TableRef(ast.Ident(name), shown, window, archive), list(items), [len(items)])
+        return _Block(
+            ast.TableRef(ast.Ident(name), shown, window, archive), list(items), [len(items)]
+        )
 
     def _select(self, node: Select) -> _Block:
         block = self._upto(node.child, Stage.GROUP)
@@ -233,7 +257,8 @@ class _Renderer:
         parts = conjuncts(node.predicate)
         inner = self._internal and _has_internal(node)
         if not inner and not all(block.leaf_of(columns(p)) for p in parts):
-            block = self._subquery(node.child, block)  # else the binder would make it a condition of the join
+            # else the binder would make it a condition of the join
+            block = self._subquery(node.child, block)
         where = [*block.where, *(unbind(p, block.items) for p in parts)]
         return replace(block, where=where, stage=Stage.WHERE)
 
@@ -246,7 +271,9 @@ class _Renderer:
     # ------------------------------------------------------------ joins
 
     def _join(self, node: Join | JoinNRR) -> _Block:
-        left_node, right_node = (node.left, node.right) if isinstance(node, Join) else (node.child, node.table)
+        left_node, right_node = (
+            (node.left, node.right) if isinstance(node, Join) else (node.child, node.table)
+        )
         left = self._side(left_node, first=True)
         right = self._side(right_node, first=False)
         items = [*left.items, *right.items]
@@ -260,10 +287,13 @@ class _Renderer:
         assert left.from_ is not None and right.from_ is not None
         joined = ast.Join(kind, left.from_, right.from_, condition)
         where = [*left.where, *right.where]
-        return _Block(joined, items, left.leaves + right.leaves, Stage.WHERE if where else Stage.FROM, where)
+        return _Block(
+            joined, items, left.leaves + right.leaves, Stage.WHERE if where else Stage.FROM, where
+        )
 
     def _side(self, node: Node, first: bool) -> _Block:
-        """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all are flattened."""
+        """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all
+        are flattened."""
         block = self._opened(node)
         if self._internal and _has_internal(node) and block.stage <= Stage.WHERE:
             return block
@@ -301,24 +331,32 @@ class _Renderer:
         names = _names(node.schema)
         body: ast.Select | ast.SetOp = self._operand(node.inputs[0], names, first=True)
         for i, child in enumerate(node.inputs[1:], 2):
-            every = last_all or i < len(node.inputs)
-            body = ast.SetOp(ast.SetOpKind.UNION, body, self._operand(child, names, first=False), every)
+            keep_duplicates = last_all or i < len(node.inputs)
+            body = ast.SetOp(
+                ast.SetOpKind.UNION, body, self._operand(child, names, first=False), keep_duplicates
+            )
         assert isinstance(body, ast.SetOp)
         return self._set_block(body, names)
 
     def _set_op(self, node: SetOp) -> _Block:
         names = _names(node.schema)
         left, right = self._operand(node.left, names, True), self._operand(node.right, names, False)
-        return self._set_block(ast.SetOp(ast.SetOpKind[node.op.upper()], left, right, node.all), names)
+        return self._set_block(
+            ast.SetOp(ast.SetOpKind[node.op.upper()], left, right, node.all), names
+        )
 
     def _set_block(self, body: ast.SetOp, names: Sequence[str]) -> _Block:
-        return _Block(None, [ast.ColumnRef(ast.Ident(n)) for n in names], stage=Stage.DONE, body=body)
+        return _Block(
+            None, [ast.ColumnRef(ast.Ident(n)) for n in names], stage=Stage.DONE, body=body
+        )
 
     def _append(self, node: Append) -> _Block:
         outer, self._internal = self._internal, True
         block = self.block(node.child)
         self._internal = outer
-        return replace(block, stage=Stage.DONE, append=node.entries or not _has_internal(node.child))
+        return replace(
+            block, stage=Stage.DONE, append=node.entries or not _has_internal(node.child)
+        )
 
 
 # ---------------------------------------------------------------- small parts
@@ -348,7 +386,11 @@ def _renamed(body: ast.SetOp, names: Sequence[str]) -> ast.SetOp:
     if isinstance(left, ast.SetOp):
         return replace(body, left=_renamed(left, names))
     assert isinstance(left, ast.Select)
-    items = [_named(i.expr, n) for i, n in zip(left.items, names, strict=True) if isinstance(i, ast.SelectItem)]
+    items = [
+        _named(i.expr, n)
+        for i, n in zip(left.items, names, strict=True)
+        if isinstance(i, ast.SelectItem)
+    ]
     return replace(body, left=replace(left, items=tuple(items)))
 
 
@@ -372,7 +414,8 @@ def _not_a_position(expr: ast.Expr) -> ast.Expr:
 
 
 def _same_grouping(node: Project) -> bool:
-    """Would the binder find the aggregates of the grouping below in the order they have, and all of them?"""
+    """Would the binder find the aggregates of the grouping below in the order they have, and all of
+    them?"""
     below = node.child
     having = below.predicate if isinstance(below, Select) else None
     below = below.child if isinstance(below, Select) else below
@@ -381,7 +424,12 @@ def _same_grouping(node: Project) -> bool:
     first, last = len(below.keys), len(below.schema)
     for split in range(len(node.exprs), -1, -1):  # what only ORDER BY needs is bound after HAVING
         exprs = [*node.exprs[:split], *([having] if having else []), *node.exprs[split:]]
-        used = [part.index for e in exprs for part in walk(e) if isinstance(part, Col) and part.index >= first]
+        used = [
+            part.index
+            for e in exprs
+            for part in walk(e)
+            if isinstance(part, Col) and part.index >= first
+        ]
         if list(dict.fromkeys(used)) == list(range(first, last)) and (used or below.keys):
             return True
     return False

@@ -1,4 +1,5 @@
-"""A script cut into statements, without parsing: knows strings, quoted names, comments and brackets, nothing else.
+"""A script cut into statements, without parsing: knows strings, quoted names, comments and
+brackets, nothing else.
 
 Light to import, so that a shell can tell whether to go on reading.
 """
@@ -25,7 +26,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORD = re.compile(
-    r"(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^\W\d]\w*|\d[\w.]*|.", re.DOTALL
+    r"(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^\W\d]\w*|\d[\w.]*|.",
+    re.DOTALL,
 )
 _UNCLOSED = {
     "/*": ("comment", "close it with */"),
@@ -36,7 +38,8 @@ _UNCLOSED = {
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One statement's text (with the space and comments before it), where it begins, and whether a `;` ended it."""
+    """One statement's text (with the space and comments before it), where it begins, and whether a
+    `;` ended it."""
 
     text: str
     line: int
@@ -52,7 +55,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, number, string, quoted name or single character of a statement, from `start` up to `end`."""
+    """A word, number, string, quoted name or single character of a statement, from `start` up to
+    `end`."""
 
     text: str
     start: int
@@ -67,7 +71,8 @@ def words(text: str) -> Iterator[Word]:
 
 
 def pieces(text: str) -> Iterator[Piece]:
-    """The statements of a script in order; blank ones are left out.  Raises `QueryError` (DS103, DS105)."""
+    """The statements of a script in order; blank ones are left out.  Raises `QueryError` (DS103,
+    DS105)."""
     if len(text) > MAX_LENGTH:
         raise QueryError(
             "DS105",
@@ -86,7 +91,9 @@ def pieces(text: str) -> Iterator[Piece]:
             start, depth, blank = token.end(), 0, True
             continue
         if kind in ("unclosed", "unclosed_quote"):
-            raise _unclosed(Piece(text[start:], line, column, False), token.start() - start, token[0])
+            raise _unclosed(
+                Piece(text[start:], line, column, False), token.start() - start, token[0]
+            )
         depth += (kind == "open") - (kind == "close")
         if depth > MAX_BRACKETS:
             place = Piece(text[start:], line, column, False).place(token.start() - start)
@@ -103,7 +110,9 @@ def _check_characters(text: str) -> None:
     except UnicodeEncodeError as error:
         place = Piece(text, 1, 1, False).place(error.start)
         shown = f"U+{ord(text[error.start]):04X}"
-        raise QueryError("DS104", f"{shown} is no character: the text was not decoded as UTF-8", *place) from None
+        raise QueryError(
+            "DS104", f"{shown} is no character: the text was not decoded as UTF-8", *place
+        ) from None
 
 
 def _unclosed(piece: Piece, offset: int, mark: str) -> QueryError:
@@ -112,12 +121,14 @@ def _unclosed(piece: Piece, offset: int, mark: str) -> QueryError:
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements as text, without the `;`.  Raises `QueryError` for an unclosed string or comment."""
+    """The statements as text, without the `;`.  Raises `QueryError` for an unclosed string or
+    comment."""
     return [piece.text.strip() for piece in pieces(text)]
 
 
 def is_complete(text: str) -> bool:
-    """Whether a shell may send this: nothing is left open, and the last statement ended with `;` (or there is none)."""
+    """Whether a shell may send this: nothing is left open, and the last statement ended with `;`
+    (or there is none)."""
     try:
         return all(piece.ended for piece in pieces(text))
     except QueryError as error:

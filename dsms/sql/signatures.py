@@ -1,7 +1,8 @@
 """How functions are typed: conversions, overloads, and the choice among them.
 
-Implicit conversions: NULL to anything, INT to DECIMAL(19,0) or FLOAT, DECIMAL to FLOAT, and between DECIMALs of other
-precision.  Everything else needs a CAST (STRING against INT is an error), except that `||` makes text of its partner.
+Implicit conversions: NULL to anything, INT to DECIMAL(19,0) or FLOAT, DECIMAL to FLOAT, and between
+DECIMALs of other precision.  Everything else needs a CAST (STRING against INT is an error), except
+that `||` makes text of its partner.
 """
 
 from __future__ import annotations
@@ -10,7 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Kind, Type, decimal
+from dsms.sql.types import (
+    BOOL,
+    BYTES,
+    FLOAT,
+    INT,
+    INTERVAL,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Type,
+    decimal,
+)
 
 MAX_DIGITS = 38
 INT_DIGITS = 19  # digits of the widest INT: how an INT stands beside a DECIMAL
@@ -20,10 +33,11 @@ Types = tuple[Type, ...]
 
 @dataclass(eq=False)
 class FunctionError(Exception):
-    """No such function (`unknown`), no overload for these types (`types`), a bad constant (`constant`), or DISTINCT
-    where there can be none (`distinct`).
+    """No such function (`unknown`), no overload for these types (`types`), a bad constant
+    (`constant`), or DISTINCT where there can be none (`distinct`).
 
-    The binder adds the place and the nearest name; `candidates` are signatures, `position` is the argument at fault.
+    The binder adds the place and the nearest name; `candidates` are signatures, `position` is the
+    argument at fault.
     """
 
     kind: Literal["unknown", "types", "constant", "distinct"]
@@ -37,7 +51,8 @@ class FunctionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A fitting overload: what each argument must become, the result, and how far the arguments had to bend."""
+    """A fitting overload: what each argument must become, the result, and how far the arguments had
+    to bend."""
 
     targets: Types
     type: Type
@@ -56,8 +71,8 @@ class Overload:
 class Function:
     """A scalar function or operator.
 
-    `doc` is its exact meaning.  A NULL argument gives NULL unless `nulls` says otherwise.  `constants` names the
-    arguments that must be constant, with the check each must pass.
+    `doc` is its exact meaning.  A NULL argument gives NULL unless `nulls` says otherwise.
+    `constants` names the arguments that must be constant, with the check each must pass.
     """
 
     name: str
@@ -74,7 +89,8 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The function to call, the cast each argument needs (None: none), and the type of the result."""
+    """The function to call, the cast each argument needs (None: none), and the type of the
+    result."""
 
     fn: str
     casts: tuple[Type | None, ...]
@@ -152,7 +168,8 @@ def castable(source: Type, target: Type) -> bool:
     return source.kind is target.kind or target.kind in _CASTS[source.kind]
 
 
-# Signature texts: "STRING, INT -> STRING"; T is one type common to all its places; a last "T..." is one or more.
+# Signature texts: "STRING, INT -> STRING"; T is one type common to all its places; a last "T..." is
+# one or more.
 
 _NAMED = {t.kind.value: t for t in (BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL)}
 
@@ -184,7 +201,9 @@ def _fit(places: list[str], args: Types, result: str) -> Match | None:
         common = INT  # all of them NULL: any type does
     wanted = tuple(common if p == "T" else _NAMED[p] for p in places)
     cost = bends(args, wanted)
-    return None if cost is None else Match(wanted, common if result == "T" else _NAMED[result], cost)
+    return (
+        None if cost is None else Match(wanted, common if result == "T" else _NAMED[result], cost)
+    )
 
 
 def texts(*signatures: str | Overload) -> tuple[Overload, ...]:
@@ -192,13 +211,17 @@ def texts(*signatures: str | Overload) -> tuple[Overload, ...]:
     return tuple(overload(s) if isinstance(s, str) else s for s in signatures)
 
 
-def choose(name: str, overloads: Sequence[Overload], args: Sequence[Type], shown: Sequence[str]) -> Match:
+def choose(
+    name: str, overloads: Sequence[Overload], args: Sequence[Type], shown: Sequence[str]
+) -> Match:
     """The overload that bends the arguments least (the earlier one on a tie)."""
     fits = [m for o in overloads if (m := o.match(tuple(args))) is not None]
     if fits:
         return min(fits, key=lambda m: m.cost)
     given = ", ".join(str(a) for a in args)
-    raise FunctionError("types", f"{name}({given}) does not exist; there is {'; '.join(shown)}", tuple(shown))
+    raise FunctionError(
+        "types", f"{name}({given}) does not exist; there is {'; '.join(shown)}", tuple(shown)
+    )
 
 
 def casts(args: Sequence[Type], targets: Sequence[Type]) -> tuple[Type | None, ...]:

@@ -11,7 +11,8 @@ _SOME = 5  # of so many
 
 
 def distance(a: str, b: str, limit: int) -> int:
-    """Edits (insert, delete, replace, swap two neighbours) from `a` to `b`; anything above `limit` is limit + 1."""
+    """Edits (insert, delete, replace, swap two neighbours) from `a` to `b`; anything above `limit`
+    is limit + 1."""
     if abs(len(a) - len(b)) > limit:
         return limit + 1
     before: list[int] = []
@@ -28,7 +29,8 @@ def distance(a: str, b: str, limit: int) -> int:
 
 
 def ranked(word: str, known: Iterable[str]) -> list[str]:
-    """The known names that `word` may be a slip of, nearest first; case counts only between equals."""
+    """The known names that `word` may be a slip of, nearest first; case counts only between
+    equals."""
     folded = word[:100].casefold()[:100]
     limit = 0 if len(folded) < 2 else 1 if len(folded) < 5 else 2 if len(folded) < 9 else 3
     scored = []

@@ -1,7 +1,8 @@
 """SQL types and their physical (Arrow) form.
 
-Inside the engine TIMESTAMP and INTERVAL columns are int64 microseconds (instants since the epoch in UTC, or lengths);
-they become Arrow timestamps and durations only at the outermost edge.  Every column may hold NULLs (Arrow validity).
+Inside the engine TIMESTAMP and INTERVAL columns are int64 microseconds (instants since the epoch in
+UTC, or lengths); they become Arrow timestamps and durations only at the outermost edge.  Every
+column may hold NULLs (Arrow validity).
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from dsms.instants import MAX_INSTANT as MAX_INSTANT
 from dsms.instants import MIN_INSTANT as MIN_INSTANT
 
 FOREVER = 2**63 - 1  # an `exp` that never comes
-ALWAYS = -(2**63)  # a `ts` before every instant (initial rows of a table, the empty answer of a global aggregate)
-BEFORE_ROWS = ALWAYS // 2  # the first of the instants at which tables change that queries read before there is time
+# a `ts` before every instant (initial rows of a table, the empty answer of a global aggregate)
+ALWAYS = -(2**63)
+# the first of the instants at which tables change that queries read before there is time
+BEFORE_ROWS = ALWAYS // 2
 
 
 class Kind(Enum):
@@ -33,19 +36,28 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A SQL type; `precision` and `scale` matter for DECIMAL only (1 <= precision <= 38, 0 <= scale <= precision)."""
+    """A SQL type; `precision` and `scale` matter for DECIMAL only (1 <= precision <= 38, 0 <= scale
+    <= precision)."""
 
     kind: Kind
     precision: int = 0
     scale: int = 0
 
     def __str__(self) -> str:
-        return f"DECIMAL({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+        return (
+            f"DECIMAL({self.precision},{self.scale})"
+            if self.kind is Kind.DECIMAL
+            else self.kind.value
+        )
 
     @property
     def arrow(self) -> pa.DataType:
         """The physical Arrow type of a column of this type inside the engine."""
-        return pa.decimal128(self.precision, self.scale) if self.kind is Kind.DECIMAL else _ARROW[self.kind]
+        return (
+            pa.decimal128(self.precision, self.scale)
+            if self.kind is Kind.DECIMAL
+            else _ARROW[self.kind]
+        )
 
     @property
     def numeric(self) -> bool:
@@ -80,7 +92,8 @@ def decimal(precision: int, scale: int) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of a schema: its name as printed, its type, and the FROM alias it came by (None for computed ones)."""
+    """A column of a schema: its name as printed, its type, and the FROM alias it came by (None for
+    computed ones)."""
 
     name: str
     type: Type

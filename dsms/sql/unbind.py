@@ -1,6 +1,7 @@
 """Typed expressions and windows back to syntax: ``bind(unbind(e)) == e`` over the same columns.
 
-Implicit casts were written out by the binder, so they come back as CAST, which binds to the same call.
+Implicit casts were written out by the binder, so they come back as CAST, which binds to the same
+call.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def literal(lit: Lit) -> ast.Expr:
     """The constant as syntax, with a CAST where its type does not show."""
     value, type_ = lit.value, lit.type
     if value is None:
-        return ast.NullLit() if type_.kind is Kind.NULL else ast.Cast(ast.NullLit(), type_name(type_))
+        return (
+            ast.NullLit() if type_.kind is Kind.NULL else ast.Cast(ast.NullLit(), type_name(type_))
+        )
     match type_.kind:
         case Kind.TIMESTAMP:
             return ast.TimestampLit(value)  # type: ignore[arg-type]

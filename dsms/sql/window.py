@@ -1,8 +1,9 @@
 """Windows and SLIDEs, as the binder hands them on: a class for each kind of window.
 
-What is true of each kind stands in `dsms.plan.windows`, and where each comes from and goes back to in text in
-`dsms.sql.binder.windows` and `dsms.sql.unbind`.  All of these are `match`es that close with `assert_never`: a kind that
-is added to `WindowSpec` is missed by the type checker wherever it has to be thought of.
+What is true of each kind stands in `dsms.plan.windows`, and where each comes from and goes back to
+in text in `dsms.sql.binder.windows` and `dsms.sql.unbind`.  All of these are `match`es that close
+with `assert_never`: a kind that is added to `WindowSpec` is missed by the type checker wherever it
+has to be thought of.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The batch: columns of rows with lifetimes, what flows on every edge of a running plan.
 
-A row is alive from its `ts` until its `exp`, or until a deletion (sign -1) with the same ids comes, whichever is
-earlier.  On MON, WKS and WK edges there are no deletions; on STR edges deletions announce the deaths that `exp` did not
-foretell.  Under the negative tuple strategy every death is announced and `exp` is FOREVER.
+A row is alive from its `ts` until its `exp`, or until a deletion (sign -1) with the same ids comes,
+whichever is earlier.  On MON, WKS and WK edges there are no deletions; on STR edges deletions
+announce the deaths that `exp` did not foretell.  Under the negative tuple strategy every death is
+announced and `exp` is FOREVER.
 
-Order: by `ts`; within one instant deletions stand before insertions.  All rows of a batch lie in instants that the
-query's clock has completed, and a later batch holds only later instants: so operators may finish each instant they see.
+Order: by `ts`; within one instant deletions stand before insertions.  All rows of a batch lie in
+instants that the query's clock has completed, and a later batch holds only later instants: so
+operators may finish each instant they see.
 """
 
 from __future__ import annotations
@@ -27,14 +29,16 @@ Bools = np.ndarray
 class Batch:
     """n rows.
 
-    ts    int64[n]  instant (µs) at which the row is born (sign +1) or taken back (sign -1); non-decreasing
+    ts    int64[n]  instant (µs) at which the row is born (sign +1) or taken back (sign -1);
+          non-decreasing
     exp   int64[n]  instant of its foretold death, ts < exp; None: FOREVER for all
     sign  int8[n]   +1 or -1; None: +1 for all
-    ids   w arrays int64[n]: identity, the arrival numbers of the row's parts in FROM order (-1: padded part).
-          A deletion carries the ids of the row that it takes back.  w is fixed per edge.
+    ids   w arrays int64[n]: identity, the arrival numbers of the row's parts in FROM order (-1:
+          padded part).  A deletion carries the ids of the row that it takes back.  w is fixed per
+          edge.
     cols  Arrow arrays of length n with the physical types of the edge's schema
-    life  int64[n]  set only where INTERNAL and external windows mix: when the *result* dies, which may be later than
-          `exp`, until which the row may still find partners; None: same as exp
+    life  int64[n]  set only where INTERNAL and external windows mix: when the *result* dies, which
+          may be later than `exp`, until which the row may still find partners; None: same as exp
     """
 
     ts: Ints
@@ -78,7 +82,12 @@ class Batch:
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         more = sum([a.nbytes for a in (self.exp, self.sign, self.life) if a is not None])
-        return self.ts.nbytes + more + sum([i.nbytes for i in self.ids]) + sum([c.nbytes for c in self.cols])
+        return (
+            self.ts.nbytes
+            + more
+            + sum([i.nbytes for i in self.ids])
+            + sum([c.nbytes for c in self.cols])
+        )
 
     def exps(self) -> Ints:
         """`exp`, spelled out."""
@@ -96,7 +105,9 @@ class Batch:
 def empty_batch(schema: Schema, width: int) -> Batch:
     """No rows of that schema, with `width` id columns."""
     none = np.empty(0, np.int64)
-    return Batch(none, None, None, (none,) * width, tuple(pa.array([], f.type.arrow) for f in schema))
+    return Batch(
+        none, None, None, (none,) * width, tuple(pa.array([], f.type.arrow) for f in schema)
+    )
 
 
 def concat(batches: Sequence[Batch]) -> Batch:
@@ -112,7 +123,9 @@ def concat(batches: Sequence[Batch]) -> Batch:
         np.concatenate([b.signs() for b in batches]) if some_sign else None,
         tuple(np.concatenate(i) for i in zip(*(b.ids for b in batches), strict=True)),
         all_joined(b.cols for b in batches),
-        np.concatenate([b.exps() if b.life is None else b.life for b in batches]) if some_life else None,
+        np.concatenate([b.exps() if b.life is None else b.life for b in batches])
+        if some_life
+        else None,
     )
 
 

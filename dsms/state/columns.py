@@ -1,7 +1,7 @@
 """Stored value columns: append batches, gather by position, drop what is dead.
 
-Fixed-width columns live in one growable NumPy array (validity apart, only once a NULL has come); the others as Arrow
-chunks merged like a binary counter, so that there are at most log(n) of them.
+Fixed-width columns live in one growable NumPy array (validity apart, only once a NULL has come);
+the others as Arrow chunks merged like a binary counter, so that there are at most log(n) of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _EIGHT_BYTES = (pa.int64(), pa.float64())
 
 
 def numpy_values(col: pa.Array) -> np.ndarray:
-    """The values of an int64/float64/bool array as NumPy, arbitrary where NULL; no copy for 8-byte types."""
+    """The values of an int64/float64/bool array as NumPy, arbitrary where NULL; no copy for 8-byte
+    types."""
     if pa.types.is_boolean(col.type):
         return _bits(col.buffers()[1], col.offset, len(col))
     dtype = _FIXED[col.type]
@@ -33,7 +34,9 @@ def _bits(buffer: Any, offset: int, n: int) -> np.ndarray:
     if not n or buffer is None:
         return np.empty(0, np.bool_)
     octets = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + n + 7) // 8]
-    return np.unpackbits(octets, count=offset % 8 + n, bitorder="little")[offset % 8 :].view(np.bool_)
+    return np.unpackbits(octets, count=offset % 8 + n, bitorder="little")[offset % 8 :].view(
+        np.bool_
+    )
 
 
 def numpy_valid(col: pa.Array) -> np.ndarray | None:

@@ -1,8 +1,10 @@
-"""The structures that find what has expired: FIFO queue, calendar queue, searched list (Golab 2006, §2.3.3, §3.5.2).
+"""The structures that find what has expired: FIFO queue, calendar queue, searched list (Golab 2006,
+§2.3.3, §3.5.2).
 
-All work on the slots of one `RowStore`.  `due(checks)` is told the instants at which the operator looks (ascending,
-the last is the query's clock) and answers the live slots with exp <= the last one, ordered by exp.  A FIFO or calendar
-queue touches only what is due; the list of the DIRECT strategy is searched from end to end at each look.
+All work on the slots of one `RowStore`.  `due(checks)` is given the instants at which the operator
+looks (ascending, the last is the query's clock) and answers the live slots with exp <= the last
+one, ordered by exp.  A FIFO or calendar queue touches only what is due; the list of the DIRECT
+strategy is searched from end to end at each look.
 """
 
 from __future__ import annotations
@@ -117,7 +119,8 @@ def _search(exp, ts, alive, checks):
 
 @dataclass(slots=True)
 class Searched:
-    """A list in arrival order: the whole of it is read at every look (the direct approach of Golab 2006, §2.3.3)."""
+    """A list in arrival order: the whole of it is read at every look (the direct approach of Golab
+    2006, §2.3.3)."""
 
     store: RowStore
 
@@ -195,10 +198,11 @@ def _pop(heap, n, exp):
 
 @njit(cache=True, nogil=True)
 def _visit(head, link, exp, alive, checks, start, width, heap, n, out):
-    """Empty the days from `start` on of what is due at each of `checks`; dead slots are unlinked on the way.
+    """Empty the days from `start` on of what is due at each of `checks`; dead slots are unlinked on
+    the way.
 
-    What is due later on the last day goes to the heap of n slots, so no day is read twice.  Answers how many slots
-    were written to `out`, and the new n."""
+    What is due later on the last day goes to the heap of n slots, so no day is read twice.  Answers
+    how many slots were written to `out`, and the new n."""
     days = len(head)
     found = 0
     for now in checks:
@@ -234,8 +238,8 @@ def _visit(head, link, exp, alive, checks, start, width, heap, n, out):
 
 @njit(cache=True, nogil=True)
 def _first(head, link, exp, alive, start, width):
-    """The earliest expiry filed under a day.  Exact: where only the day were known, whoever goes from instant to
-    instant would try each of that day's."""
+    """The earliest expiry filed under a day.  It is exact: if only the day were known, a caller
+    that goes from instant to instant would try each instant of that day."""
     days = len(head)
     for day in range(start, start + days):
         first = FOREVER
@@ -251,10 +255,13 @@ def _first(head, link, exp, alive, start, width):
 
 @dataclass(slots=True)
 class Calendar:
-    """Calendar queue: a circular array of buckets ("days") by expiry instant; the present day sorted (in a heap).
+    """Calendar queue: a circular array of buckets ("days") by expiry instant; the present day
+    sorted (in a heap).
 
-    partitions  number of days; with `adjust` it doubles as rows crowd in.  The width of a day is the longest lifetime
-    seen divided by the number of days, so one turn of the circle (that many days and the present one) is one window.
+    partitions  number of days; with `adjust` it doubles as rows crowd in.  The width of a day is
+                the longest lifetime
+    seen divided by the number of days, so one turn of the circle (that many days and the present
+    one) is one window.
     """
 
     store: RowStore
@@ -282,7 +289,9 @@ class Calendar:
         if self.now is None:
             self.now = int(ts[mortal].min())
         self.held += int(mortal.sum())
-        if span > 2 * self.span or (self.adjust and self.held > 32 * self.partitions and self.partitions < 8192):
+        if span > 2 * self.span or (
+            self.adjust and self.held > 32 * self.partitions and self.partitions < 8192
+        ):
             self._resize(max(span, self.span))
             return
         _file(self.head, self.link.data, self.store.exp.view, slots, self.width)
@@ -329,7 +338,9 @@ class Calendar:
         if not self.held:
             return FOREVER
         exp = self.store.exp.view
-        day = int(_first(self.head, self.link.data, exp, self.store.alive.view, self.day, self.width))
+        day = int(
+            _first(self.head, self.link.data, exp, self.store.alive.view, self.day, self.width)
+        )
         return min(day, int(exp[self.heap[0]])) if self.heaped else day
 
     @property

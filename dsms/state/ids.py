@@ -1,6 +1,7 @@
 """Hashed state by identity: finds the slot that a deletion speaks of.
 
-Open addressing with linear probing over slots; the ids themselves are compared, so a hash collision costs time only.
+Open addressing with linear probing over slots; the ids themselves are compared, so a hash collision
+costs time only.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def put_all(table, store, slots):
 
 @njit(cache=True, nogil=True)
 def _take(table, store, exp, ids, i, now):
-    """Find and remove the slot whose ids equal ids[i] and which is not dead of age at `now`; -1 if there is none.
+    """Find and remove the slot whose ids equal ids[i] and which is not dead of age at `now`; -1 if
+    there is none.
 
     A row may come back under the same ids at the instant at which it died, in the same batch."""
     mask = np.uint64(len(table) - 1)
@@ -88,7 +90,8 @@ def take_slots(table, store, slots):
 def follow(table, store, exp, ts, sign, ids, first):
     """Insertions and deletions in batch order: the slot each row speaks of (-1: unknown deletion).
 
-    The insertions have been stored at slots first, first + 1, ... in their order; `exp` is by slot."""
+    The insertions have been stored at slots first, first + 1, ... in their order; `exp` is by
+    slot."""
     out = np.empty(len(sign), np.int64)
     slot = first
     for i in range(len(sign)):
@@ -103,15 +106,22 @@ def follow(table, store, exp, ts, sign, ids, first):
 
 @dataclass(slots=True)
 class IdIndex:
-    """Live rows of a RowStore by their ids.  `store` in every call is the tuple of the store's id arrays (views)."""
+    """Live rows of a RowStore by their ids.  `store` in every call is the tuple of the store's id
+    arrays (views)."""
 
     table: np.ndarray = field(default_factory=lambda: np.full(256, FREE, np.int64))
     used: int = 0  # places that are not FREE, at most
 
     def follow(
-        self, store: Sequence[np.ndarray], exp: np.ndarray, batch: Batch, first: int, live: np.ndarray
+        self,
+        store: Sequence[np.ndarray],
+        exp: np.ndarray,
+        batch: Batch,
+        first: int,
+        live: np.ndarray,
     ) -> np.ndarray:
-        """See `follow`; `live` are the slots alive before this batch, used if the table must grow."""
+        """See `follow`; `live` are the slots alive before this batch, used if the table must
+        grow."""
         sign = batch.signs()
         if 2 * (self.used + len(sign)) > len(self.table):
             self.rebuild(store, live, room=len(sign))

@@ -1,7 +1,8 @@
-"""Key interning: rows of key columns to dense integer codes, with purging of values that no live row uses.
+"""Key interning: rows of key columns to dense integer codes, with purging of values that no live
+row uses.
 
-Codes are stable while in use; a purged code is handed out again later, so arrays indexed by code stay as long as the
-number of keys alive at once (Golab, Garg, Özsu 2004, §4: purging).
+Codes are stable while in use; a purged code is handed out again later, so arrays indexed by code
+stay as long as the number of keys alive at once (Golab, Garg, Özsu 2004, §4: purging).
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def _go_on() -> None:
 
 @dataclass(slots=True)
 class _Words:
-    """Codes for a column whose values do not fit 8 bytes: per batch only its distinct values are looked up."""
+    """Codes for a column whose values do not fit 8 bytes: per batch only its distinct values are
+    looked up."""
 
     codes: dict[object, int] = field(default_factory=dict)
     spare: list[int] = field(default_factory=list)
@@ -122,9 +124,13 @@ class _Words:
 
 
 def word(col: pa.Array) -> np.ndarray | None:
-    """The column as int64 words with equal words for equal values (floats: -0.0 is 0.0, NaN is NaN); None if the type
-    does not fit.  Arbitrary where NULL."""
-    if not (pa.types.is_int64(col.type) or pa.types.is_float64(col.type) or pa.types.is_boolean(col.type)):
+    """The column as int64 words with equal words for equal values (floats: -0.0 is 0.0, NaN is
+    NaN); None if the type does not fit.  Arbitrary where NULL."""
+    if not (
+        pa.types.is_int64(col.type)
+        or pa.types.is_float64(col.type)
+        or pa.types.is_boolean(col.type)
+    ):
         return None
     values = numpy_values(col)
     if values.dtype == np.float64:
@@ -136,7 +142,8 @@ def word(col: pa.Array) -> np.ndarray | None:
 
 @dataclass(slots=True)
 class Intern:
-    """Codes 0 <= code < `capacity` for rows of `columns` key columns.  NULLs are equal to each other here."""
+    """Codes 0 <= code < `capacity` for rows of `columns` key columns.  NULLs are equal to each
+    other here."""
 
     columns: int
     table: np.ndarray = field(default_factory=lambda: np.full(1024, FREE, np.int64))
@@ -177,12 +184,13 @@ class Intern:
     def codes(self, cols: Sequence[pa.Array], n: int, look: Look = _go_on) -> np.ndarray:
         """Codes of n rows, int64[n]; unknown keys become known.
 
-        `look` is called between stretches of work where there are many keys.  It may raise, but not if anybody goes on
-        with these codes."""
+        `look` is called between stretches of work where there are many keys.  It may raise, but
+        only if these codes are not used afterwards."""
         keys = self._keys(cols, n, add=True)
         out = np.empty(n, np.int64)
         start = 0
-        while start < n:  # in slices, so that room is made for the keys that come and not for the rows
+        # in slices, so that room is made for the keys that come and not for the rows
+        while start < n:
             stop = min(n, start + min(max(SLICE, self.fresh), REFILL))
             self._make_room(stop - start, look)
             kept = (self.table, self.known, keys[start:stop], self.spare)
@@ -234,7 +242,8 @@ class Intern:
         return self.size > 1024 and self.size > 2 * alive
 
     def purge(self, live: np.ndarray) -> None:
-        """Forget all codes whose `live` (bool[capacity]) is False; they will be handed out again."""
+        """Forget all codes whose `live` (bool[capacity]) is False; they will be handed out
+        again."""
         used = np.flatnonzero(live[: self.fresh])
         dead = np.flatnonzero(~live[: self.fresh])
         self.spare, self.spares = dead[::-1].copy(), len(dead)

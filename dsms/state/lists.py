@@ -1,6 +1,7 @@
 """Live rows of each key in order of arrival: doubly linked lists of slots, by key code.
 
-The head is the oldest live arrival of its key, the tail the youngest.  Kernels take the four arrays; `Lists` owns them.
+The head is the oldest live arrival of its key, the tail the youngest.  Kernels take the four
+arrays; `Lists` owns them.
 """
 
 from __future__ import annotations
@@ -46,9 +47,16 @@ class Lists:
     before: Vec = field(default_factory=Vec)
     after: Vec = field(default_factory=Vec)
 
-    def reserve(self, codes: int, slots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def reserve(
+        self, codes: int, slots: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Room for that many codes and slots; the arrays for the kernels."""
-        for vec, size in ((self.head, codes), (self.tail, codes), (self.before, slots), (self.after, slots)):
+        for vec, size in (
+            (self.head, codes),
+            (self.tail, codes),
+            (self.before, slots),
+            (self.after, slots),
+        ):
             vec.extend_fill(max(0, size - vec.n), -1)
         return self.head.data, self.tail.data, self.before.data, self.after.data
 

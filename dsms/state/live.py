@@ -1,8 +1,10 @@
-"""What an eager operator knows of one input: its live rows, and the order in which they came and went.
+"""What an eager operator knows of one input: its live rows, and the order in which they came and
+went.
 
-Turns a batch into events: arrivals, announced deletions, and the expirations that fall due, all in one order
-(instant, departures before arrivals), each naming the slot of its row.  This is where the strategies differ and all
-operators above are the same: which structure finds the expired rows is the planner's choice (`dsms.state.expiry`).
+Turns a batch into events: arrivals, announced deletions, and the expirations that fall due, all in
+one order (instant, departures before arrivals), each naming the slot of its row.  This is where the
+strategies differ and all operators above are the same: which structure finds the expired rows is
+the planner's choice (`dsms.state.expiry`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from dsms.state.rows import RowStore
 class Events:
     """at int64[n] instants, sign int8[n], slot int64[n]; by (at, departures first).
 
-    Departures of one instant stand in order of their expiry structure or batch; arrivals in batch order.
+    Departures of one instant stand in order of their expiry structure or batch; arrivals in batch
+    order.
     """
 
     at: np.ndarray
@@ -40,7 +43,11 @@ class Events:
 def merge_events(at, sign, slot, due_at, due_slot):
     """Merge batch events with expirations; at equal instants expirations stand before arrivals."""
     n, m = len(at), len(due_at)
-    out_at, out_sign, out_slot = np.empty(n + m, np.int64), np.empty(n + m, np.int8), np.empty(n + m, np.int64)
+    out_at, out_sign, out_slot = (
+        np.empty(n + m, np.int64),
+        np.empty(n + m, np.int8),
+        np.empty(n + m, np.int64),
+    )
     i = j = k = 0
     while i < n or j < m:
         if j < m and (i == n or due_at[j] < at[i] or (due_at[j] == at[i] and sign[i] > 0)):
@@ -57,10 +64,13 @@ def merge_events(at, sign, slot, due_at, due_slot):
 class LiveInput:
     """Live rows of one input, kept as `state` says.
 
-    schema, width  of the input edge;  keep  positions of the value columns that must be stored (None: all)
+    schema, width  of the input edge;  keep  positions of the value columns that must be stored
+                   (None: all)
     strict         the input may carry deletions
-    eager_instants look for expired rows at every instant of the batch instead of once a step (benchmarks)
-    look_every     µs between two looks instead (benchmarks set it on a filled window); 0: as said by the others
+    eager_instants look for expired rows at every instant of the batch instead of once a step
+    (benchmarks)
+    look_every     µs between two looks instead (benchmarks set it on a filled window); 0: as said
+                   by the others
     """
 
     schema: Schema
@@ -81,9 +91,11 @@ class LiveInput:
         self.index = IdIndex() if self.strict else None
 
     def arrive(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Store the insertions and find the deleted rows: (slots of the new rows, slot of each batch row; -1 unknown).
+        """Store the insertions and find the deleted rows: (slots of the new rows, slot of each
+        batch row; -1 unknown).
 
-        `store.extra` columns of the new slots are the caller's to extend before `depart` is called."""
+        `store.extra` columns of the new slots are the caller's to extend before `depart` is
+        called."""
         if self.index is None or batch.sign is None:
             slots = self.store.append(batch)
             if self.index is not None and len(slots):
@@ -91,9 +103,15 @@ class LiveInput:
                 self.index.follow(self._ids(), self.store.exp.view, batch, int(slots[0]), live)
             self.expiry.insert(slots)
             return slots, slots
-        live = np.flatnonzero(self.store.alive.view) if self._must_grow(len(batch)) else np.empty(0, np.int64)
+        live = (
+            np.flatnonzero(self.store.alive.view)
+            if self._must_grow(len(batch))
+            else np.empty(0, np.int64)
+        )
         slots = self.store.append(batch.take(np.flatnonzero(batch.sign > 0)))
-        spoken = self.index.follow(self._ids(), self.store.exp.view, batch, len(self.store) - len(slots), live)
+        spoken = self.index.follow(
+            self._ids(), self.store.exp.view, batch, len(self.store) - len(slots), live
+        )
         self.expiry.insert(slots)
         return slots, spoken
 
@@ -105,7 +123,8 @@ class LiveInput:
         return [v.view for v in self.store.ids]
 
     def depart(self, batch: Batch, spoken: np.ndarray, upto: int) -> Events:
-        """The events of this step up to `upto`; the departed rows are buried (still readable until `settle`)."""
+        """The events of this step up to `upto`; the departed rows are buried (still readable until
+        `settle`)."""
         sign = batch.signs()
         at = batch.ts
         if self.strict and batch.sign is not None:
@@ -130,9 +149,11 @@ class LiveInput:
         return np.unique(np.append(batch.ts, upto))
 
     def settle(self) -> np.ndarray | None:
-        """End of a step: close gaps if worth it; the new slot of each old one, or None if nothing moved."""
+        """End of a step: close gaps if worth it; the new slot of each old one, or None if nothing
+        moved."""
         searched = self.look_every > 0 and isinstance(self.expiry, Searched)
-        where = self.store.compact(tight=searched)  # else the list would be longer than what it is said to hold
+        # else the list would be longer than what it is said to hold
+        where = self.store.compact(tight=searched)
         if where is not None:
             self.expiry.moved()
             if self.index is not None:
@@ -141,4 +162,8 @@ class LiveInput:
 
     @property
     def nbytes(self) -> int:
-        return self.store.nbytes + self.expiry.nbytes + (self.index.nbytes if self.index is not None else 0)
+        return (
+            self.store.nbytes
+            + self.expiry.nbytes
+            + (self.index.nbytes if self.index is not None else 0)
+        )

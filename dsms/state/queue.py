@@ -11,7 +11,7 @@ import numpy as np
 from dsms.sql.types import FOREVER
 
 
-class Rows(Protocol):
+class KeyedRows(Protocol):
     """Some rows, at least one, with a key."""
 
     def __len__(self) -> int: ...
@@ -22,14 +22,15 @@ class Rows(Protocol):
     def nbytes(self) -> int: ...
 
 
-B = TypeVar("B", bound=Rows)
+B = TypeVar("B", bound=KeyedRows)
 
 
 @dataclass(slots=True)
 class BatchQueue(Generic[B]):
     """Batches that wait.
 
-    key      the attribute of a batch that they wait by: int64[n], which never falls, nor from one batch to the next
+    key      the attribute of a batch that they wait by: int64[n], which never falls, nor from one
+             batch to the next
     rows     how many wait
     """
 
@@ -69,7 +70,8 @@ class BatchQueue(Generic[B]):
         return BatchQueue(self.key, self.batches.copy(), self.rows).take(upto)
 
     def cut(self, upto: int, most: int) -> int:
-        """`upto`, or if more than `most` rows wait up to there, an earlier key up to which about so many do."""
+        """`upto`, or if more than `most` rows wait up to there, an earlier key up to which about so
+        many do."""
         seen = 0
         for batch in self.batches:
             if seen + len(batch) >= most:

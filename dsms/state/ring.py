@@ -1,9 +1,11 @@
-"""The ring: the newest part of a stream as a row of immutable columnar sub-windows (Golab 2006, §2.3.4, Fig 2.4).
+"""The ring: the newest part of a stream as a row of immutable columnar sub-windows (Golab 2006,
+§2.3.4, Fig 2.4).
 
-Sub-window k holds the rows with timestamps in [k * span, (k + 1) * span).  Rows come in (ts, arrival) order; those of
-the newest sub-window gather in a buffer until a row or the clock gets past its end: then it is closed, and the oldest
-ones that nobody needs leave in the same stroke.  Sub-windows without rows are not stored.  Readers take slices of the
-arrays, so what they hold stays as it was.
+Sub-window k holds the rows with timestamps in [k * span, (k + 1) * span).  Rows come in (ts,
+arrival) order; those of the newest sub-window gather in a buffer until a row or the clock gets past
+its end: then it is closed, and the oldest ones that are not needed leave at the same time.
+Sub-windows without rows are not stored.  Readers take slices of the arrays, so what they hold stays
+as it was.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ class SubWindow:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What somebody wants kept: the rows of the last `length` µs, and at least the last `rows` rows; all of it cut
-    every `span` µs.  `reached`: the instant up to which he has read, where he may lag behind the stream."""
+    """What a reader wants kept: the rows of the last `length` µs, and at least the last `rows`
+    rows; all of it cut every `span` µs.  `reached`: the instant up to which it has read, where it
+    may lag behind the stream."""
 
     length: int = 0
     rows: int = 0
@@ -64,7 +67,7 @@ class Ring:
     count: int = 0  # rows held
     seal: Callable[[int, Batch], SubWindow] | None = None
 
-    # -- who needs what -----------------------------------------------------------------------------------------------
+    # -- what each reader needs --------------------------------------------------------------------
 
     def keep(self, who: str, need: Need) -> None:
         """`who` needs that much from now on."""
@@ -104,7 +107,7 @@ class Ring:
         for batch in rows:
             self._take(batch)
 
-    # -- rows and time ------------------------------------------------------------------------------------------------
+    # -- rows and time -----------------------------------------------------------------------------
 
     def add(self, rows: Batch) -> None:
         """The next rows of the stream."""
@@ -114,7 +117,8 @@ class Ring:
             self.newest = max(self.newest, int(rows.ts[-1]))
 
     def move(self, clock: int) -> None:
-        """The stream is complete up to `clock`: sub-windows that ended are closed, old ones leave."""
+        """The stream is complete up to `clock`: sub-windows that ended are closed, old ones
+        leave."""
         if ALWAYS < clock < FOREVER - 1 and clock > self.newest:
             self.newest = clock
             if self.buffer and self._number(clock + 1) > self._number(int(self.buffer[0].ts[0])):
@@ -140,7 +144,9 @@ class Ring:
     def _close(self) -> None:
         rows = concat(self.buffer)
         number = self._number(int(rows.ts[0]))
-        self.closed.append(SubWindow(number, rows) if self.seal is None else self.seal(number, rows))
+        self.closed.append(
+            SubWindow(number, rows) if self.seal is None else self.seal(number, rows)
+        )
         self.buffer = []
         self.updates += 1
 
@@ -151,20 +157,26 @@ class Ring:
             self.closed[place] = new
 
     def drop(self, upto: int = FOREVER) -> None:
-        """Let the sub-windows go that nobody will read any more and that have no row after `upto`."""
-        while self.closed and self.closed[0].rows.ts[-1] <= upto and not self._needed(self.closed[0].rows, 0):
+        """Drop the sub-windows that will not be read any more and that have no row after `upto`."""
+        while (
+            self.closed
+            and self.closed[0].rows.ts[-1] <= upto
+            and not self._needed(self.closed[0].rows, 0)
+        ):
             gone = self.closed.popleft()
             self.count -= len(gone.rows)
             self.reach = max(self.reach, int(gone.rows.ts[-1]))
 
     def let_go(self, upto: int) -> None:
-        """As when all that had no row after `upto` was gone: nobody will be given it any more."""
+        """As if all sub-windows without a row after `upto` were gone: they will not be read any
+        more."""
         self.drop(upto)
         self.reach = max(self.reach, upto)
 
     def leaving(self, since: int, ended: bool = False) -> tuple[list[Batch], int]:
-        """The rows with ts > `since` of sub-windows that nobody needs any more, oldest first, and the instant up to
-        which these are all there are.  `ended`: the open sub-window will not grow."""
+        """The rows with ts > `since` of sub-windows that are not needed any more, oldest first, and
+        the instant up to which these are all there are.  `ended`: the open sub-window will not
+        grow."""
         out: list[Batch] = []
         place = bisect_right(self.closed, since, key=lambda s: int(s.rows.ts[-1]))
         counts = any(n.rows for n in self.needs.values())
@@ -182,7 +194,7 @@ class Ring:
         return [b for b in out if len(b)], max(since, self.newest)
 
     def _needed(self, rows: Batch, older: int) -> bool:
-        """Whether somebody needs that sub-window, before which `older` rows are held."""
+        """Whether a reader needs that sub-window, before which `older` rows are held."""
         return any(self._wanted(n, rows, older) for n in self.needs.values())
 
     def _wanted(self, need: Need, oldest: Batch, older: int) -> bool:
@@ -196,11 +208,12 @@ class Ring:
             younger -= sum(len(b) for b in self.rows(at))
         return younger < need.rows
 
-    # -- what is there ------------------------------------------------------------------------------------------------
+    # -- what is there -----------------------------------------------------------------------------
 
     @property
     def front(self) -> int:
-        """The number of the youngest sub-window that has ended: rows to come belong to later ones."""
+        """The number of the youngest sub-window that has ended: rows to come belong to later
+        ones."""
         return self._number(int(self.buffer[0].ts[0]) if self.buffer else self.newest + 1) - 1
 
     def number(self, ts: int) -> int:
@@ -228,7 +241,8 @@ class Ring:
         return [b for s in self.subwindows(since, upto) if len(b := between(s.rows, since, upto))]
 
     def last(self, n: int, upto: int = FOREVER) -> list[Batch]:
-        """The last n rows by (ts, arrival) with ts <= upto, oldest first; fewer if there are fewer here."""
+        """The last n rows by (ts, arrival) with ts <= upto, oldest first; fewer if there are fewer
+        here."""
         out: list[Batch] = []
         for sub in reversed(list(self.subwindows(ALWAYS, upto))):
             rows = between(sub.rows, ALWAYS, upto)

@@ -1,7 +1,8 @@
 """The row store: the rows an operator keeps, by slot.
 
-A slot is a position; rows are appended and die in any order; `compact` closes the gaps when most slots are dead and
-says where each row went.  Operators keep their own per-slot data (key codes, links) in `extra`, which moves along.
+A slot is a position; rows are appended and die in any order; `compact` closes the gaps when most
+slots are dead and says where each row went.  Operators keep their own per-slot data (key codes,
+links) in `extra`, which moves along.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ COMPACT_FROM = 1024  # slots; below that, dead rows are left lying
 
 @dataclass(slots=True)
 class RowStore:
-    """Columns of the kept rows.  `keep` are the schema positions of the stored value columns (None: all)."""
+    """Columns of the kept rows.  `keep` are the schema positions of the stored value columns (None:
+    all)."""
 
     schema: Schema
     width: int
@@ -50,7 +52,8 @@ class RowStore:
         return self.ts.n - self.dead
 
     def append(self, rows: Batch) -> np.ndarray:
-        """Store the rows (all of sign +1); their slots, int64[n].  Extra columns must be extended by the caller."""
+        """Store the rows (all of sign +1); their slots, int64[n].  Extra columns must be extended
+        by the caller."""
         first, n = self.ts.n, len(rows)
         self.ts.extend(rows.ts)
         self.exp.extend(rows.exps())
@@ -68,7 +71,8 @@ class RowStore:
         return np.arange(first, first + n, dtype=np.int64)
 
     def bury(self, slots: np.ndarray) -> None:
-        """The rows at `slots` (distinct, alive) are dead; their values can still be gathered until `compact`."""
+        """The rows at `slots` (distinct, alive) are dead; their values can still be gathered until
+        `compact`."""
         self.alive.view[slots] = False
         self.dead += len(slots)
 
@@ -76,15 +80,24 @@ class RowStore:
         """Values of the stored columns at `slots`."""
         return tuple(c.gather(slots) for c in self.cols)
 
-    def batch(self, slots: np.ndarray, ts: np.ndarray, sign: np.ndarray | None, exp: np.ndarray | None = None) -> Batch:
-        """The stored rows at `slots` as a batch at other instants and signs; `exp` as stored unless given."""
+    def batch(
+        self,
+        slots: np.ndarray,
+        ts: np.ndarray,
+        sign: np.ndarray | None,
+        exp: np.ndarray | None = None,
+    ) -> Batch:
+        """The stored rows at `slots` as a batch at other instants and signs; `exp` as stored unless
+        given."""
         ids = tuple(v.view[slots] for v in self.ids)
         life = None if self.life is None else self.life.view[slots]
-        return Batch(ts, self.exp.view[slots] if exp is None else exp, sign, ids, self.columns(slots), life)
+        return Batch(
+            ts, self.exp.view[slots] if exp is None else exp, sign, ids, self.columns(slots), life
+        )
 
     def compact(self, tight: bool = False) -> np.ndarray | None:
-        """Close the gaps if more than half of the slots are dead (`tight`: a sixteenth): new slot of each old one
-        (-1: dead), or None."""
+        """Close the gaps if more than half of the slots are dead (`tight`: a sixteenth): new slot
+        of each old one (-1: dead), or None."""
         n = self.ts.n
         if n < COMPACT_FROM or (16 if tight else 2) * self.dead < n:
             return None

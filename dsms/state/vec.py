@@ -1,4 +1,5 @@
-"""A growable int64 (or other) NumPy array: amortised O(1) append, contiguous, usable by kernels through `.view`."""
+"""A growable int64 (or other) NumPy array: amortised O(1) append, contiguous, usable by kernels
+through `.view`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import numpy as np
 
 @dataclass(slots=True)
 class Vec:
-    """The first `n` places of `data` are in use; `data` is replaced when it grows, so take `view` anew each time."""
+    """The first `n` places of `data` are in use; `data` is replaced when it grows, so take `view`
+    anew each time."""
 
     dtype: type = np.int64
     n: int = 0
@@ -44,7 +46,8 @@ class Vec:
         self.n += count
 
     def keep(self, index: np.ndarray) -> None:
-        """Keep only the places `index`, in that order; shrinks the memory when much of it is unused."""
+        """Keep only the places `index`, in that order; shrinks the memory when much of it is
+        unused."""
         kept = self.data[: self.n][index]
         self.n = len(kept)
         if 4 * self.n < len(self.data):
@@ -55,7 +58,10 @@ class Vec:
         """Forget the first `count` places; shrinks the memory when much of it is unused."""
         rest = self.n - count
         if 4 * rest < len(self.data):
-            old, self.data = self.data, np.empty((max(64, 2 * rest), *self.data.shape[1:]), self.data.dtype)
+            old, self.data = (
+                self.data,
+                np.empty((max(64, 2 * rest), *self.data.shape[1:]), self.data.dtype),
+            )
             self.data[:rest] = old[count : self.n]
         else:
             self.data[:rest] = self.data[count : self.n].copy()
@@ -67,7 +73,8 @@ class Vec:
 
 
 class Vec2(Vec):
-    """int64 rows of two, so that what a kernel reads together lies together; `extend` puts -1 into the second."""
+    """int64 rows of two, so that what a kernel reads together lies together; `extend` puts -1 into
+    the second."""
 
     def __post_init__(self) -> None:
         self.data = np.empty((64, 2), np.int64)

@@ -1,11 +1,12 @@
 """The catalog on disk: what was declared, and the rows of tables, in one SQLite file.
 
-Every method that writes is one transaction, durable when it returns; `transaction()` makes several one.  A crash leaves
-the state before or after.  The file belongs to one process at a time (SQLite's exclusive lock, which ends with the
-process, so that a crash leaves no lock behind).
+Every method that writes is one transaction, durable when it returns; `transaction()` makes several
+one.  A crash leaves the state before or after.  The file belongs to one process at a time (SQLite's
+exclusive lock, which ends with the process, so that a crash leaves no lock behind).
 
-Definitions are kept as SQL text in the order they were made; who loads them parses them again.  A table is a snapshot
-(if one was taken) and the changes since; values travel as Arrow IPC, so that every type comes back exactly.
+Definitions are kept as SQL text in the order they were made; loading parses them again.  A table is
+a snapshot (if one was taken) and the changes since; values travel as Arrow IPC, so that every type
+comes back exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import pyarrow as pa
 
 from dsms.errors import InternalError, UsageError
 from dsms.sql.catalog import Option, QueryDef, StreamDef, TableDef
-from dsms.tables.changes import Change, Snapshot
+from dsms.tables.changes import Change, TableSnapshot
 
 VERSION = 2  # of this layout: raise it with every change, and convert older files on opening
 APPLICATION = 0x64736D73  # "dsms": marks the file as ours
@@ -43,13 +44,15 @@ CREATE TABLE snapshot (object INTEGER PRIMARY KEY REFERENCES object ON DELETE CA
                        dead_keys BLOB NOT NULL, next_version INTEGER NOT NULL, last_change INTEGER NOT NULL,
                        forgotten INTEGER NOT NULL);
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-_JOURNAL = "CREATE TABLE journal (lsn INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL)"  # since layout 2
+"""  # noqa: E501
+# since layout 2
+_JOURNAL = "CREATE TABLE journal (lsn INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """A declaration: its kind, its name as spelled, the statement that made it, and the options that it set."""
+    """A declaration: its kind, its name as spelled, the statement that made it, and the options
+    that it set."""
 
     kind: Kind
     name: str
@@ -61,13 +64,15 @@ class CatalogStore:
     """An open catalog file.  One thread at a time."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open the file, or make it.  Raises UsageError DS540 (newer layout), DS541 (damaged or not a catalog), DS542
-        (in use), DS543 (can't be opened or made)."""
+        """Open the file, or make it.  Raises UsageError DS540 (newer layout), DS541 (damaged or not
+        a catalog), DS542 (in use), DS543 (can't be opened or made)."""
         self.path = Path(path)
         self._depth = 0
         with self._explained():
             self._make()
-            self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(
+                self.path, timeout=0, isolation_level=None, check_same_thread=False
+            )
         try:
             with self._explained():
                 self._prepare()
@@ -76,7 +81,8 @@ class CatalogStore:
             raise
 
     def _make(self) -> None:
-        """The file, if there is none: one that SQLite makes is anybody's to read.  What goes wrong SQLite will say."""
+        """The file, if there is none: one that SQLite makes is anybody's to read.  What goes wrong
+        SQLite will say."""
         with contextlib.suppress(OSError):
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
@@ -101,7 +107,8 @@ class CatalogStore:
             yield
         except BaseException:
             self._depth -= 1
-            if self._depth == 0 and self._db.in_transaction:  # some errors of SQLite have rolled back already
+            # some errors of SQLite have rolled back already
+            if self._depth == 0 and self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
         self._depth -= 1
@@ -109,13 +116,17 @@ class CatalogStore:
             with self._explained():
                 self._db.execute("COMMIT")
 
-    # -- declarations -------------------------------------------------------------------------------------------------
+    # -- declarations ------------------------------------------------------------------------------
 
     def objects(self) -> list[StoredObject]:
         """All declarations in the order they were made."""
         with self._explained():
-            found = self._db.execute("SELECT kind, name, sql, options FROM object ORDER BY id").fetchall()
-        return [StoredObject(kind, name, sql, json.loads(options)) for kind, name, sql, options in found]
+            found = self._db.execute(
+                "SELECT kind, name, sql, options FROM object ORDER BY id"
+            ).fetchall()
+        return [
+            StoredObject(kind, name, sql, json.loads(options)) for kind, name, sql, options in found
+        ]
 
     def add_stream(self, definition: StreamDef) -> None:
         """Keep a stream's declaration.  The engine has checked that the name is free."""
@@ -130,20 +141,32 @@ class CatalogStore:
         self._add("query", definition.name, definition.sql, definition.options)
 
     def drop(self, kind: Kind, name: str) -> None:
-        """Forget a declaration, and the rows if it is a table.  Nothing happens if there is none."""
+        """Forget a declaration, and the rows if it is a table.  Nothing happens if there is
+        none."""
         with self._explained(), self.transaction():
-            self._db.execute("DELETE FROM object WHERE key = ? AND kind = ?", (name.casefold(), kind))
+            self._db.execute(
+                "DELETE FROM object WHERE key = ? AND kind = ?", (name.casefold(), kind)
+            )
 
-    # -- rows of tables -----------------------------------------------------------------------------------------------
+    # -- rows of tables ----------------------------------------------------------------------------
 
     def add_change(self, table: str, change: Change) -> None:
         """Keep a change of a table; to be called before it is applied."""
-        values = (change.at, _ints(change.deleted), _pack(change.inserted), change.first_version, change.rows)
-        statement = "INSERT INTO change (object, at, deleted, inserted, first_version, rows) VALUES (?, ?, ?, ?, ?, ?)"
+        values = (
+            change.at,
+            _ints(change.deleted),
+            _pack(change.inserted),
+            change.first_version,
+            change.rows,
+        )
+        statement = (
+            "INSERT INTO change (object, at, deleted, inserted, first_version, rows) "
+            "VALUES (?, ?, ?, ?, ?, ?)"
+        )
         with self._explained(), self.transaction():
             self._db.execute(statement, (self._id(table), *values))
 
-    def compact(self, table: str, snapshot: Snapshot) -> None:
+    def compact(self, table: str, snapshot: TableSnapshot) -> None:
         """Keep a whole table in place of all its changes so far."""
         lives = [pa.array(v, pa.int64()) for v in (snapshot.version, snapshot.born, snapshot.ended)]
         blobs = (_pack([*lives, *snapshot.columns]), _pack(snapshot.dead_keys))
@@ -154,17 +177,22 @@ class CatalogStore:
             statement = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?)"
             self._db.execute(statement, (place, *blobs, *numbers))
 
-    def table(self, table: str) -> tuple[Snapshot | None, list[Change]]:
-        """What `VersionedTable.restored` needs: the snapshot, if there is one, and the changes since."""
+    def table(self, table: str) -> tuple[TableSnapshot | None, list[Change]]:
+        """What `VersionedTable.restored` needs: the snapshot, if there is one, and the changes
+        since."""
         with self._explained():
             place = self._id(table)
             row = self._db.execute("SELECT * FROM snapshot WHERE object = ?", (place,)).fetchone()
-            query = "SELECT at, deleted, inserted, first_version, rows FROM change WHERE object = ? ORDER BY id"
+            query = (
+                "SELECT at, deleted, inserted, first_version, rows FROM change WHERE object = "
+                "? ORDER BY id"
+            )
             found = self._db.execute(query, (place,)).fetchall()
             return None if row is None else _snapshot(row), [_change(*r) for r in found]
 
-    # -- the journal's part -------------------------------------------------------------------------------------------
-    # What declarations and changes of tables were made since the last checkpoints, numbered among the rows of streams.
+    # -- the journal's part ------------------------------------------------------------------------
+    # What declarations and changes of tables were made since the last checkpoints, numbered among
+    # the rows of streams.
 
     def note(self, lsn: int, kind: str, body: bytes) -> None:
         """Keep a record of the journal; in one transaction with what it is about."""
@@ -174,14 +202,16 @@ class CatalogStore:
     def noted(self, after: int) -> list[tuple[int, str, bytes]]:
         """The records numbered above `after`, in order."""
         with self._explained():
-            return self._db.execute("SELECT * FROM journal WHERE lsn > ? ORDER BY lsn", (after,)).fetchall()
+            return self._db.execute(
+                "SELECT * FROM journal WHERE lsn > ? ORDER BY lsn", (after,)
+            ).fetchall()
 
     def trim(self, upto: int) -> None:
         """Forget the records numbered up to there, if no checkpoint needs them."""
         with self._explained(), self.transaction():
             self._db.execute("DELETE FROM journal WHERE lsn <= ?", (upto,))
 
-    # -- settings -----------------------------------------------------------------------------------------------------
+    # -- settings ----------------------------------------------------------------------------------
 
     def setting(self, name: str, default: Setting = None) -> Setting:
         """A value kept under a name; `default` if there is none."""
@@ -192,9 +222,11 @@ class CatalogStore:
     def set(self, name: str, value: Setting) -> None:
         """Keep a value (anything JSON can say) under a name."""
         with self._explained(), self.transaction():
-            self._db.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, json.dumps(value)))
+            self._db.execute(
+                "INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, json.dumps(value))
+            )
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         db = self._db
@@ -217,12 +249,19 @@ class CatalogStore:
         (mark,) = self._db.execute("PRAGMA application_id").fetchone()
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if mark != APPLICATION:
-            raise UsageError("DS541", f"{self.path} is an SQLite file but not a dsms catalog", hint="name another file")
+            raise UsageError(
+                "DS541",
+                f"{self.path} is an SQLite file but not a dsms catalog",
+                hint="name another file",
+            )
         if version > VERSION:
             message = (
-                f"the catalog {self.path} was written by a newer dsms (layout {version}, this one knows {VERSION})"
+                f"the catalog {self.path} was written by a newer dsms (layout {version}, "
+                f"this one knows {VERSION})"
             )
-            raise UsageError("DS540", message, hint="run the newer dsms, or start with another data directory")
+            raise UsageError(
+                "DS540", message, hint="run the newer dsms, or start with another data directory"
+            )
         faults = [row[0] for row in self._db.execute("PRAGMA quick_check")]
         if faults != ["ok"]:
             raise sqlite3.DatabaseError(faults[0])
@@ -230,7 +269,9 @@ class CatalogStore:
     def _add(self, kind: Kind, name: str, sql: str, options: Sequence[tuple[str, Option]]) -> None:
         values = (name.casefold(), kind, name, sql, json.dumps(dict(options)))
         with self._explained(), self.transaction():
-            self._db.execute("INSERT INTO object (key, kind, name, sql, options) VALUES (?, ?, ?, ?, ?)", values)
+            self._db.execute(
+                "INSERT INTO object (key, kind, name, sql, options) VALUES (?, ?, ?, ?, ?)", values
+            )
 
     def _id(self, name: str) -> int:
         row = self._db.execute("SELECT id FROM object WHERE key = ?", (name.casefold(),)).fetchone()
@@ -244,22 +285,32 @@ class CatalogStore:
         try:
             yield
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError) as err:
-            raise InternalError("DS920", f"wrong use of the catalog {self.path}: {err}; please report this") from err
+            raise InternalError(
+                "DS920", f"wrong use of the catalog {self.path}: {err}; please report this"
+            ) from err
         except sqlite3.OperationalError as err:
             if "locked" in str(err):
                 hint = "stop the other dsms, or give this one its own data directory"
-                raise UsageError("DS542", f"the catalog {self.path} is in use by another process", hint=hint) from None
+                raise UsageError(
+                    "DS542", f"the catalog {self.path} is in use by another process", hint=hint
+                ) from None
             hint = "check that the directory exists, has room, and may be written"
-            raise UsageError("DS543", f"the catalog {self.path} can't be used: {err}", hint=hint) from None
+            raise UsageError(
+                "DS543", f"the catalog {self.path} can't be used: {err}", hint=hint
+            ) from None
         except (sqlite3.DatabaseError, pa.ArrowException, json.JSONDecodeError) as err:
             hint = "restore it from a backup, or move it away to start with an empty catalog"
-            raise UsageError("DS541", f"the catalog {self.path} is damaged: {err}", hint=hint) from None
+            raise UsageError(
+                "DS541", f"the catalog {self.path} is damaged: {err}", hint=hint
+            ) from None
 
 
 def packed(table: str, change: Change) -> bytes:
     """A change of a table as bytes."""
     parts = (_ints(change.deleted), _pack(change.inserted))
-    head = json.dumps([table, change.at, change.first_version, change.rows, *map(len, parts)]).encode()
+    head = json.dumps(
+        [table, change.at, change.first_version, change.rows, *map(len, parts)]
+    ).encode()
     return b"".join((len(head).to_bytes(4, "little"), head, *parts))
 
 
@@ -298,8 +349,10 @@ def _change(at: int, deleted: bytes, inserted: bytes, first_version: int, rows: 
     return Change(at, versions, _unpack(inserted), first_version, rows)
 
 
-def _snapshot(row: tuple) -> Snapshot:
+def _snapshot(row: tuple) -> TableSnapshot:
     _, rows, dead, next_version, last_change, forgotten = row
     version, born, ended, *columns = _unpack(rows)
     version, born, ended = (v.to_numpy().astype(np.int64) for v in (version, born, ended))
-    return Snapshot(tuple(columns), version, born, ended, _unpack(dead), next_version, last_change, forgotten)
+    return TableSnapshot(
+        tuple(columns), version, born, ended, _unpack(dead), next_version, last_change, forgotten
+    )

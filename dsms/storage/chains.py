@@ -1,10 +1,11 @@
-"""What is there of each stream's records, and whether what is missing may be.
+"""Which records of each stream are there, and whether those that are missing may be missing.
 
-Every record names the one of its stream before it, so the records of a stream are a chain: one is applied only if the
-one before it was.  Where the chain is broken, what is behind is lost with what is missing.  That is as it must be where
-nothing of it was known to be on the disk (a power failure takes the newest records, and pages in any order).  It is
-damage where a record is lost that some other record, or a note (`dsms.storage.synced`), knows to have been there: a log
-was changed, cut short or removed.
+Every record names the one of its stream before it, so the records of a stream are a chain: one is
+applied only if the one before it was.  Where the chain is broken, what is behind is lost with what
+is missing.  That is as it must be where nothing of it was known to be on the disk (a power failure
+takes the newest records, and pages in any order).  It is damage where a record is lost that some
+other record, or a note (`dsms.storage.synced`), knows to have been there: a log was changed, cut
+short or removed.
 """
 
 from __future__ import annotations
@@ -15,17 +16,22 @@ from dataclasses import dataclass, field
 from dsms.errors import UsageError
 from dsms.storage.log import LogScan, Record
 
-GONE = "they were not yet on the disk when the power failed, or their log was removed before they were"
+GONE = (
+    "they were not yet on the disk when the power failed, or their log was removed before they were"
+)
 WHY = "one before was not yet on the disk when the power failed"
-HINT = "restore the file and start again, or go on without: `dsms serve --accept-loss {stream}`, or DROP STREAM"
+HINT = (
+    "restore the file and start again, or go on without: `dsms serve --accept-loss {stream}`, "
+    "or DROP STREAM"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
     """What a stream has lost for good unless files come back.
 
-    known  the newest record that was there once, if records of the journal are missing: when it is found again the
-           stream is whole; None: it is a sealed sub-window that is missing
+    known  the newest record that was there once, if records of the journal are missing: when it is
+           found again the stream is whole; None: it is a sealed sub-window that is missing
     """
 
     code: str
@@ -48,7 +54,8 @@ class Chain:
     begun    the number with which its newest log began
     lost     numbers of good records that could not be applied
     paths    logs that hold records which are not part of the state
-    wrong    what is the matter with the first file that is not whole, and whether that can only be damage
+    wrong    what is the matter with the first file that is not whole, and whether that can only be
+             damage
     """
 
     start: int
@@ -102,7 +109,10 @@ class Chain:
             return None
         known = max(self.known, self.passed + 1)
         where = "" if self.wrong is None else f" ({self.wrong})"
-        what = f"a log in {folder} is damaged or gone: records are missing behind number {self.passed}, up to {known}"
+        what = (
+            f"a log in {folder} is damaged or gone: records are missing behind number "
+            f"{self.passed}, up to {known}"
+        )
         return Damage("DS555", what + where, known)
 
     def note(self, stream: str) -> str | None:
@@ -111,7 +121,8 @@ class Chain:
             return None
         if not self.lost:
             return (
-                f"stream {stream}: its records behind number {self.passed}, from {self.begun} on, are missing: {GONE}"
+                f"stream {stream}: its records behind number {self.passed}, from {self.begun} "
+                f"on, are missing: {GONE}"
             )
         count = len(self.lost)
         what = "1 record is" if count == 1 else f"{count} records are"

@@ -1,9 +1,11 @@
-"""Checkpoints: the whole state of an engine at a record of its journal, and the manifest that says which there are.
+"""Checkpoints: the whole state of an engine at a record of its journal, and the manifest that says
+which there are.
 
-The two newest are kept, with what the journal holds since the older one: should the newest turn out damaged, the other
-one leads to the same state, only more slowly.  The manifest is replaced in one step, so a crash at any moment finds
-either the old set of files or the new one; files that no manifest names are swept.  The manifest holds the digest of
-each state, so that a sound file of another time or folder, copied into a state's place, is not taken for it.
+The two newest are kept, with what the journal holds since the older one: should the newest turn out
+damaged, the other one leads to the same state, only more slowly.  The manifest is replaced in one
+step, so a crash at any moment finds either the old set of files or the new one; files that no
+manifest names are swept.  The manifest holds the digest of each state, so that a sound file of
+another time or folder, copied into a state's place, is not taken for it.
 """
 
 from __future__ import annotations
@@ -55,27 +57,32 @@ class Checkpoints:
 
     @property
     def oldest(self) -> int:
-        """The journal is needed from the record after this one on: all of it while there is but one, which may turn out
-        damaged."""
+        """The journal is needed from the record after this one on: all of it while there is but
+        one, which may turn out damaged."""
         return self.kept[0].lsn if len(self.kept) >= KEPT else 0
 
     def load(self) -> None:
-        """Read the manifest, if there is one.  Raises DS545 (damaged) or DS546 (another version's)."""
+        """Read the manifest, if there is one.  Raises DS545 (damaged) or DS546 (another
+        version's)."""
         path = f"{self.folder}/{MANIFEST}"
         if not self.files.exists(path):
             return
         try:
-            told = json.loads(self._read(path))
-            body = told["checkpoints"]
-            if told["crc"] != _crc(body):
+            record = json.loads(self._read(path))
+            body = record["checkpoints"]
+            if record["crc"] != _crc(body):
                 raise ValueError("its checksum is not that of its contents")
-            if told["version"] != VERSION:
-                age = "a newer" if told["version"] > VERSION else "an older"
-                raise UsageError("DS546", f"{path} was written by {age} version of dsms", hint="run that one")
+            if record["version"] != VERSION:
+                age = "a newer" if record["version"] > VERSION else "an older"
+                raise UsageError(
+                    "DS546", f"{path} was written by {age} version of dsms", hint="run that one"
+                )
             self.kept = tuple(map(_checkpoint, body))
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(
-                "DS545", f"{path} is damaged: {error}", hint="restore the data directory from a backup"
+                "DS545",
+                f"{path} is damaged: {error}",
+                hint="restore the data directory from a backup",
             ) from None
 
     def _read(self, path: str) -> bytes:
@@ -109,7 +116,10 @@ class Checkpoints:
         path = f"{self.folder}/{checkpoint.path}"
         state = self.files.map(path)
         if checkpoint.digest and _digest([state]) != checkpoint.digest:
-            why = f"the state in {path} is damaged or another's: it is not what the manifest says was written"
+            why = (
+                f"the state in {path} is damaged or another's: it is not what the manifest says "
+                "was written"
+            )
             raise UsageError("DS545", why, hint="restore it from a backup")
         return state
 
@@ -129,10 +139,12 @@ class Checkpoints:
         return {s for c in self.kept for s in c.damaged}
 
 
-def _checkpoint(told: dict[str, Any]) -> Checkpoint:
-    damaged = {stream: Damage(**damage) for stream, damage in told["damaged"].items()}
-    segments, digest = tuple(told["segments"]), told.get("digest", "")
-    return Checkpoint(told["path"], told["lsn"], segments, told["tails"], damaged, told["catalog"], digest)
+def _checkpoint(record: dict[str, Any]) -> Checkpoint:
+    damaged = {stream: Damage(**damage) for stream, damage in record["damaged"].items()}
+    segments, digest = tuple(record["segments"]), record.get("digest", "")
+    return Checkpoint(
+        record["path"], record["lsn"], segments, record["tails"], damaged, record["catalog"], digest
+    )
 
 
 def path_of(lsn: int) -> str:

@@ -1,4 +1,5 @@
-"""What an engine keeps on the disk, in one folder: journal, checkpoints and the sealed sub-windows of its rings.
+"""What an engine keeps on the disk, in one folder: journal, checkpoints and the sealed sub-windows
+of its rings.
 
     FOLDER/manifest.json                 the checkpoints that count
     FOLDER/checkpoint-LSN.state          the whole state as of a record of the journal
@@ -6,8 +7,8 @@
     FOLDER/streams/NAME/LSN.log          the stream's records from that number on
     FOLDER/streams/NAME/LSN-NUMBER.arrow a sealed sub-window
 
-A closed sub-window of some size is written once, as an Arrow IPC file, and from then on mapped, not held: a ring may be
-larger than memory.  Checkpoints refer to it instead of repeating it.
+A closed sub-window of some size is written once, as an Arrow IPC file, and from then on mapped, not
+held: a ring may be larger than memory.  Checkpoints refer to it instead of repeating it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from dsms.storage.files import Files
 from dsms.storage.journal import Journal, stream_of
 from dsms.storage.segments import load, seal
 
-SEALED = 1 << 16  # bytes from which a sub-window gets a file of its own; smaller ones are part of checkpoints
+# bytes from which a sub-window gets a file of its own; smaller ones are part of checkpoints
+SEALED = 1 << 16
 
 
 @dataclass(slots=True)
@@ -44,10 +46,13 @@ class Durable:
     schemas: dict[str, Schema] = field(default_factory=dict)
     least: int = SEALED
     lost: list[tuple[str, DsmsError]] = field(default_factory=list)
-    referred: set[str] = field(default_factory=set)  # segments that the checkpoint being written refers to
-    background: Executor | None = None  # who seals; None: whoever closes a sub-window
-    _sealed: deque[tuple[str, SubWindow, SubWindow]] = field(default_factory=deque)  # by the background, to be put in
-    _fresh: set[str] = field(default_factory=set)  # segments that are being made, or wait to be put in
+    # segments that the checkpoint being written refers to
+    referred: set[str] = field(default_factory=set)
+    background: Executor | None = None  # what seals; None: the thread that closes a sub-window
+    # by the background, to be put in
+    _sealed: deque[tuple[str, SubWindow, SubWindow]] = field(default_factory=deque)
+    # segments that are being made, or wait to be put in
+    _fresh: set[str] = field(default_factory=set)
     _removing: set[str] = field(default_factory=set)  # paths that the background is about to remove
     _unsynced: set[str] = field(default_factory=set)  # segments that may not be on the disk yet
 
@@ -70,21 +75,28 @@ class Durable:
         """`seal` for one stream's ring."""
         return Sealer(self, stream)
 
-    # -- sub-windows --------------------------------------------------------------------------------------------------
+    # -- sub-windows -------------------------------------------------------------------------------
 
     def seal(self, stream: str, number: int, rows: Batch) -> SubWindow:
-        """The sub-window; mapped from a file of its own if it is large enough and its stream durable.  A disk
-        that refuses leaves them in memory."""
+        """The sub-window; mapped from a file of its own if it is large enough and its stream
+        durable.  A disk that refuses leaves them in memory."""
         plain = SubWindow(number, rows)
-        if batch_bytes(rows) < self.least or self.journal.policies.get(stream) == "none" or rows.exp is not None:
+        if (
+            batch_bytes(rows) < self.least
+            or self.journal.policies.get(stream) == "none"
+            or rows.exp is not None
+        ):
             return plain
         if self.background is None:
             return self._seal(stream, plain)
-        self.background.submit(lambda: self._sealed.append((stream, plain, self._seal(stream, plain))))
+        self.background.submit(
+            lambda: self._sealed.append((stream, plain, self._seal(stream, plain)))
+        )
         return plain
 
     def adopt(self, rings: Mapping[str, Ring]) -> None:
-        """Put sub-windows that were sealed meanwhile in place of those in memory, where these still are."""
+        """Put sub-windows that were sealed meanwhile in place of those in memory, where these still
+        are."""
         while self._sealed:
             stream, plain, sealed = self._sealed.popleft()
             ring = rings.get(stream)
@@ -119,7 +131,8 @@ class Durable:
         return ("segment", obj.segment, obj.number, self.schemas[_stream_of(obj.segment)])
 
     def resolve(self, reference: Any) -> SubWindow | None:
-        """The sub-window that a checkpoint refers to; None, and a note in `lost`, if its file can't be read."""
+        """The sub-window that a checkpoint refers to; None, and a note in `lost`, if its file can't
+        be read."""
         _, path, number, schema = reference
         try:
             return SubWindow(number, load(self.files, f"{self.folder}/{path}", schema, True), path)
@@ -132,16 +145,18 @@ class Durable:
         self.journal.commit(policy)
 
     def sync_segments(self, needed: Collection[str]) -> None:
-        """Bring these sealed sub-windows to the disk, before a checkpoint may refer to them: until then the logs have
-        their rows."""
-        todo = [s for s in needed if s in self._unsynced and self.files.exists(f"{self.folder}/{s}")]
+        """Bring these sealed sub-windows to the disk, before a checkpoint may refer to them: until
+        then the logs have their rows."""
+        todo = [
+            s for s in needed if s in self._unsynced and self.files.exists(f"{self.folder}/{s}")
+        ]
         for segment in todo:
             self.files.sync_contents(f"{self.folder}/{segment}")
         for folder in sorted({s.rpartition("/")[0] for s in todo}):
             self.files.sync_folder(f"{self.folder}/{folder}")
         self._unsynced.difference_update(todo)
 
-    # -- files that nobody needs -------------------------------------------------------------------------------------
+    # -- files that are not needed -----------------------------------------------------------------
 
     def clean(self) -> None:
         """Remove what writes that did not finish have left; before anything is written."""
@@ -154,15 +169,19 @@ class Durable:
                         self.files.remove(f"{folder}/{name}")
 
     def sweep(self, live: Iterable[str]) -> None:
-        """Remove what no checkpoint and no ring needs; many files take a while, so the background does, if there is
-        one."""
+        """Remove what no checkpoint and no ring needs; many files take a while, so the background
+        does, if there is one."""
         needed = self.checkpoints.segments() | set(live) | set(self._fresh)
         self.checkpoints.sweep()
         gone = []
         for stream in self.journal.streams():
             folder = self.journal.place(stream)
             paths = [f"{folder}/{n}" for n in self.journal.names(stream) if n.endswith(".arrow")]
-            gone += [p for p in paths if p[len(self.folder) + 1 :] not in needed and p not in self._removing]
+            gone += [
+                p
+                for p in paths
+                if p[len(self.folder) + 1 :] not in needed and p not in self._removing
+            ]
         self._removing.update(gone)
         if self.background is not None and gone:
             self.background.submit(self._remove, gone)

@@ -1,4 +1,5 @@
-"""All that storage does with files, behind one small protocol, so that tests can let any operation fail.
+"""All that storage does with files, behind one small protocol, so that tests can let any operation
+fail.
 
 Errors of the operating system come as UsageError DS55x that name the file and the way out.
 """
@@ -17,7 +18,11 @@ import pyarrow as pa
 from dsms.errors import UsageError
 
 CODES = {
-    errno.ENOSPC: ("DS550", "the disk is full", "make room, then send the rows again: nothing of them was kept"),
+    errno.ENOSPC: (
+        "DS550",
+        "the disk is full",
+        "make room, then send the rows again: nothing of them was kept",
+    ),
     errno.EDQUOT: (
         "DS550",
         "the disk quota is used up",
@@ -26,7 +31,11 @@ CODES = {
     errno.EACCES: ("DS551", "it may not be used", "check who owns the folder and its permissions"),
     errno.EPERM: ("DS551", "it may not be used", "check who owns the folder and its permissions"),
     errno.EROFS: ("DS551", "the file system may only be read", "check how it is mounted"),
-    errno.EMFILE: ("DS552", "too many files are open", "raise the limit of this process (`ulimit -n`)"),
+    errno.EMFILE: (
+        "DS552",
+        "too many files are open",
+        "raise the limit of this process (`ulimit -n`)",
+    ),
     errno.ENFILE: ("DS552", "too many files are open", "raise the system's limit (`fs.file-max`)"),
     errno.ENOENT: ("DS553", "it is missing", "restore the data directory from a backup"),
 }
@@ -34,12 +43,14 @@ OTHER = ("DS552", "reading or writing it failed", "check the disk, then start ag
 
 
 class Appender(Protocol):
-    """A file that is written from its beginning, or from where it ended, on.  size: bytes up to there."""
+    """A file that is written from its beginning, or from where it ended, on.  size: bytes up to
+    there."""
 
     size: int
 
     def write(self, buffers: Sequence[Any]) -> None:
-        """Write all of the buffers behind what there is, or raise; what a failed call left behind is for `truncate`."""
+        """Write all of the buffers behind what there is, or raise; what a failed call left behind
+        is for `truncate`."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -59,7 +70,8 @@ class Files(Protocol):
         ...
 
     def recycle(self, old: str, path: str) -> Appender:
-        """The file `old` under another name, to be written over from its beginning: what stands behind means nothing.
+        """The file `old` under another name, to be written over from its beginning: what stands
+        behind means nothing.
 
         (Writing over pages that the system has costs a tenth of adding new ones.)"""
         ...
@@ -71,8 +83,8 @@ class Files(Protocol):
         ...
 
     def write_atomic(self, path: str, buffers: Sequence[Any], sync: bool = True) -> None:
-        """The whole file, or nothing of it: the old one stands until the new one is complete (and, `sync`, on the
-        disk)."""
+        """The whole file, or nothing of it: the old one stands until the new one is complete (and,
+        `sync`, on the disk)."""
         ...
 
     def remove(self, path: str) -> None: ...

@@ -1,4 +1,5 @@
-"""Names of streams and queries as names of folders: any name has one, below the folder that it is asked for."""
+"""Names of streams and queries as names of folders: any name has one, below the folder that it is
+asked for."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ UNSAFE = '/\\~\0:*?"<>|'
 
 
 def folder_name(name: str) -> str:
-    """The folder of that name.  Most names stand as they are; what could lead elsewhere is written ~XX, in hexadecimal
-    digits of UTF-8, as is a dot at the beginning."""
+    """The folder of that name.  Most names stand as they are; what could lead elsewhere is written
+    ~XX, in hexadecimal digits of UTF-8, as is a dot at the beginning."""
     out = "".join(_written(c) if c in UNSAFE or ord(c) < 32 else c for c in name)
     return _written(".") + out[1:] if out.startswith(".") else out
 

@@ -1,11 +1,12 @@
-"""State as bytes and back: the objects of a running engine, with what they stand on left out.
+"""State as bytes and back: the objects of a running engine, without the process's own objects that
+they refer to.
 
 What is written is data: numbers, texts, arrays, and objects as a tag with named fields
 (`dsms.storage.layout`).  It travels in pickle's encoding, of which a reader knows only the forms of
 `dsms.storage.forms`: nothing but registered classes is ever built of a file, and nothing that it
 says is executed.  Objects that belong to the process (settings, connections) travel as a name
-under which whoever reads the state puts in his own.  NumPy and Arrow buffers go beside it
-(PEP 574), compressed, since state keeps room to grow.
+which the process that reads the state resolves to its own object.  NumPy and Arrow buffers go
+beside it (PEP 574), compressed, since state keeps room to grow.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ _HEAD = struct.Struct("<8sIQ")  # magic, length and checksum of the table of con
 Names = Mapping[str, Any]
 Refer = Callable[[Any], Any]
 Packing = Callable[[], list[Any]]
-PLAIN = frozenset((str, int, float, bool, type(None), bytes, tuple, list, dict))  # never outside, nor kept elsewhere
+# never outside, nor kept elsewhere
+PLAIN = frozenset((str, int, float, bool, type(None), bytes, tuple, list, dict))
 WRONG = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, LookupError, ValueError,
          EOFError, ArithmeticError, MemoryError, RecursionError, AssertionError, RuntimeError,
          pa.ArrowException, struct.error)  # a long list  # fmt: skip
@@ -62,9 +64,9 @@ def freeze(state: Any, outside: Names, refer: Refer = lambda o: None) -> list[An
 
 
 def copy(state: Any, outside: Names, refer: Refer = lambda o: None, most: int = COPIED) -> Packing:
-    """`freeze` in two steps: the state may change once this has returned, and any thread may call what is returned,
-    once, for the buffers.  `most` bytes are copied; what is beyond is compressed at once, which takes longer but less
-    memory."""
+    """`freeze` in two steps: the state may change once this has returned, and any thread may call
+    what is returned, once, for the buffers.  `most` bytes are copied; what is beyond is compressed
+    at once, which takes longer but less memory."""
     kept: list[bytes | Packed] = []
     for blob in _blobs_of(state, outside, refer):
         most -= blob.nbytes
@@ -79,14 +81,18 @@ def _blobs_of(state: Any, outside: Names, refer: Refer) -> list[memoryview]:
     try:
         _Writer(out, {id(o): name for name, o in outside.items()}, refer, parts.append).dump(state)
     except (TypeError, AttributeError, pickle.PicklingError) as error:
-        raise InternalError("DS931", f"the state can't be written down: {error}", hint="please report this") from error
+        raise InternalError(
+            "DS931", f"the state can't be written down: {error}", hint="please report this"
+        ) from error
     return [memoryview(out.getbuffer()), *(p.raw() for p in parts)]
 
 
 def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path | str) -> Any:
-    """The state again, with the caller's own objects `outside`; `resolve` gives the object of a reference.
+    """The state again, with the caller's own objects `outside`; `resolve` gives the object of a
+    reference.
 
-    Raises UsageError DS545 naming `where` if it is damaged, DS546 if it holds what this version does not know."""
+    Raises UsageError DS545 naming `where` if it is damaged, DS546 if it holds what this version
+    does not know."""
     version, blobs = _unpacked(memoryview(data), where)
     reader: Any = _Reader
     if version == LEGACY:
@@ -104,7 +110,9 @@ def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path |
 
 
 class _Writer(pickle.Pickler):
-    def __init__(self, out: io.BytesIO, names: dict[int, str], refer: Refer, take: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, out: io.BytesIO, names: dict[int, str], refer: Refer, take: Callable[[Any], Any]
+    ) -> None:
         super().__init__(out, 5, buffer_callback=take)
         self._names, self._refer, self._shapes = names, refer, Shapes()
         self._kinds: dict[type, layout.Kind | None] = {}
@@ -163,7 +171,11 @@ def _other(obj: Any) -> Any:
         case MethodType():
             return forms.method, (obj.__self__, obj.__func__.__name__)
         case FunctionType():
-            return NotImplemented if FORMS.get(obj.__name__) is obj else (forms.function, (_function(obj),))
+            return (
+                NotImplemented
+                if FORMS.get(obj.__name__) is obj
+                else (forms.function, (_function(obj),))
+            )
         case deque() | OrderedDict():
             return NotImplemented
         case type() if obj is deque or obj is OrderedDict:
@@ -174,7 +186,9 @@ def _other(obj: Any) -> Any:
         found: Any = obj
         return forms.sketch, (type(found).__name__, found.serialize())
     what = obj if isinstance(obj, type) else type(obj)
-    raise pickle.PicklingError(f"{what.__module__}.{what.__qualname__} is not among the stored classes")
+    raise pickle.PicklingError(
+        f"{what.__module__}.{what.__qualname__} is not among the stored classes"
+    )
 
 
 def _arrow(obj: Any) -> Any:
@@ -203,12 +217,16 @@ def _arrow(obj: Any) -> Any:
 def _function(found: Any) -> str:
     name = forms.NAMES.get(f"{found.__module__}:{found.__qualname__}")
     if name is None:
-        raise pickle.PicklingError(f"{found.__module__}.{found.__qualname__} is not among the stored functions")
+        raise pickle.PicklingError(
+            f"{found.__module__}.{found.__qualname__} is not among the stored functions"
+        )
     return name
 
 
 class _Reader(pickle.Unpickler):
-    def __init__(self, data: io.BytesIO, outside: Names, resolve: Refer, blobs: Sequence[Any]) -> None:
+    def __init__(
+        self, data: io.BytesIO, outside: Names, resolve: Refer, blobs: Sequence[Any]
+    ) -> None:
         super().__init__(data, buffers=blobs)
         self._outside, self._resolve = outside, resolve
 
@@ -240,7 +258,9 @@ class Packed:
 
 def _packed(blob: bytes | memoryview) -> Packed:
     size = len(blob) if isinstance(blob, bytes) else blob.nbytes
-    return Packed(bytes(blob) if size <= SMALL else pa.compress(blob, codec="lz4", asbytes=True), size)
+    return Packed(
+        bytes(blob) if size <= SMALL else pa.compress(blob, codec="lz4", asbytes=True), size
+    )
 
 
 def _pack_all(kept: list[bytes | Packed]) -> list[Any]:
@@ -281,7 +301,14 @@ def _unpacked(data: memoryview, where: Path | str) -> tuple[int, list[bytearray]
         if not blobs:
             raise ValueError("it is empty")
         return table["version"], blobs
-    except (struct.error, ValueError, LookupError, TypeError, pa.ArrowException, MemoryError) as error:
+    except (
+        struct.error,
+        ValueError,
+        LookupError,
+        TypeError,
+        pa.ArrowException,
+        MemoryError,
+    ) as error:
         raise UsageError(
             "DS545", f"the state in {where} is damaged: {error}", hint="restore it from a backup"
         ) from None
@@ -296,5 +323,7 @@ def _blobs(data: memoryview, sizes: Sequence[tuple[int, int, int]]) -> list[byte
         if len(part) != stored or xxhash.xxh3_64_intdigest(part) != crc:
             raise ValueError(f"a part of it at byte {at} is not what was written")
         at += stored
-        out.append(bytearray(part) if size <= SMALL else bytearray(pa.decompress(part, size, codec="lz4")))
+        out.append(
+            bytearray(part) if size <= SMALL else bytearray(pa.decompress(part, size, codec="lz4"))
+        )
     return out

@@ -1,4 +1,5 @@
-"""Arrow IPC bytes of a batch without a copy of its columns: buffers, to be written one after the other."""
+"""Arrow IPC bytes of a batch without a copy of its columns: buffers, to be written one after the
+other."""
 
 from __future__ import annotations
 

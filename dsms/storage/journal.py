@@ -1,12 +1,13 @@
-"""The journal: every input of an engine, written down before it is applied, one log of checksummed records per stream.
+"""The journal: every input of an engine, written down before it is applied, one log of checksummed
+records per stream.
 
-Records of all streams are numbered by one counter (lsn), so several logs read together give back the order in which
-the engine took them; those of one stream are a chain (`dsms.storage.chains`).  Logs begin anew with every checkpoint;
-those that no checkpoint needs any more are removed.
+Records of all streams are numbered by one counter (lsn), so several logs read together give back
+the order in which the engine took them; those of one stream are a chain (`dsms.storage.chains`).
+Logs begin anew with every checkpoint; those that no checkpoint needs any more are removed.
 
-A stream's `durability` says when its writer may take a record as kept: `sync` when it is on the disk, `interval` when
-the operating system has it (a killed process loses nothing; `commit`, called now and then, bounds what a power failure
-can take), `none` at once and nothing is written.
+A stream's `durability` says when its writer may take a record as kept: `sync` when it is on the
+disk, `interval` when the operating system has it (a killed process loses nothing; `commit`, called
+now and then, bounds what a power failure can take), `none` at once and nothing is written.
 """
 
 from __future__ import annotations
@@ -41,7 +42,11 @@ def stream_of(folder: str) -> str:
 
 
 def _takes_none(stream: str) -> str:
-    return f"stream {stream} takes no rows" if stream != ENGINE else "the system time can't be written down"
+    return (
+        f"stream {stream} takes no rows"
+        if stream != ENGINE
+        else "the system time can't be written down"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,10 @@ class Journal:
     written   bytes since the last checkpoint
     muted     nothing is written: what is applied comes from the journal itself
     tails     the number of each stream's last record
-    failures  streams whose files are damaged or can't be written reliably: they refuse rows, and why
-    damaged   those of them that are damaged, until the files come back or somebody says to go on without
+    failures  streams whose files are damaged or can't be written reliably: they refuse rows, and
+              why
+    damaged   those of them that are damaged, until the files come back or the operator accepts the
+              loss
     refused   streams whose last record could not be written, and why; the next one may be
     notes     what was found missing on reading, without any damage
     gone      whether records of streams that are dropped are missing
@@ -86,18 +93,22 @@ class Journal:
     chains: dict[str, Chain] = field(default_factory=dict)
     synced: Synced = field(init=False)
     open: OpenLogs = field(default_factory=OpenLogs)
-    _known: dict[str, int] = field(default_factory=dict)  # the number of each stream's last record on the disk
+    # the number of each stream's last record on the disk
+    _known: dict[str, int] = field(default_factory=dict)
     _logs: dict[str, LogWriter] = field(default_factory=dict)
-    _left: list[tuple[str, LogWriter]] = field(default_factory=list)  # of before the last checkpoint
-    _lock: threading.Lock = field(default_factory=threading.Lock)  # `commit` may come from another thread
+    # of before the last checkpoint
+    _left: list[tuple[str, LogWriter]] = field(default_factory=list)
+    # `commit` may come from another thread
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.synced = Synced(self.files, self.folder)
 
-    # -- writing ------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def append(self, stream: str, kind: int, buffers: Sequence[Any]) -> None:
-        """Write a record down, unless the stream's durability is `none`.  Raises, with nothing written, DS55x."""
+        """Write a record down, unless the stream's durability is `none`.  Raises, with nothing
+        written, DS55x."""
         if self.muted or self.policies.get(stream) == "none":
             return
         self.check(stream)
@@ -111,7 +122,9 @@ class Journal:
     def _append(self, stream: str, kind: int, buffers: Sequence[Any]) -> None:
         log = self._log(stream)
         before = log.position
-        log.append(self.lsn + 1, kind, buffers, self.tails.get(stream, 0), self._known.get(stream, 0))
+        log.append(
+            self.lsn + 1, kind, buffers, self.tails.get(stream, 0), self._known.get(stream, 0)
+        )
         self.lsn += 1
         self.tails[stream] = self.lsn
         if not before:
@@ -122,7 +135,11 @@ class Journal:
         """Why the stream takes no rows, or did not take the last ones."""
         if stream in self.failures:
             return f"takes no rows: {self.failures[stream].message}"
-        return f"refused the last rows: {self.refused[stream].message}" if stream in self.refused else None
+        return (
+            f"refused the last rows: {self.refused[stream].message}"
+            if stream in self.refused
+            else None
+        )
 
     def number(self) -> int:
         """A number of this order for a record that is kept in the catalog, on the disk."""
@@ -146,15 +163,22 @@ class Journal:
 
     def forget(self, stream: str) -> None:
         """The stream was dropped."""
-        for told in (self.policies, self.failures, self.refused, self.damaged, self.tails, self._known):
-            told.pop(stream, None)
+        for noted in (
+            self.policies,
+            self.failures,
+            self.refused,
+            self.damaged,
+            self.tails,
+            self._known,
+        ):
+            noted.pop(stream, None)
         self._end(stream)
         if stream in self.chains:
             self.chains[stream].dropped(self.lsn)
 
     def _end(self, stream: str) -> None:
-        """Close the logs of a stream that is gone.  On the disk they must be all the same: late rows of it that went to
-        another stream come back with them."""
+        """Close the logs of a stream that is gone.  On the disk they must be all the same: late
+        rows of it that went to another stream come back with them."""
         with self._lock:
             mine = [log for name, log in self._left if name == stream]
             self._left = [(name, log) for name, log in self._left if name != stream]
@@ -176,13 +200,15 @@ class Journal:
         return self.damaged.pop(stream, None) is not None
 
     def pending(self, policy: str | None = None) -> bool:
-        """Whether something (of streams of that durability) is not on the disk yet.  Any thread may ask."""
+        """Whether something (of streams of that durability) is not on the disk yet.  Any thread may
+        ask."""
         return any(not log.is_synced for _, log in self._of_policy(policy))
 
     def commit(self, policy: str | None = None) -> None:
-        """Bring what was written (for streams of that durability) to the disk.  Any thread may call it.
+        """Bring what was written (for streams of that durability) to the disk.  Any thread may call
+        it.
 
-        A log that can't be synced is not written any more: nobody knows what of it is kept."""
+        A log that can't be synced is not written any more: it is unknown what of it is kept."""
         for stream, log in self._of_policy(policy):
             with self._lock:
                 if not log.is_synced and not log.closed:
@@ -195,7 +221,8 @@ class Journal:
         return [(s, w) for s, w in logs if policy is None or self.policies.get(s) == policy]
 
     def _let_go(self, needless: Collection[str] = ()) -> None:
-        """Close the logs of before the last checkpoint that are on the disk, or need not be.  With the lock held."""
+        """Close the logs of before the last checkpoint that are on the disk, or need not be.  With
+        the lock held."""
         for stream, log in list(self._left):
             if log.is_synced or stream in self.failures or log.path in needless:
                 log.close()
@@ -224,7 +251,8 @@ class Journal:
             folder = self.place(stream)
             path = f"{folder}/{self.lsn + 1:020d}.log"
             self.files.make_folder(folder)
-            if self.files.exists(path):  # a crash left it with no record: there is none of that number
+            # a crash left it with no record: there is none of that number
+            if self.files.exists(path):
                 self.files.remove(path)
             log = self._logs[stream] = LogWriter(self.files, path, self._spare(), self.lsn + 1)
             self.files.sync_folder(folder)
@@ -232,7 +260,7 @@ class Journal:
         return log
 
     def _spare(self) -> str | None:
-        """A log that nobody needs any more, if there is one."""
+        """A log that is not needed any more, if there is one."""
         folder = f"{self.folder}/{SPARE}"
         names = self.files.list(folder) if self.files.exists(folder) else []
         return f"{folder}/{names[0]}" if names else None
@@ -251,10 +279,13 @@ class Journal:
     def place(self, stream: str) -> str:
         """The folder of a stream's files."""
         name = quote(stream, safe="") or NOBODY
-        return f"{self.folder}/{STREAMS}/{name.replace('.', '%2E') if not name.strip('.') else name}"
+        return (
+            f"{self.folder}/{STREAMS}/{name.replace('.', '%2E') if not name.strip('.') else name}"
+        )
 
     def rotate(self) -> int:
-        """Begin new logs; the lsn of the last record of the old ones, which `commit` will bring to the disk."""
+        """Begin new logs; the lsn of the last record of the old ones, which `commit` will bring to
+        the disk."""
         with self._lock:
             self._left += self._logs.items()
             self._logs.clear()
@@ -268,25 +299,30 @@ class Journal:
         self.commit()
         self.synced.close()
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
-    def entries(self, after: int, tails: Mapping[str, int], damaged: Mapping[str, Damage]) -> Iterator[Entry]:
-        """All good records numbered above `after`, where every stream has its tail, in order; `follows` says which of
-        them to apply, and `settle` what to think of the others.
+    def entries(
+        self, after: int, tails: Mapping[str, int], damaged: Mapping[str, Damage]
+    ) -> Iterator[Entry]:
+        """All good records numbered above `after`, where every stream has its tail, in order;
+        `follows` says which of them to apply, and `settle` what to think of the others.
 
-        Of streams that are `damaged` those behind their tail: the missing ones may have come back."""
+        Of streams that are `damaged` those behind their tail: the missing ones may have come
+        back."""
         known, begun = self.synced.read(), self.synced.read(BEGUN)
         if tails and not self.synced.exist():
             self.notes.append(
-                f"{self.folder}: the notes of what has reached the disk (synced-*) are missing, so logs "
-                "that were cut short or removed can't be told from whole ones"
+                f"{self.folder}: the notes of what has reached the disk (synced-*) are missing, "
+                "so logs that were cut short or removed can't be told from whole ones"
             )
         self.tails, self.damaged = dict(tails), dict(damaged)
         for stream in {*self.streams(), *tails, *damaged, *known, *begun}:
             start = tails.get(stream, 0) if stream in damaged else after
             was = damaged[stream].known or 0 if stream in damaged else 0
             least = max(known.get(stream, 0), was)
-            self.chains[stream] = Chain(start, tails.get(stream, 0), start, least, least, begun.get(stream, 0))
+            self.chains[stream] = Chain(
+                start, tails.get(stream, 0), start, least, least, begun.get(stream, 0)
+            )
         return heapq.merge(*(self._of(s) for s in self.streams()), key=lambda e: e.lsn)
 
     def follows(self, entry: Entry) -> bool:
@@ -297,15 +333,20 @@ class Journal:
         return True
 
     def settle(self) -> None:
-        """The journal has been read: which streams are damaged, and what else is missing.  New records get numbers that
-        none had; those that were read are brought to the disk, as nobody knows whether they are."""
+        """The journal has been read: which streams are damaged, and what else is missing.  New
+        records get numbers that none had; those that were read are brought to the disk, as it is
+        unknown whether they are."""
         for stream, chain in self.chains.items():
             self.lsn = max(self.lsn, chain.highest)
             damage = self.damaged.pop(stream, None)
             if stream != ENGINE and stream not in self.policies:
                 self.gone |= chain.known > chain.start or bool(chain.lost)
                 continue
-            found = damage if damage is not None and damage.known is None else chain.damage(self.place(stream))
+            found = (
+                damage
+                if damage is not None and damage.known is None
+                else chain.damage(self.place(stream))
+            )
             if found is not None:
                 self._judge(stream, found)
             elif (note := chain.note(stream)) is not None:
@@ -347,7 +388,9 @@ class Journal:
     def logs(self, stream: str) -> list[tuple[int, str]]:
         """A stream's logs: the number from which each begins, and its path."""
         folder = self.place(stream)
-        return [(int(n[:20]), f"{folder}/{n}") for n in sorted(self.names(stream)) if LOG.fullmatch(n)]
+        return [
+            (int(n[:20]), f"{folder}/{n}") for n in sorted(self.names(stream)) if LOG.fullmatch(n)
+        ]
 
     def _of(self, stream: str) -> Iterator[Entry]:
         found, chain = self.logs(stream), self.chains[stream]
@@ -367,12 +410,19 @@ class Journal:
                 yield Entry(r.lsn, stream, r.kind, r.payload, r.before)
 
     def trim(self, before: int, damaged: Collection[str] = ()) -> None:
-        """Remove the logs that hold only records numbered up to `before`; not those of streams that are damaged, or
-        were in some state that may be read: records behind what is missing are not part of it."""
+        """Remove the logs that hold only records numbered up to `before`; not those of streams that
+        are damaged, or were in some state that may be read: records behind what is missing are not
+        part of it."""
         kept = {*self.damaged, *damaged}
         with self._lock:
             self.synced.trim(before)
-            self._let_go({log.path for stream, log in self._left if log.last <= before and stream not in kept})
+            self._let_go(
+                {
+                    log.path
+                    for stream, log in self._left
+                    if log.last <= before and stream not in kept
+                }
+            )
         for stream in self.streams():
             if stream in kept:
                 continue

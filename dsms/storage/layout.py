@@ -33,7 +33,8 @@ TABLE = Path(__file__).with_name("stored.txt")
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The class of a tag that is read but no longer written: an upgrade makes something else of its objects."""
+    """The class of a tag that is read but no longer written: an upgrade makes something else of its
+    objects."""
 
 
 class LayoutError(ValueError):
@@ -116,7 +117,8 @@ def _own(cls: type, name: str) -> bool:
 
 
 def fields_of(cls: type) -> tuple[str, ...] | None:
-    """The fields that every object of the class has; None where objects have what they were given."""
+    """The fields that every object of the class has; None where objects have what they were
+    given."""
     if dataclasses.is_dataclass(cls):
         return tuple(f.name for f in dataclasses.fields(cls))
     slots: list[str] = []
@@ -132,7 +134,8 @@ def fields_of(cls: type) -> tuple[str, ...] | None:
 
 
 class Shapes:
-    """The shapes of a state that is being written: one object a class, so that it is written once."""
+    """The shapes of a state that is being written: one object a class, so that it is written
+    once."""
 
     def __init__(self) -> None:
         self._known: dict[type, tuple[Shape, Callable[[Any], Any]] | None] = {}
@@ -250,7 +253,9 @@ def valued(kind: Kind, version: int, fields: dict[str, Any]) -> Any:
 def upgraded(stored: Stored, version: int, fields: Any) -> Any:
     """The fields as the present version has them."""
     if not 1 <= version <= stored.version:
-        raise LayoutError(f"it holds a `{stored.tag}` of version {version}; {stored.version} is known")
+        raise LayoutError(
+            f"it holds a `{stored.tag}` of version {version}; {stored.version} is known"
+        )
     for step in range(version, stored.version):
         change = UPGRADES.get((stored.tag, step))
         if change is not None:

@@ -29,7 +29,19 @@ from dsms.storage.layout import LayoutError
 
 TABLE = Path(__file__).with_name("legacy.txt")
 METHODS = frozenset(
-    {"looked", "moved", "empty", "lift", "lower", "combine", "subtract", "size", "take", "concat", "nbytes"}
+    {
+        "looked",
+        "moved",
+        "empty",
+        "lift",
+        "lower",
+        "combine",
+        "subtract",
+        "size",
+        "take",
+        "concat",
+        "nbytes",
+    }
 )
 
 
@@ -73,7 +85,9 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
     ("dsms.storage.frozen", "_sketch"): forms.sketch,
     ("dsms.operators.expressions.compile", "compile_expr"): partial(forms.called, "compile_expr"),
     ("dsms.operators.expressions.compile", "compile_many"): partial(forms.called, "compile_many"),
-    ("dsms.operators.expressions.compile", "compile_predicate"): partial(forms.called, "compile_predicate"),
+    ("dsms.operators.expressions.compile", "compile_predicate"): partial(
+        forms.called, "compile_predicate"
+    ),
 }
 NAMED = {("dsms.operators.pieces", "go_on"): "look", ("dsms.running.sharing.stem", "_onto"): "onto"}
 
@@ -97,7 +111,9 @@ def _olds() -> dict[tuple[str, str], Old]:
         if line and not line.startswith("#"):
             place, tag, *fields = line.split(" ")
             module, _, name = place.partition(":")
-            out[module, name] = Old(tag, tuple(fields[0].split(",")) if fields and fields[0] else ())
+            out[module, name] = Old(
+                tag, tuple(fields[0].split(",")) if fields and fields[0] else ()
+            )
     return out
 
 
@@ -116,7 +132,9 @@ class LegacyReader(_Python):  # type: ignore[misc]
 
     dispatch = dict(_Python.dispatch)
 
-    def __init__(self, data: io.BytesIO, outside: Any, resolve: Callable[[Any], Any], blobs: Sequence[Any]) -> None:
+    def __init__(
+        self, data: io.BytesIO, outside: Any, resolve: Callable[[Any], Any], blobs: Sequence[Any]
+    ) -> None:
         super().__init__(data, buffers=blobs)
         self._outside, self._resolve = outside, resolve
         self._mutable: dict[type, Old] = {}

@@ -3,15 +3,17 @@
     magic u32 | length u32 | checksum of what follows u64
     lsn u64 | before u64 | known u64 | kind u8 | payload                                             (little endian)
 
-A crash may leave an unfinished record, or zeros, at the end: that is no damage, the record was never acknowledged.  A
-power failure may also take pages out of the middle of what was not synced.  So each record says which one of its owner
-came `before` it (0: none), and which was the newest `known` to be on the disk when it was written: with these a reader
-tells what is missing, and whether it may be (`dsms.storage.chains`).
+A crash may leave an unfinished record, or zeros, at the end: that is no damage, the record was
+never acknowledged.  A power failure may also take pages out of the middle of what was not synced.
+So each record says which one of its owner came `before` it (0: none), and which was the newest
+`known` to be on the disk when it was written: with these a reader tells what is missing, and
+whether it may be (`dsms.storage.chains`).
 
-A log may be written over an older one.  Its checksums are seeded with the number that it starts with, so that what is
-left of the older one is not taken for its own, nor the log for the older one where a rename is undone.
-(The checksum is XXH3: an order faster than a CRC, so that it does not show beside the copy to the system.)
-"""
+A log may be written over an older one.  Its checksums are seeded with the number that it starts
+with, so that what is left of the older one is not taken for its own, nor the log for the older one
+where a rename is undone.  (The checksum is XXH3: an order faster than a CRC, so that it does not
+show beside the copy to the system.)
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ RESTORE = "stop the server and restore the data directory from a backup"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it is read back; `payload` is part of the file's bytes.  `before` and `known`: see above."""
+    """A record as it is read back; `payload` is part of the file's bytes.  `before` and `known`:
+    see above."""
 
     lsn: int
     kind: int
@@ -62,15 +65,17 @@ class LogScan:
 
 
 class LogWriter:
-    """An open log.  `position`: bytes written; `synced`: bytes known to be on the disk; `last`: the number of the last
-    record."""
+    """An open log.  `position`: bytes written; `synced`: bytes known to be on the disk; `last`: the
+    number of the last record."""
 
     def __init__(self, files: Files, path: str, over: str | None = None, first: int = 0) -> None:
-        """`over`: a log that nobody needs any more, whose place this one takes.  `first`: the number from which this
-        log's records are numbered."""
+        """`over`: a log that is not needed any more, whose place this one takes.  `first`: the
+        number from which this log's records are numbered."""
         self.path, self.first, self.last = path, first, 0
         self._files = files
-        self._file: Appender | None = files.append(path) if over is None else files.recycle(over, path)
+        self._file: Appender | None = (
+            files.append(path) if over is None else files.recycle(over, path)
+        )
         self.position = self.synced = self._file.size
         self.closed = False
 
@@ -84,8 +89,11 @@ class LogWriter:
         """Whether all that was written is on the disk."""
         return self.position == self.synced
 
-    def append(self, lsn: int, kind: int, buffers: Sequence[Any], before: int = 0, known: int = 0) -> int:
-        """Write a record; the position behind it.  If that fails nothing of it stays, and DS55x is raised."""
+    def append(
+        self, lsn: int, kind: int, buffers: Sequence[Any], before: int = 0, known: int = 0
+    ) -> int:
+        """Write a record; the position behind it.  If that fails nothing of it stays, and DS55x is
+        raised."""
         body = BODY.pack(lsn, before, known, kind)
         check, length = xxhash.xxh3_64(body, seed=self.first), len(body)
         for buffer in buffers:
@@ -103,7 +111,8 @@ class LogWriter:
         return self.position
 
     def sync(self) -> int:
-        """Bring what was written to the disk; the number of the last record of which that is sure."""
+        """Bring what was written to the disk; the number of the last record of which that is
+        sure."""
         last, upto = self.last, self.position
         if self._file is not None:
             self._file.sync()
@@ -117,12 +126,15 @@ class LogWriter:
             file.close()
 
     def _opened(self) -> Appender:
-        """The file, opened again if it was let go of.  Raises DS55x, also if it is not as it was."""
+        """The file, opened again if it was let go of.  Raises DS55x, also if it is not as it
+        was."""
         if self._file is None:
             file = self._files.append(self.path)
             if file.size < self.position:
                 file.close()
-                raise UsageError("DS553", f"{self.path}: it was cut short, or removed", hint=RESTORE)
+                raise UsageError(
+                    "DS553", f"{self.path}: it was cut short, or removed", hint=RESTORE
+                )
             file.size = self.position  # behind it may stand what is left of an older log
             self._file = file
         return self._file
@@ -134,7 +146,8 @@ class LogWriter:
 
 
 def read_log(files: Files, path: str, first: int = 0) -> LogScan:
-    """All good records of a log whose numbers begin at `first`.  Raises DS55x only if the file can't be read at all."""
+    """All good records of a log whose numbers begin at `first`.  Raises DS55x only if the file
+    can't be read at all."""
     data = memoryview(files.map(path)).cast("B")
     scan, least = LogScan(), first
     if not _ours(bytes(data[: len(MAGIC)])):

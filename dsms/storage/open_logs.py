@@ -1,8 +1,9 @@
 """Which logs are open: no more at once than a share of the descriptors that the process may have.
 
-Before one more is opened, the one that was written longest ago is let go of; its next record opens it again.  Logs that
-are on the disk go first.  Any other is brought there before: what the system has to tell of pages that it could not
-write it tells whoever has the file open, so a file that was opened again later may not hear of it.
+Before one more is opened, the one that was written longest ago is let go of; its next record opens
+it again.  Logs that are on the disk go first.  Any other is brought there before: what the system
+has to tell of pages that it could not write it tells whoever has the file open, so a file that was
+opened again later may not hear of it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class OpenLogs:
     """most  gives the number of logs that may be open"""
 
     most: Callable[[], int] = allowed
-    _streams: OrderedDict[LogWriter, str] = field(default_factory=OrderedDict)  # the one written last is the last
+    # the one written last is the last
+    _streams: OrderedDict[LogWriter, str] = field(default_factory=OrderedDict)
 
     def used(self, stream: str, log: LogWriter) -> None:
         """The stream's log is open, and about to be written."""
@@ -37,8 +39,9 @@ class OpenLogs:
         self._streams.move_to_end(log)
 
     def make_room(self, sync: Callable[[str, LogWriter], None]) -> None:
-        """Let go of logs until one more may be open; `sync` brings a stream's log to the disk, or notes why it can't
-        (then it stays open: its stream takes no rows, and it goes with the next checkpoint)."""
+        """Let go of logs until one more may be open; `sync` brings a stream's log to the disk, or
+        notes why it can't (then it stays open: its stream takes no rows, and it goes with the next
+        checkpoint)."""
         for log in [log for log in self._streams if not log.is_open]:
             del self._streams[log]
         while len(self._streams) >= self.most():

@@ -1,4 +1,5 @@
-"""What the journal's records hold: the inputs of an engine, as they were before they were applied."""
+"""What the journal's records hold: the inputs of an engine, as they were before they were
+applied."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE = range(1, 7)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Converted rows of a stream: what `Engine.take` is given.  `client`, `seq`, `done`, `last`: see
-    `dsms.running.writers.Part`."""
+class StreamRows:
+    """Converted rows of a stream: what `Engine.take` is given.  `client`, `seq`, `done`, `last`:
+    see `dsms.running.writers.FramePart`."""
 
     columns: tuple[pa.Array, ...]
     now: int | None = None
@@ -67,10 +68,20 @@ class Advance:
 def encode(record: Any) -> list[Any]:
     """A record's payload, as buffers to be written one after the other."""
     match record:
-        case Rows():
-            told = [(r.reason, r.count, r.first, r.detail) for r in record.refusals]
-            head = [record.now, record.client, record.seq, record.done, record.last, told, record.kept is not None]
-            columns = record.columns if record.kept is None else (*record.columns, pa.array(record.kept))
+        case StreamRows():
+            refusals = [(r.reason, r.count, r.first, r.detail) for r in record.refusals]
+            head = [
+                record.now,
+                record.client,
+                record.seq,
+                record.done,
+                record.last,
+                refusals,
+                record.kept is not None,
+            ]
+            columns = (
+                record.columns if record.kept is None else (*record.columns, pa.array(record.kept))
+            )
             return _columns(head, columns)
         case Late():
             return _columns([record.now], record.columns)
@@ -82,7 +93,8 @@ def encode(record: Any) -> list[Any]:
 
 
 def decode(kind: int, payload: memoryview) -> Any:
-    """The record again.  Its columns are copies: a log may be written over while they are still in use."""
+    """The record again.  Its columns are copies: a log may be written over while they are still in
+    use."""
     if kind in _NUMBERS:
         return _NUMBERS[kind](int.from_bytes(payload, "little", signed=True))
     if kind == ENDED:
@@ -90,9 +102,18 @@ def decode(kind: int, payload: memoryview) -> Any:
     head, columns = _uncolumns(payload)
     if kind == LATE:
         return Late(columns, *head)
-    now, client, seq, done, last, told, some = head
+    now, client, seq, done, last, refusals, some = head
     kept = columns[-1].to_numpy() if some else None
-    return Rows(columns[:-1] if some else columns, now, kept, client, seq, done, last, tuple(Refusal(*t) for t in told))
+    return StreamRows(
+        columns[:-1] if some else columns,
+        now,
+        kept,
+        client,
+        seq,
+        done,
+        last,
+        tuple(Refusal(*t) for t in refusals),
+    )
 
 
 _NUMBERS: dict[int, Callable[[int], Any]] = {HEARTBEAT: Heartbeat, MOVED: Moved, ADVANCE: Advance}

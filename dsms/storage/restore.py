@@ -28,13 +28,16 @@ COMPACT_AFTER = 1000  # stored changes of a table that are replaced by one snaps
 def restore(store: CatalogStore, runtime: Declared, declare: Declare) -> None:
     """Run every stored declaration again and fill the tables.
 
-    `declare` runs one statement without storing it.  Raises DS544 naming the declaration that can't be read any more.
+    `declare` runs one statement without storing it.  Raises DS544 naming the declaration that can't
+    be read any more.
     """
     for stored in store.objects():
         try:
             declare(parse_one(stored.sql), stored.sql)
         except DsmsError as error:
-            message = f"{stored.kind} {stored.name} in {store.path} can't be restored: {error.message}"
+            message = (
+                f"{stored.kind} {stored.name} in {store.path} can't be restored: {error.message}"
+            )
             hint = "open the file with the version that made it, or move it away"
             raise UsageError("DS544", message, hint=hint) from error
         if stored.kind == "table":

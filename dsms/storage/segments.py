@@ -1,7 +1,8 @@
-"""Sealed sub-windows: one immutable Arrow IPC file each, whose arrays are used where they are mapped.
+"""Sealed sub-windows: one immutable Arrow IPC file each, whose arrays are used where they are
+mapped.
 
-The file holds the stream's columns by position, then `ts` and the arrival numbers, and in the end a checksum of all of
-that and of its own name: another segment in its place is not taken for it.
+The file holds the stream's columns by position, then `ts` and the arrival numbers, and in the end a
+checksum of all of that and of its own name: another segment in its place is not taken for it.
 """
 
 from __future__ import annotations
@@ -46,16 +47,17 @@ def seal(files: Files, path: str, rows: Batch) -> Segment:
 def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch:
     """The rows of a sealed sub-window, mapped.
 
-    Raises DS553 (missing), DS554 (damaged: cut short, another schema or, if `verify`, another checksum)."""
+    Raises DS553 (missing), DS554 (damaged: cut short, another schema or, if `verify`, another
+    checksum)."""
     data = files.map(path)
     try:
         if data.size < 16:
             raise ValueError("it is cut short")
-        whole, told = data.slice(0, data.size - 8), bytes(data.slice(data.size - 8))
+        whole, digest = data.slice(0, data.size - 8), bytes(data.slice(data.size - 8))
         if verify:
             check = xxhash.xxh3_64(_name(path))
             check.update(whole)
-            if check.digest() != told:
+            if check.digest() != digest:
                 raise ValueError("its checksum is not that of its name and contents")
         with pa.ipc.open_file(whole) as found:
             batch = found.get_batch(0)
@@ -63,7 +65,9 @@ def load(files: Files, path: str, schema: Schema, verify: bool = False) -> Batch
             raise ValueError("its columns are not those of the stream")
     except (pa.ArrowException, ValueError, OSError) as error:
         raise UsageError(
-            "DS554", f"{path} is damaged: {error}", hint="restore the file from a backup, or drop the stream"
+            "DS554",
+            f"{path} is damaged: {error}",
+            hint="restore the file from a backup, or drop the stream",
         ) from None
     *cols, ts, ids = batch.columns
     return Batch(_numbers(ts), None, None, (_numbers(ids),), tuple(cols))

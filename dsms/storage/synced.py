@@ -1,12 +1,12 @@
-"""Which records are known to be on the disk: noted each time a log has been synced, beside the logs; and which logs
-there are: noted when they are begun.
+"""Which records are known to be on the disk: noted each time a log has been synced, beside the
+logs; and which logs there are: noted when they are begun.
 
-A log can't tell that its own end is missing, nor a lost file that it was there.  These notes can: they are written
-after the sync that they tell of, so whatever they name was on the disk.  They are not synced themselves; what a power
-failure takes of them is only knowledge.
+A log can't tell that its own end is missing, nor a lost file that it was there.  These notes can:
+they are written after the sync that they tell of, so whatever they name was on the disk.  They are
+not synced themselves; what a power failure takes of them is only knowledge.
 
-    FOLDER/synced-LSN-N.log      a log of notes: the number, u64, and the stream's name; those of records up to LSN are
-                                 in the files before it
+    FOLDER/synced-LSN-N.log      a log of notes: the number, u64, and the stream's name; those of
+                                 records up to LSN are in the files before it
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Synced:
     _known: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def note(self, stream: str, number: int, kind: int = SYNCED) -> None:
-        """The stream's records are on the disk up to that number (BEGUN: a log of it begins with that number; CATALOG,
-        of no stream: the catalog has the change of that number).  If the disk refuses, later readers know less."""
+        """The stream's records are on the disk up to that number (BEGUN: a log of it begins with
+        that number; CATALOG, of no stream: the catalog has the change of that number).  If the disk
+        refuses, later readers know less."""
         self._known[stream, kind] = number
         with suppress(DsmsError):
             if self._log is not None and self._log.last >= max(MOST, 2 * len(self._known)):
@@ -84,7 +85,10 @@ class Synced:
                 for record in read_log(self.files, f"{self.folder}/{name}"):
                     if record.kind != kind:
                         continue
-                    number, stream = int.from_bytes(record.payload[:8], "little"), bytes(record.payload[8:]).decode()
+                    number, stream = (
+                        int.from_bytes(record.payload[:8], "little"),
+                        bytes(record.payload[8:]).decode(),
+                    )
                     out[stream] = max(out.get(stream, 0), number)
         return out
 
@@ -100,4 +104,6 @@ class Synced:
         return bool(self._names())
 
     def _names(self) -> list[str]:
-        return sorted(n for n in self.files.list(self.folder) if n.startswith(START) and n.endswith(END))
+        return sorted(
+            n for n in self.files.list(self.folder) if n.startswith(START) and n.endswith(END)
+        )

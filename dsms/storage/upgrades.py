@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from dsms.sql.window import NO_SLIDE, Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    NO_SLIDE,
+    Landmark,
+    Now,
+    Partitioned,
+    Rows,
+    Slide,
+    Time,
+    Unbounded,
+    WindowSpec,
+)
 
 
 def _words(fields: dict[Any, Any]) -> dict[str, Any]:
@@ -54,7 +64,11 @@ def _window_spec(fields: dict[str, Any]) -> WindowSpec:
 
 def _slide(fields: dict[str, Any], by_rows: bool) -> Slide | None:
     every = fields["slide"]
-    return None if every is None else Slide(every, by_rows, fields["align"], fields["zone"], fields["slide_calendar"])
+    return (
+        None
+        if every is None
+        else Slide(every, by_rows, fields["align"], fields["zone"], fields["slide_calendar"])
+    )
 
 
 def _output(fields: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +96,10 @@ def _stream_source(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _held(fields: dict[str, Any]) -> dict[str, Any]:
-    return {**fields, "queue": _queue("ts" if fields["numbers"] is None else "number", fields["queue"])}
+    return {
+        **fields,
+        "queue": _queue("ts" if fields["numbers"] is None else "number", fields["queue"]),
+    }
 
 
 def _to_archive(fields: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +122,17 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("logical.window_spec", 1): _window_spec,
     ("lookup_query", 1): _beat,
     ("lookup_query", 2): _without(
-        "width", "due", "until", "first", "latest", "reached", "arrivals", "slide", "reach", "quiet", "steady"
+        "width",
+        "due",
+        "until",
+        "first",
+        "latest",
+        "reached",
+        "arrivals",
+        "slide",
+        "reach",
+        "quiet",
+        "steady",
     ),
     ("periodic.fetcher", 1): _renamed("engine", "here"),
     ("periodic.lazy_op", 1): _beat,

@@ -1,9 +1,10 @@
-"""What an engine was at when it died: a page of the data folder that is written before each piece of work.
+"""The work in progress, for the case that the process dies of it: a page of the data folder,
+written before each piece of work.
 
-The page is mapped into memory, so a note costs no system call and outlives the process (not a power failure, which is
-nobody's fault).  A note is the number of the newest record and the query that has its turn: who dies over the same
-query at the same record, or over the same record, TWICE is in a loop; whoever is killed at work has got further the
-next time.
+The page is mapped into memory, so a note costs no system call and outlives the process (not a power
+failure, which no query causes).  A note is the number of the newest record and the query that has
+its turn: a process that dies over the same query at the same record, or over the same record, TWICE
+is in a loop; one that is killed from outside has got further the next time.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ TWICE = 2
 
 @dataclass(slots=True)
 class AtWork:
-    """folder  the data folder;  deaths: how often the engine has died over what, "record 12" or "record 12, query q";
+    """folder  the data folder;  deaths: how often the engine has died over what, "record 12" or
+            "record 12, query q";
     before: what the last one died over"""
 
     folder: str
     deaths: dict[str, int] = field(default_factory=dict)
     before: str = ""
-    queries: set[str] = field(default_factory=set)  # over which it has died twice at the same record
+    # over which it has died twice at the same record
+    queries: set[str] = field(default_factory=set)
     records: set[int] = field(default_factory=set)  # ... before any query had to do with them
     _page: mmap.mmap | None = None
 
@@ -80,7 +83,7 @@ class AtWork:
             self._page[at : at + len(text) + 1] = text + b"\0"
 
     def close(self) -> None:
-        """The engine stops in good order: nobody has died."""
+        """The engine stops in good order."""
         self.done()
         if self._page is not None:
             self._page.close()
@@ -94,7 +97,9 @@ class AtWork:
 
 
 def _shown(page: bytes) -> str:
-    record, query = (page[at : at + HALF].partition(b"\0")[0].decode(errors="replace") for at in (0, HALF))
+    record, query = (
+        page[at : at + HALF].partition(b"\0")[0].decode(errors="replace") for at in (0, HALF)
+    )
     if not record:
         return ""
     return f"{record}, query {query}" if query else record
@@ -103,6 +108,10 @@ def _shown(page: bytes) -> str:
 def _read(path: Path) -> dict[str, int]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {what: count for what, count in found.items() if what.startswith("record ") and isinstance(count, int)}
+        return {
+            what: count
+            for what, count in found.items()
+            if what.startswith("record ") and isinstance(count, int)
+        }
     except (OSError, ValueError, AttributeError):
         return {}

@@ -1,10 +1,12 @@
 """The basic interval synopsis: sub-windows and nothing else (Golab 2006, §2.3.4).
 
-Use      many spans that end together: one scan from the youngest sub-window to the oldest passes all of them (§8.3.1,
-         CS2).  And where groups are many and rows are few: a sub-window's cells that are empty take no space.
+Use      many spans that end together: one scan from the youngest sub-window to the oldest passes
+         all of them (§8.3.1, CS2).  And where groups are many and rows are few: a sub-window's
+         cells that are empty take no space.
 State    a cell for each group that occurs in a sub-window.
-Cost     O(1) a sub-window; a probe reads each sub-window once for all spans with the same end, and combines once a span
-         and group on top.  The answer has a cell for every group, present or not.
+Cost     O(1) a sub-window; a probe reads each sub-window once for all spans with the same end, and
+         combines once a span and group on top.  The answer has a cell for every group, present or
+         not.
 """
 
 from __future__ import annotations
@@ -65,10 +67,13 @@ class Basic:
             return state
         node = np.empty(len(low), np.int64)
         node[order] = np.cumsum(new) - 1
-        return self.algebra.take(state, (node[:, None] * self.groups + np.arange(self.groups)).ravel())
+        return self.algebra.take(
+            state, (node[:, None] * self.groups + np.arange(self.groups)).ravel()
+        )
 
     def _passed(self, low: np.ndarray, high: np.ndarray) -> State:
-        """Different spans in order of their end, those with the same end from the shortest to the longest."""
+        """Different spans in order of their end, those with the same end from the shortest to the
+        longest."""
         spans, groups = len(low), self.groups
         follows = np.zeros(spans, np.bool_)
         follows[1:] = high[1:] == high[:-1]

@@ -1,10 +1,12 @@
-"""BIJ, the basic interval synopsis over a join (Golab 2006, §8.3.2, Figs 8.3 and 8.4): one cell per interval.
+"""BIJ, the basic interval synopsis over a join (Golab 2006, §8.3.2, Figs 8.3 and 8.4): one cell per
+interval.
 
 State    b intervals and, generalized, 2 g flagged values of each (`dsms.synopses.joins`).
-Update   drops the interval that has just expired, appends one, merges what the buffer holds for each into all:
-         O(b (1 + 2 g)).
-Probe    from the youngest interval to the oldest; the answers of all windows come by on the way (CS5): O(b) for any
-         number of (n s, n s)-joins, and at most g more for each (n1 s, n2 s)-join.
+Update   drops the interval that has just expired, appends one, merges what the buffer holds for
+         each into all: O(b (1 + 2 g)).
+Probe    from the youngest interval to the oldest; the answers of all windows come by on the way
+         (CS5): O(b) for any number of (n s, n s)-joins, and at most g more for each (n1 s, n2
+         s)-join.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a synopsis is: cells of an algebra (`dsms.aggregates.parts.cells`), kept by sub-window and put together."""
+"""What a synopsis is: cells of an algebra (`dsms.aggregates.parts.cells`), kept by sub-window and
+put together."""
 
 from __future__ import annotations
 
@@ -8,14 +9,18 @@ import numpy as np
 
 from dsms.aggregates.parts.cells import State
 
-SynopsisKind = Literal["basic", "interval", "landmark", "running", "basicintervaljoin", "intervaljoin", "runningjoin"]
+SynopsisKind = Literal[
+    "basic", "interval", "landmark", "running", "basicintervaljoin", "intervaljoin", "runningjoin"
+]
 
 
 class Synopsis(Protocol):
-    """Pre-aggregated intervals of a stream: cells of G groups per sub-window, sub-windows numbered from 0 upwards.
+    """Pre-aggregated intervals of a stream: cells of G groups per sub-window, sub-windows numbered
+    from 0 upwards.
 
-    Groups are numbered densely; their number may grow between calls (`grow`).  Sub-windows come in order, any number at
-    once; they stay until `trim`.  So many boundaries, passed in one go, can be answered in one probe.
+    Groups are numbered densely; their number may grow between calls (`grow`).  Sub-windows come in
+    order, any number at once; they stay until `trim`.  So many boundaries, passed in one go, can be
+    answered in one probe.
     """
 
     kind: ClassVar[SynopsisKind]  # what SHOW WINDOWS and the rules of sharing call it
@@ -24,7 +29,8 @@ class Synopsis(Protocol):
     next: int  # the number that the next sub-window will get
 
     def grow(self, groups: int) -> None:
-        """There are `groups` groups from now on; the new ones were empty in all sub-windows so far."""
+        """There are `groups` groups from now on; the new ones were empty in all sub-windows so
+        far."""
         ...
 
     def append(self, state: State, count: int) -> None:
@@ -36,8 +42,8 @@ class Synopsis(Protocol):
         ...
 
     def probe(self, low: np.ndarray, high: np.ndarray) -> State:
-        """For each span i the union of sub-windows low[i] <= k < high[i] (clipped to what is held; empty spans are
-        allowed): len(low) * groups cells, span by span."""
+        """For each span i the union of sub-windows low[i] <= k < high[i] (clipped to what is held;
+        empty spans are allowed): len(low) * groups cells, span by span."""
         ...
 
     def cost(self, width: int) -> float:

@@ -1,10 +1,13 @@
-"""IJ, the interval synopsis over a join (Golab 2006, §8.3.2): intervals of expiration of lengths s, 2 s, 4 s, ...
+"""IJ, the interval synopsis over a join (Golab 2006, §8.3.2): intervals of expiration of lengths s,
+2 s, 4 s, ...
 
-State    about 2 b intervals, aligned to powers of two as in the interval synopsis (§2.3.4), and, generalized, 2 g b
-         flagged values that run towards the oldest interval, so that a probe reads one of them.
-Update   all 2 b intervals: those of each length merge the pre-computed values of two of half their length.
-Probe    log2 b intervals for each (n s, n s)-join, one more for each (n1 s, n2 s)-join; queries over the same windows
-         are answered together (CS4).
+State    about 2 b intervals, aligned to powers of two as in the interval synopsis (§2.3.4), and,
+         generalized, 2 g b flagged values that run towards the oldest interval, so that a probe
+         reads one of them.
+Update   all 2 b intervals: those of each length merge the pre-computed values of two of half their
+         length.
+Probe    log2 b intervals for each (n s, n s)-join, one more for each (n1 s, n2 s)-join; queries
+         over the same windows are answered together (CS4).
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from dsms.synopses.joins import Change, JoinSynopsis, shifted, spread
 
 @dataclass(slots=True)
 class IntervalJoin(JoinSynopsis):
-    """`levels[l]`: intervals (j << l) <= m < (j + 1 << l), from j = first >> l on, `_size(l)` of them."""
+    """`levels[l]`: intervals (j << l) <= m < (j + 1 << l), from j = first >> l on, `_size(l)` of
+    them."""
 
     kind: ClassVar[SynopsisKind] = "intervaljoin"
     levels: list[State] = field(init=False)
@@ -29,7 +33,9 @@ class IntervalJoin(JoinSynopsis):
     running = True
 
     def _begin(self) -> None:
-        self.levels = [self.algebra.empty(self._size(level)) for level in range(self.b.bit_length() + 1)]
+        self.levels = [
+            self.algebra.empty(self._size(level)) for level in range(self.b.bit_length() + 1)
+        ]
 
     def _size(self, level: int) -> int:
         return self.b if level == 0 else ((self.b - 1) >> level) + 2
@@ -44,10 +50,13 @@ class IntervalJoin(JoinSynopsis):
                 parts = [np.where((at >= 0) & (at < below), at, -1) for at in (left, left + 1)]
                 born = how.combine(*(how.take(born, spread(at, groups)) for at in parts))
             steps = (new >> level) - (old >> level)
-            self.levels[level] = how.combine(shifted(how, state, steps, self._size(level), 1, groups), born)
+            self.levels[level] = how.combine(
+                shifted(how, state, steps, self._size(level), 1, groups), born
+            )
 
     def _suffixes(self, places: np.ndarray) -> State:
-        """Of the absolute span [low, end): at each length the interval that begins where the next length can't."""
+        """Of the absolute span [low, end): at each length the interval that begins where the next
+        length can't."""
         how, groups = self.algebra, self.groups
         low, end, out = places + self.first, self.first + self.b, how.empty(len(places) * groups)
         top = len(self.levels) - 1

@@ -1,10 +1,12 @@
-"""B-INT: base intervals (Arasu and Widom 2004, §3.1.1), those of 2^n sub-windows that begin at a multiple of 2^n.
+"""B-INT: base intervals (Arasu and Widom 2004, §3.1.1), those of 2^n sub-windows that begin at a
+multiple of 2^n.
 
 Use      any aggregate, any span.  Over sorted arrays (`quantile`) it is their B-INT-QNT.
-State    a cell for each group that occurs in a base interval: up to twice as many as there are in sub-windows, or log b
-         times as many values where cells are lists.
-Cost     O(1) amortised a sub-window, O(log W) a span of W sub-windows, for each group.  A span is cut from left to
-         right with the trailing zeros of where it stands and the length of what is left.
+State    a cell for each group that occurs in a base interval: up to twice as many as there are in
+         sub-windows, or log b times as many values where cells are lists.
+Cost     O(1) amortised a sub-window, O(log W) a span of W sub-windows, for each group.  A span is
+         cut from left to right with the trailing zeros of where it stands and the length of what is
+         left.
 """
 
 from __future__ import annotations
@@ -23,14 +25,15 @@ LEAST = 16  # sub-windows in a ring at first
 
 
 def place(ring: int, level: int, number: Any) -> Any:
-    """Where a base interval is (or several are), in rings for ring, ring / 2, ring / 4, ... intervals, one level behind
-    the other."""
+    """Where a base interval is (or several are), in rings for ring, ring / 2, ring / 4, ...
+    intervals, one level behind the other."""
     return 2 * ring - (2 * ring >> level) + (number & ((ring >> level) - 1))
 
 
 @njit(cache=True, nogil=True)
 def _runs(low, high, ring, begins, ends, span, begin, end):
-    """Spans as base intervals, left to right: the cells from begin[n] to end[n], for span[n]; how many."""
+    """Spans as base intervals, left to right: the cells from begin[n] to end[n], for span[n]; how
+    many."""
     n = 0
     for i in range(len(low)):
         a, b = low[i], high[i]
@@ -46,8 +49,8 @@ def _runs(low, high, ring, begins, ends, span, begin, end):
 
 
 class Interval:
-    """Base intervals in rings (`place`), each with the cells from begins to ends; `ring` is a power of two, and never
-    less than the sub-windows held."""
+    """Base intervals in rings (`place`), each with the cells from begins to ends; `ring` is a power
+    of two, and never less than the sub-windows held."""
 
     kind: ClassVar[SynopsisKind] = "interval"
 
@@ -87,7 +90,10 @@ class Interval:
         old, begins, ends = self.ring, self.begins, self.ends
         while self.ring < held:
             self.ring *= 2
-        self.begins, self.ends = np.zeros(2 * self.ring, np.int64), np.zeros(2 * self.ring, np.int64)
+        self.begins, self.ends = (
+            np.zeros(2 * self.ring, np.int64),
+            np.zeros(2 * self.ring, np.int64),
+        )
         for level in range(old.bit_length()):
             number = np.arange(-(-self.first >> level), self.next >> level)
             here, there = place(old, level, number), place(self.ring, level, number)
@@ -97,7 +103,9 @@ class Interval:
         first = min(first, self.next)
         if first > self.first:
             self.first = first
-            oldest = int(self.begins[place(self.ring, 0, first)]) if first < self.next else self.tape.end
+            oldest = (
+                int(self.begins[place(self.ring, 0, first)]) if first < self.next else self.tape.end
+            )
             self.tape.drop(oldest)
 
     def probe(self, low: np.ndarray, high: np.ndarray) -> State:

@@ -1,19 +1,23 @@
-"""What the join synopses share (Golab 2006, §8.3.2): intervals of expiration times, flags, unions of intervals.
+"""What the join synopses share (Golab 2006, §8.3.2): intervals of expiration times, flags, unions
+of intervals.
 
-Results    A result of a join of two windows has parts in sub-windows k1 and k2.  It is born in sub-window max(k1, k2)
-           and, where both windows are b sub-windows long, expires with its older part: m = min(k1, k2) stands for the
-           interval of expiration times ((m + b) s, (m + b + 1) s].
-Windows    At boundary t the (n1 s, n2 s)-join holds the results with k1 >= t - n1 and k2 >= t - n2, and no others.  So
-           the (n s, n s)-join is made of the intervals m >= t - n, for every n <= b.
-Update     New results may expire in any of the b intervals: the oldest interval is dropped, a new one is appended, and
-           what the buffer has pre-aggregated is merged into all.
-Flags      Where n1 < n2, the (n1 s, n2 s)-join holds besides m >= t - n1 of each older interval m those results whose
-           older part is in the second window and whose other part is in k1 >= t - n1 (and the other way about).
-           Fig 8.4 stores one such value per window and interval, which says k1 > m: enough for t - n1 = m + 1 alone.
-           `Flagged` stores one per step d = 1, ..., g, for k1 >= m + d, and so is exact for all b - g <= n1, n2 <= b.
-           They are kept for all b intervals and not for the g oldest alone: what a flag says of a result must be noted
-           when the result is born, and an interval that is young now will be one of the oldest.
-           Space: b (1 + 2 g) cells a group (g = 1: the three values of Fig 8.4).
+Results    A result of a join of two windows has parts in sub-windows k1 and k2.  It is born in
+           sub-window max(k1, k2) and, where both windows are b sub-windows long, expires with its
+           older part: m = min(k1, k2) stands for the interval of expiration times ((m + b) s, (m +
+           b + 1) s].
+Windows    At boundary t the (n1 s, n2 s)-join holds the results with k1 >= t - n1 and k2 >= t - n2,
+           and no others.  So the (n s, n s)-join is made of the intervals m >= t - n, for every n
+           <= b.
+Update     New results may expire in any of the b intervals: the oldest interval is dropped, a new
+           one is appended, and what the buffer has pre-aggregated is merged into all.
+Flags      Where n1 < n2, the (n1 s, n2 s)-join holds besides m >= t - n1 of each older interval m
+           those results whose older part is in the second window and whose other part is in k1 >= t
+           - n1 (and the other way about).  Fig 8.4 stores one such value per window and interval,
+           which says k1 > m: enough for t - n1 = m + 1 alone.  `Flagged` stores one per step d = 1,
+           ..., g, for k1 >= m + d, and so is exact for all b - g <= n1, n2 <= b.  They are kept for
+           all b intervals and not for the g oldest alone: what a flag says of a result must be
+           noted when the result is born, and an interval that is young now will be one of the
+           oldest.  Space: b (1 + 2 g) cells a group (g = 1: the three values of Fig 8.4).
 """
 
 from __future__ import annotations
@@ -38,8 +42,11 @@ def spread(index: np.ndarray, groups: int) -> np.ndarray:
     return np.where(index[:, None] < 0, -1, cells).ravel()
 
 
-def unions(algebra: Algebra, state: State, groups: int, index: np.ndarray, starts: np.ndarray) -> State:
-    """For each i the union of intervals index[starts[i]:starts[i + 1]]: (len(starts) - 1) * groups cells.
+def unions(
+    algebra: Algebra, state: State, groups: int, index: np.ndarray, starts: np.ndarray
+) -> State:
+    """For each i the union of intervals index[starts[i]:starts[i + 1]]: (len(starts) - 1) * groups
+    cells.
 
     Halved over and over, so the verbs are called log2 of the most intervals times."""
     state = algebra.take(state, spread(index, groups))
@@ -49,7 +56,9 @@ def unions(algebra: Algebra, state: State, groups: int, index: np.ndarray, start
         new = np.concatenate([[0], np.cumsum(half)])
         left = np.repeat(starts[:-1] - 2 * new[:-1], half) + 2 * np.arange(new[-1])
         right = np.where(left + 1 < np.repeat(starts[1:], half), left + 1, -1)
-        state = algebra.combine(algebra.take(state, spread(left, groups)), algebra.take(state, spread(right, groups)))
+        state = algebra.combine(
+            algebra.take(state, spread(left, groups)), algebra.take(state, spread(right, groups))
+        )
         starts, width = new, half
     return algebra.take(state, spread(np.where(width > 0, starts[:-1], -1), groups))
 
@@ -65,7 +74,8 @@ def suffixes(algebra: Algebra, state: State, groups: int, count: int) -> State:
 
 
 def shifted(algebra: Algebra, state: State, by: int, size: int, blocks: int, groups: int) -> State:
-    """Blocks of `size` intervals, each without its first `by` and with as many empty ones at its end."""
+    """Blocks of `size` intervals, each without its first `by` and with as many empty ones at its
+    end."""
     if by <= 0:
         return state
     index = np.arange(size) + by
@@ -90,8 +100,8 @@ class Flagged:
     """Values of flagged results, per window and step.
 
     running  False: of one interval m and step d, the results with k >= m + d (BIJ)
-             True: of one threshold x and w, those with x - w <= m < x and k >= x, so that a query reads one of them
-             (IJ, RJ)
+             True: of one threshold x and w, those with x - w <= m < x and k >= x, so that a query
+             reads one of them (IJ, RJ)
     state    for step 1, ..., g, for either window of the older part, b intervals
     """
 
@@ -108,7 +118,9 @@ class Flagged:
         """`born`: by window of the older part and interval; all born in the youngest sub-window."""
         how, b = self.algebra, self.b
         kept = shifted(how, self.state, by, b, 2 * self.g, groups)
-        self.state = how.combine(kept, self._runs(born, groups) if self.running else self._steps(born, groups))
+        self.state = how.combine(
+            kept, self._runs(born, groups) if self.running else self._steps(born, groups)
+        )
 
     def _steps(self, born: State, groups: int) -> State:
         """Results born in sub-window K with older part in m count for all steps d <= K - m."""
@@ -127,7 +139,8 @@ class Flagged:
         return how.concat(out)
 
     def probe(self, low: np.ndarray, high: np.ndarray, side: np.ndarray, groups: int) -> State:
-        """Results with low <= m < high, older part in window `side`, and the other one in k >= high."""
+        """Results with low <= m < high, older part in window `side`, and the other one in k >=
+        high."""
         width = high - low
         if self.running:
             known = (width > 0) & (high < self.b)
@@ -169,21 +182,22 @@ class JoinSynopsis(ABC):
             groups, self.groups = self.groups, 1
             self.grow(groups)
 
-    # -- the buffer ---------------------------------------------------------------------------------------------------
+    # -- the buffer --------------------------------------------------------------------------------
 
     @property
     def buffer(self) -> int:
-        """Cells of a sub-window's results: a block of b * groups each for OLDER_FIRST, OLDER_SECOND and TIE; without
-        flags one block."""
+        """Cells of a sub-window's results: a block of b * groups each for OLDER_FIRST, OLDER_SECOND
+        and TIE; without flags one block."""
         return (3 if self.g else 1) * self.b * self.groups
 
     def cell(self, k1: np.ndarray, k2: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """int64[n]: the buffer's cells of results born in sub-window `next`; -1 where they have expired by its end."""
+        """int64[n]: the buffer's cells of results born in sub-window `next`; -1 where they have
+        expired by its end."""
         m = np.minimum(k1, k2) - (self.next + 1 - self.b)
         side = np.where(k1 < k2, OLDER_FIRST, np.where(k1 > k2, OLDER_SECOND, TIE)) if self.g else 0
         return np.where(m < 0, -1, (side * self.b + m) * self.groups + group)
 
-    # -- updates ------------------------------------------------------------------------------------------------------
+    # -- updates -----------------------------------------------------------------------------------
 
     def update(self, born: State) -> None:
         """Sub-window `next` is over: `born` are the buffer's cells."""
@@ -206,7 +220,7 @@ class JoinSynopsis(ABC):
         """Nothing was born in sub-windows `next`, ..., `to` - 1."""
         self.next = max(self.next, to)
 
-    # -- probes -------------------------------------------------------------------------------------------------------
+    # -- probes ------------------------------------------------------------------------------------
 
     def answers(self, n1: int, n2: int) -> bool:
         """Whether (n1 s, n2 s)-joins can be answered (SS3)."""
@@ -214,9 +228,11 @@ class JoinSynopsis(ABC):
         return low >= 1 and high <= self.b and (n1 == n2 or low >= self.b - self.g)
 
     def probe(self, at: np.ndarray, n1: np.ndarray, n2: np.ndarray) -> State:
-        """For each i the (n1[i] s, n2[i] s)-join as of boundary at[i] >= `next`, nothing having been born since `next`:
-        len(at) * groups cells."""
-        places, back = np.unique(np.minimum(self._place(at - np.minimum(n1, n2)), self.b), return_inverse=True)
+        """For each i the (n1[i] s, n2[i] s)-join as of boundary at[i] >= `next`, nothing having
+        been born since `next`: len(at) * groups cells."""
+        places, back = np.unique(
+            np.minimum(self._place(at - np.minimum(n1, n2)), self.b), return_inverse=True
+        )
         state = self.algebra.take(self._suffixes(places), spread(back, self.groups))
         uneven = np.flatnonzero(n1 != n2)
         if not len(uneven):
@@ -234,10 +250,11 @@ class JoinSynopsis(ABC):
     def _place(self, m: np.ndarray) -> np.ndarray:
         return m - self.first
 
-    # -- groups -------------------------------------------------------------------------------------------------------
+    # -- groups ------------------------------------------------------------------------------------
 
     def grow(self, groups: int) -> None:
-        """There are `groups` groups from now on; the new ones were empty in all intervals so far."""
+        """There are `groups` groups from now on; the new ones were empty in all intervals so
+        far."""
         if groups > self.groups:
             index = np.arange(groups)
             self._regroup(np.where(index < self.groups, index, -1))
@@ -253,7 +270,7 @@ class JoinSynopsis(ABC):
         flags = 0 if self.flagged is None else self.algebra.nbytes(self.flagged.state)
         return flags + sum(map(self.algebra.nbytes, self._states()))
 
-    # -- the plain part -----------------------------------------------------------------------------------------------
+    # -- the plain part ----------------------------------------------------------------------------
 
     @abstractmethod
     def _begin(self) -> None:
@@ -265,7 +282,8 @@ class JoinSynopsis(ABC):
 
     @abstractmethod
     def _suffixes(self, places: np.ndarray) -> State:
-        """For each place (ascending, each once, 0 <= place <= b) the union of the intervals from there on."""
+        """For each place (ascending, each once, 0 <= place <= b) the union of the intervals from
+        there on."""
 
     @abstractmethod
     def _map(self, change: Change) -> None:

@@ -1,11 +1,13 @@
-"""L-INT: intervals that begin or end at landmarks (Arasu and Widom 2004, §3.1.2), for windows of widths known before.
+"""L-INT: intervals that begin or end at landmarks (Arasu and Widom 2004, §3.1.2), for windows of
+widths known before.
 
-Use      widths that cluster: those within a factor of two of each other share landmarks, as far apart as the shortest
-         of them is wide (a gamma group).  A span of such a width contains a landmark: what lies before it ends there,
-         what lies behind begins there.  Spans of other widths are put together from sub-windows, until `expect` is told
-         of them; the sub-windows still held count from then on.
-State    a cell for each group of a sub-window, and up to three more for each gamma group, empty or not: not for groups
-         that are many and rarely there.
+Use      widths that cluster: those within a factor of two of each other share landmarks, as far
+         apart as the shortest of them is wide (a gamma group).  A span of such a width contains a
+         landmark: what lies before it ends there, what lies behind begins there.  Spans of other
+         widths are put together from sub-windows, until `expect` is given them; the sub-windows
+         still held count from then on.
+State    a cell for each group of a sub-window, and up to three more for each gamma group, empty or
+         not: not for groups that are many and rarely there.
 Cost     O(1) amortised a sub-window and gamma group; two cells a span, for each group.
 """
 
@@ -37,7 +39,8 @@ def clusters(widths: Iterable[int]) -> list[tuple[int, int]]:
 
 
 class Runs:
-    """Runs of equally many cells on a tape, by number: run first + i begins at where[i] and has rows of width[i]."""
+    """Runs of equally many cells on a tape, by number: run first + i begins at where[i] and has
+    rows of width[i]."""
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
@@ -82,7 +85,8 @@ class Gamma:
     """Widths from `shortest` to `longest`; landmarks are multiples of `shortest`.
 
     behind  run k: what lies from the last landmark up to and with sub-window k
-    before  run a, for the landmark a * shortest: row j is what lies in the j + 1 sub-windows before it
+    before  run a, for the landmark a * shortest: row j is what lies in the j + 1 sub-windows before
+            it
     depth   rows of each such run
     """
 

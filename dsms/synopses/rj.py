@@ -1,12 +1,14 @@
-"""RJ, the running synopsis over a join (Golab 2006, §8.3.2, Fig 8.3): intervals of expiration that share one end.
+"""RJ, the running synopsis over a join (Golab 2006, §8.3.2, Fig 8.3): intervals of expiration that
+share one end.
 
 State    b running intervals and, generalized, 2 g b flagged values that run likewise.
-         In Fig 8.3 all begin where the next result expires; so what expires must be taken out of every one, and a probe
-         subtracts one from another.  Here all end where the last result expires: the oldest is dropped as it is, a
-         probe reads one, and aggregates that can't be subtracted (MIN, MAX, counters) have this synopsis, too.
+         In Fig 8.3 all begin where the next result expires; so what expires must be taken out of
+         every one, and a probe subtracts one from another.  Here all end where the last result
+         expires: the oldest is dropped as it is, a probe reads one, and aggregates that can't be
+         subtracted (MIN, MAX, counters) have this synopsis, too.
 Update   the buffer's b values are run together and merged into all: O(b log b).
-Probe    one interval for each (n s, n s)-join, one more for each (n1 s, n2 s)-join; queries over the same windows are
-         answered together (CS4).
+Probe    one interval for each (n s, n s)-join, one more for each (n1 s, n2 s)-join; queries over
+         the same windows are answered together (CS4).
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class RunningJoin(JoinSynopsis):
         self.state = self.algebra.combine(kept, suffixes(self.algebra, born, self.groups, self.b))
 
     def _suffixes(self, places: np.ndarray) -> State:
-        return self.algebra.take(self.state, spread(np.where(places < self.b, places, -1), self.groups))
+        return self.algebra.take(
+            self.state, spread(np.where(places < self.b, places, -1), self.groups)
+        )
 
     def _map(self, change: Change) -> None:
         self.state = change(self.state)

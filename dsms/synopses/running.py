@@ -1,7 +1,8 @@
-"""R-INT: running intervals, the aggregate of everything from the beginning up to each sub-window (Arasu and Widom 2004,
-§3.2): an answer is the difference of two.
+"""R-INT: running intervals, the aggregate of everything from the beginning up to each sub-window
+(Arasu and Widom 2004, §3.2): an answer is the difference of two.
 
-Use      subtractable aggregates whose cells have a constant size; any number of widths, each for the same price.
+Use      subtractable aggregates whose cells have a constant size; any number of widths, each for
+         the same price.
 State    one cell a sub-window and group.     Cost  O(1) a sub-window and an answer, for each group.
 Error    none: sums are exact, so what was long ago leaves nothing behind.
 """
@@ -19,7 +20,8 @@ from dsms.synopses.tape import Queue, Tape
 
 
 class Running:
-    """The prefix before sub-window k is a run of cells, at where[k - first], of the groups that there were then."""
+    """The prefix before sub-window k is a run of cells, at where[k - first], of the groups that
+    there were then."""
 
     kind: ClassVar[SynopsisKind] = "running"
 
@@ -28,7 +30,8 @@ class Running:
         self.groups = groups
         self.first = self.next = 0
         self.tape = Tape(self.algebra)
-        self.where = Queue(np.zeros(1, np.int64))  # address of the prefix before sub-window first + i
+        # address of the prefix before sub-window first + i
+        self.where = Queue(np.zeros(1, np.int64))
         self.width = Queue(np.full(1, groups, np.int64))  # its cells
         self.tape.append(self.algebra.empty(groups), np.arange(groups))
 

@@ -1,7 +1,8 @@
-"""A tape: cells written one behind the other, each with the group it belongs to; old ones go, new ones come.
+"""A tape: cells written one behind the other, each with the group it belongs to; old ones go, new
+ones come.
 
-An address is the number of a cell since the beginning and stays what it is while other cells go.  Amortised O(1) a
-cell; at most four times the room that is needed.
+An address is the number of a cell since the beginning and stays what it is while other cells go.
+Amortised O(1) a cell; at most four times the room that is needed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ LEAST = 64  # cells of room
 
 
 class Queue:
-    """int64 numbers that come at the end and go in front: `view` is what there is.  Amortised O(1) a number."""
+    """int64 numbers that come at the end and go in front: `view` is what there is.  Amortised O(1)
+    a number."""
 
     def __init__(self, values: np.ndarray | None = None) -> None:
         self.data = np.zeros(0, np.int64) if values is None else values
@@ -67,8 +69,9 @@ class Tape:
         return self.origin + self.used
 
     def keep(self, state: State, groups: int, count: int) -> np.ndarray:
-        """Write `count` * `groups` cells, those of a sub-window after those of the one before it, without cells that
-        are empty if these are many; int64[count + 1], the addresses where each sub-window begins and the last ends."""
+        """Write `count` * `groups` cells, those of a sub-window after those of the one before it,
+        without cells that are empty if these are many; int64[count + 1], the addresses where each
+        sub-window begins and the last ends."""
         there = self.algebra.present(state)
         if 4 * int(np.count_nonzero(there)) >= 3 * len(there):
             at = self.append(state, np.tile(np.arange(groups), count))
@@ -103,7 +106,9 @@ class Tape:
 
     def merge(self, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int) -> State:
         """`Folds.merge` of runs of addresses."""
-        return self.algebra.merge(self.state, self.group, low - self.origin, high - self.origin, base, cells)
+        return self.algebra.merge(
+            self.state, self.group, low - self.origin, high - self.origin, base, cells
+        )
 
     def take(self, address: np.ndarray) -> State:
         """The cells at those addresses; -1: empty ones."""

@@ -1,4 +1,5 @@
-"""Let every kernel of this room meet what it will be given, before anybody waits for it (`dsms.warmup`)."""
+"""Call every kernel of this room with the types it will be given, so that no query waits for its
+compilation (`dsms.warmup`)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.fold import chained
 from dsms.aggregates.registry import algebra
 from dsms.aggregates.warm import calls
@@ -50,7 +51,7 @@ def ready() -> None:
         if how.subtractable:
             kinds.append(Running(how))
         for args in _arguments(call):
-            state = how.lift(Rows(order, order, order, args), N)
+            state = how.lift(CellRows(order, order, order, args), N)
             for synopsis in kinds:
                 synopsis.append(how.combine(state, state), N)
         for synopsis in kinds:

@@ -1,1 +1,2 @@
-"""Tables whose rows have versions: changed by statements, read as of an instant, followed by retroactive joins."""
+"""Tables whose rows have versions: changed by statements, read as of an instant, followed by
+retroactive joins."""

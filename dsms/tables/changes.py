@@ -1,8 +1,8 @@
 """What a statement does to a table, and the log of it that retroactive joins follow.
 
-A change deletes row versions and inserts new ones at one instant; an update does both.  Versions are numbered from 0 in
-the order they came, so a version is also the identity of a row.  Changes of one instant are one set: a version that was
-inserted and deleted at the same instant never was.
+A change deletes row versions and inserts new ones at one instant; an update does both.  Versions
+are numbered from 0 in the order they came, so a version is also the identity of a row.  Changes of
+one instant are one set: a version that was inserted and deleted at the same instant never was.
 """
 
 from __future__ import annotations
@@ -40,14 +40,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A whole table: all versions kept, ascending, each with its life [born, ended) (int64 µs; FOREVER: current)."""
+class TableSnapshot:
+    """A whole table: all versions kept, ascending, each with its life [born, ended) (int64 µs;
+    FOREVER: current)."""
 
     columns: tuple[pa.Array, ...]
     version: np.ndarray
     born: np.ndarray
     ended: np.ndarray
-    dead_keys: tuple[pa.Array, ...]  # key columns of keys that may not come again (non-retroactive tables)
+    # key columns of keys that may not come again (non-retroactive tables)
+    dead_keys: tuple[pa.Array, ...]
     next_version: int
     last_change: int
     forgotten: int
@@ -64,7 +66,8 @@ class Entry:
 
 @dataclass(slots=True)
 class Log:
-    """Changes in time order.  A cursor is the absolute number of the next entry to read; it stays valid."""
+    """Changes in time order.  A cursor is the absolute number of the next entry to read; it stays
+    valid."""
 
     entries: list[Entry] = field(default_factory=list)
     dropped: int = 0

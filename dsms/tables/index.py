@@ -1,8 +1,10 @@
 """Finding the versions of a table that were current at an instant, by key: many probes in one call.
 
-State   per key value a chain of the slots that have it, youngest first; a NULL in the key keeps a slot out
-Cost    a probe walks its key's chain.  A primary key is decided by the youngest version born at or before the instant;
-        other keys need the whole chain.  Old versions leave with `VersionedTable.forget`.
+State   per key value a chain of the slots that have it, youngest first; a NULL in the key keeps a
+        slot out
+Cost    a probe walks its key's chain.  A primary key is decided by the youngest version born at or
+        before the instant; other keys need the whole chain.  Old versions leave with
+        `VersionedTable.forget`.
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ class AsOfIndex:
     def probe(
         self, cols: Sequence[pa.Array], ts: np.ndarray, born: np.ndarray, ended: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(probe row, slot) pairs, int64, by probe row and then slot: the versions current at each row's `ts`."""
+        """(probe row, slot) pairs, int64, by probe row and then slot: the versions current at each
+        row's `ts`."""
         codes = self.intern.lookup(cols, len(ts))
         codes[_null(cols, len(ts))] = NONE
         ts = np.ascontiguousarray(ts)

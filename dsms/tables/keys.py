@@ -1,4 +1,5 @@
-"""Primary keys: which are taken, which may never come again, and whether a statement keeps to that."""
+"""Primary keys: which are taken, which may never come again, and whether a statement keeps to
+that."""
 
 from __future__ import annotations
 
@@ -30,19 +31,25 @@ class Keys:
 
     def __post_init__(self) -> None:
         self.intern = Intern(len(self.definition.key))
-        self.graves = [column_store(self.definition.schema[i].type.arrow) for i in self.definition.key]
+        self.graves = [
+            column_store(self.definition.schema[i].type.arrow) for i in self.definition.key
+        ]
 
     def check_insert(self, cols: Sequence[pa.Array]) -> None:
-        """New rows (all columns): their keys must be free and different.  Raises UsageError DS521, DS522."""
+        """New rows (all columns): their keys must be free and different.  Raises UsageError DS521,
+        DS522."""
         key = self._of(cols)
         codes = self._codes(key)
         self._refuse_repeats(codes, key)
         now = self.state.view[codes]
-        self._refuse(now == TAKEN, key, "DS521", "is there already", "UPDATE it, or DELETE it first")
+        self._refuse(
+            now == TAKEN, key, "DS521", "is there already", "UPDATE it, or DELETE it first"
+        )
         self._refuse_dead(now == DEAD, key)
 
     def check_update(self, old: Sequence[pa.Array], new: Sequence[pa.Array]) -> None:
-        """Rows that change from `old` to `new` at once.  Keys may be exchanged in a retroactive table only."""
+        """Rows that change from `old` to `new` at once.  Keys may be exchanged in a retroactive
+        table only."""
         key = self._of(new)
         before, after = self._codes(self._of(old)), self._codes(key)
         self._refuse_repeats(after, key)
@@ -54,8 +61,8 @@ class Keys:
         self._refuse_dead(changed & (self.state.view[after] == DEAD), key)
 
     def apply(self, deleted: Sequence[pa.Array], inserted: Sequence[pa.Array]) -> None:
-        """Rows with these keys (key columns) are gone and there.  One that only went is dead if the table is
-        non-retroactive."""
+        """Rows with these keys (key columns) are gone and there.  One that only went is dead if the
+        table is non-retroactive."""
         gone, come = self._codes(deleted), self._codes(inserted)
         self.state.view[gone] = FREE if self.definition.retroactive else DEAD
         self.state.view[come] = TAKEN
@@ -100,17 +107,28 @@ class Keys:
 
     def _refuse_dead(self, dead: np.ndarray, key: Sequence[pa.Array]) -> None:
         hint = (
-            "results that were joined with the old row may still be in use: take a new key, or declare the table "
-            "without NON RETROACTIVE"
+            "results that were joined with the old row may still be in use: take a new key, or "
+            "declare the table without NON RETROACTIVE"
         )
-        self._refuse(dead, key, "DS522", "was deleted, and a key of a NON RETROACTIVE table is never used again", hint)
+        self._refuse(
+            dead,
+            key,
+            "DS522",
+            "was deleted, and a key of a NON RETROACTIVE table is never used again",
+            hint,
+        )
 
-    def _refuse(self, bad: np.ndarray, key: Sequence[pa.Array], code: str, what: str, hint: str | None) -> None:
+    def _refuse(
+        self, bad: np.ndarray, key: Sequence[pa.Array], code: str, what: str, hint: str | None
+    ) -> None:
         if not bad.any():
             return
         row = int(np.argmax(bad))
         names = ", ".join(self.definition.schema[i].name for i in self.definition.key)
         values = ", ".join(shown(col[row].as_py()) for col in key)
         more = f" (and {int(bad.sum()) - 1} more)" if bad.sum() > 1 else ""
-        message = f"table {self.definition.name}: key {names} = {values} {what}{more}; nothing was changed"
+        message = (
+            f"table {self.definition.name}: key {names} = {values} {what}{more}; nothing "
+            "was changed"
+        )
         raise UsageError(code, message, hint=hint)

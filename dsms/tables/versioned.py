@@ -1,12 +1,13 @@
 """A table with versions.
 
-Each row version lives over [born, ended): it is read by stream tuples with a timestamp in that span, both for the
-non-retroactive join (as of the tuple) and, through the log, for the retroactive one (Golab 2006, §3.3.1).  A change
-counts from its own instant on, that instant included.
+Each row version lives over [born, ended): it is read by stream tuples with a timestamp in that
+span, both for the non-retroactive join (as of the tuple) and, through the log, for the retroactive
+one (Golab 2006, §3.3.1).  A change counts from its own instant on, that instant included.
 
-A statement is checked as a whole (`inserting`, `updating`, `deleting` change nothing and return a `Change`), then
-stored by whoever stores, then applied: a failing one leaves nothing.
-State: the versions until every clock has passed their end (`forget`); for non-retroactive tables the deleted keys.
+A statement is checked as a whole (`inserting`, `updating`, `deleting` change nothing and return a
+`Change`), then stored by the caller, then applied: a failing one leaves nothing.  State: the
+versions until every clock has passed their end (`forget`); for non-retroactive tables the deleted
+keys.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MAX_INSTANT, MIN_INSTAN
 from dsms.state.batch import Batch, in_order
 from dsms.state.columns import Column, column_store
 from dsms.state.vec import Vec
-from dsms.tables.changes import Change, Entry, Log, Snapshot
+from dsms.tables.changes import Change, Entry, Log, TableSnapshot
 from dsms.tables.index import AsOfIndex
 from dsms.tables.keys import Keys
 
-Evaluator = Callable[[Sequence[pa.Array], int], pa.Array]  # (columns, rows) -> a column; a NULL predicate is no match
+# (columns, rows) -> a column; a NULL predicate is no match
+Evaluator = Callable[[Sequence[pa.Array], int], pa.Array]
 _COMPACT_FROM = 256  # ended versions; fewer are left lying
 
 
@@ -45,14 +47,15 @@ class VersionedTable:
         self._droppable = 0
         self._indices: dict[tuple[int, ...], AsOfIndex] = {}
 
-    # -- statements ---------------------------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     def instant(self, at: int | None, newest: int, given: int | None) -> int:
-        """When a change happens: `at` if the statement says so; else the first rows hold from the beginning, and
-        later changes from the newest event time on.
+        """When a change happens: `at` if the statement says so; else the first rows hold from the
+        beginning, and later changes from the newest event time on.
 
         newest  that event time (ALWAYS: none)
-        given   answers over this table were given up to there, so a change comes after (None: none were)
+        given   answers over this table were given up to there, so a change comes after (None: none
+                were)
         Never before the last change.  Raises UsageError DS523 for an AT that can't be.
         """
         earliest = ALWAYS if given is None else max(given + 1, BEFORE_ROWS)
@@ -62,15 +65,26 @@ class VersionedTable:
         if not MIN_INSTANT <= at <= MAX_INSTANT:
             raise UsageError("DS523", f"AT {at} µs lies outside the years 0001-9999")
         if at < self.last_change:
-            message = f"table {name} can't change AT {instant_text(at)}: it changed at {instant_text(self.last_change)}"
-            raise UsageError("DS523", message, hint="changes of a table are made in the order of their instants")
+            message = (
+                f"table {name} can't change AT {instant_text(at)}: it changed at "
+                f"{instant_text(self.last_change)}"
+            )
+            raise UsageError(
+                "DS523", message, hint="changes of a table are made in the order of their instants"
+            )
         if given is not None and at <= given:
-            message = f"table {name} can't change AT {instant_text(at)}: answers up to {instant_text(given)} were given"
-            raise UsageError("DS523", message, hint=f"the earliest possible instant is {instant_text(given + 1)}")
+            message = (
+                f"table {name} can't change AT {instant_text(at)}: answers up to "
+                f"{instant_text(given)} were given"
+            )
+            raise UsageError(
+                "DS523", message, hint=f"the earliest possible instant is {instant_text(given + 1)}"
+            )
         return at
 
     def inserting(self, columns: Sequence[pa.Array], at: int) -> Change:
-        """INSERT: physical columns of equal length in schema order.  Raises UsageError DS520-DS522."""
+        """INSERT: physical columns of equal length in schema order.  Raises UsageError
+        DS520-DS522."""
         self._check_nulls(columns)
         if self._keys:
             self._keys.check_insert(columns)
@@ -82,10 +96,15 @@ class VersionedTable:
         none = tuple(c.slice(0, 0) for c in cols)
         return Change(at, self._version.view[slots], none, self.next_version, len(slots))
 
-    def updating(self, assignments: Mapping[int, Evaluator], predicate: Evaluator | None, at: int) -> Change:
-        """UPDATE: columns (schema positions) get the values of expressions over the old row.  Raises DS520-DS522."""
+    def updating(
+        self, assignments: Mapping[int, Evaluator], predicate: Evaluator | None, at: int
+    ) -> Change:
+        """UPDATE: columns (schema positions) get the values of expressions over the old row.
+        Raises DS520-DS522."""
         slots, old = self._matching(predicate)
-        new = tuple(assignments[i](old, len(slots)) if i in assignments else c for i, c in enumerate(old))
+        new = tuple(
+            assignments[i](old, len(slots)) if i in assignments else c for i, c in enumerate(old)
+        )
         self._check_nulls(new)
         if self._keys:
             self._keys.check_update(old, new)
@@ -104,14 +123,15 @@ class VersionedTable:
         self.next_version += len(new)
         self.last_change = change.at
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """Current rows."""
         return int(np.count_nonzero(self._ended.view == FOREVER))
 
     def state(self, upto: int = FOREVER) -> Batch:
-        """The rows as of the instant `upto` as inserts at ALWAYS, by version; FOREVER: with all changes made so far.
+        """The rows as of the instant `upto` as inserts at ALWAYS, by version; FOREVER: with all
+        changes made so far.
 
         Read on with `changes` from `cursor(upto)`."""
         slots = self._as_of(upto)
@@ -119,7 +139,8 @@ class VersionedTable:
         return Batch(ts, None, None, (self._version.view[slots],), self._gather(slots))
 
     def versions(self, at: int | None = None) -> Batch:
-        """The versions current at an instant (None: all that are still known), `ts`: born, `exp`: ended."""
+        """The versions current at an instant (None: all that are still known), `ts`: born, `exp`:
+        ended."""
         slots = np.arange(self._version.n) if at is None else self._as_of(at)
         born, ended = self._born.view[slots], self._ended.view[slots]
         return Batch(born, ended, None, (self._version.view[slots],), self._gather(slots))
@@ -129,7 +150,8 @@ class VersionedTable:
         return self._log.after(upto)
 
     def changes(self, cursor: int, upto: int) -> tuple[Batch, int]:
-        """Inserts and deletions from `cursor` on with instants <= `upto`, in batch order, and the next cursor."""
+        """Inserts and deletions from `cursor` on with instants <= `upto`, in batch order, and the
+        next cursor."""
         entries = self._log.read(cursor, upto)
         parts = [(e.at, sign, v) for e in entries for sign, v in ((-1, e.deleted), (1, e.inserted))]
         version = np.concatenate([v for *_, v in parts]) if parts else np.empty(0, np.int64)
@@ -137,12 +159,13 @@ class VersionedTable:
         ts = np.repeat(np.array([at for at, *_ in parts], np.int64), counts)
         sign = np.repeat(np.array([s for _, s, _ in parts], np.int8), counts)
         slots = self._slots(version)
-        real = self._told(version, slots)
+        real = self._worth_reporting(version, slots)
         batch = Batch(ts[real], None, sign[real], (version[real],), self._gather(slots[real]))
         return in_order(batch), max(cursor, self._log.dropped) + len(entries)
 
-    def _told(self, version: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Events worth telling (mask): not those of a version whose beginning and end at one instant are both here."""
+    def _worth_reporting(self, version: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Events worth reporting (mask): not those of a version whose beginning and end at one
+        instant are both here."""
         brief = self._born.view[slots] == self._ended.view[slots]
         seen, count = np.unique(version[brief], return_counts=True)
         return ~(brief & np.isin(version, seen[count == 2]))
@@ -154,11 +177,12 @@ class VersionedTable:
     def probe(
         self, cols: Sequence[pa.Array], key_columns: tuple[int, ...], ts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """For each probe row the versions whose `key_columns` equal its `cols` and that were current at its `ts`.
+        """For each probe row the versions whose `key_columns` equal its `cols` and that were
+        current at its `ts`.
 
-        `cols` have the physical types of the key columns; no key columns: every version current then.  Returns (probe
-        row, version) pairs, int64, by row and then version.  NULLs never match.  Versions are valid for `gather` until
-        `forget` has passed their end.
+        `cols` have the physical types of the key columns; no key columns: every version current
+        then.  Returns (probe row, version) pairs, int64, by row and then version.  NULLs never
+        match.  Versions are valid for `gather` until `forget` has passed their end.
         """
         index = self._indices.get(key_columns)
         if index is None:
@@ -170,8 +194,11 @@ class VersionedTable:
         rows, slots = index.probe(cols, ts, self._born.view, self._ended.view)
         return rows, self._version.view[slots]
 
-    def gather(self, versions: np.ndarray, columns: Sequence[int] | None = None) -> tuple[pa.Array, ...]:
-        """The values of these versions (any order, repeats allowed): all columns, or those at the given positions."""
+    def gather(
+        self, versions: np.ndarray, columns: Sequence[int] | None = None
+    ) -> tuple[pa.Array, ...]:
+        """The values of these versions (any order, repeats allowed): all columns, or those at the
+        given positions."""
         return self._gather(self._slots(versions), columns)
 
     def changed(self, after: int) -> np.ndarray:
@@ -179,25 +206,27 @@ class VersionedTable:
         entries = self._log.read(self._log.after(after), FOREVER)
         return np.array([e.at for e in entries], np.int64)
 
-    # -- upkeep -------------------------------------------------------------------------------------------------------
+    # -- upkeep ------------------------------------------------------------------------------------
 
     def forget(self, upto: int) -> None:
-        """Every clock has passed `upto`: nobody will probe at or before it, nor read changes up to it."""
+        """Every clock has passed `upto`: there will be no probe at or before it, and no read of
+        changes up to it."""
         self._droppable += sum(len(e.deleted) for e in self._log.forget(upto))
         if self._droppable >= _COMPACT_FROM and 2 * self._droppable >= self._version.n:
             self._compact()
 
     @property
     def forgotten(self) -> int:
-        """The instant up to which versions that had ended are gone; ALWAYS: all that ever were are there."""
+        """The instant up to which versions that had ended are gone; ALWAYS: all that ever were are
+        there."""
         return self._log.forgotten if self._version.n < self.next_version else ALWAYS
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TableSnapshot:
         """Everything, to be stored."""
         self._compact()
         slots = np.arange(self._version.n)
         dead = self._keys.dead() if self._keys else ()
-        return Snapshot(
+        return TableSnapshot(
             columns=self._gather(slots),
             version=self._version.view.copy(),
             born=self._born.view.copy(),
@@ -209,7 +238,9 @@ class VersionedTable:
         )
 
     @classmethod
-    def restored(cls, definition: TableDef, snapshot: Snapshot | None, changes: Sequence[Change]) -> VersionedTable:
+    def restored(
+        cls, definition: TableDef, snapshot: TableSnapshot | None, changes: Sequence[Change]
+    ) -> VersionedTable:
         """A table as it was stored: a snapshot (None: empty) and the changes since."""
         table = cls(definition)
         if snapshot is not None:
@@ -221,10 +252,19 @@ class VersionedTable:
     @property
     def nbytes(self) -> int:
         """Bytes held, about."""
-        vecs = self._version.nbytes + self._born.nbytes + self._ended.nbytes + sum(c.nbytes for c in self._columns)
-        return vecs + (self._keys.nbytes if self._keys else 0) + sum(i.nbytes for i in self._indices.values())
+        vecs = (
+            self._version.nbytes
+            + self._born.nbytes
+            + self._ended.nbytes
+            + sum(c.nbytes for c in self._columns)
+        )
+        return (
+            vecs
+            + (self._keys.nbytes if self._keys else 0)
+            + sum(i.nbytes for i in self._indices.values())
+        )
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _key_of(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         return [columns[i] for i in self.definition.key]
@@ -233,7 +273,9 @@ class VersionedTable:
         for i, (field, col) in enumerate(zip(self.definition.schema, columns, strict=True)):
             if col.null_count and (not field.nullable or i in self.definition.key):
                 what = "PRIMARY KEY" if i in self.definition.key else "NOT NULL"
-                message = f"table {self.definition.name}: column {field.name} is {what} and can't be NULL"
+                message = (
+                    f"table {self.definition.name}: column {field.name} is {what} and can't be NULL"
+                )
                 raise UsageError("DS520", f"{message}; nothing was changed")
 
     def _matching(self, predicate: Evaluator | None) -> tuple[np.ndarray, tuple[pa.Array, ...]]:
@@ -252,7 +294,8 @@ class VersionedTable:
         return np.flatnonzero((self._born.view <= known) & (known < self._ended.view))
 
     def _slots(self, versions: np.ndarray) -> np.ndarray:
-        """Where the versions stand: ascending, and without gaps as long as nothing was dropped in between."""
+        """Where the versions stand: ascending, and without gaps as long as nothing was dropped in
+        between."""
         count = self._version.n
         if not count:
             return versions
@@ -261,11 +304,15 @@ class VersionedTable:
             return versions - first
         return np.searchsorted(self._version.view, versions)
 
-    def _gather(self, slots: np.ndarray, columns: Sequence[int] | None = None) -> tuple[pa.Array, ...]:
+    def _gather(
+        self, slots: np.ndarray, columns: Sequence[int] | None = None
+    ) -> tuple[pa.Array, ...]:
         chosen = range(len(self._columns)) if columns is None else columns
         return tuple(self._columns[i].gather(slots) for i in chosen)
 
-    def _append(self, cols: Sequence[pa.Array], version: np.ndarray, born: np.ndarray, ended: np.ndarray) -> None:
+    def _append(
+        self, cols: Sequence[pa.Array], version: np.ndarray, born: np.ndarray, ended: np.ndarray
+    ) -> None:
         for store, col in zip(self._columns, cols, strict=True):
             store.append(col)
         for vec, values in ((self._version, version), (self._born, born), (self._ended, ended)):
@@ -284,14 +331,18 @@ class VersionedTable:
         for index in self._indices.values():
             index.clear()
 
-    def _load(self, snap: Snapshot) -> None:
+    def _load(self, snap: TableSnapshot) -> None:
         self._append(snap.columns, snap.version, snap.born, snap.ended)
         self.next_version, self.last_change = snap.next_version, snap.last_change
         self._log.forgotten = snap.forgotten
         current = self._gather(np.flatnonzero(snap.ended == FOREVER))
         if self._keys:
             self._keys.bury(snap.dead_keys)
-            self._keys.apply(self._key_of(tuple(c.slice(0, 0) for c in current)), self._key_of(current))
+            self._keys.apply(
+                self._key_of(tuple(c.slice(0, 0) for c in current)), self._key_of(current)
+            )
         for at in np.unique(np.concatenate((snap.born, snap.ended))).tolist():
             if snap.forgotten < at < FOREVER:
-                self._log.add(Entry(at, snap.version[snap.ended == at], snap.version[snap.born == at]))
+                self._log.add(
+                    Entry(at, snap.version[snap.ended == at], snap.version[snap.born == at])
+                )

@@ -35,7 +35,8 @@ def check_contents(table: pa.Table, limit: int) -> None:
         if size > limit:
             raise UsageError(
                 "DS510",
-                f"column {name!r} has {size} bytes when it is written out in full, the limit is {limit}",
+                f"column {name!r} has {size} bytes when it is written out in full, the limit is "
+                f"{limit}",
                 hint="send smaller frames",
             )
 
@@ -46,11 +47,15 @@ def _written_out(array: pa.Array) -> int:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if kinds.is_dictionary(array.type):
-        return _repeated(array.dictionary, np.bincount(_indices(array), minlength=len(array.dictionary)))
+        return _repeated(
+            array.dictionary, np.bincount(_indices(array), minlength=len(array.dictionary))
+        )
     if kinds.is_run_end_encoded(array.type):
         values = array.values.slice(array.find_physical_offset(), array.find_physical_length())
         ends = array.run_ends.slice(array.find_physical_offset(), array.find_physical_length())
-        starts = np.concatenate([[array.offset], ends.to_numpy()[:-1]]) if len(ends) else ends.to_numpy()
+        starts = (
+            np.concatenate([[array.offset], ends.to_numpy()[:-1]]) if len(ends) else ends.to_numpy()
+        )
         stops = np.minimum(ends.to_numpy(), array.offset + len(array))
         return _repeated(values, stops - starts)
     return int(_lengths(array).sum()) if is_view(array.type) else 0
@@ -78,4 +83,6 @@ _SIZED = (kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_larg
 
 
 def _has_width(type_: pa.DataType) -> bool:
-    return bool(kinds.is_primitive(type_) or kinds.is_fixed_size_binary(type_) or kinds.is_decimal(type_))
+    return bool(
+        kinds.is_primitive(type_) or kinds.is_fixed_size_binary(type_) or kinds.is_decimal(type_)
+    )

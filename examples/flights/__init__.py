@@ -1,1 +1,2 @@
-"""A control room over the flights that left New York in the winter of 2013: `python -m examples.flights`."""
+"""A control room over the flights that left New York in the winter of 2013:
+`python -m examples.flights`."""

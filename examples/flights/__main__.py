@@ -1,4 +1,5 @@
-"""A morning in the control room: three weeks of real flights through a real server, and what it answered meanwhile.
+"""A morning in the control room: three weeks of real flights through a real server, and what it
+answered meanwhile.
 
     python -m examples.flights [--pace SECONDS] [--keep DIR]
 
@@ -23,13 +24,22 @@ from examples.flights.view import catch_up, watch
 
 STORM = date(2013, 2, 8)
 ASKED = data.midnight(STORM, 14)
-EXTRAS = [(data.midnight(STORM, 20), story.pushes), (data.midnight(date(2013, 2, 9), 18), story.way_out)]
+EXTRAS = [
+    (data.midnight(STORM, 20), story.pushes),
+    (data.midnight(date(2013, 2, 9), 18), story.way_out),
+]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__.splitlines()[0])
-    parser.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="pause between lines (default 0)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a new directory for the server's data, to be kept")
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.flights", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--pace", type=float, default=0.0, metavar="SECONDS", help="pause between lines (default 0)"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="a new directory for the server's data, to be kept"
+    )
     options = parser.parse_args()
     if options.keep is not None and options.keep.exists():
         parser.error(f"--keep: {options.keep} is there already")
@@ -42,7 +52,9 @@ def main() -> int:
     print("The server took its leave with exit code 0.")
     for problem in problems:
         print(f"MISSING: {problem}", file=sys.stderr)
-    verdict = "all answers came" if not problems else f"{len(problems)} answers are missing or wrong"
+    verdict = (
+        "all answers came" if not problems else f"{len(problems)} answers are missing or wrong"
+    )
     print(f"\nDone in {time.monotonic() - began:.0f} s: {verdict}.")
     return 1 if problems else 0
 
@@ -51,7 +63,12 @@ def run(client: Client, winter: data.Winter, pace: float, shell: archive.Shell) 
     """The whole story; returns what was missing or wrong."""
     questions = _declare(client, winter)
     views = watch(client, [name for block in questions for name in block.names])
-    print(show.title("Three weeks go by: the last hour's departures and their mean delay in minutes, and more"))
+    print(
+        show.title(
+            "Three weeks go by: the last hour's departures and their mean delay in minutes, and "
+            "more"
+        )
+    )
     print(story.LEGEND)
     replay, problems, extras = Replay(client, winter), [], []
     for instant in hours(data.FIRST_DAY, data.DAYS, STORM):
@@ -69,7 +86,9 @@ def run(client: Client, winter: data.Winter, pace: float, shell: archive.Shell) 
     problems += [f"{name} never answered" for name, view in views.items() if not view.seen]
     problems += archive.tell(client, winter, shell)
     print(show.title("The end"))
-    print(f"{replay.rows} rows went in, {sum(v.seen for v in views.values())} result rows came out.")
+    print(
+        f"{replay.rows} rows went in, {sum(v.seen for v in views.values())} result rows came out."
+    )
     return problems
 
 
@@ -78,7 +97,7 @@ def _declare(client: Client, winter: data.Winter) -> list[Block]:
     print(show.title("The streams, the tables, the questions"))
     questions = [*blocks("periodic"), *blocks("queries")]
     for block in (*blocks("declare"), *blocks("archive"), *questions):
-        print(story.told(block))
+        print(story.printed(block))
         client.execute(block.sql)
     fill_tables(client, winter)
     return questions
@@ -99,14 +118,14 @@ def _ask(client: Client, query4: Block) -> None:
 def _check(winter: data.Winter, instant: int, views: dict[str, story.View]) -> list[str]:
     """What differs from the recomputation at this instant."""
     wrong = []
-    told = {airport: rest for airport, *rest in views["delays"].rows}
+    reported = {airport: rest for airport, *rest in views["delays"].rows}
     true = recompute.delays(winter, instant)
-    if told.keys() != true.keys() or any(not _same(told[a], true[a]) for a in true):
-        wrong.append(f"delays at {show.moment(instant)}: {told}, but recomputed {true}")
-    told = {airport: rest for airport, *rest in views["hourly"].answers.get(instant, [])}
+    if reported.keys() != true.keys() or any(not _same(reported[a], true[a]) for a in true):
+        wrong.append(f"delays at {show.moment(instant)}: {reported}, but recomputed {true}")
+    reported = {airport: rest for airport, *rest in views["hourly"].answers.get(instant, [])}
     true = recompute.hourly(winter, instant)
-    if told.keys() != true.keys() or any(not _same(told[a], true[a]) for a in true):
-        wrong.append(f"hourly at {show.moment(instant)}: {told}, but recomputed {true}")
+    if reported.keys() != true.keys() or any(not _same(reported[a], true[a]) for a in true):
+        wrong.append(f"hourly at {show.moment(instant)}: {reported}, but recomputed {true}")
     if (cities := {row[0] for row in views["query2"].rows}) != recompute.reached(winter, instant):
         wrong.append(f"query2 at {show.moment(instant)}: {sorted(cities)}")
     return wrong
@@ -117,14 +136,16 @@ def _check_days(winter: data.Winter, views: dict[str, story.View]) -> list[str]:
     wrong = []
     days = [data.midnight(data.FIRST_DAY + timedelta(days=n)) for n in range(data.DAYS + 1)]
     for begin, end in pairwise(days):
-        told = [(carrier, flights) for carrier, flights, _ in views["daily"].answers.get(end, [])]
-        if told != (true := recompute.busiest(winter, begin, end)):
-            wrong.append(f"daily at {show.moment(end)}: {told}, but recomputed {true}")
+        reported = [
+            (carrier, flights) for carrier, flights, _ in views["daily"].answers.get(end, [])
+        ]
+        if reported != (true := recompute.busiest(winter, begin, end)):
+            wrong.append(f"daily at {show.moment(end)}: {reported}, but recomputed {true}")
     return wrong
 
 
-def _same(told: list[object], true: tuple[int, float, int]) -> bool:
-    count, mean, worst = told
+def _same(reported: list[object], true: tuple[int, float, int]) -> bool:
+    count, mean, worst = reported
     return (count, worst) == (true[0], true[2]) and abs(float(str(mean)) - true[1]) < 1e-9
 
 
@@ -133,7 +154,10 @@ def _progress(text: str) -> None:
     if sys.stdout.isatty():
         print(f"\r\x1b[K{text}", end="\r", flush=True)
     elif text.startswith("kernels 0/"):
-        print("The server makes its kernels ready; the first time that takes a minute or two.", flush=True)
+        print(
+            "The server makes its kernels ready; the first time that takes a minute or two.",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

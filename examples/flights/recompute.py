@@ -1,4 +1,5 @@
-"""Some of the answers once more, the slow way: from all rows, at one instant.  They must be what the server says."""
+"""Some of the answers once more, the slow way: from all rows, at one instant.  They must be what
+the server says."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def window(rows: pa.Table, at: int, length: int) -> pa.Table:
 
 
 def delays(winter: Winter, at: int) -> dict[str, tuple[int, float, int]]:
-    """Airport -> number, mean and greatest delay of the last hour's departures; airports without any are left out."""
+    """Airport -> number, mean and greatest delay of the last hour's departures; airports without
+    any are left out."""
     found = {}
     for airport in AIRPORTS:
         delay = window(winter.streams[airport.lower()], at, HOUR)["delay"]
@@ -29,12 +31,19 @@ def delays(winter: Winter, at: int) -> dict[str, tuple[int, float, int]]:
 
 
 def hourly(winter: Winter, boundary: int) -> dict[str, tuple[int, float, int]]:
-    """Airport -> number, mean and 90 % quantile of the delays in the three hours before the boundary."""
+    """Airport -> number, mean and 90 % quantile of the delays in the three hours before the
+    boundary."""
     found = {}
     for airport in AIRPORTS:
-        delay = sorted(window(winter.streams[airport.lower()], boundary - 1, 3 * HOUR)["delay"].to_pylist())
+        delay = sorted(
+            window(winter.streams[airport.lower()], boundary - 1, 3 * HOUR)["delay"].to_pylist()
+        )
         if delay:
-            found[airport] = (len(delay), sum(delay) / len(delay), delay[-(-9 * len(delay) // 10) - 1])
+            found[airport] = (
+                len(delay),
+                sum(delay) / len(delay),
+                delay[-(-9 * len(delay) // 10) - 1],
+            )
     return found
 
 
@@ -51,11 +60,14 @@ def totals(winter: Winter, at: int) -> tuple[int, int | None]:
 
 
 def by_carrier(winter: Winter, at: int, length: int, upto: int) -> list[tuple[str, int, int, int]]:
-    """Carrier, number, sum and greatest of the delays of departures in (at - length, upto], from all airports."""
+    """Carrier, number, sum and greatest of the delays of departures in (at - length, upto], from
+    all airports."""
     found: dict[str, list[int]] = {}
     for airport in AIRPORTS:
         rows = window(winter.streams[airport.lower()], upto, length - (at - upto))
-        for carrier, delay in zip(rows["carrier"].to_pylist(), rows["delay"].to_pylist(), strict=True):
+        for carrier, delay in zip(
+            rows["carrier"].to_pylist(), rows["delay"].to_pylist(), strict=True
+        ):
             found.setdefault(carrier, []).append(delay)
     return [(carrier, len(delays), sum(delays), max(delays)) for carrier, delays in found.items()]
 

@@ -1,4 +1,5 @@
-"""The statements of the demo, from files that `dsms shell -f` runs too: blocks of a remark and what it is about."""
+"""The statements of the demo, from files that `dsms shell -f` runs too: blocks of a remark and what
+it is about."""
 
 from __future__ import annotations
 
@@ -38,6 +39,8 @@ def blocks(name: str) -> list[Block]:
     found = []
     for part in (HERE / f"{name}.cql").read_text(encoding="utf-8").strip().split("\n\n"):
         lines = part.splitlines()
-        remark = " ".join(line.removeprefix("--").strip() for line in lines if line.startswith("--"))
+        remark = " ".join(
+            line.removeprefix("--").strip() for line in lines if line.startswith("--")
+        )
         found.append(Block(remark, "\n".join(line for line in lines if not line.startswith("--"))))
     return found

@@ -1,4 +1,5 @@
-"""The real server in a process of its own, on a free port, over a directory that goes away with it."""
+"""The real server in a process of its own, on a free port, over a directory that goes away with
+it."""
 
 from __future__ import annotations
 
@@ -16,11 +17,26 @@ STOP_SECONDS = 60
 
 @contextmanager
 def server(say: Callable[[str], None], *options: str, keep: Path | None = None) -> Iterator[int]:
-    """Start `dsms serve`, give its port, and stop it gracefully at the end.  `say` hears what it prints meanwhile.
+    """Start `dsms serve`, give its port, and stop it gracefully at the end.  `say` hears what it
+    prints meanwhile.
 
     keep  the directory for its data, unless that goes away with it"""
-    with nullcontext(keep) if keep is not None else tempfile.TemporaryDirectory(prefix="dsms-demo-") as data:
-        command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", "--data", str(data), *options]
+    with (
+        nullcontext(keep)
+        if keep is not None
+        else tempfile.TemporaryDirectory(prefix="dsms-demo-") as data
+    ):
+        command = [
+            sys.executable,
+            "-m",
+            "dsms_client",
+            "serve",
+            "--port",
+            "0",
+            "--data",
+            str(data),
+            *options,
+        ]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             yield _port(process, say)

@@ -1,4 +1,5 @@
-"""Text for people: tables with aligned columns, local times, statements with a caret under the mistake."""
+"""Text for people: tables with aligned columns, local times, statements with a caret under the
+mistake."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     body = [["" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
     right = [all(_number(row[k]) for row in body) for k in range(len(head))]
-    return "\n".join(_line(row, widths, right) for row in [list(head), ["-" * w for w in widths], *body])
+    return "\n".join(
+        _line(row, widths, right) for row in [list(head), ["-" * w for w in widths], *body]
+    )
 
 
 def _number(text: str) -> bool:
@@ -35,7 +38,9 @@ def _number(text: str) -> bool:
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    cells = [cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)]
+    cells = [
+        cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)
+    ]
     return "  ".join(cells).rstrip()
 
 

@@ -15,7 +15,7 @@ LEGEND = """
   Kennedy.  tails: aircraft seen at both.  Q1: Delta's pairs.  Q2: places reached from LaGuardia.  Q3: Kennedy flights
   to elsewhere.  Q4: what United could take over.
 
-  New York time         EWR         JFK         LGA   not JFK  tails  Q1  Q2  Q3  Q4"""
+  New York time         EWR         JFK         LGA   not JFK  tails  Q1  Q2  Q3  Q4"""  # noqa: E501
 
 MISTAKES = (
     "SELECT carier, AVG(delay) FROM ewr [RANGE 1 HOUR] GROUP BY carrier",
@@ -28,12 +28,13 @@ def opening(winter: data.Winter) -> str:
     counts = ", ".join(f"{len(rows)} {name}" for name, rows in winter.streams.items())
     first, last = show.moment(winter.first), show.moment(winter.last)
     return (
-        f"Flights that left New York, {first} to {last} 2013, from {winter.source}.\n"
-        f"Rows: {counts}; tables: {', '.join(f'{len(rows)} {name}' for name, rows in winter.tables.items())}."
+        f"Flights that left New York, {first} to {last} 2013, from {winter.source}.\nRows: "
+        f"{counts}; tables: "
+        f"{', '.join(f'{len(rows)} {name}' for name, rows in winter.tables.items())}."
     )
 
 
-def told(block: Block) -> str:
+def printed(block: Block) -> str:
     """A remark and its statements, as typed."""
     return f"\n{block.remark}\n{show.indent(block.sql)}"
 
@@ -47,12 +48,16 @@ def worth_a_line(instant: int, storm: date) -> bool:
 def line(instant: int, views: dict[str, View]) -> str:
     """One line of the board."""
     delays = {airport: (flights, mean) for airport, flights, mean, _ in views["delays"].rows}
-    airports = [f"{delays[a][0]:>4} {delays[a][1]:>+6.1f}" if a in delays else "   -      " for a in data.AIRPORTS]
+    airports = [
+        f"{delays[a][0]:>4} {delays[a][1]:>+6.1f}" if a in delays else "   -      "
+        for a in data.AIRPORTS
+    ]
     only = len(views["newark_only"].answer())
     queries = [len(views[f"query{n}"].answer()) for n in (1, 2, 3, 4)]
     counts = " ".join(f"{n:>3}" for n in queries)
     return (
-        f"  {show.moment(instant):<16} {' '.join(airports)}   {only:>5} {len(views['two_airports'].news):>7} {counts}"
+        f"  {show.moment(instant):<16} {' '.join(airports)}   {only:>5} "
+        f"{len(views['two_airports'].news):>7} {counts}"
     )
 
 
@@ -62,7 +67,9 @@ def pushes(views: dict[str, View]) -> str:
         (show.moment(at or 0), sign, airport, flights, f"{mean:.1f}", worst)
         for at, sign, (airport, flights, mean, worst) in views["delays"].latest
     ]
-    head = show.title("The storm grounds them: what subscribers of `delays` were sent last on 8 February")
+    head = show.title(
+        "The storm grounds them: what subscribers of `delays` were sent last on 8 February"
+    )
     return f"{head}\n{show.table(('instant', '', 'airport', 'flights', 'mean', 'worst'), rows)}"
 
 
@@ -79,11 +86,14 @@ def days(views: dict[str, View]) -> str:
     for at, answer in sorted(views["daily"].answers.items()):
         day = data.local(at - 1)
         if 7 <= day.day <= 11 and day.month == 2:
-            rows += [(f"{day:%a} {day.day:>2} {day:%b}", c, n, f"{mean:.1f}") for c, n, mean in answer]
+            rows += [
+                (f"{day:%a} {day.day:>2} {day:%b}", c, n, f"{mean:.1f}") for c, n, mean in answer
+            ]
     frequent, places = next(iter(views["places"].answers.items()))[1][0]
     lines = textwrap.fill(str(frequent), 116)
     head = show.title(
-        "Day by day around the storm: LaGuardia's busiest carriers (a periodic query over days of New York)"
+        "Day by day around the storm: LaGuardia's busiest carriers (a periodic query over days of "
+        "New York)"
     )
     return (
         f"{head}\n{show.table(('day', 'carrier', 'flights', 'mean'), rows)}\n"
@@ -94,11 +104,15 @@ def days(views: dict[str, View]) -> str:
 
 def news(views: dict[str, View]) -> str:
     """What the two append-only queries found, and the last answers of others."""
-    tails = [(t, maker, model, show.moment(j), show.moment(g)) for t, maker, model, j, g in views["two_airports"].news]
+    tails = [
+        (t, maker, model, show.moment(j), show.moment(g))
+        for t, maker, model, j, g in views["two_airports"].news
+    ]
     late = views["blind"].news
     parts = [
         show.title(
-            f"{len(tails)} times an aircraft left both Kennedy and LaGuardia within twelve hours; the last five"
+            f"{len(tails)} times an aircraft left both Kennedy and LaGuardia within twelve hours; "
+            "the last five"
         ),
         show.table(("tail", "maker", "model", "left Kennedy", "left LaGuardia"), tails[-5:]),
         show.title("More than an hour late from LaGuardia in fog or snow"),
@@ -112,7 +126,17 @@ def news(views: dict[str, View]) -> str:
 def status(client: Client) -> str:
     """Some columns of SHOW QUERIES."""
     answer = client.query("SHOW QUERIES")
-    names = ("query", "output", "period", "path", "pattern", "result_rows", "live_rows", "state_bytes", "shares_with")
+    names = (
+        "query",
+        "output",
+        "period",
+        "path",
+        "pattern",
+        "result_rows",
+        "live_rows",
+        "state_bytes",
+        "shares_with",
+    )
     where = [answer.columns.index(name) for name in names]
     return show.table(names, [[row[k] for k in where] for row in answer.rows])
 
@@ -128,12 +152,16 @@ def plans(client: Client, select: str) -> str:
     parts = []
     for place, what in (("up", "negation above the join"), ("down", "negation below the join")):
         lines = client.query(f"EXPLAIN {select} WITH (negation = {place})").rows
-        parts.append(f"WITH (negation = {place}): {what}\n\n" + show.indent("\n".join(row[0] for row in lines)))
+        parts.append(
+            f"WITH (negation = {place}): {what}\n\n"
+            + show.indent("\n".join(row[0] for row in lines))
+        )
     return "\n\n".join(parts)
 
 
 def mistakes(client: Client) -> str:
-    """Statements that are wrong, and what the server says about each.  Raises RuntimeError if it says nothing."""
+    """Statements that are wrong, and what the server says about each.  Raises RuntimeError if it
+    says nothing."""
     parts = []
     for sql in MISTAKES:
         try:

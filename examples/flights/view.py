@@ -13,9 +13,11 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class View:
-    """A query's answer as a bag of rows; what came last, as (instant, + or -, row); all that ever entered: `news`.
+    """A query's answer as a bag of rows; what came last, as (instant, + or -, row); all that ever
+    entered: `news`.
 
-    Of a periodic query the bag is the answer of the last boundary, and `answers` has those before it, by boundary."""
+    Of a periodic query the bag is the answer of the last boundary, and `answers` has those before
+    it, by boundary."""
 
     subscription: Subscription
     rows: Counter[Row] = field(default_factory=Counter)
@@ -26,7 +28,8 @@ class View:
     next_seq: int = 0  # the number of the row that follows them
 
     def apply(self, push: Push) -> None:
-        """Take in a push.  Raises ValueError if it deletes what is not there: that must never come."""
+        """Take in a push.  Raises ValueError if it deletes what is not there: that must never
+        come."""
         match push.kind:
             case "snapshot":
                 self.rows = Counter(push.rows)
@@ -37,12 +40,15 @@ class View:
             case "delete":
                 self.rows.subtract(push.rows)
                 if any(n < 0 for n in self.rows.values()):
-                    raise ValueError(f"{push.query} took back rows that it never gave: {-self.rows}")
+                    raise ValueError(
+                        f"{push.query} took back rows that it never gave: {-self.rows}"
+                    )
                 self.rows = +self.rows
                 self.seen += len(push)
             case "result" | "progress":
                 assert push.at is not None
-                answer = self.answers.setdefault(push.at, [])  # of many rows it comes in several pushes
+                # of many rows it comes in several pushes
+                answer = self.answers.setdefault(push.at, [])
                 answer += push.rows
                 self.rows = Counter(answer)
                 self.seen += len(push)
@@ -51,7 +57,9 @@ class View:
         self.next_seq = push.next_seq
         if push.kind in ("insert", "delete"):
             sign = "+" if push.kind == "insert" else "-"
-            self.latest.extend((at, sign, row) for at, row in zip(push.instants, push.rows, strict=True))
+            self.latest.extend(
+                (at, sign, row) for at, row in zip(push.instants, push.rows, strict=True)
+            )
 
     def answer(self) -> list[Row]:
         """The rows in an order fit to be read."""
@@ -64,7 +72,8 @@ def watch(client: Client, names: list[str]) -> dict[str, View]:
 
 
 def catch_up(client: Client, views: dict[str, View], patience: float = 20.0) -> None:
-    """Take pushes until each view has all rows that its query has answered so far.  Raises TimeoutError."""
+    """Take pushes until each view has all rows that its query has answered so far.  Raises
+    TimeoutError."""
     status = client.query("SHOW QUERIES")
     name, count = status.columns.index("query"), status.columns.index("result_rows")
     for row in status.rows:

@@ -1,1 +1,2 @@
-"""Forty questions about two links of a network, answered beside each other: `python -m examples.network`."""
+"""Forty questions about two links of a network, answered beside each other:
+`python -m examples.network`."""

@@ -1,9 +1,11 @@
-"""Forty questions about two links of a network, registered beside each other, and a few asked once in between.
+"""Forty questions about two links of a network, registered beside each other, and a few asked once
+in between.
 
     python -m examples.network [--seconds N] [--rate N] [--trace FILE]
 
-The trace is synthetic, or the rows of a CSV file (times and sources at least; packets, connections, requests).  Exit
-code 0 only if every answer that is recomputed on the way came out the same, or within its bounds.
+The trace is synthetic, or the rows of a CSV file (times and sources at least; packets, connections,
+requests).  Exit code 0 only if every answer that is recomputed on the way came out the same, or
+within its bounds.
 """
 
 from __future__ import annotations
@@ -31,9 +33,15 @@ TABLE_ROWS = 500  # in one INSERT
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m examples.network", description=str(__doc__).splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=720, help="length of the synthetic trace (default 720)")
-    parser.add_argument("--rate", type=int, default=150, help="its packets a second on each link (default 150)")
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.network", description=str(__doc__).splitlines()[0]
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=720, help="length of the synthetic trace (default 720)"
+    )
+    parser.add_argument(
+        "--rate", type=int, default=150, help="its packets a second on each link (default 150)"
+    )
     parser.add_argument("--trace", metavar="FILE", help="a CSV file (also .gz) instead")
     options = parser.parse_args(argv)
     trace = from_file(options.trace) if options.trace else synthetic(options.seconds, options.rate)
@@ -43,14 +51,20 @@ def main(argv: list[str] | None = None) -> int:
         problems = run(client, trace)
     for problem in problems:
         print(f"WRONG: {problem}", file=sys.stderr)
-    print(f"\nDone in {time.monotonic() - began:.0f} s: {len(problems) or 'no'} answers were wrong.")
+    print(
+        f"\nDone in {time.monotonic() - began:.0f} s: {len(problems) or 'no'} answers were wrong."
+    )
     return 1 if problems else 0
 
 
 def run(client: Any, trace: Trace, say: Callable[[str], None] = print) -> list[str]:
-    """The whole story; returns which answers were wrong.  `client`: what `dsms_client.connect` gives."""
+    """The whole story; returns which answers were wrong.  `client`: what `dsms_client.connect`
+    gives."""
     names = declare(client, trace)
-    say(f"{len(names)} queries are registered; {sum(n in ON_LOOKUP for n in names)} of them are answered when asked.")
+    say(
+        f"{len(names)} queries are registered; {sum(n in ON_LOOKUP for n in names)} of them are "
+        "answered when asked."
+    )
     views = watch(client, [name for name in names if name not in ON_LOOKUP])
     say(story.LEGEND)
     problems: list[str] = []
@@ -77,7 +91,10 @@ def declare(client: Any, trace: Trace) -> list[str]:
     client.execute((HERE / "declare.cql").read_text(encoding="utf-8"))
     rows = [f"('{ip}', '{site}')" for ip, site in trace.sites().items() if "'" not in ip]
     for first in range(0, len(rows), TABLE_ROWS):
-        client.execute(f"INSERT INTO hosts VALUES {', '.join(rows[first : first + TABLE_ROWS])} AT '2024-01-01'")
+        client.execute(
+            f"INSERT INTO hosts VALUES {', '.join(rows[first : first + TABLE_ROWS])} AT "
+            "'2024-01-01'"
+        )
     text = (HERE / "queries.cql").read_text(encoding="utf-8")
     client.execute(text)
     return [line.split()[2] for line in text.splitlines() if line.startswith("CREATE QUERY")]
@@ -87,7 +104,8 @@ ON_LOOKUP = ("south_load", "south_talkers", "south_p99")
 
 
 def _send(client: Any, trace: Trace, boundary: int) -> None:
-    """The packets before the boundary that have not been sent, and the promise that these are all."""
+    """The packets before the boundary that have not been sent, and the promise that these are
+    all."""
     for link, rows in trace.links.items():
         at = rows["t"].cast(pa.int64()).to_numpy()
         first, last = np.searchsorted(at, [boundary - STEP, boundary])

@@ -1,7 +1,8 @@
-"""Answers once more, the slow way: from all packets, at one boundary.  They must be what the server says.
+"""Answers once more, the slow way: from all packets, at one boundary.  They must be what the server
+says.
 
-Exact answers must be equal.  Sketches must lie within their error bounds, with room for the rare answer outside; what
-FREQUENT lists must occur more than δ times and at least as often as it says.
+Exact answers must be equal.  Sketches must lie within their error bounds, with room for the rare
+answer outside; what FREQUENT lists must occur more than δ times and at least as often as it says.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Check:
 
 
 def wrong(trace: Trace, boundary: int, answers: dict[str, Rows]) -> Iterator[str]:
-    """The queries whose answer at this boundary is wrong; `answers`: what each said (nothing, if it is not there)."""
+    """The queries whose answer at this boundary is wrong; `answers`: what each said (nothing, if it
+    is not there)."""
     for check in CHECKS:
         rows = answers.get(check.query, [])
         if boundary % check.period == 0 and not check.holds(trace, boundary, rows):
@@ -110,7 +112,9 @@ def _floods(trace: Trace, boundary: int, rows: Rows) -> bool:
 
 
 def _on_both(trace: Trace, boundary: int, rows: Rows) -> bool:
-    north, south = (set(window(trace, link, boundary, MINUTE)["src"].to_pylist()) for link in ("north", "south"))
+    north, south = (
+        set(window(trace, link, boundary, MINUTE)["src"].to_pylist()) for link in ("north", "south")
+    )
     return {row[0] for row in rows} == north & south
 
 
@@ -145,7 +149,10 @@ def _near_p99(trace: Trace, boundary: int, rows: Rows) -> bool:
     held = np.sort(window(trace, "north", boundary, 5 * MINUTE)["bytes"].to_numpy())
     if not len(held) or not rows:
         return rows == [(None,)]
-    least, most = np.searchsorted(held, rows[0][0], "left"), np.searchsorted(held, rows[0][0], "right")
+    least, most = (
+        np.searchsorted(held, rows[0][0], "left"),
+        np.searchsorted(held, rows[0][0], "right"),
+    )
     room = 2 * ERROR_OF_RANK * len(held) + 1
     return bool(least - room <= 0.99 * len(held) <= most + room)
 
@@ -154,8 +161,8 @@ def _frequent(trace: Trace, boundary: int, rows: Rows) -> bool:
     true = dict(counted(window(trace, "north", boundary, MINUTE), "src"))
     if not rows or rows[0][0] is None:
         return bool(rows) and not true
-    told = json.loads(rows[0][0])
-    return all(told["delta"] < count <= true[src] for src, count in told["items"])
+    reported = json.loads(rows[0][0])
+    return all(reported["delta"] < count <= true[src] for src, count in reported["items"])
 
 
 CHECKS = (

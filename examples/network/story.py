@@ -15,19 +15,20 @@ LEGEND = """
   Of the last minute on the north link: packets, kilobits a second, median bytes, destinations, the top talkers, how
   many surely sent more than δ packets (Algorithm 6), and alerts of either link.
 
-  time      packets   kbit/s  median  peers  top talkers                       surely > δ"""
+  time      packets   kbit/s  median  peers  top talkers                       surely > δ"""  # noqa: E501
 
 QUESTIONS = (
     (
         "From the live windows of both links: who sent most in the last two minutes?",
-        "SELECT src, COUNT(*) AS packets, SUM(bytes) AS bytes\n"
-        "  FROM (SELECT src, bytes FROM north [RANGE 2 MIN] UNION ALL SELECT src, bytes FROM south [RANGE 2 MIN])\n"
-        "  GROUP BY src ORDER BY bytes DESC LIMIT 3",
+        "SELECT src, COUNT(*) AS packets, SUM(bytes) AS bytes\n  FROM (SELECT src, bytes FROM "
+        "north [RANGE 2 MIN] UNION ALL SELECT src, bytes FROM south [RANGE 2 MIN])\n  GROUP BY "
+        "src ORDER BY bytes DESC LIMIT 3",
     ),
     (
-        "From the answers of two registered queries: this minute's talkers, with the mean of ten minutes.",
-        "SELECT p.src, p.packets, ROUND(m.mean, 1) AS mean FROM packets_1m p JOIN heavy_mean m ON p.src = m.src\n"
-        "  ORDER BY packets DESC LIMIT 3",
+        "From the answers of two registered queries: this minute's talkers, with the mean of ten "
+        "minutes.",
+        "SELECT p.src, p.packets, ROUND(m.mean, 1) AS mean FROM packets_1m p JOIN heavy_mean m ON "
+        "p.src = m.src\n  ORDER BY packets DESC LIMIT 3",
     ),
     ("Kept ready, ON LOOKUP:", "LOOKUP south_talkers"),
     ("Also kept ready:", "LOOKUP south_p99"),
@@ -42,20 +43,30 @@ def clock(instant: int) -> str:
 def opening(trace: Trace) -> str:
     counts = ", ".join(f"{len(rows)} on {name}" for name, rows in trace.links.items())
     return (
-        f"Two links of a network, {clock(trace.begin)} to {clock(trace.end)}, from {trace.about}.\nPackets: {counts}."
+        f"Two links of a network, {clock(trace.begin)} to {clock(trace.end)}, from "
+        f"{trace.about}.\nPackets: {counts}."
     )
 
 
 def line(boundary: int, views: dict[str, View], alerts: list[str]) -> str:
     """The board at a boundary, and the alerts since the line before."""
     packets, size = _answer(views, "load_1m", boundary)
-    (median,), (peers,) = _answer(views, "median_1m", boundary), _answer(views, "peers_1m", boundary)
-    (top,), (heavy,) = _answer(views, "talkers_1m", boundary), _answer(views, "frequent_1m", boundary)
-    told = json.loads(heavy or '{"items": [], "delta": 0}')
+    (median,), (peers,) = (
+        _answer(views, "median_1m", boundary),
+        _answer(views, "peers_1m", boundary),
+    )
+    (top,), (heavy,) = (
+        _answer(views, "talkers_1m", boundary),
+        _answer(views, "frequent_1m", boundary),
+    )
+    reported = json.loads(heavy or '{"items": [], "delta": 0}')
     names = ", ".join(str(top or "").strip("[]").split(", ")[:3])
-    sure = f"{len(told['items'])} > {told['delta']}"
+    sure = f"{len(reported['items'])} > {reported['delta']}"
     figures = f"{packets:>7} {(size or 0) * 8 / 60_000:>8.0f} {median or 0:>7.0f} {peers:>6}"
-    return f"  {clock(boundary)}  {figures}  {names:<32}  {sure:<10}{''.join(f'  ! {a}' for a in alerts)}".rstrip()
+    return (
+        f"  {clock(boundary)}  {figures}  {names:<32}  "
+        f"{sure:<10}{''.join(f'  ! {a}' for a in alerts)}"
+    ).rstrip()
 
 
 def alerts(boundary: int, views: dict[str, View]) -> list[str]:
@@ -88,7 +99,16 @@ def status(client: Client) -> str:
     return _some(
         client,
         "SHOW QUERIES",
-        ("query", "period", "path", "evaluations", "result_rows", "state_bytes", "cost", "shares_with"),
+        (
+            "query",
+            "period",
+            "path",
+            "evaluations",
+            "result_rows",
+            "state_bytes",
+            "cost",
+            "shares_with",
+        ),
     )
 
 
@@ -99,7 +119,9 @@ def windows(client: Client) -> str:
     totals: dict[str, list[int]] = {}
     for row in answer.rows:
         totals.setdefault(row[kind], []).append(row[size])
-    return table(("kind", "how many", "bytes"), [(k, len(v), sum(v)) for k, v in sorted(totals.items())])
+    return table(
+        ("kind", "how many", "bytes"), [(k, len(v), sum(v)) for k, v in sorted(totals.items())]
+    )
 
 
 def sharing(client: Client) -> str:

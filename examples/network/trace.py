@@ -1,8 +1,9 @@
 """Packets on two links: a SYNTHETIC trace, or one from a file.
 
-The synthetic one has what the questions are about and no more: sources and destinations with Zipf-like popularity, five
-protocols with packet sizes of their own, one source that scans ports, one that floods a destination.  Nothing in it was
-measured anywhere.  A file is split into two links by destination; see `from_file`.
+The synthetic one has what the questions are about and no more: sources and destinations with
+Zipf-like popularity, five protocols with packet sizes of their own, one source that scans ports,
+one that floods a destination.  Nothing in it was measured anywhere.  A file is split into two links
+by destination; see `from_file`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pyarrow import csv
 LINKS = ("north", "south")
 SECOND = 1_000_000  # µs
 BEGIN = 1_709_294_400 * SECOND  # 2024-03-01 12:00:00 UTC
-LONGEST = 20 * 60 * SECOND  # a trace from a file that lasts longer is told faster
+LONGEST = 20 * 60 * SECOND  # a trace from a file that lasts longer is replayed faster
 
 SOURCES, DESTINATIONS = 400, 2000
 PROTOCOLS = ("http", "https", "dns", "smtp", "ssh")
@@ -39,7 +40,8 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """links: name -> packets by time;  begin, end: instants in µs, whole seconds, all packets in [begin, end)."""
+    """links: name -> packets by time;  begin, end: instants in µs, whole seconds, all packets in
+    [begin, end)."""
 
     about: str
     begin: int
@@ -52,7 +54,9 @@ class Trace:
 
     def sites(self) -> dict[str, str]:
         """Busy destinations and the sites they stand at."""
-        counts = pc.value_counts(pa.chunked_array([c for rows in self.links.values() for c in rows["dst"].chunks]))
+        counts = pc.value_counts(
+            pa.chunked_array([c for rows in self.links.values() for c in rows["dst"].chunks])
+        )
         found = sorted(counts.to_pylist(), key=lambda item: (-item["counts"], item["values"]))[:200]
         return {item["values"]: ("oak", "elm", "ash", "yew")[k % 4] for k, item in enumerate(found)}
 
@@ -61,7 +65,10 @@ def synthetic(seconds: int, rate: int, seed: int = 2006) -> Trace:
     """So many seconds with about `rate` packets a second on each link."""
     rng = np.random.default_rng(seed)
     links = {name: _link(k, seconds, rate, rng) for k, name in enumerate(LINKS)}
-    about = f"a synthetic trace: {seconds} s of two links with about {rate} packets a second each, seed {seed}"
+    about = (
+        f"a synthetic trace: {seconds} s of two links with about {rate} packets a second "
+        f"each, seed {seed}"
+    )
     return Trace(about, BEGIN, BEGIN + seconds * SECOND, links)
 
 
@@ -72,9 +79,17 @@ def _link(link: int, seconds: int, rate: int, rng: np.random.Generator) -> pa.Ta
     dst = rng.choice(DESTINATIONS, n, p=_zipf(DESTINATIONS, 0.9))
     size = np.clip(rng.lognormal(SIZES[kind], 1.0), 40, 1500).astype(np.int64)
     sources = np.array([f"10.0.{k // 250}.{k % 250 + 1}" for k in range(SOURCES)], object)
-    hosts = np.array([f"192.168.{link * 8 + k // 250}.{k % 250 + 1}" for k in range(DESTINATIONS)], object)
-    usual = _table(rng.integers(0, seconds * SECOND, n), sources[src], hosts[dst], PORTS[kind],
-                   np.array(PROTOCOLS, object)[kind], size)  # fmt: skip
+    hosts = np.array(
+        [f"192.168.{link * 8 + k // 250}.{k % 250 + 1}" for k in range(DESTINATIONS)], object
+    )
+    usual = _table(
+        rng.integers(0, seconds * SECOND, n),
+        sources[src],
+        hosts[dst],
+        PORTS[kind],
+        np.array(PROTOCOLS, object)[kind],
+        size,
+    )
     special = _scan(seconds, rng) if link == 0 else _flood(seconds, rng)
     return pa.concat_tables([usual, special]).sort_by("t").combine_chunks()
 
@@ -84,16 +99,24 @@ def _scan(seconds: int, rng: np.random.Generator) -> pa.Table:
     n = 150
     at = int(seconds * 0.4) * SECOND + rng.integers(0, min(30, seconds // 4) * SECOND, n)
     return _table(
-        at, _same(SCANNER, n), _same("192.168.0.7", n), np.arange(1000, 1000 + n), _same("tcp", n), np.full(n, 40)
+        at,
+        _same(SCANNER, n),
+        _same("192.168.0.7", n),
+        np.arange(1000, 1000 + n),
+        _same("tcp", n),
+        np.full(n, 40),
     )
 
 
 def _flood(seconds: int, rng: np.random.Generator) -> pa.Table:
-    """One source sends large packets to one host, for a third of a minute, seven tenths into the trace."""
+    """One source sends large packets to one host, for a third of a minute, seven tenths into the
+    trace."""
     n = 800
     at = int(seconds * 0.7) * SECOND + rng.integers(0, min(20, seconds // 4) * SECOND, n)
     size = rng.integers(50_000, 65_000, n)
-    return _table(at, _same(FLOODER, n), _same("192.168.8.1", n), np.full(n, 443), _same("https", n), size)
+    return _table(
+        at, _same(FLOODER, n), _same("192.168.8.1", n), np.full(n, 443), _same("https", n), size
+    )
 
 
 def _same(value: str, n: int) -> np.ndarray:
@@ -101,11 +124,19 @@ def _same(value: str, n: int) -> np.ndarray:
 
 
 def _table(
-    at: np.ndarray, src: np.ndarray, dst: np.ndarray, port: np.ndarray, protocol: np.ndarray, size: np.ndarray
+    at: np.ndarray,
+    src: np.ndarray,
+    dst: np.ndarray,
+    port: np.ndarray,
+    protocol: np.ndarray,
+    size: np.ndarray,
 ) -> pa.Table:
-    columns = [pa.array(c) for c in (src, dst, port.astype(np.int64), protocol, size.astype(np.int64))]
+    columns = [
+        pa.array(c) for c in (src, dst, port.astype(np.int64), protocol, size.astype(np.int64))
+    ]
     return pa.table(
-        [*columns, pa.array(BEGIN + at, pa.timestamp("us"))], ["src", "dst", "port", "protocol", "bytes", "t"]
+        [*columns, pa.array(BEGIN + at, pa.timestamp("us"))],
+        ["src", "dst", "port", "protocol", "bytes", "t"],
     )
 
 
@@ -118,10 +149,12 @@ def _zipf(n: int, steepness: float) -> np.ndarray:
 
 
 def from_file(path: str) -> Trace:
-    """A CSV file (also .gz) with at least times and sources; columns are found by their names (`NAMES`).
+    """A CSV file (also .gz) with at least times and sources; columns are found by their names
+    (`NAMES`).
 
-    Half of the destinations make the north link, the others the south link.  A trace that lasts longer than twenty
-    minutes is told so much faster that it lasts twenty.  Raises SystemExit if it can't be read."""
+    Half of the destinations make the north link, the others the south link.  A trace that lasts
+    longer than twenty minutes is replayed so much faster that it lasts twenty.  Raises SystemExit
+    if it can't be read."""
     try:
         table = csv.read_csv(path)
     except (OSError, pa.ArrowException) as problem:
@@ -129,18 +162,30 @@ def from_file(path: str) -> Trace:
     lower = {name.casefold(): name for name in table.column_names}
     found = {role: lower[n] for role, names in NAMES.items() for n in reversed(names) if n in lower}
     if missing := {"t", "src"} - found.keys():
-        raise SystemExit(f"{path} has no column that looks like {' or '.join(NAMES[missing.pop()])}")
+        raise SystemExit(
+            f"{path} has no column that looks like {' or '.join(NAMES[missing.pop()])}"
+        )
     table = table.filter(pc.and_(pc.is_valid(table[found["t"]]), pc.is_valid(table[found["src"]])))
     order = np.argsort(table[found["t"]].cast(pa.float64()).to_numpy(), kind="stable")
     table = table.take(pa.array(order))
     at, faster = _instants(table[found["t"]].cast(pa.float64()).to_numpy())
-    rows = pa.table({
-        "src": _text(table, found.get("src"), "?"), "dst": _text(table, found.get("dst"), "?"),
-        "port": _number(table, found.get("port")), "protocol": _text(table, found.get("protocol"), "?"),
-        "bytes": _number(table, found.get("bytes")), "t": pa.array(BEGIN + at, pa.timestamp("us")),
-    })  # fmt: skip
-    home = pc.dictionary_encode(rows["dst"]).combine_chunks().indices.to_numpy(zero_copy_only=False) % 2
-    links = {name: rows.filter(pa.array(home == k)).combine_chunks() for k, name in enumerate(LINKS)}
+    rows = pa.table(
+        {
+            "src": _text(table, found.get("src"), "?"),
+            "dst": _text(table, found.get("dst"), "?"),
+            "port": _number(table, found.get("port")),
+            "protocol": _text(table, found.get("protocol"), "?"),
+            "bytes": _number(table, found.get("bytes")),
+            "t": pa.array(BEGIN + at, pa.timestamp("us")),
+        }
+    )
+    home = (
+        pc.dictionary_encode(rows["dst"]).combine_chunks().indices.to_numpy(zero_copy_only=False)
+        % 2
+    )
+    links = {
+        name: rows.filter(pa.array(home == k)).combine_chunks() for k, name in enumerate(LINKS)
+    }
     about = f"{Path(path).name}: {len(rows)} rows" + (
         f", told {faster:.3g} times as fast as they came" if faster > 1 else ""
     )
@@ -150,7 +195,8 @@ def from_file(path: str) -> Trace:
 def _instants(numbers: np.ndarray) -> tuple[np.ndarray, float]:
     """µs from the first row on, and how many times faster than they were."""
     largest = float(np.abs(numbers).max())
-    scale = SECOND if largest < 1e11 else 1000 if largest < 1e14 else 1  # seconds, milliseconds, microseconds
+    # seconds, milliseconds, microseconds
+    scale = SECOND if largest < 1e11 else 1000 if largest < 1e14 else 1
     at = np.round((numbers - numbers[0]) * scale).astype(np.int64)
     faster = max(1.0, float(at[-1]) / LONGEST)
     return (at / faster).astype(np.int64), faster

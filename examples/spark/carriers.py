@@ -2,9 +2,9 @@
 
     python -m examples.spark.carriers ARCHIVE [--out FILE.png]
 
-Each carrier's departures within an hour of the day are one point: their median delay, the delay that one in ten of them
-exceeds, and the share that left more than fifteen minutes late; none of these is moved by one flight that left a day
-late.  MLlib's k-means finds groups of such points.
+Each carrier's departures within an hour of the day are one point: their median delay, the delay
+that one in ten of them exceeds, and the share that left more than fifteen minutes late; none of
+these is moved by one flight that left a day late.  MLlib's k-means finds groups of such points.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One carrier within one hour of the day; minutes, and a share of 0 to 1.  `cluster` 0 is the most punctual."""
+    """One carrier within one hour of the day; minutes, and a share of 0 to 1.  `cluster` 0 is the
+    most punctual."""
 
     carrier: str
     hour: int
@@ -40,7 +41,8 @@ class Point:
 
 
 def behaviour(flown: DataFrame, least: int) -> DataFrame:
-    """carrier, hour, flights, median, p90 (of ten delays one is larger), late (a share), where `least` flights left."""
+    """carrier, hour, flights, median, p90 (of ten delays one is larger), late (a share), where
+    `least` flights left."""
     from pyspark.sql import functions as f
 
     late = f.avg(f.when(f.col("delay") > LATE, 1.0).otherwise(0.0))
@@ -54,7 +56,8 @@ def behaviour(flown: DataFrame, least: int) -> DataFrame:
 
 
 def clustered(points: DataFrame, k: int) -> list[Point]:
-    """The points with their clusters, the most punctual one first; features count in standard deviations."""
+    """The points with their clusters, the most punctual one first; features count in standard
+    deviations."""
     from pyspark.ml import Pipeline
     from pyspark.ml.clustering import KMeans
     from pyspark.ml.feature import StandardScaler, VectorAssembler
@@ -66,7 +69,9 @@ def clustered(points: DataFrame, k: int) -> list[Point]:
     ]
     points = points.orderBy("carrier", "hour").coalesce(1).cache()  # the same start every time
     try:
-        rows = Pipeline(stages=stages).fit(points).transform(points).drop("raw", "features").collect()
+        rows = (
+            Pipeline(stages=stages).fit(points).transform(points).drop("raw", "features").collect()
+        )
     finally:
         points.unpersist()
     return _numbered([Point(*(row[name] for name in Point.__slots__)) for row in rows])
@@ -77,7 +82,9 @@ def _numbered(points: list[Point]) -> list[Point]:
 
     places = {c: _center(points, c)[1:] for c in {p.cluster for p in points}}
     number = {c: n for n, c in enumerate(sorted(places, key=places.__getitem__))}
-    return sorted((replace(p, cluster=number[p.cluster]) for p in points), key=lambda p: (p.carrier, p.hour))
+    return sorted(
+        (replace(p, cluster=number[p.cluster]) for p in points), key=lambda p: (p.carrier, p.hour)
+    )
 
 
 def _center(points: list[Point], cluster: int) -> tuple[float, float, float]:
@@ -87,7 +94,7 @@ def _center(points: list[Point], cluster: int) -> tuple[float, float, float]:
     return median, p90, late
 
 
-def told(points: list[Point]) -> str:
+def printed(points: list[Point]) -> str:
     """The clusters as a table."""
     lines = []
     for cluster in sorted({p.cluster for p in points}):
@@ -106,7 +113,9 @@ def draw(points: list[Point], out: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    carriers = sorted({p.carrier for p in points}, key=lambda c: -sum(p.flights for p in points if p.carrier == c))
+    carriers = sorted(
+        {p.carrier for p in points}, key=lambda c: -sum(p.flights for p in points if p.carrier == c)
+    )
     clusters = sorted({p.cluster for p in points})
     shades = pyplot.get_cmap("RdYlBu_r")
     figure, axes = pyplot.subplots(figsize=(9, 1.8 + 0.32 * len(carriers)), layout="constrained")
@@ -140,17 +149,20 @@ def job(spark: SparkSession, args: argparse.Namespace) -> str:
     points = behaviour(flights(spark, args.archive, args.zone), args.least)
     if (count := points.count()) < args.clusters:
         return (
-            f"{args.archive} has {count} carriers and hours with {args.least} flights, fewer than clusters: no picture."
+            f"{args.archive} has {count} carriers and hours with {args.least} flights, fewer "
+            "than clusters: no picture."
         )
     found = clustered(points, args.clusters)
     draw(found, args.out)
-    return f"{told(found)}\n{args.out} shows carriers by hours."
+    return f"{printed(found)}\n{args.out} shows carriers by hours."
 
 
 def main(words: list[str] | None = None) -> int:
     parser = options("carriers", __doc__.splitlines()[0], "carriers.png")
     parser.add_argument("--clusters", type=int, default=4, metavar="K", help="groups to find (4)")
-    parser.add_argument("--least", type=int, default=20, metavar="N", help="flights that a point stands for (20)")
+    parser.add_argument(
+        "--least", type=int, default=20, metavar="N", help="flights that a point stands for (20)"
+    )
     return run(job, parser.parse_args(words))
 
 

@@ -1,7 +1,8 @@
-"""Ports that stay open: connections are accepted as they come, and where the process has no room for another socket
-they wait until it has.
+"""Ports that stay open: connections are accepted as they come, and where the process has no room
+for another socket they wait until it has.
 
-(An event loop's own listener is not used for that: uvloop's closes itself for good when `accept` fails once.)
+(An event loop's own listener is not used for that: uvloop's closes itself for good when `accept`
+fails once.)
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from dsms_server.parties import Host
 
 log = logging.getLogger("dsms.server")
 AT_ONCE = 64  # connections accepted before others get their turn
-PAUSE = 0.1  # seconds until the next try to accept, where the process has no room for another socket
+# seconds until the next try to accept, where the process has no room for another socket
+PAUSE = 0.1
 Take = Callable[[socket.socket, Any], None]
 
 
@@ -33,9 +35,13 @@ class Listener:
     async def open(self, host: str, port: int) -> None:
         """Raises OSError."""
         loop = self._server.loop
-        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         try:
-            for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
+            for family, address in dict.fromkeys(
+                (family, address) for family, _, _, _, address in found
+            ):
                 listener = socket.create_server(address[:2], family=family, backlog=self._backlog)
                 listener.setblocking(False)
                 self.sockets.append(listener)
@@ -70,7 +76,9 @@ class Listener:
             self._take(peer, address)
 
     def _pause(self, listener: socket.socket, problem: OSError) -> None:
-        log.warning("connections have to wait, none can be accepted: %s", problem.strerror or problem)
+        log.warning(
+            "connections have to wait, none can be accepted: %s", problem.strerror or problem
+        )
         self._server.metrics.accept_failures.inc()
         self._server.loop.remove_reader(listener)
         self._server.loop.call_later(PAUSE, self._again, listener)
@@ -83,7 +91,9 @@ class Listener:
 class Plain:
     """A port without TLS: `make` gives the protocol object of a connection."""
 
-    def __init__(self, server: Host, make: Callable[[], asyncio.BaseProtocol], backlog: int) -> None:
+    def __init__(
+        self, server: Host, make: Callable[[], asyncio.BaseProtocol], backlog: int
+    ) -> None:
         self.listener = Listener(server, self._take, backlog)
         self._loop, self._make = server.loop, make
         self._coming: set[asyncio.Task[None]] = set()

@@ -36,12 +36,16 @@ class Account:
 
     @property
     def asking(self) -> Asking:
-        """Who competes with others: the user, or the address where there are no users; and in which session."""
+        """Who competes with others: the user, or the address where there are no users; and in which
+        session."""
         return (self.address if self.user is None else f"user {self.user}", self.id)
 
 
 def shown(sql: str) -> str:
     """The beginning of a statement in one line, without control characters."""
-    text = "".join(c if c.isprintable() else " " if c.isspace() else f"\\u{ord(c):04x}" for c in sql[: 2 * SHOWN])
+    text = "".join(
+        c if c.isprintable() else " " if c.isspace() else f"\\u{ord(c):04x}"
+        for c in sql[: 2 * SHOWN]
+    )
     text = " ".join(text.split())
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

@@ -1,7 +1,8 @@
 """Dead peers are noticed: a machine that was switched off sends no farewell.
 
-The system asks whether the other machine is there; a peer that has promised to say something every so often, as our
-clients do, is expected to keep to it, since a machine may be there and its program not.
+The system asks whether the other machine is there; a peer that has promised to say something every
+so often, as our clients do, is expected to keep to it, since a machine may be there and its program
+not.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 
 from dsms_server.parties import Peer
 
-# seconds of silence until the system asks whether the peer is there, between two questions, and questions unanswered
+# seconds of silence until the system asks whether the peer is there, between two questions, and
+# questions unanswered
 MISSED = 3  # times that a peer may break its promise
 EVERY = (1.0, 3600.0)  # seconds, the shortest and longest promise
 LOOK_SECONDS = 0.5  # between two looks at a peer that has closed its side
@@ -32,7 +34,8 @@ class Pulse:
 
     def __init__(self, session: Peer, every: float) -> None:
         self._session = session
-        self._seconds = MISSED * min(max(EVERY[0], every), EVERY[1])  # in this order NaN is the least
+        # in this order NaN is the least
+        self._seconds = MISSED * min(max(EVERY[0], every), EVERY[1])
         self._begin()
 
     def stop(self) -> None:
@@ -43,7 +46,8 @@ class Pulse:
         self._timer = self._session.server.later(self._seconds, self._out_of_time)
 
     def _out_of_time(self) -> None:
-        # what has come by now is read first: a loop that was held up fires timers before it looks at sockets
+        # what has come by now is read first: a loop that was held up fires timers before it looks
+        # at sockets
         self._timer = self._session.server.later(0, self._look)
 
     def _look(self) -> None:
@@ -57,8 +61,9 @@ class Pulse:
 class Grace:
     """`session`'s peer has closed its side while statements of it run.
 
-    A peer that had promised to say more is gone.  Another may be a script that waits for its answers: it has
-    `half_closed_seconds`, unless the system knows that nobody holds the other end any more."""
+    A peer that had promised to say more is gone.  Another may be a script that waits for its
+    answers: it has `half_closed_seconds`, unless the system knows that nobody holds the other end
+    any more."""
 
     def __init__(self, session: Peer, promised: bool) -> None:
         self._session = session
@@ -84,15 +89,18 @@ class Grace:
 
 
 def orphaned(connection: Any) -> bool:
-    """Whether the peer is of this machine and has closed its socket, not its side of it alone.  Linux keeps such a
-    socket for a minute, without an owner; of other machines nobody can know before something is written to them."""
+    """Whether the peer is of this machine and has closed its socket, not its side of it alone.
+    Linux keeps such a socket for a minute, without an owner; of other machines nobody can know
+    before something is written to them."""
     try:
         here, there = connection.getsockname(), connection.getpeername()
         if connection.family != socket.AF_INET or not there[0].startswith("127."):
             return False
         wanted = [_written(there), _written(here)]
         with open("/proc/net/tcp", encoding="ascii") as table:
-            found = next((fields for fields in map(str.split, table) if fields[1:3] == wanted), None)
+            found = next(
+                (fields for fields in map(str.split, table) if fields[1:3] == wanted), None
+            )
     except OSError:
         return False
     return found is None or found[9] == "0"

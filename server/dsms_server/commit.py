@@ -1,7 +1,9 @@
-"""Group commit: one thread brings what was written to the disk, for all writers that wait at that moment.
+"""Group commit: one thread brings what was written to the disk, for all writers that wait at that
+moment.
 
-Whoever waits gets a future that is done when everything written before is on the disk; while one `fsync` runs, the next
-ones to wait gather.  Streams of `interval` durability are brought along every `INTERVAL` seconds.
+Each waiting writer gets a future that is done when everything written before is on the disk; while
+one `fsync` runs, the next ones to wait gather.  Streams of `interval` durability are brought along
+every `INTERVAL` seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Committer:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; whoever waits is served first."""
+        """End the thread; waiting writers are served first."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -38,7 +40,8 @@ class Committer:
             self._thread.join()
 
     def wait(self) -> Future[None]:
-        """Done when all that has been written by now for `sync` streams is on the disk.  Any thread may call it."""
+        """Done when all that has been written by now for `sync` streams is on the disk.  Any thread
+        may call it."""
         future: Future[None] = Future()
         with self._wake:
             if not self._stopping and self._thread is not None:

@@ -1,4 +1,5 @@
-"""What a server may be told: addresses, secrets and limits.  A TOML file and the command line fill the same fields."""
+"""The configuration of a server: addresses, secrets and limits.  A TOML file and the command line
+fill the same fields."""
 
 from __future__ import annotations
 
@@ -17,18 +18,20 @@ from dsms_client.protocol import DEFAULT_PORT
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Sizes are bytes, times are seconds.  `http_port` None: no HTTP at all; port 0: any free one."""
+    """Sizes are bytes, times are seconds.  `http_port` None: no HTTP at all; port 0: any free
+    one."""
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     http_port: int | None = None
     data: str | None = None  # a directory; None: nothing survives the process
     accept_loss: tuple[str, ...] = ()  # streams that go on without what damaged files have lost
-    archive: str | None = None  # a folder or URL below which archives lie; None: in the data directory
+    # a folder or URL below which archives lie; None: in the data directory
+    archive: str | None = None
     spark_master: str | None = None  # None: in a process of this machine, on all cores
     spark_memory: str | None = None  # of Spark's driver; None: as Spark has it
     token: str | None = None
-    open: bool = False  # whoever reaches `host` may come in without a token
+    open: bool = False  # every client that reaches `host` may come in without a token
     tls_cert: str | None = None
     tls_key: str | None = None
     max_frame: int = 64 << 20
@@ -38,7 +41,8 @@ class Config:
     hello_seconds: float = 2.0  # in which a peer must show its token, where one is asked for
     quiet_seconds: float = 10.0  # in which the first request must come, where none is asked for
     handshake_seconds: float = 10.0  # in which a TLS handshake must be done
-    ping_seconds: float = 60.0  # clients say something so often, and are let go if they don't; 0: nobody is asked to
+    # clients say something so often, and are let go if they don't; 0: they are not asked to
+    ping_seconds: float = 60.0
     guess_seconds: float = 0.1  # until the first wrong token of an address is answered
     max_requests: int = 1024  # that wait in one session
     max_queries: int | None = None  # None: as the engine has it
@@ -47,17 +51,21 @@ class Config:
     step_rows: int | None = None
     result_log_rows: int | None = None
     subscriber_bytes: int = 64 << 20
-    reply_bytes: int = 64 << 20  # of one session that it has not read; past it its next statements wait
+    # of one session that it has not read; past it its next statements wait
+    reply_bytes: int = 64 << 20
     total_reply_bytes: int = 512 << 20  # of all sessions
     reply_seconds: float = 60.0  # in which something of them must have been read (DS620)
     unprocessed_bytes: int = 64 << 20  # of one session; past it its socket is not read on
     total_unprocessed_bytes: int = 512 << 20  # of all sessions
     safe_mode: bool = False  # queries do not move
     max_slice_ms: int | None = None  # slices of the engine that take longer are named in the log
-    memory: int | None = None  # of all that is accounted for; None: three quarters of the machine's; 0: any
+    # of all that is accounted for; None: three quarters of the machine's; 0: any
+    memory: int | None = None
     max_selects: int | None = None  # whose plans run at once; None: one a core, and at least four
-    statement_timeout: float = 0.0  # seconds that a statement may take, unless its session says otherwise; 0: any
-    half_closed_seconds: float = 10.0  # in which statements of a peer that has closed its side must be answered
+    # seconds that a statement may take, unless its session says otherwise; 0: any
+    statement_timeout: float = 0.0
+    # in which statements of a peer that has closed its side must be answered
+    half_closed_seconds: float = 10.0
     stop_seconds: float = 10.0  # what a graceful stop may take
 
     def check(self) -> Config:
@@ -72,26 +80,41 @@ class Config:
                 raise UsageError("DS640", f"{name} must be at least 1, not {value}")
         for name in _SECONDS:
             if getattr(self, name) < 0:
-                raise UsageError("DS640", f"{name} must not be negative, it is {getattr(self, name)}")
+                raise UsageError(
+                    "DS640", f"{name} must not be negative, it is {getattr(self, name)}"
+                )
         if self.memory is not None and self.memory < 0:
             raise UsageError("DS640", f"memory must not be negative, it is {self.memory}")
-        if self.spark_memory is not None and not re.fullmatch(r"\d+[kmgt]", self.spark_memory, re.I):
-            raise UsageError("DS640", f"spark_memory is a size such as 512m or 4g, not {self.spark_memory!r}")
+        if self.spark_memory is not None and not re.fullmatch(
+            r"\d+[kmgt]", self.spark_memory, re.I
+        ):
+            raise UsageError(
+                "DS640", f"spark_memory is a size such as 512m or 4g, not {self.spark_memory!r}"
+            )
         if self.token == "":
             raise UsageError("DS640", "the token is empty")
         if self.token is None and not self.open and not _only_here(self.host):
             raise UsageError(
                 "DS645",
-                f"whoever reaches {self.host or 'this machine'} could do everything, since no token is asked for",
+                f"whoever reaches {self.host or 'this machine'} could do everything, since no "
+                "token is asked for",
                 hint="give one by --token-file or DSMS_TOKEN; or say --open if that is meant",
             )
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise UsageError("DS640", "TLS needs both a certificate and its key", hint="give tls_cert and tls_key")
+            raise UsageError(
+                "DS640",
+                "TLS needs both a certificate and its key",
+                hint="give tls_cert and tls_key",
+            )
         return self
 
 
 _SECONDS = [f.name for f in fields(Config) if f.name.endswith(("_seconds", "_timeout"))]
-_SIZES = [f.name for f in fields(Config) if f.name.startswith("max_") or f.name.endswith(("_bytes", "_rows"))]
+_SIZES = [
+    f.name
+    for f in fields(Config)
+    if f.name.startswith("max_") or f.name.endswith(("_bytes", "_rows"))
+]
 
 
 def _only_here(host: str) -> bool:
@@ -126,7 +149,9 @@ def build(*layers: dict[str, Any]) -> Config:
             if key not in known:
                 close = difflib.get_close_matches(key, known, n=1)
                 raise UsageError(
-                    "DS640", f"unknown option `{key}`", hint=f"did you mean `{close[0]}`?" if close else None
+                    "DS640",
+                    f"unknown option `{key}`",
+                    hint=f"did you mean `{close[0]}`?" if close else None,
                 )
             if value is not None:
                 merged[key] = _typed(key, value, known[key])

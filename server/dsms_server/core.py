@@ -1,7 +1,8 @@
-"""Everything that touches the engine: jobs for the engine thread, the tick of system time, the hand-over of pushes.
+"""Everything that touches the engine: jobs for the engine thread, the tick of system time, the
+hand-over of pushes.
 
-Methods named ``*_steps`` are generators that run in the engine thread (see worker.py); the rest belongs to the event
-loop.  What both sides read (`shapes`) is replaced, never changed.
+Methods named ``*_steps`` are generators that run in the engine thread (see worker.py); the rest
+belongs to the event loop.  What both sides read (`shapes`) is replaced, never changed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from dsms_client.protocol import nearest
 from dsms_server import clock
 from dsms_server.account import Account, Work
 from dsms_server.commit import Committer
-from dsms_server.decode import Payload, Shape, part
+from dsms_server.decode import Payload, StreamShape, part
 from dsms_server.face import EngineFace
-from dsms_server.feeds import Feed
+from dsms_server.feeds import SubscriptionFeed
 from dsms_server.landing import LandingWriter
 from dsms_server.shares import Shares
-from dsms_server.worker import Job, Steps, Urgency, Worker
+from dsms_server.worker import EngineJob, Steps, Urgency, Worker
 
 HOT_TICK = 0.001  # seconds until system time moves on after rows have come
 IDLE_TICK = 0.05
@@ -44,7 +45,11 @@ class Core:
     """The engine and its thread."""
 
     def __init__(
-        self, engine: EngineFace, loop: asyncio.AbstractEventLoop, subscriber_bytes: int, runners: int | None = None
+        self,
+        engine: EngineFace,
+        loop: asyncio.AbstractEventLoop,
+        subscriber_bytes: int,
+        runners: int | None = None,
     ) -> None:
         self.engine = engine
         self.loop = loop
@@ -52,7 +57,7 @@ class Core:
         self.worker.after_slice = self._after_slice
         self.worker.query = self.engine.under_way
         self.now: Callable[[], int] = clock.now_us
-        self.shapes: dict[str, Shape] = {}
+        self.shapes: dict[str, StreamShape] = {}
         self.names: dict[str, Any] = {}
         self.slow_readers = 0
         self.read_seconds = READ_SECONDS
@@ -61,7 +66,7 @@ class Core:
         self.askers = Shares(ASKERS, clock.elapsed, math.inf)
         self._subscriber_bytes = subscriber_bytes
         self.committer = Committer(engine.commit)
-        self._ready: set[Feed] = set()  # feeds for which something waits
+        self._ready: set[SubscriptionFeed] = set()  # feeds for which something waits
         self._flushing = False
         self._pace: dict[str, int] = {}
         self._last_now = 0
@@ -78,7 +83,7 @@ class Core:
         self.runners.sweep()
         self.askers.sweep()
 
-    # -- life ---------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         self.worker.start()
@@ -108,9 +113,12 @@ class Core:
         return clock.elapsed() - self.worker.began >= TURN_SECONDS
 
     def _landed(self) -> None:
-        """A landing file has been written, or not: the engine is to take note, and to give the next one."""
+        """A landing file has been written, or not: the engine is to take note, and to give the next
+        one."""
         if not self._closing:
-            self.worker.submit(Job(self._tidy_steps, _nothing, Urgency.CONTROL, kind="landed"))
+            self.worker.submit(
+                EngineJob(self._tidy_steps, _nothing, Urgency.CONTROL, kind="landed")
+            )
 
     def _land_again(self) -> None:
         self._landing_later = False
@@ -132,7 +140,7 @@ class Core:
         self.engine.close()
         self._landing.close()
 
-    # -- system time --------------------------------------------------------------------------------------------
+    # -- system time -------------------------------------------------------------------------------
 
     def heat(self) -> None:
         """Rows have come: let system time move on soon, so that a row sent alone is answered."""
@@ -149,7 +157,9 @@ class Core:
         self._hot = False
         if self._clock_matters and not self._ticking:
             self._ticking = True
-            self.worker.submit(Job(self._tick_steps, self._ticked, Urgency.CONTROL, kind="tick"))
+            self.worker.submit(
+                EngineJob(self._tick_steps, self._ticked, Urgency.CONTROL, kind="tick")
+            )
         self._plan_tick(IDLE_TICK)
 
     def _tick_steps(self) -> Steps:
@@ -164,7 +174,8 @@ class Core:
         self.engine.advance(self._last_now, cancel)
 
     def _caught_up(self, cancel: Cancel | None = None) -> Steps:
-        """Until queries are where they should be: whoever moved them is answered then, and others go in between."""
+        """Until queries are where they should be: the request that moved them is answered then, and
+        others go in between."""
         while self.engine.catch_up():
             yield None
             if cancel is not None:
@@ -175,24 +186,26 @@ class Core:
         if self.worker.running is not None:
             self.worker.running.what = what[:WHAT]
 
-    # -- names --------------------------------------------------------------------------------------------------
+    # -- names -------------------------------------------------------------------------------------
 
-    def shape_of(self, stream: str) -> Shape | None:
+    def shape_of(self, stream: str) -> StreamShape | None:
         """The columns of a stream by exact name, else in any case."""
         return self.shapes.get(stream) or self.shapes.get(stream.casefold())
 
     def _learn_names(self) -> None:
         self.names = self.engine.names()
-        shapes: dict[str, Shape] = {}
+        shapes: dict[str, StreamShape] = {}
         for definition in self.engine.streams():
             stamped = definition.timestamp is None
-            shape = Shape(definition.name, definition.schema, stamped, definition.idle_timeout is not None)
+            shape = StreamShape(
+                definition.name, definition.schema, stamped, definition.idle_timeout is not None
+            )
             shapes.setdefault(definition.name.casefold(), shape)
             shapes[definition.name] = shape
         self.shapes = shapes
         self._clock_matters = any(s.stamped or s.watched for s in shapes.values())
 
-    def _known_shape(self, stream: str) -> Shape:
+    def _known_shape(self, stream: str) -> StreamShape:
         shape = self.shape_of(stream)
         if shape is not None:
             return shape
@@ -200,12 +213,14 @@ class Core:
         hint = nearest(stream, known) or f"streams are {', '.join(known) or 'none yet'}"
         raise UsageError("DS401", f"there is no stream `{stream}`", hint=hint)
 
-    # -- jobs ---------------------------------------------------------------------------------------------------
+    # -- jobs --------------------------------------------------------------------------------------
 
     def execute_steps(self, sql: str, cancel: Cancel, account: Account) -> Steps:
-        """Run a script of a session.  The result is the list of results; an error has those before it in `done`.
+        """Run a script of a session.  The result is the list of results; an error has those before
+        it in `done`.
 
-        A SELECT reads for a few milliseconds at a time; its plan runs in another thread, at its session's turn."""
+        A SELECT reads for a few milliseconds at a time; its plan runs in another thread, at its
+        session's turn."""
         cancel.check()
         self._doing(sql)
         work = account.work = Work(sql, cancel, clock.elapsed())
@@ -235,7 +250,9 @@ class Core:
             account.work = None
             slices.close()
 
-    def ingest_steps(self, stream: str, payload: Payload, client: str | None, seq: int | None, cancel: Cancel) -> Steps:
+    def ingest_steps(
+        self, stream: str, payload: Payload, client: str | None, seq: int | None, cancel: Cancel
+    ) -> Steps:
         """Apply one frame of rows in slices; the result is its IngestReport."""
         cancel.check()
         self._doing(f"rows for {stream}")
@@ -264,7 +281,7 @@ class Core:
 
     def _ingest_piece(
         self,
-        shape: Shape,
+        shape: StreamShape,
         piece: Converted,
         client: str | None,
         seq: int | None,
@@ -275,7 +292,9 @@ class Core:
         if shape.stamped:
             self._tick(cancel)  # the rows bear the time of their arrival
         began = clock.elapsed()
-        report = self.engine.ingest(shape.stream, piece, client=client, seq=seq, first=first, last=last, cancel=cancel)
+        report = self.engine.ingest(
+            shape.stream, piece, client=client, seq=seq, first=first, last=last, cancel=cancel
+        )
         took = max(clock.elapsed() - began, 1e-6)
         if len(piece) >= MIN_SLICE:
             ideal = int(len(piece) * SLICE_SECONDS / took)
@@ -296,18 +315,23 @@ class Core:
         yield from self._caught_up(cancel)
         yield from self._kept(name)
 
-    # -- subscriptions ------------------------------------------------------------------------------------------
+    # -- subscriptions -----------------------------------------------------------------------------
 
-    def subscribe_steps(self, feed: Feed, start: int | None) -> Steps:
+    def subscribe_steps(self, feed: SubscriptionFeed, start: int | None) -> Steps:
         """Attach the feed; no push is handed over before `grant`.
 
-        What is given at once (a snapshot, the log from `start` on) is shared with the engine and may be of any size;
-        the limit is for what comes after it.  As much again may wait in the session, hence half of it here.
+        What is given at once (a snapshot, the log from `start` on) is shared with the engine and
+        may be of any size; the limit is for what comes after it.  As much again may wait in the
+        session, hence half of it here.
         """
         feed.next_seq = start or 0
-        feed.sub = self.engine.subscribe(feed.query, start, 1 << 62, on_ready=lambda: self._ready.add(feed))
-        feed.sub.told_bytes = self._subscriber_bytes
-        feed.snapshot = any(isinstance(item, Push) and item.kind == "snapshot" for item in feed.sub.waiting)
+        feed.sub = self.engine.subscribe(
+            feed.query, start, 1 << 62, on_ready=lambda: self._ready.add(feed)
+        )
+        feed.sub.reported_limit = self._subscriber_bytes
+        feed.snapshot = any(
+            isinstance(item, Push) and item.kind == "snapshot" for item in feed.sub.waiting
+        )
         if start is None:
             feed.next_seq = self.engine.next_seq(feed.sub.query)
         feed.sub.limit_bytes = feed.sub.pending_bytes + self._subscriber_bytes // 2
@@ -316,7 +340,7 @@ class Core:
         return feed.sub
         yield
 
-    def unsubscribe_steps(self, feed: Feed) -> Steps:
+    def unsubscribe_steps(self, feed: SubscriptionFeed) -> Steps:
         self._ready.discard(feed)
         if feed.sub is not None:
             if not feed.sub.closed:
@@ -325,7 +349,7 @@ class Core:
         return
         yield
 
-    def grant(self, feed: Feed) -> None:
+    def grant(self, feed: SubscriptionFeed) -> None:
         """The reader has room: hand over what waits now, or what comes next.
 
         The order matters: either the engine thread sees the credit, or we see that something waits.
@@ -333,14 +357,16 @@ class Core:
         feed.credit = True
         if feed in self._ready and not self._flushing:
             self._flushing = True
-            self.worker.submit(Job(self._flush_steps, _nothing, Urgency.CONTROL, kind="grant"))
+            self.worker.submit(
+                EngineJob(self._flush_steps, _nothing, Urgency.CONTROL, kind="grant")
+            )
 
     def _flush_steps(self) -> Steps:
         self._flushing = False  # the slice ends with `_hand_over`
         return
         yield
 
-    def settled(self, feed: Feed) -> bool:
+    def settled(self, feed: SubscriptionFeed) -> bool:
         """Whether all that the engine gave so far has gone to the reader's socket."""
         return feed.credit and feed not in self._ready
 
@@ -348,7 +374,7 @@ class Core:
         self._hand_over()
         if not self._working and self.engine.has_work():
             self._working = True
-            self.worker.submit(Job(self._work_steps, _nothing, Urgency.BULK, kind="refresh"))
+            self.worker.submit(EngineJob(self._work_steps, _nothing, Urgency.BULK, kind="refresh"))
 
     def _work_steps(self) -> Steps:
         try:
@@ -374,17 +400,20 @@ class Core:
             if items:
                 self._deliver(feed, [feed.number(item) for item in items])
 
-    def _deliver(self, feed: Feed, items: list[Push | Chunk]) -> None:
-        """Hand items to the reader: at once, or when the rows that they come from are where `sync` wants them."""
+    def _deliver(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None:
+        """Hand items to the reader: at once, or when the rows that they come from are where `sync`
+        wants them."""
         if not self.engine.uncommitted("sync"):
             self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
         else:
             kept = self.committer.wait()
-            kept.add_done_callback(lambda _: self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items))
+            kept.add_done_callback(
+                lambda _: self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
+            )
 
 
 def _nothing(result: Any, error: BaseException | None) -> None:
-    """For jobs whose end nobody waits for."""
+    """For jobs whose end is not waited for."""
 
 
 def _sum(reports: list[IngestReport]) -> IngestReport:

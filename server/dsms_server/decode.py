@@ -1,10 +1,11 @@
 """Frame bodies -> requests.  Bulk rows become Arrow a few thousand rows at a time.
 
-msgpack decoding holds the interpreter lock, so one call over a 64 MB frame would stall the event loop for seconds even
-from another thread.  `decode` therefore walks a big frame with a streaming unpacker: each step builds a few thousand
-rows in C, turns them into columns and lets other threads run.  It also keeps the Python objects of one piece in memory
-at a time instead of the whole frame's.  Rows that are just what their stream asks for need no Python objects at all: a
-kernel reads them (`dsms.intake.packed`).
+msgpack decoding holds the interpreter lock, so one call over a 64 MB frame would stall the event
+loop for seconds even from another thread.  `decode` therefore walks a big frame with a streaming
+unpacker: each step builds a few thousand rows in C, turns them into columns and lets other threads
+run.  It also keeps the Python objects of one piece in memory at a time instead of the whole
+frame's.  Rows that are just what their stream asks for need no Python objects at all: a kernel
+reads them (`dsms.intake.packed`).
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ MOST_ITEMS = 1 << 16  # of one row
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """A stream as the engine has it: its name as declared, its columns, whether its rows are `stamped` on arrival and
-    whether it is `watched` for going idle."""
+class StreamShape:
+    """A stream as the engine has it: its name as declared, its columns, whether its rows are
+    `stamped` on arrival and whether it is `watched` for going idle."""
 
     stream: str
     schema: Schema
@@ -50,7 +51,7 @@ class Shape:
     watched: bool = False
 
 
-ShapeOf = Callable[[str], Shape | None]
+ShapeOf = Callable[[str], StreamShape | None]
 Body = bytes | bytearray | memoryview
 Extensions = Callable[[int, bytes], Any]
 
@@ -68,15 +69,16 @@ class Bulk:
 
 @dataclass(slots=True)
 class Payload:
-    """The rows of one ingest frame: converted for `shape`, or as they came if the shape was not known then."""
+    """The rows of one ingest frame: converted for `shape`, or as they came if the shape was not
+    known then."""
 
     kind: str  # arrow | rows | columns
     raw: Any = None
     converted: Converted | None = None
-    shape: Shape | None = None
+    shape: StreamShape | None = None
     error: DsmsError | None = None
 
-    def convert(self, shape: Shape) -> None:
+    def convert(self, shape: StreamShape) -> None:
         """Fit the rows to `shape` now; a misfit is kept for `fitted` to raise."""
         self.shape = shape
         try:
@@ -85,7 +87,7 @@ class Payload:
             self.error = expected(problem, f"rows for {shape.stream}")
         self.raw = None
 
-    def _converted(self, shape: Shape) -> Converted:
+    def _converted(self, shape: StreamShape) -> Converted:
         what, data = f"stream {shape.stream}", self.raw
         if isinstance(data, Bulk):
             try:
@@ -100,12 +102,12 @@ class Payload:
             data = self._table(shape)
         return to_batch(data, shape.schema, what)
 
-    def _table(self, shape: Shape) -> pa.Table:
+    def _table(self, shape: StreamShape) -> pa.Table:
         table = read_stream(self.raw)
         check_size(table.num_rows, len(shape.schema))
         return table
 
-    def fitted(self, shape: Shape) -> Converted:
+    def fitted(self, shape: StreamShape) -> Converted:
         """The rows in the physical types of `shape`, and those refused.  Raises DS501..DS510."""
         if self.shape is None:
             self.convert(shape)
@@ -119,7 +121,7 @@ class Payload:
         return self.converted
 
 
-def join(pieces: list[Converted], shape: Shape) -> Converted:
+def join(pieces: list[Converted], shape: StreamShape) -> Converted:
     """One Converted of pieces that follow each other in a frame."""
     if len(pieces) == 1:
         return pieces[0]
@@ -132,7 +134,9 @@ def join(pieces: list[Converted], shape: Shape) -> Converted:
         for found in piece.refusals:
             known = refusals.get(found.reason)
             moved = known or replace(found, first=start + found.first)
-            refusals[found.reason] = replace(moved, count=found.count + (known.count if known else 0))
+            refusals[found.reason] = replace(
+                moved, count=found.count + (known.count if known else 0)
+            )
     if not refusals:
         return Converted(tuple(arrays), starts[-1])
     kept = [
@@ -143,11 +147,14 @@ def join(pieces: list[Converted], shape: Shape) -> Converted:
 
 
 def part(rows: Converted, first: int, size: int) -> Converted:
-    """Rows `first` to `first` + `size`, which know their places in the frame; the first part tells the refusals."""
+    """Rows `first` to `first` + `size`, which know their places in the frame; the first part tells
+    the refusals."""
     if first == 0 and size >= len(rows):
         return rows
     count = min(size, len(rows) - first)
-    kept = np.arange(first, first + count) if rows.kept is None else rows.kept[first : first + count]
+    kept = (
+        np.arange(first, first + count) if rows.kept is None else rows.kept[first : first + count]
+    )
     columns = tuple(c.slice(first, count) for c in rows.columns)
     return Converted(columns, count, kept, () if first else rows.refusals)
 
@@ -155,7 +162,8 @@ def part(rows: Converted, first: int, size: int) -> Converted:
 def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
     """The request in a frame body, checked against its op; an ingest's data stands in `payload`.
 
-    Raises DS600..DS604; such an error has the request's id in `request_id` if that much could be read.
+    Raises DS600..DS604; such an error has the request's id in `request_id` if that much could be
+    read.
     """
     if len(body) <= WHOLE:
         message, walked = _unpacked(body, shape_of)
@@ -171,7 +179,8 @@ def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
 
 
 def decoded(body: Body, shape_of: ShapeOf) -> dict[str, Any] | DsmsError:
-    """As `decode`, for another thread: an exception that crosses a future stays alive in a circle of frames."""
+    """As `decode`, for another thread: an exception that crosses a future stays alive in a circle
+    of frames."""
     try:
         return decode(body, shape_of)
     except Exception as problem:
@@ -198,7 +207,9 @@ def _payload(message: dict[str, Any], walked: Payload | None, shape_of: ShapeOf)
     kinds = [kind for kind in ("arrow", "rows", "columns") if kind in message]
     if len(kinds) != 1:
         raise UsageError(
-            "DS603", f"`ingest` needs exactly one of arrow, columns and rows, it has {' and '.join(kinds) or 'none'}"
+            "DS603",
+            "`ingest` needs exactly one of arrow, columns and rows, it has "
+            f"{' and '.join(kinds) or 'none'}",
         )
     raw = message.pop(kinds[0])
     if walked is not None:
@@ -211,7 +222,8 @@ def _payload(message: dict[str, Any], walked: Payload | None, shape_of: ShapeOf)
 
 
 def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload | None]:
-    """A big frame's map: an Arrow blob is left where it is, rows are read piecewise (`rows` then is empty here)."""
+    """A big frame's map: an Arrow blob is left where it is, rows are read piecewise (`rows` then is
+    empty here)."""
     try:
         cursor = _Cursor(body)
         message: dict[str, Any] = {}
@@ -226,8 +238,14 @@ def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload |
             stream = message.get("stream")
             if key in ("rows", "columns"):
                 shape = shape_of(stream) if isinstance(stream, str) else None
-                walked = _walk_rows(cursor, shape) if key == "rows" else _walk_columns(cursor, shape)
-                bulk = walked.converted is not None or walked.error is not None or isinstance(walked.raw, Bulk)
+                walked = (
+                    _walk_rows(cursor, shape) if key == "rows" else _walk_columns(cursor, shape)
+                )
+                bulk = (
+                    walked.converted is not None
+                    or walked.error is not None
+                    or isinstance(walked.raw, Bulk)
+                )
                 message[key] = walked.raw if not bulk else () if key == "rows" else {}
             else:
                 message[key] = cursor.blob() if key == "arrow" else cursor.value()
@@ -239,7 +257,8 @@ def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload |
 
 
 class _Cursor:
-    """A place in a msgpack text.  Values are read through a window, so that what follows is not copied."""
+    """A place in a msgpack text.  Values are read through a window, so that what follows is not
+    copied."""
 
     def __init__(self, body: memoryview) -> None:
         self._body = body
@@ -261,13 +280,17 @@ class _Cursor:
         return value
 
     def bulk(self, what: str, fix: int, marks: tuple[int, ...], most: int) -> Any:
-        """An array or map of this many bytes as it stands, if it may be built; anything else as `value` has it."""
+        """An array or map of this many bytes as it stands, if it may be built; anything else as
+        `value` has it."""
         mark = self._body[self.at] if self.at < len(self._body) else 0
         if mark & 0xF0 != fix and mark not in marks:
             return self.value()
         found = self._extent(f"`{what}`")
         if found.longest > most or found.deep > MOST_VALUES:
-            raise ValueError(f"`{what}` holds {found.deep} values inside of values, and up to {found.longest} in one")
+            raise ValueError(
+                f"`{what}` holds {found.deep} values inside of values, and up to {found.longest} "
+                "in one"
+            )
         start, self.at = self.at, self.at + found.size
         return Bulk(self._body[start : self.at], found.longest)
 
@@ -299,12 +322,14 @@ class _Cursor:
 
 
 def _reader(data: memoryview, extensions: Extensions) -> Any:
-    reader = msgpack.Unpacker(use_list=False, max_buffer_size=max(len(data), 1), ext_hook=extensions)
+    reader = msgpack.Unpacker(
+        use_list=False, max_buffer_size=max(len(data), 1), ext_hook=extensions
+    )
     reader.feed(data)
     return reader
 
 
-def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
+def _walk_rows(cursor: _Cursor, shape: StreamShape | None) -> Payload:
     out = Payload("rows", shape=shape)
     whole = None if shape is None else packed.unpack(cursor.rest(), shape.schema)
     if whole is not None:
@@ -317,10 +342,13 @@ def _walk_rows(cursor: _Cursor, shape: Shape | None) -> Payload:
     return out
 
 
-def _rows(bulk: Bulk, shape: Shape) -> Converted:
+def _rows(bulk: Bulk, shape: StreamShape) -> Converted:
     pieces: list[Converted] = []
     reader = bulk.reader()
-    left, most = reader.read_array_header(), max(min(PIECE, PIECE_VALUES // max(bulk.longest, 1)), 1)
+    left, most = (
+        reader.read_array_header(),
+        max(min(PIECE, PIECE_VALUES // max(bulk.longest, 1)), 1),
+    )
     while left:
         piece = list(islice(reader, min(most, left)))
         if not piece:
@@ -330,7 +358,7 @@ def _rows(bulk: Bulk, shape: Shape) -> Converted:
     return join(pieces, shape)
 
 
-def _walk_columns(cursor: _Cursor, shape: Shape | None) -> Payload:
+def _walk_columns(cursor: _Cursor, shape: StreamShape | None) -> Payload:
     out = Payload("columns", shape=shape)
     out.raw = cursor.bulk("columns", 0x80, (0xDE, 0xDF), MAX_ROWS)
     if shape is not None and isinstance(out.raw, Bulk):

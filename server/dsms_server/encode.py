@@ -1,6 +1,6 @@
-"""Results of statements -> reply frames, in the form the session asked for (`rows`, `arrow`, or `auto`: whichever is
-cheaper).  TIMESTAMP and INTERVAL travel as integers in rows, as Arrow timestamps (microseconds, UTC) and durations in
-Arrow."""
+"""Results of statements -> reply frames, in the form the session asked for (`rows`, `arrow`, or
+`auto`: whichever is cheaper).  TIMESTAMP and INTERVAL travel as integers in rows, as Arrow
+timestamps (microseconds, UTC) and durations in Arrow."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ class _NoRoom(Exception):
     """The reply would be longer than it may be."""
 
 
-def result_reply(ident: Any, results: list[Result], form: str, limit: int, error: dict | None = None) -> bytes:
-    """The reply frame of `execute`: a map per statement.  Raises DS623 if it would be longer than `limit`."""
+def result_reply(
+    ident: Any, results: list[Result], form: str, limit: int, error: dict | None = None
+) -> bytes:
+    """The reply frame of `execute`: a map per statement.  Raises DS623 if it would be longer than
+    `limit`."""
     packer = msgpack.Packer()
     outcome = ("error", error) if error else ("ok", True)
     parts = [packer.pack_map_header(3), *map(packer.pack, ("id", ident, *outcome, "results"))]
@@ -46,7 +49,9 @@ def _result_parts(result: Result, form: str, room: int) -> Iterator[bytes]:
     packer = msgpack.Packer()
     match result:
         case Done(message=message, warnings=warnings):
-            yield packer.pack({"kind": "done", "message": message, **({"warnings": warnings} if warnings else {})})
+            yield packer.pack(
+                {"kind": "done", "message": message, **({"warnings": warnings} if warnings else {})}
+            )
         case Rows(data=data, types=types, as_of=as_of, waiting=waiting):
             head = {"kind": "rows", "columns": data.schema.names, "types": types, "as_of": as_of}
             head |= {} if waiting is None else {"waiting": waiting}
@@ -68,7 +73,8 @@ def _row_parts(packer: Any, data: pa.RecordBatch) -> Iterator[bytes]:
     yield packer.pack_array_header(data.num_rows)
     for first in range(0, data.num_rows, ROWS_PIECE):
         rows = columns.batch_to_rows(data.slice(first, ROWS_PIECE))
-        yield packer.pack(rows)[1 if len(rows) < 16 else 3 :]  # the rows without the header of their own list
+        # the rows without the header of their own list
+        yield packer.pack(rows)[1 if len(rows) < 16 else 3 :]
 
 
 def _too_large(limit: int, form: str) -> UsageError:
@@ -76,5 +82,6 @@ def _too_large(limit: int, form: str) -> UsageError:
     return UsageError(
         "DS623",
         f"the answer is larger than the {limit} bytes a reply may have",
-        hint=f"select fewer rows or columns (LIMIT){smaller}, or start the server with a larger max_reply",
+        hint=f"select fewer rows or columns (LIMIT){smaller}, or start the server with a larger "
+        "max_reply",
     )

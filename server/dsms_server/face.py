@@ -34,7 +34,8 @@ class Statement(Protocol):
 
 
 class Recovered(Protocol):
-    """How an engine came back: the record of its checkpoint, the records behind it, their rows, and what is missing."""
+    """How an engine came back: the record of its checkpoint, the records behind it, their rows, and
+    what is missing."""
 
     checkpoint: int
     records: int
@@ -55,7 +56,11 @@ class EngineFace(Protocol):
     def is_stored(self) -> bool: ...
 
     def slices(
-        self, text: str, cancel: Cancel | None = None, priority: int = 0, caller: Caller | None = None
+        self,
+        text: str,
+        cancel: Cancel | None = None,
+        priority: int = 0,
+        caller: Caller | None = None,
     ) -> Generator[Statement, None, list[Result]]: ...
 
     def ingest(

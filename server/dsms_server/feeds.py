@@ -9,13 +9,14 @@ from dsms.api import Chunk, Push, Subscription
 
 
 class Reader(Protocol):
-    """Who takes the pushes of a feed (a session); called on the event loop."""
+    """What takes the pushes of a feed (a session); called on the event loop."""
 
-    def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None: ...
+    def deliver(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None: ...
 
 
-class Feed:
-    """One session's subscription.  All but `credit` belongs to the engine thread until the subscribe is answered."""
+class SubscriptionFeed:
+    """One session's subscription.  All but `credit` belongs to the engine thread until the
+    subscribe is answered."""
 
     __slots__ = ("credit", "dropped", "next_seq", "query", "reader", "snapshot", "sub", "types")
 

@@ -1,5 +1,5 @@
-"""Peers that speak another protocol are told so in their own, in one sentence, where it has room
-for one."""
+"""Peers that speak another protocol get an answer in their own, one sentence, where that protocol
+has room for one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def silence(seconds: float) -> bytes:
 
 def _http(sentence: str) -> bytes:
     body = f"{sentence}\n".encode()
-    head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
+    head = (
+        f"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
+    )
     return head.encode() + b"Connection: close\r\n\r\n" + body
 
 
@@ -60,4 +62,6 @@ def _postgres(sentence: str) -> bytes:
 
 
 def _with_tls() -> UsageError:
-    return UsageError("DS607", "this port speaks TLS", hint="connect with TLS: tls=True, or --tls of the shell")
+    return UsageError(
+        "DS607", "this port speaks TLS", hint="connect with TLS: tls=True, or --tls of the shell"
+    )

@@ -1,8 +1,8 @@
 """Wrong tokens: the answer to each waits longer, by address, and only a few may wait at a time.
 
-The right token is never held up by wrong ones of other addresses, nor by a few of its own: a client with an old token
-beside it costs nobody anything.  Who gives up waiting gains nothing, since the place stays taken until the time is
-over.
+The right token is never held up by wrong ones of other addresses, nor by a few of its own: a client
+with an old token beside it holds nobody else up.  A client that gives up waiting gains nothing,
+since the place stays taken until the time is over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class _Record:
 
 
 class Guesses:
-    """`now` gives seconds on a clock that never goes back; `first` is the delay of an address's first wrong token."""
+    """`now` gives seconds on a clock that never goes back; `first` is the delay of an address's
+    first wrong token."""
 
     def __init__(self, first: float, now: Callable[[], float]) -> None:
         self._first, self._now = first, now

@@ -1,5 +1,5 @@
-"""The HTTP side: ``/metrics`` for Prometheus and ``/healthz`` for whoever restarts us, ``/readyz`` for whoever
-sends clients."""
+"""The HTTP side: ``/metrics`` for Prometheus and ``/healthz`` for the supervisor that restarts the
+server, ``/readyz`` for the load balancer that sends clients."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from dsms_server.parties import Host
 SECONDS = 10.0  # that a connection may last, request and answer
 AT_ONCE = 32  # connections
 BACKLOG = 100  # connections that the system keeps until they are accepted
-STATS_SECONDS = 1.0  # how long a scrape waits for a busy engine before it shows the counters it last saw
+# how long a scrape waits for a busy engine before it shows the counters it last saw
+STATS_SECONDS = 1.0
 
 
 class Http:
-    """The listener, and its connections: a request each, within `SECONDS`, and at most `AT_ONCE` of them.
+    """The listener, and its connections: a request each, within `SECONDS`, and at most `AT_ONCE` of
+    them.
 
     Whoever comes then takes the place of the one that has been there longest."""
 
@@ -43,7 +45,9 @@ class Http:
         await self._runner.cleanup()
 
     def _connection(self) -> asyncio.Protocol:
-        there = [c for c in self._deadlines if c.transport is not None and not c.transport.is_closing()]
+        there = [
+            c for c in self._deadlines if c.transport is not None and not c.transport.is_closing()
+        ]
         if len(there) >= AT_ONCE:
             self._end(there[0], "crowded")
         connection = self._web()
@@ -90,7 +94,9 @@ async def _metrics(server: Host, request: web.Request) -> web.Response:
         if done and stats.exception() is None:
             server.metrics.engine = stats.result()
     server.update_gauges()
-    return web.Response(body=server.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"})
+    return web.Response(
+        body=server.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"}
+    )
 
 
 async def _health(server: Host, request: web.Request) -> web.Response:
@@ -104,7 +110,8 @@ async def _health(server: Host, request: web.Request) -> web.Response:
 
 
 async def _ready(server: Host, request: web.Request) -> web.Response:
-    """Whether clients are served: not while the server stops.  A long slice makes it no less ready."""
+    """Whether clients are served: not while the server stops.  A long slice makes it no less
+    ready."""
     if server.stopping:
         return web.Response(status=503, text="stopping\n")
     return web.Response(text="ready\n")

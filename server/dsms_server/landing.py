@@ -1,4 +1,5 @@
-"""Who writes landing files in a server: one thread, after whose work the engine is to look at what has become of it."""
+"""The writer of landing files in a server: one thread; after each file the engine looks at the
+result."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What the process of a server does without: it listens sooner, and is smaller.
 
-Arrow looks for pandas when it first meets a list, and loads it if it is installed, which takes longer than Arrow
-itself; a server hands Arrow no frame of pandas.  The linear algebra below NumPy starts a thread for each core; nobody
-here multiplies matrices.
+Arrow looks for pandas when it first meets a list, and loads it if it is installed, which takes
+longer than Arrow itself; a server hands Arrow no frame of pandas.  The linear algebra below NumPy
+starts a thread for each core; nobody here multiplies matrices.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def load_arrow() -> None:
-    """Load NumPy and Arrow without what a server does not need.  To be called before anything else loads them;
-    afterwards it changes nothing."""
+    """Load NumPy and Arrow without what a server does not need.  To be called before anything else
+    loads them; afterwards it changes nothing."""
     os.environ.setdefault(BLAS_THREADS, "1")
     with _without("pandas"):
         import pyarrow as pa

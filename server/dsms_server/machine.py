@@ -1,4 +1,5 @@
-"""How much memory there is for this process: that of the machine, or of the control group that it runs in."""
+"""How much memory there is for this process: that of the machine, or of the control group that it
+runs in."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ SHARE = 3, 4  # of it that a server takes unless told otherwise
 
 
 def default_share(root: Path = Path("/")) -> int | None:
-    """Bytes that a server may take; None where the system does not say.  `root`: of the file system (tests)."""
+    """Bytes that a server may take; None where the system does not say.  `root`: of the file system
+    (tests)."""
     found = [size for size in (_total(root), *_limits(root)) if size]
     return min(found) * SHARE[0] // SHARE[1] if found else None
 
@@ -23,7 +25,8 @@ def _total(root: Path) -> int | None:
 
 
 def _limits(root: Path) -> Iterator[int | None]:
-    """Of the groups that this process is in, and of those that they are in; of version 2, and of version 1."""
+    """Of the groups that this process is in, and of those that they are in; of version 2, and of
+    version 1."""
     for line in _read(root / "proc/self/cgroup").splitlines():
         number, kinds, path = line.split(":", 2)
         if number != "0" and "memory" not in kinds.split(","):

@@ -1,11 +1,14 @@
 """One budget for the memory of a server: who holds what, and who is refused when it is used up.
 
     requests, replies   bytes that sessions have sent and not been answered, been sent and not read
-    statements          lent to plans that run once, for the time that they run; at most half of the budget
-    all else            what the engine holds, as it says itself (`dsms.commands.show_memory`), looked at every so often
+    statements          lent to plans that run once, for the time that they run; at most half of the
+                        budget
+    all else            what the engine holds, as it says itself (`dsms.commands.show_memory`),
+                        looked at every so often
 
-Who asks for more than there is gets DS625: rows, statements that run once, declarations, subscriptions.  What drops or
-shows something goes on, and so does what is registered: `--state-bytes` is the limit of a query.
+Who asks for more than there is gets DS625: rows, statements that run once, declarations,
+subscriptions.  What drops or shows something goes on, and so does what is registered:
+`--state-bytes` is the limit of a query.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ SELDOM = 100  # a look at what the engine holds may take one in so many seconds
 
 
 class Memory:
-    """`limit`: bytes; None: there is none.  `sessions` gives those that there are; any thread may ask."""
+    """`limit`: bytes; None: there is none.  `sessions` gives those that there are; any thread may
+    ask."""
 
     def __init__(self, limit: int | None, sessions: Callable[[], Iterable[Peer]]) -> None:
         self.limit = limit
@@ -36,7 +40,7 @@ class Memory:
         self.requests = self.replies = 0  # kept by the server
         self._next_look = 0.0
 
-    # -- what there is ------------------------------------------------------------------------------------------
+    # -- what there is -----------------------------------------------------------------------------
 
     @property
     def used(self) -> int:
@@ -45,7 +49,11 @@ class Memory:
 
     def parts(self) -> dict[str, int]:
         """Bytes by part."""
-        own = {"requests": self.requests, "replies": self.replies, "statements": sum(list(self._lent.values()))}
+        own = {
+            "requests": self.requests,
+            "replies": self.replies,
+            "statements": sum(list(self._lent.values())),
+        }
         return {**self._engine, **own}
 
     def is_due(self, now: float) -> bool:
@@ -63,7 +71,8 @@ class Memory:
         self._next_look = began + max(1.0, SELDOM * took)
 
     def bound(self, size: int) -> int:
-        """A bound of the server on bytes on their way, or a quarter of the budget if that is less."""
+        """A bound of the server on bytes on their way, or a quarter of the budget if that is
+        less."""
         return size if self.limit is None else min(size, self.limit // 4)
 
     def lines(self) -> list[MemoryLine]:
@@ -73,7 +82,10 @@ class Memory:
             name = f"session {session.account.id}"
             held = {"requests": session.unprocessed, "replies": session.unread}
             lines += [MemoryLine(part, name, size) for part, size in held.items() if size]
-        lines += [MemoryLine("statements", self._holder(who), size) for who, size in list(self._lent.items())]
+        lines += [
+            MemoryLine("statements", self._holder(who), size)
+            for who, size in list(self._lent.items())
+        ]
         return [*lines, MemoryLine("all", None, self.used, self.limit)]
 
     def _holder(self, who: Cancel) -> str | None:
@@ -83,7 +95,7 @@ class Memory:
                 return f"session {session.account.id}"
         return None
 
-    # -- who asks -----------------------------------------------------------------------------------------------
+    # -- who asks ----------------------------------------------------------------------------------
 
     def check(self, what: str) -> None:
         """Raise DS625 if there is none left for `what`."""
@@ -92,7 +104,8 @@ class Memory:
 
     @contextmanager
     def lent(self, most: int, who: Cancel | None) -> Iterator[int]:
-        """Bytes for a plan that runs once: `most`, or as much as leaves some for the next one.  Raises DS625."""
+        """Bytes for a plan that runs once: `most`, or as much as leaves some for the next one.
+        Raises DS625."""
         who = who or Cancel()
         size = most
         with self._lock:

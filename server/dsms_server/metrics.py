@@ -23,9 +23,15 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self.sessions = Gauge("dsms_sessions", "open sessions", registry=registry)
-        self.sessions_total = Counter("dsms_sessions_opened", "sessions ever opened", registry=registry)
-        self.strangers = Gauge("dsms_strangers", "sessions that have not shown who they are", registry=registry)
-        self.let_go = Counter("dsms_let_go", "connections ended by the server, by reason", ["why"], registry=registry)
+        self.sessions_total = Counter(
+            "dsms_sessions_opened", "sessions ever opened", registry=registry
+        )
+        self.strangers = Gauge(
+            "dsms_strangers", "sessions that have not shown who they are", registry=registry
+        )
+        self.let_go = Counter(
+            "dsms_let_go", "connections ended by the server, by reason", ["why"], registry=registry
+        )
         self.accept_failures = Counter(
             "dsms_accept_failures", "times that no connection could be accepted", registry=registry
         )
@@ -35,23 +41,47 @@ class Metrics:
         self.frames_in = Counter("dsms_frames_received", "frames received", registry=registry)
         self.bytes_in = Counter("dsms_received_bytes", "bytes received", registry=registry)
         self.bytes_out = Counter("dsms_sent_bytes", "bytes sent", registry=registry)
-        self.rows = Counter("dsms_ingested_rows", "rows received by what became of them", ["fate"], registry=registry)
+        self.rows = Counter(
+            "dsms_ingested_rows",
+            "rows received by what became of them",
+            ["fate"],
+            registry=registry,
+        )
         self.pushes = Counter("dsms_pushes", "result pushes handed to sessions", registry=registry)
         self.paused = Counter("dsms_reading_paused", "times a writer was slowed", registry=registry)
-        self.slow_readers = Gauge("dsms_slow_readers", "subscriptions ended because of DS620", registry=registry)
-        self.unprocessed = Gauge("dsms_unprocessed_bytes", "bytes of requests not yet answered", registry=registry)
-        self.unread = Gauge("dsms_unread_bytes", "bytes of replies that sessions have not read", registry=registry)
+        self.slow_readers = Gauge(
+            "dsms_slow_readers", "subscriptions ended because of DS620", registry=registry
+        )
+        self.unprocessed = Gauge(
+            "dsms_unprocessed_bytes", "bytes of requests not yet answered", registry=registry
+        )
+        self.unread = Gauge(
+            "dsms_unread_bytes", "bytes of replies that sessions have not read", registry=registry
+        )
         self.memory = Gauge("dsms_memory_bytes", "bytes held, by part", ["part"], registry=registry)
-        self.memory_limit = Gauge("dsms_memory_limit_bytes", "what may be held; 0: any", registry=registry)
+        self.memory_limit = Gauge(
+            "dsms_memory_limit_bytes", "what may be held; 0: any", registry=registry
+        )
         self.selects = Gauge("dsms_selects", "SELECTs whose plans run", registry=registry)
-        self.selects_waiting = Gauge("dsms_selects_waiting", "SELECTs that wait for a place", registry=registry)
-        self.waiting = Gauge("dsms_waiting_lanes", "writers with work for the engine thread", registry=registry)
-        self.busy = Gauge("dsms_engine_busy_seconds", "time the engine thread has worked", registry=registry)
+        self.selects_waiting = Gauge(
+            "dsms_selects_waiting", "SELECTs that wait for a place", registry=registry
+        )
+        self.waiting = Gauge(
+            "dsms_waiting_lanes", "writers with work for the engine thread", registry=registry
+        )
+        self.busy = Gauge(
+            "dsms_engine_busy_seconds", "time the engine thread has worked", registry=registry
+        )
         self.held = Gauge(
-            "dsms_engine_held_seconds", "how long one slice holds the engine, once 5 s are over", registry=registry
+            "dsms_engine_held_seconds",
+            "how long one slice holds the engine, once 5 s are over",
+            registry=registry,
         )
         self.slices_over = Gauge(
-            "dsms_slices_over_limit", "slices that took longer than --max-slice-ms", ["kind"], registry=registry
+            "dsms_slices_over_limit",
+            "slices that took longer than --max-slice-ms",
+            ["kind"],
+            registry=registry,
         )
         self.slices = Histogram(
             "dsms_slice_seconds",
@@ -67,18 +97,35 @@ class Metrics:
             buckets=RESPONSE_BUCKETS,
         )
         self.lag = Histogram(
-            "dsms_loop_lag_seconds", "how late the event loop wakes up", registry=registry, buckets=LAG_BUCKETS
+            "dsms_loop_lag_seconds",
+            "how late the event loop wakes up",
+            registry=registry,
+            buckets=LAG_BUCKETS,
         )
-        self.lag_now = Gauge("dsms_loop_lag_last_seconds", "the latest measured lag", registry=registry)
-        self.spark_up = Gauge("dsms_spark_up", "1 while there is a Spark session", registry=registry)
-        self.spark_starts = Gauge("dsms_spark_starts", "times the Spark process was started", registry=registry)
+        self.lag_now = Gauge(
+            "dsms_loop_lag_last_seconds", "the latest measured lag", registry=registry
+        )
+        self.spark_up = Gauge(
+            "dsms_spark_up", "1 while there is a Spark session", registry=registry
+        )
+        self.spark_starts = Gauge(
+            "dsms_spark_starts", "times the Spark process was started", registry=registry
+        )
         self.spark_deaths = Gauge("dsms_spark_deaths", "times it died", registry=registry)
-        self.updates_due = Gauge("dsms_archive_updates_due", "archives that wait for an update", registry=registry)
+        self.updates_due = Gauge(
+            "dsms_archive_updates_due", "archives that wait for an update", registry=registry
+        )
         self.updates = Counter(
-            "dsms_archive_updates", "updates of an archive's index", ["archive", "outcome"], registry=registry
+            "dsms_archive_updates",
+            "updates of an archive's index",
+            ["archive", "outcome"],
+            registry=registry,
         )
         self.update_rows = Counter(
-            "dsms_archive_update_rows", "landed rows that updates took into the index", ["archive"], registry=registry
+            "dsms_archive_update_rows",
+            "landed rows that updates took into the index",
+            ["archive"],
+            registry=registry,
         )
         self.update_seconds = Histogram(
             "dsms_archive_update_seconds",
@@ -95,7 +142,9 @@ class Metrics:
             if count := getattr(report, fate):
                 self.rows.labels(fate).inc(count)
 
-    def observe_update(self, archive: str, seconds: float, report: Mapping[str, Any] | None) -> None:
+    def observe_update(
+        self, archive: str, seconds: float, report: Mapping[str, Any] | None
+    ) -> None:
         """An update of an archive is over; without a report it failed."""
         self.updates.labels(archive, "failed" if report is None else "done").inc()
         self.update_seconds.labels(archive).observe(seconds)
@@ -115,7 +164,8 @@ class Metrics:
 
 
 class _EngineCollector:
-    """`Engine.stats()` as gauges: flat numbers, and one label for what is counted per stream or per query."""
+    """`Engine.stats()` as gauges: flat numbers, and one label for what is counted per stream or per
+    query."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -132,14 +182,18 @@ class _EngineCollector:
 
 
 def _labelled(kind: str, objects: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    label = {"streams": "stream", "queries": "query", "tables": "table", "archives": "archive"}.get(kind, kind)
+    label = {"streams": "stream", "queries": "query", "tables": "table", "archives": "archive"}.get(
+        kind, kind
+    )
     families: dict[str, GaugeMetricFamily] = {}
     for name, counters in objects.items():
         for counter, value in counters.items():
             if not _is_number(value):
                 continue
             if counter not in families:
-                families[counter] = GaugeMetricFamily(f"dsms_{label}_{counter}", f"{label}: {counter}", labels=[label])
+                families[counter] = GaugeMetricFamily(
+                    f"dsms_{label}_{counter}", f"{label}: {counter}", labels=[label]
+                )
             families[counter].add_metric([name], float(value))
     yield from families.values()
 

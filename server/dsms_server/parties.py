@@ -1,4 +1,5 @@
-"""What the parts of a server know of each other: of the server that holds them, and of the session of a peer."""
+"""What the parts of a server know of each other: of the server that holds them, and of the session
+of a peer."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dsms_server.account import Account
 from dsms_server.config import Config
 from dsms_server.core import Core
 from dsms_server.descriptors import Room
-from dsms_server.feeds import Feed
+from dsms_server.feeds import SubscriptionFeed
 from dsms_server.guesses import Guesses
 from dsms_server.metrics import Metrics
 from dsms_server.watchdog import Watchdog
@@ -91,7 +92,7 @@ class Asking(Protocol):
 
     client: str | None
     lane: Lane
-    feeds: dict[str, Feed]
+    feeds: dict[str, SubscriptionFeed]
 
     def cancel_all(self) -> None: ...
 
@@ -156,9 +157,9 @@ class Peer(Protocol):
 
     def refuse(self, ident: Any, problem: DsmsError) -> None: ...
 
-    def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None: ...
+    def deliver(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None: ...
 
-    def forget(self, feed: Feed) -> None: ...
+    def forget(self, feed: SubscriptionFeed) -> None: ...
 
     def linger(self) -> None: ...
 

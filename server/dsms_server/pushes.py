@@ -1,11 +1,13 @@
 """Pushes -> frames, in the form the session asked for (`rows`, `arrow`, or `auto`: whichever is
 cheaper).
 
-Rows    a frame holds rows of one kind and one instant: a boundary, or what one instant inserts or deletes.
-Arrow   a frame holds rows of one kind as an Arrow IPC stream; where their instants differ, a last int64 column ``$at``
-        gives each row's own and `at` is the last one's.  An instant is never in two frames.
-Parts   Only what is longer than `limit` bytes by itself comes in several frames, numbered on; all but the last say
-        ``more: true``.  A snapshot counts as one instant.
+Rows    a frame holds rows of one kind and one instant: a boundary, or what one instant inserts or
+        deletes.
+Arrow   a frame holds rows of one kind as an Arrow IPC stream; where their instants differ, a last
+        int64 column ``$at`` gives each row's own and `at` is the last one's.  An instant is never
+        in two frames.
+Parts   Only what is longer than `limit` bytes by itself comes in several frames, numbered on; all
+        but the last say ``more: true``.  A snapshot counts as one instant.
 
 An empty piece among the frames means that another is being built: it is a moment to let others have
 their turn."""
@@ -40,7 +42,9 @@ def rows_of(item: Push | Chunk) -> int:
     return 0 if item.data is None else item.data.num_rows
 
 
-def push_frames(item: Push | Chunk, query: str, types: tuple[str, ...], form: str, limit: int) -> Iterator[bytes]:
+def push_frames(
+    item: Push | Chunk, query: str, types: tuple[str, ...], form: str, limit: int
+) -> Iterator[bytes]:
     """The frames of what a subscription gave, each built by steps that are short beside a turn of
     the event loop."""
     if form == "auto":
@@ -85,7 +89,7 @@ def _head(push: Push, at: int | None, skip: int = 0, more: bool = False) -> dict
     return head
 
 
-# -- rows ------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,9 @@ def _short(runs: _Runs, numbers: range, rows: list[tuple[Any, ...]], limit: int)
     for run, (start, stop) in zip(numbers, pairwise(starts), strict=True):
         data = rows[start - first : stop - first]
         at, kind = runs.ats[run], runs.kinds[run]
-        body = msgpack.packb({"push": query, "seq": seq + step * start, "kind": kind, "at": at, "data": data})
+        body = msgpack.packb(
+            {"push": query, "seq": seq + step * start, "kind": kind, "at": at, "data": data}
+        )
         if len(body) <= limit:
             out += (HEADER.pack(len(body)), body)
             continue
@@ -216,7 +222,7 @@ def _frame(head: dict[str, Any], rows: int, pieces: list[bytes]) -> bytes:
     return b"".join((HEADER.pack(sum(map(len, start)) + sum(map(len, pieces))), *start, *pieces))
 
 
-# -- Arrow -----------------------------------------------------------------------------------------------------------
+# -- Arrow -----------------------------------------------------------------------------------------
 
 
 def _arrow_frames(push: Push, types: tuple[str, ...], limit: int | None) -> Iterator[bytes]:
@@ -247,7 +253,12 @@ def _end(ats: np.ndarray, first: int, wanted: int) -> int:
 
 
 def _fitting(
-    data: pa.RecordBatch, ats: np.ndarray | None, first: int, stop: int, limit: int, more: bool = False
+    data: pa.RecordBatch,
+    ats: np.ndarray | None,
+    first: int,
+    stop: int,
+    limit: int,
+    more: bool = False,
 ) -> Iterator[tuple[int, int, bool]]:
     """(first, stop, more) of stretches that have at most `limit` bytes, or one row.  Instants are
     cut if need be."""
@@ -255,7 +266,9 @@ def _fitting(
         yield first, stop, more
         return
     middle = first + (stop - first) // 2
-    between = middle if ats is None else first + _end(ats[first:stop], 0, stop - first - (stop - middle))
+    between = (
+        middle if ats is None else first + _end(ats[first:stop], 0, stop - first - (stop - middle))
+    )
     cut = between if first < between < stop else middle
     inside = ats is None or ats[cut - 1] == ats[cut]
     yield from _fitting(data, ats, first, cut, limit, bool(inside))

@@ -71,7 +71,9 @@ class Sparing(logging.Filter):
         times = "once" if count == 1 else f"{count} times"
         self._busy = True
         try:
-            self._logger(record.name).log(record.levelno, "%s (%s more)", record.getMessage(), times)
+            self._logger(record.name).log(
+                record.levelno, "%s (%s more)", record.getMessage(), times
+            )
         finally:
             self._busy = False
 

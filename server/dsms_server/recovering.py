@@ -1,8 +1,8 @@
 """While the engine comes back from its data folder: the ports are open, and say so.
 
-Requests are answered with DS647 (clients go on trying), ``/readyz`` with 503 and how far the recovery is, ``/healthz``
-with 200, since whoever restarts us must not do so now.  All this runs in a thread of its own, and ends before the
-server listens.
+Requests are answered with DS647 (clients go on trying), ``/readyz`` with 503 and how far the
+recovery is, ``/healthz`` with 200, since the server must not be restarted now.  All this runs in a
+thread of its own, and ends before the server listens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class WaitingRoom:
         self.records = 0
         self.ports: list[int] = []
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="dsms-recovering", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="dsms-recovering", daemon=True
+        )
         self._servers: list[asyncio.Server] = []
         self._guests: set[asyncio.StreamWriter] = set()
 
@@ -40,8 +42,8 @@ class WaitingRoom:
         self.records = records
 
     def open(self) -> None:
-        """Listen; a port that is taken, or that will be any free one, stays closed until the server says what is wrong
-        with it."""
+        """Listen; a port that is taken, or that will be any free one, stays closed until the server
+        says what is wrong with it."""
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
 
@@ -54,7 +56,9 @@ class WaitingRoom:
 
     async def _open(self) -> None:
         config = self.config
-        await self._listen(config.port, self._refuse, context_of(config) if config.tls_cert is not None else None)
+        await self._listen(
+            config.port, self._refuse, context_of(config) if config.tls_cert is not None else None
+        )
         if config.http_port is not None:
             await self._listen(config.http_port, self._page, None)
 
@@ -62,7 +66,9 @@ class WaitingRoom:
         if not port:
             return
         try:
-            server = await asyncio.start_server(self._guest(handler), self.config.host, port, ssl=tls, limit=HELLO)
+            server = await asyncio.start_server(
+                self._guest(handler), self.config.host, port, ssl=tls, limit=HELLO
+            )
         except OSError:
             return
         self._servers.append(server)
@@ -76,13 +82,21 @@ class WaitingRoom:
         while self._guests:
             await asyncio.sleep(0)
 
-    def _guest(self, handler: Handler) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
+    def _guest(
+        self, handler: Handler
+    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self._guests.add(writer)
             try:
                 await asyncio.wait_for(handler(reader, writer), SECONDS)
                 writer.close()
-            except (OSError, TimeoutError, DsmsError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            except (
+                OSError,
+                TimeoutError,
+                DsmsError,
+                asyncio.IncompleteReadError,
+                asyncio.LimitOverrunError,
+            ):
                 writer.transport.abort()
             finally:
                 self._guests.discard(writer)
@@ -102,7 +116,9 @@ class WaitingRoom:
                 data = data[taken:]
         if not bodies:
             return
-        problem = UsageError("DS647", f"the server is coming back: {self.text}", hint="try again in a moment")
+        problem = UsageError(
+            "DS647", f"the server is coming back: {self.text}", hint="try again in a moment"
+        )
         writer.write(pack({"id": unpack(bodies[0]).get("id"), "error": problem.fields()}))
         await writer.drain()
 
@@ -110,7 +126,12 @@ class WaitingRoom:
         head = await reader.readuntil(b"\r\n")
         status = "200 OK" if head.startswith(b"GET /healthz ") else "503 Service Unavailable"
         body = f"recovering: {self.text}\n".encode()
-        lines = [f"HTTP/1.1 {status}", "Content-Type: text/plain", f"Content-Length: {len(body)}", "Connection: close"]
+        lines = [
+            f"HTTP/1.1 {status}",
+            "Content-Type: text/plain",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        ]
         writer.write("\r\n".join([*lines, "", ""]).encode() + body)
         await writer.drain()
 

@@ -1,6 +1,8 @@
-"""Replies that a session has not read: past a bound its next statements wait, and in the end it is let go.
+"""Replies that a session has not read: past a bound its next statements wait, and in the end it is
+let go.
 
-Counted are the bytes in its transport, and those of answers that are being written down in another thread.
+Counted are the bytes in its transport, and those of answers that are being written down in another
+thread.
 """
 
 from __future__ import annotations
@@ -74,10 +76,12 @@ class Replies:
             self._timer = None
 
     def _wait(self) -> None:
-        self._timer = self.session.server.loop.call_later(self.session.server.config.reply_seconds, self.look)
+        self._timer = self.session.server.loop.call_later(
+            self.session.server.config.reply_seconds, self.look
+        )
 
     def look(self) -> None:
-        """Some time after the lane was held: whoever has read nothing since is let go."""
+        """Some time after the lane was held: a session that has read nothing since is closed."""
         self._timer = None
         self.regulate()
         if self.lane is None:
@@ -87,7 +91,9 @@ class Replies:
             self._wait()
             return
         session, seconds = self.session, self.session.server.config.reply_seconds
-        problem = UsageError("DS620", f"{self.unread} bytes of replies have waited unread for {seconds:g} s")
+        problem = UsageError(
+            "DS620", f"{self.unread} bytes of replies have waited unread for {seconds:g} s"
+        )
         session.server.metrics.errors.labels(problem.code).inc()
         log.warning("a session is let go: %s", problem)
         session.transport.abort()

@@ -1,6 +1,7 @@
 """What a session asks: each request checked, queued in the writer's lane, answered.
 
-Requests of one session are worked on in the order they came, except `ping` and `cancel`, which are answered at once.
+Requests of one session are worked on in the order they came, except `ping` and `cancel`, which are
+answered at once.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dsms.errors import DsmsError, UsageError, brief
 from dsms_client.protocol import VERSION
 from dsms_server.clock import elapsed
 from dsms_server.encode import result_reply
-from dsms_server.feeds import Feed
+from dsms_server.feeds import SubscriptionFeed
 from dsms_server.parties import Peer
 from dsms_server.pushes import ROWS_PIECE
-from dsms_server.worker import Job, Lane, Steps, Urgency, expected
+from dsms_server.worker import EngineJob, Lane, Steps, Urgency, expected
 
 Message = dict[str, Any]
 
@@ -28,15 +29,16 @@ class Requests:
     def __init__(self, session: Peer) -> None:
         self.session = session
         self.server = session.server
-        self.feeds: dict[str, Feed] = {}
+        self.feeds: dict[str, SubscriptionFeed] = {}
         self.client: str | None = None
         self.lane = Lane()
-        self.jobs: dict[Any, Job] = {}
+        self.jobs: dict[Any, EngineJob] = {}
         self.statements_wait = 0
         self.waiting_ingests = 0
 
     def handle(self, message: Message, size: int) -> None:
-        """Start work on a well-formed request of `size` bytes; they are released when it is answered."""
+        """Start work on a well-formed request of `size` bytes; they are released when it is
+        answered."""
         op, ident = message["op"], message.get("id")
         self.server.metrics.requests.labels(op).inc()
         self._start(op, ident, message, size)
@@ -52,17 +54,26 @@ class Requests:
 
     def _admit(self, op: str, ident: Any) -> None:
         if not isinstance(ident, (int, str)):
-            raise UsageError("DS603", f"`{op}` needs an `id`, an integer or text that its reply repeats")
+            raise UsageError(
+                "DS603", f"`{op}` needs an `id`, an integer or text that its reply repeats"
+            )
         if ident in self.jobs:
-            raise UsageError("DS603", f"the id {ident!r} belongs to a request that still waits for its answer")
-        if op not in ("ingest", "cancel", "ping") and len(self.jobs) >= self.server.config.max_requests:
+            raise UsageError(
+                "DS603", f"the id {ident!r} belongs to a request that still waits for its answer"
+            )
+        if (
+            op not in ("ingest", "cancel", "ping")
+            and len(self.jobs) >= self.server.config.max_requests
+        ):
             raise UsageError("DS622", f"{len(self.jobs)} requests of this session wait already")
 
-    # -- answered at once ---------------------------------------------------------------------------------------
+    # -- answered at once --------------------------------------------------------------------------
 
     def _hello(self, message: Message, ident: Any, size: int) -> None:
         if message["version"] != VERSION:
-            raise UsageError("DS606", f"this server speaks version {VERSION}, not {message['version']}")
+            raise UsageError(
+                "DS606", f"this server speaks version {VERSION}, not {message['version']}"
+            )
         if not self._token_fits(message.get("token"), message, ident, size):
             return
         form = message.get("data", "rows")
@@ -130,7 +141,7 @@ class Requests:
         self.session.reply(ident, cancelled=job is not None)
         self.session.release(size)
 
-    # -- answered by the engine thread --------------------------------------------------------------------------
+    # -- answered by the engine thread -------------------------------------------------------------
 
     def _queue(
         self,
@@ -142,7 +153,7 @@ class Requests:
         answer: Callable[[Any], None],
         failed: Callable[[DsmsError], None] | None = None,
         answered: bool = False,
-    ) -> Job:
+    ) -> EngineJob:
         """`answered`: the request has its reply already, so its id may be used again."""
         key = object() if answered else ident
 
@@ -162,7 +173,9 @@ class Requests:
                 self.session.release(size)
 
         cancel = Cancel()
-        job = Job(lambda: steps(cancel), done, urgency, cancel, kind, replies=kind == "execute")
+        job = EngineJob(
+            lambda: steps(cancel), done, urgency, cancel, kind, replies=kind == "execute"
+        )
         self.jobs[key] = job
         self.statements_wait += kind == "execute"
         self.waiting_ingests += kind == "ingest"
@@ -183,7 +196,9 @@ class Requests:
             Urgency.STATEMENT,
             lambda cancel: core.execute_steps(sql, cancel, self.session.account),
             answer,
-            lambda problem: self._answer_results(ident, list(getattr(problem, "done", [])), problem),
+            lambda problem: self._answer_results(
+                ident, list(getattr(problem, "done", [])), problem
+            ),
         )
 
     def _answer_results(self, ident: Any, results: list[Result], problem: DsmsError | None) -> None:
@@ -208,7 +223,8 @@ class Requests:
             self.session.refuse(ident, too_large)
 
     async def _answer_big(self, args: Any, size: int) -> None:
-        """Encode rows of `size` bytes in another thread; the session counts as busy, by 1 byte, until it is written."""
+        """Encode rows of `size` bytes in another thread; the session counts as busy, by 1 byte,
+        until it is written."""
         frame = await self.server.loop.run_in_executor(self.server.pool, _encoded, args)
         if isinstance(frame, DsmsError):
             self.session.refuse(args[0], frame)
@@ -223,7 +239,9 @@ class Requests:
         client, seq = self.client, message.get("seq")
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
-        at_once = message.get("wait") is False and payload.shape is not None and payload.error is None
+        at_once = (
+            message.get("wait") is False and payload.shape is not None and payload.error is None
+        )
 
         def answer(report: IngestReport) -> None:
             core.heat()
@@ -272,7 +290,7 @@ class Requests:
         )
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
-        core, feed = self.server.core, Feed(self.session, message["query"])
+        core, feed = self.server.core, SubscriptionFeed(self.session, message["query"])
         self.server.memory.check("a subscription")
 
         def answer(sub: Subscription) -> None:
@@ -286,7 +304,9 @@ class Requests:
             self.feeds[feed.query] = feed
             columns = [c.name for c in sub.columns]
             first = {} if feed.snapshot else {"seq": feed.next_seq}
-            self.session.reply(ident, query=feed.query, columns=columns, types=list(feed.types), **first)
+            self.session.reply(
+                ident, query=feed.query, columns=columns, types=list(feed.types), **first
+            )
             core.grant(feed)
 
         self._queue(
@@ -300,10 +320,14 @@ class Requests:
 
     def _unsubscribe(self, message: Message, ident: Any, size: int) -> None:
         name, core = message["query"], self.server.core
-        found = [f for q, f in self.feeds.items() if name in (q, q.lower()) or name.lower() == q.lower()]
+        found = [
+            f for q, f in self.feeds.items() if name in (q, q.lower()) or name.lower() == q.lower()
+        ]
         if not found:
             raise UsageError(
-                "DS644", f"this session has no subscription to {name}", hint=f"it has {', '.join(self.feeds) or 'none'}"
+                "DS644",
+                f"this session has no subscription to {name}",
+                hint=f"it has {', '.join(self.feeds) or 'none'}",
             )
         feed = found[0]
 
@@ -312,9 +336,16 @@ class Requests:
             self.session.forget(feed)
             self.session.reply(ident)
 
-        self._queue(ident, size, "unsubscribe", Urgency.CONTROL, lambda cancel: core.unsubscribe_steps(feed), answer)
+        self._queue(
+            ident,
+            size,
+            "unsubscribe",
+            Urgency.CONTROL,
+            lambda cancel: core.unsubscribe_steps(feed),
+            answer,
+        )
 
-    # -- the end ------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def cancel_all(self) -> None:
         for job in self.jobs.values():
@@ -327,17 +358,21 @@ class Requests:
 
     def abandon(self) -> None:
         """Nobody waits for the answers of statements any more."""
-        why = UsageError("DS610", "the statement was cancelled, since its client has closed its side of the connection")
+        why = UsageError(
+            "DS610",
+            "the statement was cancelled, since its client has closed its side of the connection",
+        )
         for job in [job for job in self.jobs.values() if job.kind == "execute"]:
             self._stop(job, why)
 
-    def _stop(self, job: Job, why: UsageError | None = None) -> None:
+    def _stop(self, job: EngineJob, why: UsageError | None = None) -> None:
         job.cancel.set(why)
         if self.server.core.worker.drop(job):
             job.done(None, UsageError("DS610", "the statement was cancelled"))
 
     def lost(self) -> None:
-        """The connection is gone: accepted rows are still applied, statements nobody waits for are stopped."""
+        """The connection is gone: accepted rows are still applied, statements whose answer is not
+        wanted any more are stopped."""
         for job in list(self.jobs.values()):
             if job.kind == "execute":
                 job.cancel.set()
@@ -345,14 +380,16 @@ class Requests:
             self._detach(feed)
         self.feeds.clear()
 
-    def give_up(self, feed: Feed) -> None:
+    def give_up(self, feed: SubscriptionFeed) -> None:
         """End a subscription from this side."""
         self.feeds.pop(feed.query, None)
         self._detach(feed)
 
-    def _detach(self, feed: Feed) -> None:
+    def _detach(self, feed: SubscriptionFeed) -> None:
         core = self.server.core
-        core.worker.submit(Job(lambda: core.unsubscribe_steps(feed), lambda r, e: None, Urgency.CONTROL))
+        core.worker.submit(
+            EngineJob(lambda: core.unsubscribe_steps(feed), lambda r, e: None, Urgency.CONTROL)
+        )
 
 
 def _encoded(args: Any) -> bytes | DsmsError:
@@ -367,7 +404,11 @@ def _subscribed(query: str) -> UsageError:
 
 
 def _report_fields(report: IngestReport) -> dict[str, Any]:
-    fields: dict[str, Any] = {"accepted": report.accepted, "late": report.late, "refused": report.refused}
+    fields: dict[str, Any] = {
+        "accepted": report.accepted,
+        "late": report.late,
+        "refused": report.refused,
+    }
     if report.repeated:
         fields["repeated"] = True
     if report.reasons:

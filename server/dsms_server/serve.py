@@ -1,4 +1,5 @@
-"""`dsms serve`: build the engine, listen, and load grammar and kernels meanwhile, until SIGTERM or SIGINT."""
+"""`dsms serve`: build the engine, listen, and load grammar and kernels meanwhile, until SIGTERM or
+SIGINT."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from dsms.errors import UsageError
 from dsms_server import clock, descriptors, lean, quiet
 from dsms_server.config import Config
 
-if TYPE_CHECKING:  # what takes time to load comes when all that can be wrong with the options has been said
+# what takes time to load comes when all that can be wrong with the options has been said
+if TYPE_CHECKING:
     from dsms_server.face import EngineFace
     from dsms_server.spark import Spark
 
@@ -27,13 +29,17 @@ Progress = Callable[[str, int, int], None]  # what comes next, steps done, steps
 
 
 def run(config: Config, say: Say, warm: Progress | None = None) -> int:
-    """Serve until told to stop; returns the exit code.
+    """Serve until SIGTERM or SIGINT; returns the exit code.
 
-    `say` prints a line for the person who started it; `warm` is told how far the kernels are (None: not warmed).
+    `say` prints a line for the person who started it; `warm` is called with how far the kernels are
+    (None: not warmed).
     """
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
     sparing = quiet.install()
-    sys.setswitchinterval(0.0005)  # the event loop must get the interpreter from the engine thread in time
+    # the event loop must get the interpreter from the engine thread in time
+    sys.setswitchinterval(0.0005)
     descriptors.raise_limit()
     make_folder(config.data)
     warn_of_readers(config.data)
@@ -45,7 +51,8 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
         say(line)
     if config.safe_mode:
         say(
-            "note: safe mode: queries do not move, rows wait for them; drop what did harm and start without --safe-mode"
+            "note: safe mode: queries do not move, rows wait for them; drop what did harm and "
+            "start without --safe-mode"
         )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         gc.collect()  # what came since the code was loaded: the state
@@ -54,7 +61,10 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     sparing.flush()
     if engine.unsaved is not None:
         say(f"note: the state could not be written down: {engine.unsaved}")
-        say("note: rows of streams of durability none since the last checkpoint are lost; all else comes back")
+        say(
+            "note: rows of streams of durability none since the last checkpoint are lost; all "
+            "else comes back"
+        )
         return 1
     return 0
 
@@ -88,9 +98,9 @@ def _prepare(say: Say, warm: Progress) -> None:
     """Have all kernels compiled; once they are kept, this takes no time."""
     from dsms import kernel_folder, warmup
 
-    told = kernel_folder.complaint()
-    if told is not None:
-        say(f"note: {told}")
+    found = kernel_folder.complaint()
+    if found is not None:
+        say(f"note: {found}")
     warmup.prepare(warm)
 
 
@@ -108,9 +118,14 @@ def make_folder(data: str | None) -> None:
 
 
 def warn_of_readers(data: str | None) -> None:
-    """Say so in the log if others may look into the data directory, as into those of earlier versions."""
+    """Say so in the log if others may look into the data directory, as into those of earlier
+    versions."""
     if data is not None and Path(data).stat().st_mode & 0o077:
-        log.warning("others on this machine may look into %s: `chmod -R go= %s` keeps its rows to you", data, data)
+        log.warning(
+            "others on this machine may look into %s: `chmod -R go= %s` keeps its rows to you",
+            data,
+            data,
+        )
 
 
 def make_engine(
@@ -118,7 +133,7 @@ def make_engine(
 ) -> EngineFace:
     """The engine with the configured limits, over the catalog in `config.data` if there is one.
 
-    `spark` is told when archives are to be updated; None: nobody is."""
+    `spark` is called when archives are to be updated; None: they are not."""
     from dsms.engine import Engine
     from dsms.settings import Settings
 
@@ -144,15 +159,15 @@ def make_engine(
 
 def recovered(engine: EngineFace) -> list[str]:
     """What to say of how the engine came back: nothing if there was nothing."""
-    told = engine.recovered
-    if told is None:
+    found = engine.recovered
+    if found is None:
         return []
-    lines = [f"note: {note}" for note in told.notes]
-    if told.checkpoint or told.records:
+    lines = [f"note: {note}" for note in found.notes]
+    if found.checkpoint or found.records:
         lines.insert(
             0,
-            f"recovered: the checkpoint at record {told.checkpoint}, and {told.records} records "
-            f"({told.rows} rows) behind it",
+            f"recovered: the checkpoint at record {found.checkpoint}, and {found.records} records "
+            f"({found.rows} rows) behind it",
         )
     return lines
 
@@ -160,12 +175,15 @@ def recovered(engine: EngineFace) -> list[str]:
 def forgetful(config: Config) -> str:
     """What to say where there is no data directory."""
     rest = "; archives stay" if config.archive else ""
-    return f"note: nothing is kept: without --data, declarations, queries and rows are gone when the server stops{rest}"
+    return (
+        "note: nothing is kept: without --data, declarations, queries and rows are gone when "
+        f"the server stops{rest}"
+    )
 
 
 def calm_collector() -> None:
-    """Rows of lists come and go by the hundred thousand without a cycle among them, and modules stay: the cycle
-    collector looks seldom."""
+    """Rows of lists come and go by the hundred thousand without a cycle among them, and modules
+    stay: the cycle collector looks seldom."""
     gc.set_threshold(200_000, 20, 20)
 
 
@@ -193,8 +211,8 @@ async def _serve(engine: EngineFace, config: Config, say: Say, spark: Spark, war
 
 
 def _load_rest(kernels: bool, stop: Callable[[], bool]) -> None:
-    """Behind the listening socket, what the first statements need: the grammar, and kernels that were kept.  Who needs
-    one earlier loads that one."""
+    """Behind the listening socket, what the first statements need: the grammar, and kernels that
+    were kept.  Who needs one earlier loads that one."""
     from dsms import warmup
     from dsms.sql.grammar import parser
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("dsms.server")
 BACKLOG = 512  # connections that the system keeps until they are accepted
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
-PUSH_SECONDS = 1.0  # at the stop, who has taken nothing for so long gets no more
+PUSH_SECONDS = 1.0  # at the stop, a peer that has taken nothing for so long gets no more
 
 
 class Server:
@@ -51,7 +51,7 @@ class Server:
         self.config = config
         self.spark = spark or Spark(worker_command(config.spark_master, config.spark_memory))
         self.metrics = Metrics()
-        self.run = uuid.uuid4().hex  # told in each hello: another after each start
+        self.run = uuid.uuid4().hex  # part of each hello: another one after each start
         self.sessions: set[Peer] = set()
         self.proven: set[Peer] = set()  # whose peers have shown who they are
         self.strangers: Strangers[Peer] = Strangers(config.max_strangers)
@@ -75,7 +75,9 @@ class Server:
         self.room = descriptors.Room(self._engine.log_files())
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="dsms-codec")
         self._lend_spark()
-        self.core = Core(self._engine, self.loop, self.config.subscriber_bytes, self.config.max_selects)
+        self.core = Core(
+            self._engine, self.loop, self.config.subscriber_bytes, self.config.max_selects
+        )
         self.roll = Sessions(self.loop)
         self._engine.serve_with(self.roll, self.memory)
         self.core.worker.observe = self.metrics.observe_slice
@@ -95,7 +97,7 @@ class Server:
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
 
     def _lend_spark(self) -> None:
-        """Whoever made the engine need not know who runs its archive queries."""
+        """The code that made the engine need not know what runs its archive queries."""
         self._engine.archive_with(runner=self.spark)
 
     async def _listen(self) -> None:
@@ -113,7 +115,9 @@ class Server:
                 self.http_port = self._http.port
         except OSError as problem:
             why = problem.strerror or problem
-            raise UsageError("DS640", f"cannot listen on {where}: {why}", hint="is one running already?") from None
+            raise UsageError(
+                "DS640", f"cannot listen on {where}: {why}", hint="is one running already?"
+            ) from None
 
     async def _open_port(self) -> Plain | Door:
         config = self.config
@@ -126,7 +130,8 @@ class Server:
         return port
 
     async def stop(self) -> None:
-        """Accept nothing more, finish what was accepted, end the subscriptions, close the engine."""
+        """Accept nothing more, finish what was accepted, end the subscriptions, close the
+        engine."""
         if self.stopping:
             return
         self.stopping = True
@@ -152,14 +157,16 @@ class Server:
             await asyncio.sleep(0.005)
         for session in self.sessions:
             session.requests.cancel_all()
-        await self.core.worker.call(lambda: None)  # what this slice hands over is in the outboxes when it returns
+        # what this slice hands over is in the outboxes when it returns
+        await self.core.worker.call(lambda: None)
         await self._while_readers_take(lambda: not all(s.quiet for s in self.sessions))
 
     async def _flush(self) -> None:
         await self._while_readers_take(lambda: bool(self.sessions))
 
     async def _while_readers_take(self, more: Callable[[], bool]) -> None:
-        """As long as there is more for readers, and any of them takes something within `PUSH_SECONDS`."""
+        """As long as there is more for readers, and any of them takes something within
+        `PUSH_SECONDS`."""
         latest = clock.elapsed() + self.config.stop_seconds
         until, before = 0.0, None
         while more() and clock.elapsed() < latest:
@@ -170,7 +177,7 @@ class Server:
                 return
             await asyncio.sleep(0.005)
 
-    # -- sessions -----------------------------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------
 
     def account_of(self, session: Peer) -> Account:
         """A new one."""
@@ -188,7 +195,9 @@ class Server:
         crowded_out = self.strangers.enter(session, session.threshold.address)
         if crowded_out is not None:
             self.metrics.let_go.labels("crowded").inc()
-            crowded_out.dismiss(UsageError("DS621", "too many connections have not shown who they are"))
+            crowded_out.dismiss(
+                UsageError("DS621", "too many connections have not shown who they are")
+            )
         if not self.room.left_by(session.transport.get_extra_info("socket").fileno()):
             self.metrics.let_go.labels("descriptors").inc()
             log.warning(descriptors.NONE_LEFT)
@@ -196,7 +205,7 @@ class Server:
         return self._full()
 
     def prove(self, session: Peer) -> UsageError | None:
-        """The peer has shown who it is: give it a place, or say why not."""
+        """The peer has authenticated: give it a place, or say why not."""
         problem = self._full()
         if problem is None and self.strangers.leave(session):
             self.proven.add(session)
@@ -218,14 +227,20 @@ class Server:
         self.roll.leave(session)
         self.strangers.leave(session)
         self.held.discard(session)
-        if session.requests.client is not None and self._owners.get(session.requests.client) is session:
+        if (
+            session.requests.client is not None
+            and self._owners.get(session.requests.client) is session
+        ):
             del self._owners[session.requests.client]
 
     def lane_of(self, client: str, session: Peer) -> Lane:
-        """The lane of a named writer.  A second session of that name takes over and the first is ended."""
+        """The lane of a named writer.  A second session of that name takes over and the first is
+        ended."""
         owner = self._owners.get(client)
         if owner is not None and owner is not session:
-            owner.dismiss(UsageError("DS642", f"another session has taken over the writer's name {client}"))
+            owner.dismiss(
+                UsageError("DS642", f"another session has taken over the writer's name {client}")
+            )
         self._owners[client] = session
         lane = self._lanes.get(client)
         if lane is None:
@@ -233,11 +248,11 @@ class Server:
         return lane
 
     def relax(self) -> None:
-        """Work was finished: those who wait because of the total may go on."""
+        """Work was finished: sessions that wait because of the total may go on."""
         for session in list(self.held):
             session.regulate()
 
-    # -- figures ------------------------------------------------------------------------------------------------
+    # -- figures -----------------------------------------------------------------------------------
 
     def update_gauges(self) -> None:
         m = self.metrics

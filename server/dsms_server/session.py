@@ -1,8 +1,9 @@
 """One connection: bytes in, frames out, and the brakes on both.
 
-Reading stops while this session's unprocessed bytes are over their bound, or while its own replies pile up unread, so a
-fast writer is slowed and nothing is dropped.  Result pushes are taken from the engine only when the ones before them
-have gone to the socket, so a slow reader fills its subscription's bounded buffer and nothing else.
+Reading stops while this session's unprocessed bytes are over their bound, or while its own replies
+pile up unread, so a fast writer is slowed and nothing is dropped.  Result pushes are taken from the
+engine only when the ones before them have gone to the socket, so a slow reader fills its
+subscription's bounded buffer and nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dsms_client.protocol import pack
 from dsms_server import alive, clock, foreign
 from dsms_server.account import Account
 from dsms_server.decode import SMALL, decoded
-from dsms_server.feeds import Feed
+from dsms_server.feeds import SubscriptionFeed
 from dsms_server.parties import Host
 from dsms_server.pushes import push_frames, rows_of
 from dsms_server.replies import Replies
@@ -34,7 +35,8 @@ TURN_SECONDS = 0.002  # how long pushes are written before other sessions get th
 
 
 class Session(asyncio.BufferedProtocol):
-    """The protocol object of one connection.  A `stranger` speaks plainly where TLS is asked for."""
+    """The protocol object of one connection.  A `stranger` speaks plainly where TLS is asked
+    for."""
 
     def __init__(self, server: Host, stranger: bool = False) -> None:
         self.server = server
@@ -42,7 +44,8 @@ class Session(asyncio.BufferedProtocol):
         self.transport: Any = None
         self.replies: Replies
         self.account: Account
-        self.requests: Requests  # from `connection_made` on, which a handshake that fails never sees
+        # from `connection_made` on, which a handshake that fails never sees
+        self.requests: Requests
         self.unprocessed = 0
         self.closed = False
         self.form = "rows"
@@ -51,7 +54,7 @@ class Session(asyncio.BufferedProtocol):
         self._buffer = self._first_buffer()
         self._intake: deque[bytes | memoryview] = deque()
         self._decoding = False
-        self._outbox: deque[tuple[Feed, Iterator[bytes], bool]] = deque()
+        self._outbox: deque[tuple[SubscriptionFeed, Iterator[bytes], bool]] = deque()
         self._pumping: asyncio.Handle | None = None
         self.write_paused = False
         self.read_paused = False
@@ -60,7 +63,7 @@ class Session(asyncio.BufferedProtocol):
         self._discarding = False
         self._said_all = False
 
-    # -- asyncio callbacks --------------------------------------------------------------------------------------
+    # -- asyncio callbacks -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
@@ -99,15 +102,17 @@ class Session(asyncio.BufferedProtocol):
         self.regulate()
 
     def eof_received(self) -> bool:
-        """The peer has said all; what it asked is still answered.  Its subscriptions get what is due and are over: a
-        peer that is gone looks no different, and would hold its session while its queries have nothing to say."""
+        """The peer has said all; what it asked is still answered.  Its subscriptions get what is
+        due and are over: a peer that is gone looks no different, and would hold its session while
+        its queries have nothing to say."""
         self.half_closed = True
         if self._said_all:
             self.transport.close()
         if self.unprocessed:
             self._grace = alive.Grace(self, promised=self._pulse is not None)
         self.close_if_done()
-        return self.transport.get_extra_info("sslcontext") is None  # TLS has no half-closed connections
+        # TLS has no half-closed connections
+        return self.transport.get_extra_info("sslcontext") is None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
@@ -121,11 +126,14 @@ class Session(asyncio.BufferedProtocol):
         self.replies.over()
         self.requests.lost()
         self.server.gone(self)
-        self.transport = None  # it knows its session, as the session knows it: nobody collects such pairs
+        # it knows its session, as the session knows it: without this the pair would wait for the
+        # garbage collector
+        self.transport = None
         self._dissolve()
 
     def _dissolve(self) -> None:
-        """The connection is gone; once nothing of it is under way, no object of it may hold another in a circle."""
+        """The connection is gone; once nothing of it is under way, no object of it may hold another
+        in a circle."""
         if self.closed and not self.unprocessed:
             for part in (self.requests, self.replies, self.threshold):
                 vars(part).pop("session", None)
@@ -141,7 +149,7 @@ class Session(asyncio.BufferedProtocol):
         self._take_in()
         self._pump()
 
-    # -- in -----------------------------------------------------------------------------------------------------
+    # -- in ----------------------------------------------------------------------------------------
 
     def _first_buffer(self) -> FrameBuffer:
         if self.threshold.guarded:
@@ -149,14 +157,16 @@ class Session(asyncio.BufferedProtocol):
         return FrameBuffer(self.server.config.max_frame)
 
     def trusted(self) -> bool:
-        """The peer has shown its token (or none is asked): full-size frames from now on, if there is a place."""
+        """The peer has shown its token (or none is asked): full-size frames from now on, if there
+        is a place."""
         if not self.threshold.prove():
             return False
         self._buffer.limit, self._buffer.size = self.server.config.max_frame, SCRATCH
         return True
 
     def promised(self, every: float | None) -> None:
-        """The peer will send something every so many seconds (None: it promises nothing any more)."""
+        """The peer will send something every so many seconds (None: it promises nothing any
+        more)."""
         if self._pulse is not None:
             self._pulse.stop()
         self._pulse = None if every is None else alive.Pulse(self, every)
@@ -195,18 +205,22 @@ class Session(asyncio.BufferedProtocol):
             self.requests.handle(message, size)
 
     async def _take_in_big(self, body: bytes | memoryview) -> None:
-        message = await self.server.loop.run_in_executor(self.server.pool, decoded, body, self._shape_of())
+        message = await self.server.loop.run_in_executor(
+            self.server.pool, decoded, body, self._shape_of()
+        )
         self._judge(message, len(body))
         self._decoding = False
         self._take_in()
         self.close_if_done()
 
     def _shape_of(self) -> Any:
-        # a statement on its way in this session may create or change the stream: then the engine thread converts
+        # a statement on its way in this session may create or change the stream: then the engine
+        # thread converts
         return (lambda stream: None) if self.requests.statements_wait else self.server.core.shape_of
 
     def _answer_foreigner(self, problem: Foreign) -> None:
-        if problem.asks:  # whether the connection may be encrypted: no, and the peer goes on in plain
+        # whether the connection may be encrypted: no, and the peer goes on in plain
+        if problem.asks:
             self.write(b"N")
             self._buffer.skip(8)
             self.buffer_updated(0)
@@ -215,7 +229,7 @@ class Session(asyncio.BufferedProtocol):
         self.write(foreign.answer(problem, self.server.http_port, self.stranger))
         self.linger()
 
-    # -- brakes -------------------------------------------------------------------------------------------------
+    # -- brakes ------------------------------------------------------------------------------------
 
     def hold(self, size: int) -> None:
         self.unprocessed += size
@@ -259,11 +273,12 @@ class Session(asyncio.BufferedProtocol):
             or self.requests.waiting_ingests >= config.max_requests
             or (
                 self.unprocessed > 0
-                and self.server.unprocessed > self.server.memory.bound(config.total_unprocessed_bytes)
+                and self.server.unprocessed
+                > self.server.memory.bound(config.total_unprocessed_bytes)
             )
         )
 
-    # -- out ----------------------------------------------------------------------------------------------------
+    # -- out ---------------------------------------------------------------------------------------
 
     def write(self, frame: bytes) -> None:
         if not (self.closed or self._said_all or self.transport.is_closing()):
@@ -285,7 +300,7 @@ class Session(asyncio.BufferedProtocol):
         self.server.metrics.errors.labels(problem.code).inc()
         self.write(_refusal(ident, problem))
 
-    def deliver(self, feed: Feed, items: list[Push | Chunk]) -> None:
+    def deliver(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None:
         """Results for one subscription; `grant` asks for more once they are in the socket."""
         if self.closed or self.requests.feeds.get(feed.query) is not feed:
             return
@@ -293,14 +308,16 @@ class Session(asyncio.BufferedProtocol):
         if ended:
             del self.requests.feeds[feed.query]
         limit = self.server.config.max_frame
-        frames = chain.from_iterable(push_frames(item, feed.query, feed.types, self.form, limit) for item in items)
+        frames = chain.from_iterable(
+            push_frames(item, feed.query, feed.types, self.form, limit) for item in items
+        )
         self.server.metrics.pushes.inc(len(items))
         self.account.rows_out += sum(map(rows_of, items))
         self._outbox.append((feed, self._guarded(feed, frames), ended))
         if self._pumping is None:
             self._pump()
 
-    def forget(self, feed: Feed) -> None:
+    def forget(self, feed: SubscriptionFeed) -> None:
         """Drop what waits for a subscription that has been given up."""
         self._outbox = deque(entry for entry in self._outbox if entry[0] is not feed)
 
@@ -322,20 +339,23 @@ class Session(asyncio.BufferedProtocol):
                 return
         self.close_if_done()
 
-    def _guarded(self, feed: Feed, frames: Iterator[bytes]) -> Iterator[bytes]:
+    def _guarded(self, feed: SubscriptionFeed, frames: Iterator[bytes]) -> Iterator[bytes]:
         """The frames; a fault of ours in making one ends the subscription with words."""
         try:
             yield from frames
         except Exception as problem:
-            told = expected(problem, f"results of {feed.query}")
-            self.server.metrics.errors.labels(told.code).inc()
+            reported = expected(problem, f"results of {feed.query}")
+            self.server.metrics.errors.labels(reported.code).inc()
             self.requests.give_up(feed)
-            yield _end(feed, told)
+            yield _end(feed, reported)
 
     @property
     def written(self) -> tuple[int, int]:
-        """Changes when results go to the reader: up to which numbers they were given, how many bytes still wait."""
-        return sum(feed.next_seq for feed in self.requests.feeds.values()), self.transport.get_write_buffer_size()
+        """Changes when results go to the reader: up to which numbers they were given, how many
+        bytes still wait."""
+        return sum(
+            feed.next_seq for feed in self.requests.feeds.values()
+        ), self.transport.get_write_buffer_size()
 
     @property
     def unread(self) -> int:
@@ -344,7 +364,8 @@ class Session(asyncio.BufferedProtocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """Of requests that are not answered, and of what the peer has not read.  Any thread may ask."""
+        """Of requests that are not answered, and of what the peer has not read.  Any thread may
+        ask."""
         transport = self.transport
         unread = 0 if transport is None else transport.get_write_buffer_size()
         subs = [feed.sub for feed in list(self.requests.feeds.values())]
@@ -354,9 +375,11 @@ class Session(asyncio.BufferedProtocol):
     def quiet(self) -> bool:
         """Nothing it asked is unanswered, nothing waits to be written."""
         busy = self.unprocessed or self._outbox or self._intake or self._decoding
-        return not busy and all(self.server.core.settled(feed) for feed in self.requests.feeds.values())
+        return not busy and all(
+            self.server.core.settled(feed) for feed in self.requests.feeds.values()
+        )
 
-    # -- the end ------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def close_if_done(self) -> None:
         if self._discarding:
@@ -365,8 +388,8 @@ class Session(asyncio.BufferedProtocol):
             self.transport.close()
 
     def linger(self) -> None:
-        """Listen no more, answer what was asked before, and let the peer read it: an immediate close would wipe the
-        answers out on their way."""
+        """Listen no more, answer what was asked before, and let the peer read it: an immediate
+        close would wipe the answers out on their way."""
         self._discarding = True
         for body in self._intake:
             self.hold(-len(body))
@@ -375,7 +398,13 @@ class Session(asyncio.BufferedProtocol):
         self._last_word()
 
     def _last_word(self) -> None:
-        if self._said_all or self.unprocessed or self._decoding or self.closed or self.transport.is_closing():
+        if (
+            self._said_all
+            or self.unprocessed
+            or self._decoding
+            or self.closed
+            or self.transport.is_closing()
+        ):
             return
         self._said_all = True
         if self.transport.can_write_eof():
@@ -398,7 +427,7 @@ class Session(asyncio.BufferedProtocol):
             self.transport.close()
 
 
-def _end(feed: Feed, problem: DsmsError) -> bytes:
+def _end(feed: SubscriptionFeed, problem: DsmsError) -> bytes:
     """The last push of a subscription."""
     return pack(
         {
@@ -418,4 +447,6 @@ def _refusal(ident: Any, problem: DsmsError) -> bytes:
     try:
         return pack({"id": ident, "error": problem.fields()})
     except (UnicodeError, TypeError, ValueError, OverflowError):
-        return pack({"id": ident, "error": {"code": problem.code, "message": ascii(problem.message)}})
+        return pack(
+            {"id": ident, "error": {"code": problem.code, "message": ascii(problem.message)}}
+        )

@@ -1,7 +1,8 @@
-"""The sessions as statements see them (`dsms.sessions.Sessions`), and the time that their statements may take.
+"""The sessions as statements see them (`dsms.sessions.Sessions`), and the time that their
+statements may take.
 
-`lines` and `cancel` are called in the engine's thread while sessions live on the event loop: what they read are single
-values, and what they ask for is done on the loop.
+`lines` and `cancel` are called in the engine's thread while sessions live on the event loop: what
+they read are single values, and what they ask for is done on the loop.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Sessions:
         """End what a session runs, or the session.  Raises DS671."""
         session = self._known.get(number)
         if session is None or session.closed:
-            raise UsageError("DS671", f"there is no session {number}", hint="SHOW SESSIONS lists them")
+            raise UsageError(
+                "DS671", f"there is no session {number}", hint="SHOW SESSIONS lists them"
+            )
         if close:
             self._loop.call_soon_threadsafe(_close, session)
             return f"session {number} is closed"

@@ -1,9 +1,10 @@
 """Places for plans that run beside the engine's thread, and who has the next one.
 
-Who asks is a principal (a user, or an address) in a session.  Those who wait are taken in turn: principals one after
-the other, and of each its sessions one after the other; nobody has all places.  Nothing that runs can be set aside, so
-what has run for `LONG_SECONDS` gives its place back and goes on below everything else of the process, in one of as many
-places for long ones: endless statements leave room for short ones.
+Who asks is a principal (a user, or an address) in a session.  Those who wait are taken in turn:
+principals one after the other, and of each its sessions one after the other; nobody has all places.
+Nothing that runs can be set aside, so what has run for `LONG_SECONDS` gives its place back and goes
+on below everything else of the process, in one of as many places for long ones: endless statements
+leave room for short ones.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from dataclasses import dataclass, field
 from dsms.api import Cancel
 
 LONG_SECONDS = 1.0
-LEAVE_SECONDS = 0.2  # after which nobody waits any more for a stretch of a cancelled run that looks at nothing
+# after which nobody waits any more for a stretch of a cancelled run that looks at nothing
+LEAVE_SECONDS = 0.2
 NICE, LONG_NICE = 5, 15  # below the engine's thread and the event loop
 
 Asking = tuple[str, int]  # a principal, and the number of its session
@@ -45,9 +47,12 @@ class Run:
 
 
 class Shares:
-    """`places` for short runs, and as many for long ones.  Any thread may call; `sweep` is called every so often."""
+    """`places` for short runs, and as many for long ones.  Any thread may call; `sweep` is called
+    every so often."""
 
-    def __init__(self, places: int, elapsed: Callable[[], float], long_seconds: float = LONG_SECONDS) -> None:
+    def __init__(
+        self, places: int, elapsed: Callable[[], float], long_seconds: float = LONG_SECONDS
+    ) -> None:
         self.places = places
         self._elapsed, self._long_seconds = elapsed, long_seconds
         self._lock = threading.Lock()
@@ -58,7 +63,9 @@ class Shares:
     def waiting(self) -> int:
         """Runs without a place."""
         with self._lock:
-            return sum(len(runs) for sessions in self._waiting.values() for runs in sessions.values())
+            return sum(
+                len(runs) for sessions in self._waiting.values() for runs in sessions.values()
+            )
 
     @property
     def running(self) -> int:
@@ -70,12 +77,15 @@ class Shares:
         run = Run(asking, work, cancel)
         with self._lock:
             principal, session = asking
-            self._waiting.setdefault(principal, OrderedDict()).setdefault(session, deque()).append(run)
+            self._waiting.setdefault(principal, OrderedDict()).setdefault(session, deque()).append(
+                run
+            )
         self._start()
         return run
 
     def join(self, seconds: float) -> None:
-        """Wait until nothing runs any more, so long at most: what is under way has been cancelled."""
+        """Wait until nothing runs any more, so long at most: what is under way has been
+        cancelled."""
         until = self._elapsed() + seconds
         for run in list(self._running):
             if run.thread is not None:
@@ -94,7 +104,7 @@ class Shares:
             _finish(run)
         self._start()
 
-    # -- under the lock -----------------------------------------------------------------------------------------
+    # -- under the lock ----------------------------------------------------------------------------
 
     def _queued(self) -> Iterator[Run]:
         for sessions in self._waiting.values():
@@ -142,7 +152,7 @@ class Shares:
                 return run
         return None
 
-    # -- running ------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
     def _start(self) -> None:
         while True:
@@ -151,7 +161,9 @@ class Shares:
                 if run is None:
                     return
                 run.began = self._elapsed()
-                run.thread = threading.Thread(target=self._run, args=(run,), name="dsms-select", daemon=True)
+                run.thread = threading.Thread(
+                    target=self._run, args=(run,), name="dsms-select", daemon=True
+                )
                 self._running.add(run)
                 run.thread.start()
 
@@ -179,7 +191,8 @@ def _finish(run: Run) -> None:
 
 
 def _lower(thread: threading.Thread | None, nice: int) -> None:
-    """Let everything else of the process go before this thread, where the system knows threads apart."""
+    """Let everything else of the process go before this thread, where the system knows threads
+    apart."""
     with contextlib.suppress(OSError, AttributeError):
         if thread is not None and thread.native_id is not None:
             os.setpriority(os.PRIO_PROCESS, thread.native_id, nice)

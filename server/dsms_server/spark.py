@@ -1,7 +1,8 @@
-"""The server's Spark: a process that is started when somebody needs it first, and again after its death.
+"""The server's Spark: a process that is started when it is first needed, and again after its death.
 
-Archives are updated by it when a step of their UPDATE EVERY is over (`due`), and it runs one-time queries that read
-archives (`run`, in the threads that run SELECTs).  Neither the engine's thread nor the event loop ever waits for it.
+Archives are updated by it when a step of their UPDATE EVERY is over (`due`), and it runs one-time
+queries that read archives (`run`, in the threads that run SELECTs).  Neither the engine's thread
+nor the event loop ever waits for it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Spark:
         self.updates = Updates(lambda url, cancel: self.ask("update", {"url": url}, cancel), **more)
 
     def start(self) -> None:
-        """Updates that are due begin; Spark itself is started by the first of them, or the first query."""
+        """Updates that are due begin; Spark itself is started by the first of them, or the first
+        query."""
         self.updates.start()
 
     def stop(self) -> None:
@@ -72,22 +74,31 @@ class Spark:
         self.updates.due(name, url)
 
     def update_state(self, name: str) -> str | None:
-        """What becomes of an archive's updates, in words; None: there were none, and none is due."""
+        """What becomes of an archive's updates, in words; None: there were none, and none is
+        due."""
         process = self._process
-        doing = "" if process is None else ", ".join(p.waits_for() for p in process.doing() if p.op == "update")
+        doing = (
+            ""
+            if process is None
+            else ", ".join(p.waits_for() for p in process.doing() if p.op == "update")
+        )
         return self.updates.state(name, doing)
 
-    # -- queries ------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     def run(self, job: Any, cancel: Cancel | None = None) -> Any:
-        """The answer of a query (`dsms_spark.execute`).  Blocks; raises what went wrong, DS610, DS650..DS654."""
+        """The answer of a query (`dsms_spark.execute`).  Blocks; raises what went wrong, DS610,
+        DS650..DS654."""
         return unpacked(self.ask("execute", packed(job), cancel))
 
-    def ask(self, op: str, fields: Mapping[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
+    def ask(
+        self, op: str, fields: Mapping[str, Any], cancel: Cancel | None = None
+    ) -> dict[str, Any]:
         """Have the process do something; starts it if need be.
 
-        A cancelled request ends at once, with DS610 that says what it was waiting for.  One that the process had not
-        begun with when it died (it was dead already, perhaps) is given to the next one."""
+        A cancelled request ends at once, with DS610 that says what it was waiting for.  One that
+        the process had not begun with when it died (it was dead already, perhaps) is given to the
+        next one."""
         pending = self._send(op, fields)
         try:
             return self._answer(pending, cancel)
@@ -129,7 +140,7 @@ class Spark:
         if not self._stopped:
             self.deaths += 1
 
-    # -- for people ---------------------------------------------------------------------------------------------
+    # -- for people --------------------------------------------------------------------------------
 
     @property
     def up(self) -> bool:

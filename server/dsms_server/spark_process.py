@@ -1,6 +1,6 @@
 """The Spark process of a server: started, asked, watched, and gone at some time.
 
-Everything here may be called from any thread and blocks nobody but its caller.
+Everything here may be called from any thread and blocks only its caller.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from dsms_spark.pipe import Channel
 log = logging.getLogger("dsms.spark")
 STOP_SECONDS = 5.0  # what the process gets to end by itself
 WORDS_SECONDS = 1.0  # ... and then until what it said last has been read
-LAST_LINES = 20  # of what it printed, for who asks why it died
+LAST_LINES = 20  # of what it printed, to say why it died
 
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """A request that has no answer yet; `doing`: what it waits for, as the process says once it has `begun`."""
+    """A request that has no answer yet; `doing`: what it waits for, as the process says once it has
+    `begun`."""
 
     process: Process
     ident: int
@@ -40,7 +41,7 @@ class Pending:
     answer: Future[dict[str, Any]] = field(default_factory=Future)
 
     def give_up(self) -> None:
-        """Nobody waits for the answer any more: the process may stop working on it."""
+        """The answer is not wanted any more: the process may stop working on it."""
         self.process.give_up(self)
 
     def waits_for(self) -> str:
@@ -51,7 +52,9 @@ class Pending:
 class Process:
     """A child process that speaks `dsms_spark.pipe`; `ended` is called once, when it is gone."""
 
-    def __init__(self, command: Sequence[str], ended: Callable[[Process], None] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], ended: Callable[[Process], None] | None = None
+    ) -> None:
         """Starts it.  Raises DS652 where the machine does not."""
         try:
             self._child = subprocess.Popen(
@@ -89,7 +92,7 @@ class Process:
         try:
             self._channel.send({"id": pending.ident, "op": op, **fields})
         except OSError:
-            self._listener.join()  # it is gone, and `pending` is told of it
+            self._listener.join()  # it is gone, and `pending` knows it
         return pending
 
     def give_up(self, pending: Pending) -> None:
@@ -115,7 +118,7 @@ class Process:
         self._listener.join()
         self._printer.join(WORDS_SECONDS)
 
-    # -- what it says -------------------------------------------------------------------------------------------
+    # -- what it says ------------------------------------------------------------------------------
 
     def _listen(self) -> None:
         while (message := self._next()) is not None:
@@ -139,7 +142,9 @@ class Process:
         pending.begun = True
         if "progress" in message:
             done, of = message["done"], message["of"]
-            pending.doing = message["progress"] + (f", step {min(done + 1, of)} of {of}" if of else "")
+            pending.doing = message["progress"] + (
+                f", step {min(done + 1, of)} of {of}" if of else ""
+            )
         elif "error" in message:
             pending.answer.set_exception(error_from_map(message["error"]))
         else:
@@ -147,7 +152,7 @@ class Process:
             pending.answer.set_result(message)
 
     def _bury(self) -> None:
-        """It is gone: whoever waits is told."""
+        """It is gone: every waiting request gets the error."""
         status = self._child.wait()
         self._printer.join(WORDS_SECONDS)
         problem = self._obituary(status)
@@ -166,8 +171,12 @@ class Process:
             return UsageError("DS641", "the server is stopping")
         how = f"was killed by signal {-status}" if status < 0 else f"ended with code {status}"
         last = next((line for line in reversed(self._said) if line.strip()), "")
-        message = f"the Spark process {how}" + (f"; it said last: {last}" if last and status > 0 else "")
-        return UsageError("DS653", message, hint="nothing is lost; ask again, and another one is started")
+        message = f"the Spark process {how}" + (
+            f"; it said last: {last}" if last and status > 0 else ""
+        )
+        return UsageError(
+            "DS653", message, hint="nothing is lost; ask again, and another one is started"
+        )
 
     def _hear(self) -> None:
         assert self._child.stderr is not None

@@ -1,8 +1,10 @@
-"""Connections that have not yet shown who they are: so many at a time, and no address crowds the others out.
+"""Connections that have not authenticated yet: so many at a time, and no address crowds the others
+out.
 
-Places of sessions belong to peers that have proven themselves, by the token or, where none is asked for, by a request
-that can be read.  All others are strangers.  When there are too many, the one that has been here longest of the
-address with the most of them has to go; so a newcomer always finds a place, and one address alone harms only itself.
+Places of sessions belong to peers that have proven themselves, by the token or, where none is asked
+for, by a request that can be read.  All others are strangers.  When there are too many, the one
+that has been here longest of the address with the most of them has to go; so a newcomer always
+finds a place, and one address alone harms only itself.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Strangers(Generic[K]):
-    """At most `limit` keys, each of an address; all operations take constant time but the choice of who must go."""
+    """At most `limit` keys, each of an address; all operations take constant time but the choice of
+    the key that must go."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -29,7 +32,7 @@ class Strangers(Generic[K]):
         return key in self._of
 
     def enter(self, key: K, address: str) -> K | None:
-        """Count `key` in; returns who has to leave for it, no longer counted, or None."""
+        """Count `key` in; returns the key that has to leave for it, no longer counted, or None."""
         self._of[key] = address
         self._at.setdefault(address, {})[key] = None
         if len(self._of) <= self.limit:
@@ -52,8 +55,8 @@ class Strangers(Generic[K]):
 
 
 def address_of(peername: object) -> str:
-    """Whom a connection is counted for: its IPv4 address, or the 64 bits of an IPv6 network, which one host has all to
-    itself; "" if the system doesn't say."""
+    """What a connection is counted for: its IPv4 address, or the 64 bits of an IPv6 network, which
+    one host has all to itself; "" if the system doesn't say."""
     if not isinstance(peername, tuple) or not peername:
         return ""
     text = str(peername[0]).partition("%")[0]

@@ -1,8 +1,9 @@
-"""What a connection may do before it has shown who it is: as good as nothing.
+"""What a connection may do before it has authenticated: next to nothing.
 
-Where a token is asked for, that is a `hello` of at most 4 KB within `hello_seconds`, of which no list, blob or
-extension is decoded.  Wrong tokens are answered later and later (`guesses`), and nothing more is read meanwhile.  On an
-open server any request that can be read will do, and the time begins anew as long as bytes come.
+Where a token is asked for, that is a `hello` of at most 4 KB within `hello_seconds`, of which no
+list, blob or extension is decoded.  Wrong tokens are answered later and later (`guesses`), and
+nothing more is read meanwhile.  On an open server any request that can be read will do, and the
+time begins anew as long as bytes come.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ FIELDS = 16  # of a map
 
 
 class Threshold:
-    """Where a session stands until it is `proven`; `waiting`: a token of it is not looked at, or answered, yet."""
+    """Where a session stands until it is `proven`; `waiting`: a token of it is not looked at, or
+    answered, yet."""
 
     session: Peer  # from `come` on, which a handshake that fails never sees
 
@@ -62,7 +64,7 @@ class Threshold:
         """Bytes have come."""
         self.came += size
 
-    # -- the time -----------------------------------------------------------------------------------------------
+    # -- the time ----------------------------------------------------------------------------------
 
     @property
     def seconds(self) -> float:
@@ -75,7 +77,8 @@ class Threshold:
         self._deadline = self.server.later(self.seconds, self._out_of_time)
 
     def _out_of_time(self) -> None:
-        # what has come by now is read first: a loop that was held up fires timers before it looks at sockets
+        # what has come by now is read first: a loop that was held up fires timers before it looks
+        # at sockets
         self._deadline = self.server.later(0, self._too_quiet)
 
     def _too_quiet(self) -> None:
@@ -93,11 +96,15 @@ class Threshold:
             self.session.write(foreign.silence(self.seconds))
             self.session.transport.close()
         elif self.guarded:
-            self.session.dismiss(UsageError("DS605", f"no token was shown within {self.seconds:g} s"))
+            self.session.dismiss(
+                UsageError("DS605", f"no token was shown within {self.seconds:g} s")
+            )
         else:
-            self.session.dismiss(UsageError("DS607", f"no request that can be read came within {self.seconds:g} s"))
+            self.session.dismiss(
+                UsageError("DS607", f"no request that can be read came within {self.seconds:g} s")
+            )
 
-    # -- what is said -------------------------------------------------------------------------------------------
+    # -- what is said ------------------------------------------------------------------------------
 
     def hello(self, body: bytes | memoryview) -> dict[str, Any] | DsmsError:
         """The hello in a frame, or the error that answers it."""
@@ -108,7 +115,9 @@ class Threshold:
                 return message
             except DsmsError as refusal:
                 return _of_request(message, refusal)
-        problem = UsageError("DS605", "this server asks for a token", hint="begin with hello{version, token}")
+        problem = UsageError(
+            "DS605", "this server asks for a token", hint="begin with hello{version, token}"
+        )
         return _of_request(message, problem)
 
     def refused(self) -> None:
@@ -118,7 +127,7 @@ class Threshold:
             self.session.linger()
 
     def prove(self) -> bool:
-        """The peer has shown who it is; whether there is a place for it."""
+        """The peer has authenticated; answers whether there is a place for it."""
         if self.proven:
             return True
         problem = self.server.prove(self.session)
@@ -148,8 +157,8 @@ class Threshold:
         return self.server.guesses.wrong(self.address)
 
     def hold(self, seconds: float, size: int, then: Callable[[], None]) -> None:
-        """Go on after a while, with a request of `size` bytes; nothing more is read until then, and nobody waits for
-        it who wants to stop the server."""
+        """Go on after a while, with a request of `size` bytes; nothing more is read until then, and
+        the stop of the server does not wait for it."""
 
         def over() -> None:
             self.waiting, self._held = False, None

@@ -1,4 +1,4 @@
-"""The port of a server that speaks TLS, where peers that don't are told so.
+"""The port of a server that speaks TLS; peers that don't get an answer that says so.
 
 A connection's first byte is looked at before it is taken from the socket: with 22 a TLS handshake
 begins; a peer that begins otherwise gets a session that answers nothing but that, in the peer's own
@@ -33,18 +33,24 @@ def context_of(config: Config) -> ssl.SSLContext:
     try:
         context.load_cert_chain(config.tls_cert or "", config.tls_key)
     except (OSError, ssl.SSLError) as problem:
-        raise UsageError("DS640", f"cannot use the certificate {config.tls_cert}: {problem}") from None
+        raise UsageError(
+            "DS640", f"cannot use the certificate {config.tls_cert}: {problem}"
+        ) from None
     return context
 
 
 class Door:
     """Listens on `host` and `port`; `make(stranger)` gives the protocol object of a connection.
 
-    A peer has `handshake_seconds` for its first byte and as many for the handshake, and there are at most
-    `max_strangers` of them: a handshake costs a lot of memory."""
+    A peer has `handshake_seconds` for its first byte and as many for the handshake, and there are
+    at most `max_strangers` of them: a handshake costs a lot of memory."""
 
     def __init__(
-        self, make: Callable[[bool], asyncio.BaseProtocol], server: Host, context: ssl.SSLContext, backlog: int
+        self,
+        make: Callable[[bool], asyncio.BaseProtocol],
+        server: Host,
+        context: ssl.SSLContext,
+        backlog: int,
     ) -> None:
         self._listener = Listener(server, self._take, backlog)
         self._make = make
@@ -66,7 +72,7 @@ class Door:
         return self._listener.port
 
     def close(self) -> None:
-        """Accept nothing more; who has not been let in by now stays out."""
+        """Accept nothing more; a peer that has not been let in by now stays out."""
         self._listener.close()
         for peer in list(self._waiting):
             self._drop(peer)
@@ -84,7 +90,7 @@ class Door:
         self._make_room(self._crowd.enter(peer, address_of(address)))
 
     def _make_room(self, peer: socket.socket | None) -> None:
-        """Let go who has to leave."""
+        """Close the connection that has to leave."""
         if peer is None:
             return
         self._server.metrics.let_go.labels("crowded").inc()
@@ -126,6 +132,10 @@ class Door:
     async def _let_in(self, peer: socket.socket, secure: bool) -> None:
         how: dict[str, Any] = {}
         if secure:
-            how = {"ssl": self._context, "ssl_handshake_timeout": self._patience, "ssl_shutdown_timeout": GOODBYE}
+            how = {
+                "ssl": self._context,
+                "ssl_handshake_timeout": self._patience,
+                "ssl_shutdown_timeout": GOODBYE,
+            }
         with contextlib.suppress(OSError):  # a handshake that fails, or a peer that is gone
             await self._loop.connect_accepted_socket(lambda: self._make(not secure), peer, **how)

@@ -1,4 +1,5 @@
-"""Updates of archives, one after the other: each at most once in the queue, failed ones again after a while."""
+"""Updates of archives, one after the other: each at most once in the queue, failed ones again after
+a while."""
 
 from __future__ import annotations
 
@@ -34,13 +35,17 @@ class _Due:
     failed: int = 0  # times in a row
 
 
-Observe = Callable[[str, float, dict[str, Any] | None], None]  # archive, seconds, report or None: it failed
+# archive, seconds, report or None: it failed
+Observe = Callable[[str, float, dict[str, Any] | None], None]
 
 
 class Updates:
-    """`update(url, cancel)` does one; `observe` is told of each.  Any thread may call `due`, which never waits."""
+    """`update(url, cancel)` does one; `observe` is called for each.  Any thread may call `due`,
+    which never waits."""
 
-    def __init__(self, update: Callable[[str, Cancel], dict[str, Any]], pause: float = FIRST_PAUSE) -> None:
+    def __init__(
+        self, update: Callable[[str, Cancel], dict[str, Any]], pause: float = FIRST_PAUSE
+    ) -> None:
         self._update, self._pause = update, pause
         self.observe: Observe = lambda name, seconds, report: None
         self.figures: dict[str, Figures] = {}
@@ -78,7 +83,8 @@ class Updates:
         return len(self._due)
 
     def state(self, name: str, doing: str) -> str | None:
-        """What becomes of an archive's updates, in words; `doing`: what the one that runs waits for."""
+        """What becomes of an archive's updates, in words; `doing`: what the one that runs waits
+        for."""
         with self._change:
             due, running = self._due.get(name), self._running == name
         figures = self.figures.get(name, Figures())
@@ -135,7 +141,11 @@ class Updates:
         pause = min(self._pause * 2 ** (due.failed - 1), LONGEST_PAUSE)
         figures.failures += 1
         figures.error = f"{problem.code} {problem.message}"
-        log.warning("the archive of %s was not updated, again in %.0f s: %s", name, pause, figures.error)
+        log.warning(
+            "the archive of %s was not updated, again in %.0f s: %s", name, pause, figures.error
+        )
         with self._change:
             asked_again = self._due.get(name)
-            self._due[name] = _Due(asked_again.url if asked_again else due.url, elapsed() + pause, due.failed)
+            self._due[name] = _Due(
+                asked_again.url if asked_again else due.url, elapsed() + pause, due.failed
+            )

@@ -1,6 +1,7 @@
 """The watchdog: whether the engine's thread turns, and what holds it if not.
 
-It only looks: at when the slice under way began, and at the stack of the thread.  Time is an argument.
+It only looks: at when the slice under way began, and at the stack of the thread.  Time is an
+argument.
 """
 
 from __future__ import annotations
@@ -14,11 +15,24 @@ from typing import Any, Protocol
 
 log = logging.getLogger("dsms.server")
 STUCK_SECONDS = 5.0
-ROOMS = ("operators", "adhoc", "sql", "storage", "periodic", "sharing", "running", "commands", "intake", "tables")
+ROOMS = (
+    "operators",
+    "oneshot",
+    "reads",
+    "sql",
+    "storage",
+    "periodic",
+    "sharing",
+    "running",
+    "commands",
+    "intake",
+    "tables",
+)
 
 
 class Turning(Protocol):
-    """The engine's thread (`worker.Worker`): slices so far, the job under way, and when its slice began."""
+    """The engine's thread (`worker.Worker`): slices so far, the job under way, and when its slice
+    began."""
 
     slices: int
     running: Any
@@ -36,13 +50,14 @@ class Turning(Protocol):
 
 @dataclass(slots=True)
 class Watchdog:
-    """`held`: seconds for which the slice under way has held the thread, if those are too many; else 0."""
+    """`held`: seconds for which the slice under way has held the thread, if those are too many;
+    else 0."""
 
     worker: Turning
     limit: float = STUCK_SECONDS
     held: float = 0.0
     what: str = ""
-    told: int = -1  # the slice of which the log knows
+    logged: int = -1  # the slice of which the log knows
 
     def look(self, now: float) -> bool:
         """Whether the engine turns, at the time `now` (of the clock that the worker reads)."""
@@ -53,15 +68,19 @@ class Watchdog:
             self.held = 0.0
             return True
         self.held, self.what = held, f"{worker.doing(job)}, in {step(worker.ident)}"
-        if self.told != number:
-            self.told = number
+        if self.logged != number:
+            self.logged = number
             log.error("the engine has not turned for %.0f s: it is at %s", held, self.what)
         return False
 
     @property
     def complaint(self) -> str:
         """What is the matter; empty if nothing is."""
-        return f"the engine has not turned for {self.held:.0f} s: it is at {self.what}" if self.held else ""
+        return (
+            f"the engine has not turned for {self.held:.0f} s: it is at {self.what}"
+            if self.held
+            else ""
+        )
 
 
 def step(thread: int | None) -> str:

@@ -1,10 +1,11 @@
 """The one thread in which the engine runs, fed by lanes of jobs.
 
-A lane keeps the order of one writer's requests; at most its first job competes for the thread.  A job is a generator:
-each `next` is one slice of work, after which the job goes back and others may pass, so a statement or a heartbeat
-never waits longer than a slice behind a big frame.  Who is next: arrival order with a handicap (`Urgency`), hence
-nothing starves.  What goes on after a slice has no handicap any more.  A job that yields a future waits for it outside
-the thread, and its lane with it.
+A lane keeps the order of one writer's requests; at most its first job competes for the thread.  A
+job is a generator: each `next` is one slice of work, after which the job goes back and others may
+pass, so a statement or a heartbeat never waits longer than a slice behind a big frame.  The next
+job: arrival order with a handicap (`Urgency`), so that no lane starves.  What goes on after a slice
+has no handicap any more.  A job that yields a future waits for it outside the thread, and its lane
+with it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Urgency(IntEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class EngineJob:
     """Work for the engine thread; `done(result, error)` is called once, on the event loop."""
 
     start: Callable[[], Steps]
@@ -54,18 +55,20 @@ class Job:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Lane:
-    """Jobs that run one after the other, in the order they were submitted; while it is `held` none begins."""
+    """Jobs that run one after the other, in the order they were submitted; while it is `held` none
+    begins."""
 
-    jobs: deque[Job] = field(default_factory=deque)
+    jobs: deque[EngineJob] = field(default_factory=deque)
     held: bool = False
 
 
 class Worker:
-    """The engine thread.  `submit`, `call` and `stop` belong to the event loop; `idle` is run after each slice."""
+    """The engine thread.  `submit`, `call` and `stop` belong to the event loop; `idle` is run after
+    each slice."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._heap: list[tuple[int, int, Job]] = []
+        self._heap: list[tuple[int, int, EngineJob]] = []
         self._count = 0
         self._parked = 0  # jobs that wait for a future
         self._wake = threading.Condition()
@@ -77,7 +80,7 @@ class Worker:
         self.observe: Callable[[str, float], None] = lambda kind, seconds: None
         self.limit = SliceLimit(None)
         self.query: Callable[[], str] = lambda: ""  # the one that has its turn
-        self.running: Job | None = None
+        self.running: EngineJob | None = None
         self.began = 0.0  # when the slice under way began, or the last one
         self.slices = 0  # that have ended
 
@@ -93,18 +96,21 @@ class Worker:
         """Of the thread."""
         return self._thread.ident
 
-    def doing(self, job: Job) -> str:
+    def doing(self, job: EngineJob) -> str:
         """What a job is at, in words."""
         query = self.query()
-        return ", ".join(filter(None, (job.kind, job.what and repr(job.what), query and f"query {query}")))
+        return ", ".join(
+            filter(None, (job.kind, job.what and repr(job.what), query and f"query {query}"))
+        )
 
     @property
     def waiting(self) -> int:
         """Lanes that have work."""
         return len(self._heap)
 
-    def submit(self, job: Job, lane: Lane | None = None) -> Job:
-        """Queue a job at the end of its lane (a lane of its own if None).  Any thread may call it."""
+    def submit(self, job: EngineJob, lane: Lane | None = None) -> EngineJob:
+        """Queue a job at the end of its lane (a lane of its own if None).  Any thread may call
+        it."""
         with self._wake:
             job.lane = lane or Lane()
             job.lane.jobs.append(job)
@@ -113,8 +119,11 @@ class Worker:
                 self._wake.notify()
         return job
 
-    def call(self, function: Callable[[], Any], urgency: Urgency = Urgency.CONTROL) -> asyncio.Future[Any]:
-        """Run a short function in the engine thread; the result comes as a future of the event loop."""
+    def call(
+        self, function: Callable[[], Any], urgency: Urgency = Urgency.CONTROL
+    ) -> asyncio.Future[Any]:
+        """Run a short function in the engine thread; the result comes as a future of the event
+        loop."""
         future = self._loop.create_future()
 
         def steps() -> Steps:
@@ -129,10 +138,10 @@ class Worker:
             else:
                 future.set_exception(error)
 
-        self.submit(Job(steps, done, urgency))
+        self.submit(EngineJob(steps, done, urgency))
         return future
 
-    def drop(self, job: Job) -> bool:
+    def drop(self, job: EngineJob) -> bool:
         """Take a job that has not begun out of its lane; False if it runs, or ran, already."""
         with self._wake:
             lane = job.lane
@@ -176,7 +185,7 @@ class Worker:
             self._wake.notify()
         await self._loop.run_in_executor(None, self._thread.join)
 
-    def _push(self, job: Job, going_on: bool = False) -> None:
+    def _push(self, job: EngineJob, going_on: bool = False) -> None:
         if job.lane is not None and job.lane.held and job.steps is None:
             return
         self._count += 1
@@ -197,7 +206,7 @@ class Worker:
                 self.running = job
             self._slice(job)
 
-    def _slice(self, job: Job) -> None:
+    def _slice(self, job: EngineJob) -> None:
         began = self.began
         result, error, more, wait = _advance(job)
         try:
@@ -230,7 +239,7 @@ class Worker:
             return
         self._loop.call_soon_threadsafe(job.done, result, error)
 
-    def _answer(self, job: Job, result: Any, error: BaseException | None) -> None:
+    def _answer(self, job: EngineJob, result: Any, error: BaseException | None) -> None:
         """The job's lane goes on once its session has the answer (and may have held the lane)."""
         try:
             job.done(result, error)
@@ -240,14 +249,14 @@ class Worker:
                 self._next_of(job)
                 self._wake.notify()
 
-    def _unpark(self, job: Job) -> None:
+    def _unpark(self, job: EngineJob) -> None:
         """What the job waited for is done (called in any thread)."""
         with self._wake:
             self._parked -= 1
             self._push(job)
             self._wake.notify()
 
-    def _next_of(self, job: Job) -> None:
+    def _next_of(self, job: EngineJob) -> None:
         """The job has ended: the next one of its lane competes."""
         assert job.lane is not None
         job.lane.jobs.popleft()
@@ -255,7 +264,7 @@ class Worker:
             self._push(job.lane.jobs[0])
 
 
-def _advance(job: Job) -> tuple[Any, BaseException | None, bool, Future[Any] | None]:
+def _advance(job: EngineJob) -> tuple[Any, BaseException | None, bool, Future[Any] | None]:
     """One slice: (result, error, more to do, what must be waited for first)."""
     assert job.steps is not None
     try:
@@ -267,9 +276,11 @@ def _advance(job: Job) -> tuple[Any, BaseException | None, bool, Future[Any] | N
 
 
 def expected(problem: BaseException, doing: str) -> DsmsError:
-    """The error for the user: itself, or for an exception that should not have happened a DS900, and a line in the log.
+    """The error for the user: itself, or for an exception that should not have happened a DS900,
+    and a line in the log.
 
-    Without its traceback and what it came from, which would keep alive all that was at hand then."""
+    Without its traceback and what it came from, which would keep alive all that was at hand
+    then."""
     if isinstance(problem, DsmsError):
         problem.__context__ = problem.__cause__ = None
         return problem.with_traceback(None)

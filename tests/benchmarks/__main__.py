@@ -37,13 +37,25 @@ NAMES = (
 def main(arguments: list[str] | None = None) -> int:
     """The command; its exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tests.benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="small sizes: less than a minute for all")
-    parser.add_argument("--toy", action="store_true", help="tiny sizes, figures without meaning: only checks answers")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)} (default: all)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes: less than a minute for all"
+    )
+    parser.add_argument(
+        "--toy",
+        action="store_true",
+        help="tiny sizes, figures without meaning: only checks answers",
+    )
     parser.add_argument("--trace", metavar="FILE", help="a CSV (.gz) or Parquet trace for `thesis`")
-    parser.add_argument("--columns", default="", help="what the trace's columns mean, where their names don't tell")
+    parser.add_argument(
+        "--columns", default="", help="what the trace's columns mean, where their names don't tell"
+    )
     parser.add_argument("--report", metavar="DIR", type=Path, default=Path("bench-report"))
     asked = parser.parse_args(arguments)
     unknown = [n for n in asked.names if n not in NAMES]
@@ -52,7 +64,11 @@ def main(arguments: list[str] | None = None) -> int:
     mode = "toy" if asked.toy else "quick" if asked.quick else "full"
     columns = dict(pair.split("=", 1) for pair in asked.columns.split(",") if "=" in pair)
     options = Options(mode, asked.trace, columns, asked.report)
-    return run(asked.names or list(NAMES), options, " ".join(sys.argv[1:] if arguments is None else arguments))
+    return run(
+        asked.names or list(NAMES),
+        options,
+        " ".join(sys.argv[1:] if arguments is None else arguments),
+    )
 
 
 def run(names: list[str], options: Options, command: str = "") -> int:
@@ -65,7 +81,10 @@ def run(names: list[str], options: Options, command: str = "") -> int:
         print(f"\n# {section.title}  ({time.perf_counter() - began:.0f} s)\n", flush=True)
         for part in section.parts:
             print(text(part), end="\n\n", flush=True)
-    head = f"# Benchmarks of dsms\n\n`python -m tests.benchmarks {command}` ({options.mode})  \n{hardware}"
+    head = (
+        f"# Benchmarks of dsms\n\n`python -m tests.benchmarks {command}` ({options.mode})  "
+        f"\n{hardware}"
+    )
     print(f"report: {write(options.report, head, sections)}")
     return 0
 

@@ -1,4 +1,5 @@
-"""One index technique at work: it is built, then updated step by step, and read after each update."""
+"""One index technique at work: it is built, then updated step by step, and read after each
+update."""
 
 from __future__ import annotations
 
@@ -38,8 +39,9 @@ class Read:
 
 @dataclass(slots=True)
 class Run:
-    """What one technique cost, update by update: seconds (wall, CPU of Python and Java), bytes written and their
-    share of the index, sub-indices that were touched, the largest sub-index against the mean one."""
+    """What one technique cost, update by update: seconds (wall, CPU of Python and Java), bytes
+    written and their share of the index, sub-indices that were touched, the largest sub-index
+    against the mean one."""
 
     layout: Layout
     updates: list[Took] = field(default_factory=list)
@@ -57,8 +59,8 @@ class Run:
 
 
 class Spark:
-    """A session, and the CPU time of this process and of Spark's Java, which does the work.  (Where the system does not
-    tell it, the wall clock has to do.)"""
+    """A session, and the CPU time of this process and of Spark's Java, which does the work.  (Where
+    the system does not tell it, the wall clock has to do.)"""
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -69,7 +71,11 @@ class Spark:
     @classmethod
     def start(cls) -> Spark:
         """Raises DS650, DS651, DS652 where there is none."""
-        return cls(get_session("local[2]", "2g", {"spark.sql.shuffle.partitions": "2", "spark.buffer.size": "4096"}))
+        return cls(
+            get_session(
+                "local[2]", "2g", {"spark.sql.shuffle.partitions": "2", "spark.buffer.size": "4096"}
+            )
+        )
 
     def took(self, run: Callable[[], Any]) -> tuple[Took, Any]:
         """What a call costs, and what it gives."""
@@ -78,7 +84,8 @@ class Spark:
         return Took(time.perf_counter() - wall, self._cpu() - cpu), out
 
     def rows(self, archive: Archive, manifest: Manifest, paths: list[str]) -> Any:
-        """The rows of files, read by one thread after the other, which is how Spark counts bytes."""
+        """The rows of files, read by one thread after the other, which is how Spark counts
+        bytes."""
         reader = self.session.read.schema(spark_schema(manifest.schema))
         reader = reader.option("parquet.hadoop.vectored.io.enabled", "false")
         return reader.parquet(*(archive.location(p) for p in paths))
@@ -93,8 +100,14 @@ class Spark:
         finally:
             context.setLocalProperty("spark.jobGroup.id", None)
         tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
-        stages = [s for job in tracker.getJobIdsForGroup(group) for s in tracker.getJobInfo(job).stageIds]
-        self.read = sum(store.lastStageAttempt(s).inputBytes() for s in stages if tracker.getStageInfo(s) is not None)
+        stages = [
+            s for job in tracker.getJobIdsForGroup(group) for s in tracker.getJobInfo(job).stageIds
+        ]
+        self.read = sum(
+            store.lastStageAttempt(s).inputBytes()
+            for s in stages
+            if tracker.getStageInfo(s) is not None
+        )
         return out
 
     def _cpu(self) -> float:
@@ -112,7 +125,15 @@ class Landed:
 
     def __enter__(self) -> Landed:
         self._folder = tempfile.TemporaryDirectory(prefix="dsms-archive-")
-        archive = create(self._folder.name, "data", "stream", SCHEMA, "k", Layout(1, 1, STEP, self.data.span), None)
+        archive = create(
+            self._folder.name,
+            "data",
+            "stream",
+            SCHEMA,
+            "k",
+            Layout(1, 1, STEP, self.data.span),
+            None,
+        )
         for step in range(self._steps):
             Landing(archive).write(self.data.table(step), (step + 1) * STEP - 1)
         return self
@@ -122,7 +143,9 @@ class Landed:
 
     def archive(self, folder: str, layout: Layout) -> Archive:
         """An archive with that layout, where everything has landed and nothing was taken over."""
-        shutil.copytree(Path(self._folder.name, LANDING), Path(folder, LANDING), copy_function=os.link)
+        shutil.copytree(
+            Path(self._folder.name, LANDING), Path(folder, LANDING), copy_function=os.link
+        )
         return create(folder, "data", "stream", SCHEMA, "k", layout, self.data.span)
 
 
@@ -147,8 +170,8 @@ def run(spark: Spark, landed: Landed, layout: Layout, updates: int) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What an update, a probe and a scan cost on next to nothing in one sub-index: Spark, manifests, leases.  (Seconds;
-    those of probe and scan are CPU time.)"""
+    """What an update, a probe and a scan cost on next to nothing in one sub-index: Spark,
+    manifests, leases.  (Seconds; those of probe and scan are CPU time.)"""
 
     update: Took
     probe: float
@@ -176,7 +199,11 @@ def _evenness(archive: Archive) -> float:
 def _read(spark: Spark, out: Run, archive: Archive, data: Data, upto: int) -> None:
     keys = data.alive(upto)
     for key in np.random.default_rng(upto).integers(0, data.keys, PROBES).tolist():
-        same(f"rows with key {key}", _one(spark, out.probes, archive, upto, key), int((keys == key).sum()))
+        same(
+            f"rows with key {key}",
+            _one(spark, out.probes, archive, upto, key),
+            int((keys == key).sum()),
+        )
     same("rows of the index", _one(spark, out.scans, archive, upto, None), len(keys))
 
 

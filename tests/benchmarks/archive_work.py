@@ -1,5 +1,5 @@
-"""The data of Golab 2006, §4.4.1: records of about a thousand bytes with a search key, and lifetimes, from uniform
-distributions; a step of Δ at a time."""
+"""The data of Golab 2006, §4.4.1: records of about a thousand bytes with a search key, and
+lifetimes, from uniform distributions; a step of Δ at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ STEPS = 36  # of the longest lifetime
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """rows  of a step on average;  keys  different ones;  swing  between the slowest and the fastest step's rate"""
+    """rows  of a step on average;  keys  different ones;  swing  between the slowest and the
+    fastest step's rate"""
 
     rows: int
     keys: int
@@ -50,7 +51,13 @@ class Data:
         noise = np.random.default_rng((self.seed, 3, step)).bytes(PAYLOAD * n)
         offsets = pa.py_buffer(np.arange(n + 1, dtype=np.int32) * PAYLOAD)
         data = pa.Array.from_buffers(pa.binary(), n, [None, offsets, pa.py_buffer(noise)])
-        columns = [pa.array(keys), data, pa.array(ts), pa.array(exp), pa.array(np.arange(n) + step * 10_000_000)]
+        columns = [
+            pa.array(keys),
+            data,
+            pa.array(ts),
+            pa.array(exp),
+            pa.array(np.arange(n) + step * 10_000_000),
+        ]
         return pa.table(columns, schema=stored_schema(SCHEMA))
 
     def alive(self, upto: int) -> np.ndarray:

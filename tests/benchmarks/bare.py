@@ -1,4 +1,5 @@
-"""Bare kernels over the same arrays: what this machine can do where nothing but the loop is asked for."""
+"""Bare kernels over the same arrays: what this machine can do where nothing but the loop is asked
+for."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def _bucket(key, mask):
 
 @njit(cache=True, nogil=True)
 def symmetric_join(lt, lk, lv, rt, rk, rv, width, size, out_k, out_l, out_r):
-    """W4: rows in order of ts probe the other side's chains of the same hash, youngest first, until one is too old.
+    """W4: rows in order of ts probe the other side's chains of the same hash, youngest first, until
+    one is too old.
 
     Writes the key and both values of each pair; answers how many."""
     mask = np.uint64(size - 1)
@@ -85,8 +87,8 @@ def sliding_max(ts, v, width, out):
 
 @njit(cache=True, nogil=True)
 def distinct(ts, k, width, died, enters):
-    """W5: died[key] is when the key's youngest row dies (it starts at -1); counts keys that enter and rows that add
-    nothing; writes the rows that make a key enter."""
+    """W5: died[key] is when the key's youngest row dies (it starts at -1); counts keys that enter
+    and rows that add nothing; writes the rows that make a key enter."""
     found = 0
     for i in range(len(ts)):
         if died[k[i]] < ts[i]:

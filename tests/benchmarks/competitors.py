@@ -1,6 +1,8 @@
-"""DuckDB, Polars and csp on the workloads of `workloads`; each function answers what `workloads` can check.
+"""DuckDB, Polars and csp on the workloads of `workloads`; each function answers what `workloads`
+can check.
 
-DuckDB and Polars read the whole input from memory in one query (batch); csp replays it in simulated time.
+DuckDB and Polars read the whole input from memory in one query (batch); csp replays it in simulated
+time.
 """
 
 from __future__ import annotations
@@ -32,8 +34,13 @@ def duckdb_run(data: Data) -> dict[str, Any]:
     return {
         "W1": ask("SELECT count(*), sum(o) FROM (SELECT k, v * 2 AS o FROM s WHERE v > 0.9)"),
         "W3": ask(f"SELECT sum(m) FROM (SELECT max(v) OVER ({frame}) AS m FROM s)"),
-        "W4": ask("SELECT count(*), sum(l.v + r.v) FROM l JOIN r ON l.k = r.k AND abs(l.ts - r.ts) < 2000000"),
-        "W5": ask("SELECT count(*) FROM (SELECT DISTINCT ts // 100000 - o, k FROM s, range(10) t(o))"),
+        "W4": ask(
+            "SELECT count(*), sum(l.v + r.v) FROM l JOIN r ON l.k = r.k AND abs(l.ts - r.ts) < "
+            "2000000"
+        ),
+        "W5": ask(
+            "SELECT count(*) FROM (SELECT DISTINCT ts // 100000 - o, k FROM s, range(10) t(o))"
+        ),
     }
 
 
@@ -41,7 +48,9 @@ def polars_run(data: Data) -> dict[str, Any]:
     """Per workload a function to time."""
     import polars as pl
 
-    s, left, right = (pl.from_arrow(pa.Table.from_batches([b])).lazy() for b in (data.s, data.l, data.r))
+    s, left, right = (
+        pl.from_arrow(pa.Table.from_batches([b])).lazy() for b in (data.s, data.l, data.r)
+    )
 
     def ask(query: Any) -> Any:
         return lambda: query.collect(engine="streaming").row(0)
@@ -52,13 +61,23 @@ def polars_run(data: Data) -> dict[str, Any]:
     return {
         "W1": ask(s.filter(v > 0.9).select("k", o=v * 2).select(pl.len(), pl.sum("o"))),
         "W3": ask(s.select(x=v.rolling_max_by("ts", window_size="1000000i")).select(pl.sum("x"))),
-        "W4": ask(left.join(right, on="k", suffix="_r").filter(near).select(pl.len(), (v + pl.col("v_r")).sum())),
-        "W5": ask(s.join(shifts, how="cross").select(ts // 100_000 - pl.col("o"), "k").unique().select(pl.len())),
+        "W4": ask(
+            left.join(right, on="k", suffix="_r")
+            .filter(near)
+            .select(pl.len(), (v + pl.col("v_r")).sum())
+        ),
+        "W5": ask(
+            s.join(shifts, how="cross")
+            .select(ts // 100_000 - pl.col("o"), "k")
+            .unique()
+            .select(pl.len())
+        ),
     }
 
 
 def csp_run(data: Data) -> dict[str, Any]:
-    """Per workload a function to time.  Rows are stamped 1 µs later, so that csp's windows end as ours at ticks."""
+    """Per workload a function to time.  Rows are stamped 1 µs later, so that csp's windows end as
+    ours at ticks."""
     import csp
     import csp.stats as st
     from csp import ts
@@ -101,7 +120,9 @@ def csp_run(data: Data) -> dict[str, Any]:
         v = csp.curve(float, single[2])
         passed = v > 0.9
         collect(csp.filter(passed, v) * 2.0)
-        csp.add_graph_output("k", csp.count(csp.filter(passed, csp.curve(int, single[1]))), tick_count=1)
+        csp.add_graph_output(
+            "k", csp.count(csp.filter(passed, csp.curve(int, single[1]))), tick_count=1
+        )
 
     @csp.graph
     def w3():

@@ -1,11 +1,12 @@
 """What durability costs, and how long an engine takes to come back.
 
-Rates: one server with a data folder, three streams that differ in their `durability` alone, each with the same query;
-the same Arrow frames over TCP to each in turn, several times over, medians.  Before anything is timed each stream has
-had as many rows as make a few checkpoints, so that logs are written over older logs, as in any server that has run a
-while.
+Rates: one server with a data folder, three streams that differ in their `durability` alone, each
+with the same query; the same Arrow frames over TCP to each in turn, several times over, medians.
+Before anything is timed each stream has had as many rows as make a few checkpoints, so that logs
+are written over older logs, as in any server that has run a while.
 
-Recovery: an engine with windows of several sizes is killed half a checkpoint after its last one, and opened again."""
+Recovery: an engine with windows of several sizes is killed half a checkpoint after its last one,
+and opened again."""
 
 from __future__ import annotations
 
@@ -23,10 +24,17 @@ from tests.benchmarks.harness import Options, Section, Table, Took, median, same
 
 POLICIES = ("none", "interval", "sync")
 ROWS = 1 << 16  # of a frame
-RECOVERY = ("rows in the window", "rows behind the checkpoint", "state, MB", "seconds", "without those rows, seconds")
+RECOVERY = (
+    "rows in the window",
+    "rows behind the checkpoint",
+    "state, MB",
+    "seconds",
+    "without those rows, seconds",
+)
 QUERIES = {
     "filter": "SELECT k, v FROM {s} WHERE v > 990",
-    "sums by key, sliding": "SELECT k, SUM(v) AS s, COUNT(*) AS n FROM {s} [RANGE 10 s SLIDE 1 s] GROUP BY k",
+    "sums by key, sliding": "SELECT k, SUM(v) AS s, COUNT(*) AS n FROM {s} [RANGE 10 s SLIDE 1 s] "
+    "GROUP BY k",
     "distinct, each change": "SELECT DISTINCT k FROM {s} [RANGE 1 s]",
     "window kept (RETAIN 10 s)": None,
 }
@@ -36,10 +44,20 @@ def section(options: Options) -> Section:
     """Rates per query and durability, recovery per window size."""
     frames, warm, repeats = options.pick((24, 90, 5), (6, 6, 1), (2, 1, 1))
     rows = []
-    with tempfile.TemporaryDirectory() as data, tcp.server(options.mode == "full", "--data", data) as server:
+    with (
+        tempfile.TemporaryDirectory() as data,
+        tcp.server(options.mode == "full", "--data", data) as server,
+    ):
         for number, (name, sql) in enumerate(QUERIES.items()):
             rows.append(_rates(server, name, sql, number, frames, warm, repeats))
-    header = ("query", "none, rows/s", "interval : none", "sync : none", "CPU, interval : none", "CPU, sync : none")
+    header = (
+        "query",
+        "none, rows/s",
+        "interval : none",
+        "sync : none",
+        "CPU, interval : none",
+        "CPU, sync : none",
+    )
     sizes = options.pick((100_000, 1_000_000, 4_000_000), (50_000, 200_000), (5_000,))
     recovery = [_recovery(size) for size in sizes]
     parts: list = [
@@ -50,7 +68,13 @@ def section(options: Options) -> Section:
 
 
 def _rates(
-    server: tcp.Server, name: str, sql: str | None, number: int, frames: int, warm: int, repeats: int
+    server: tcp.Server,
+    name: str,
+    sql: str | None,
+    number: int,
+    frames: int,
+    warm: int,
+    repeats: int,
 ) -> tuple[str, ...]:
     took: dict[str, list[Took]] = {p: [] for p in POLICIES}
     with server.wire() as wire:
@@ -58,9 +82,14 @@ def _rates(
             stream = f"s{number}_{policy}"
             keep = " RETAIN 10 s" if sql is None else ""
             columns = "(k STRING, v INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t"
-            wire.ask("execute", sql=f"CREATE STREAM {stream} {columns}{keep} WITH (durability = {policy})")
+            wire.ask(
+                "execute",
+                sql=f"CREATE STREAM {stream} {columns}{keep} WITH (durability = {policy})",
+            )
             if sql is not None:
-                wire.ask("execute", sql=f"CREATE QUERY q{number}_{policy} AS {sql.format(s=stream)}")
+                wire.ask(
+                    "execute", sql=f"CREATE QUERY q{number}_{policy} AS {sql.format(s=stream)}"
+                )
         first = 0
         for turn in range(-1, repeats):
             count = warm if turn < 0 else frames
@@ -106,12 +135,23 @@ def _recovery(size: int) -> tuple[str, ...]:
     """A window of so many rows, a checkpoint, half as many rows again, a kill, and the way back."""
     with tempfile.TemporaryDirectory() as data:
         engine = Engine(data, Settings(checkpoint_bytes=0))
-        engine.execute(f"CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN {size} ms")
-        engine.execute(f"CREATE QUERY q AS SELECT k, SUM(v) AS s FROM s [RANGE {size} ms] GROUP BY k")
+        engine.execute(
+            f"CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN {size} ms"
+        )
+        engine.execute(
+            f"CREATE QUERY q AS SELECT k, SUM(v) AS s FROM s [RANGE {size} ms] GROUP BY k"
+        )
         rng = np.random.default_rng(1)
         for k in range(3):
             at = np.arange(k * size // 2, (k + 1) * size // 2)
-            engine.ingest("s", {"k": rng.integers(0, 1000, len(at)), "v": rng.integers(0, 9, len(at)), "t": at * 1000})
+            engine.ingest(
+                "s",
+                {
+                    "k": rng.integers(0, 1000, len(at)),
+                    "v": rng.integers(0, 9, len(at)),
+                    "t": at * 1000,
+                },
+            )
             if k == 1:
                 assert engine.saver is not None and engine.saver.checkpoint()
         (want,) = engine.execute(f"SELECT COUNT(*), SUM(v) FROM s [RANGE {size} ms]")

@@ -1,15 +1,16 @@
 """FREQUENT, Algorithm 6 of Golab 2006, ch. 6: what it finds, and in how much space.
 
-A count window of N items slides by b; each sub-window of b items keeps its k most frequent values.  For every b and k
-the window stands at starting points drawn at random, and the answer is held against exact counts of all N items: each
-value listed must occur more than delta times, and no less often than its count says (there are no false positives), and
-one that is in no summary at most delta times, or the benchmark stops.  Figures are means over the starting points, as
-in Fig 6.3; the share found, over windows in which some value exceeds the threshold.  Space is in counters: (value,
+A count window of N items slides by b; each sub-window of b items keeps its k most frequent values.
+For every b and k the window stands at starting points drawn at random, and the answer is held
+against exact counts of all N items: each value listed must occur more than delta times, and no less
+often than its count says (there are no false positives), and one that is in no summary at most
+delta times, or the benchmark stops.  Figures are means over the starting points, as in Fig 6.3; the
+share found, over windows in which some value exceeds the threshold.  Space is in counters: (value,
 count) pairs of all summaries plus the global ones.
 
-Traces: the synthetic one (1,647 sources, Zipf-like), and the hosts of the EPA-HTTP log where it is at hand
-(`../shared/data`, or --trace), which has 47,748 requests, so its windows are shorter.  No host sends much more than
-a hundredth of them: it takes longer lists than ten to find any.
+Traces: the synthetic one (1,647 sources, Zipf-like), and the hosts of the EPA-HTTP log where it is
+at hand (`../shared/data`, or --trace), which has 47,748 requests, so its windows are shorter.  No
+host sends much more than a hundredth of them: it takes longer lists than ten to find any.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.aggregates.frequent import Counters, Frequent
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.cells import CellRows
 from dsms.sql.types import INT
 from tests.benchmarks import trace, trace_file
 from tests.benchmarks.harness import Options, Plot, Section, Table, WrongAnswer, took
@@ -35,9 +36,9 @@ LONG = (20, 50, 100)  # more, where the trace is less skewed
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Of one window.  delta: in % of N;  over: values that occur more than delta times;  listed: those reported;
-    share: listed / over (NaN: none is over);  space: counters;  error: mean of (true - count) / true of those listed
-    (NaN: none is)."""
+    """Of one window.  delta: in % of N;  over: values that occur more than delta times;  listed:
+    those reported; share: listed / over (NaN: none is over);  space: counters;  error: mean of
+    (true - count) / true of those listed (NaN: none is)."""
 
     delta: float
     over: float
@@ -78,7 +79,12 @@ def streams(options: Options) -> Iterator[Items]:
     if file is not None:
         loaded = trace_file.load(file, options.columns, links=1)
         codes = loaded.links[0].column("src").to_numpy()
-        yield Items(Path(file).name.split(".")[0], codes, min(n, len(codes) // 2 // B[-1] * B[-1]), lists + LONG)
+        yield Items(
+            Path(file).name.split(".")[0],
+            codes,
+            min(n, len(codes) // 2 // B[-1] * B[-1]),
+            lists + LONG,
+        )
 
 
 def windows(items: Items, b: int, k: int, trials: int) -> Iterator[Found]:
@@ -89,7 +95,8 @@ def windows(items: Items, b: int, k: int, trials: int) -> Iterator[Found]:
 
 
 def judged(codes: np.ndarray, b: int, k: int) -> Found:
-    """Algorithm 6 over one window against exact counts.  Raises WrongAnswer for a false positive."""
+    """Algorithm 6 over one window against exact counts.  Raises WrongAnswer for a false
+    positive."""
     summaries, whole = summarized(codes, b, k)
     delta = int(whole.delta[0])
     values, counts = whole.values.to_numpy(), whole.counts
@@ -110,7 +117,9 @@ def judged(codes: np.ndarray, b: int, k: int) -> Found:
 def summarized(codes: np.ndarray, b: int, k: int) -> tuple[Counters, Counters]:
     """The summaries of all sub-windows, and of the whole window."""
     algebra, n = Frequent(k, INT), np.arange(len(codes))
-    summaries = algebra.close(algebra.lift(Rows(n // b, n, n, (pa.array(codes),)), -(-len(codes) // b)))
+    summaries = algebra.close(
+        algebra.lift(CellRows(n // b, n, n, (pa.array(codes),)), -(-len(codes) // b))
+    )
     whole = summaries
     while algebra.size(whole) > 1:
         size = algebra.size(whole)
@@ -124,7 +133,9 @@ def mean(found: Iterator[Found]) -> Found:
     """The means, each over the windows in which it is defined."""
     all_ = list(found)
     columns = {f.name: np.array([getattr(w, f.name) for w in all_]) for f in fields(Found)}
-    return Found(**{n: float(np.nanmean(c)) if np.isfinite(c).any() else np.nan for n, c in columns.items()})
+    return Found(
+        **{n: float(np.nanmean(c)) if np.isfinite(c).any() else np.nan for n, c in columns.items()}
+    )
 
 
 SHOWN = {
@@ -147,13 +158,19 @@ def _tables(items: Items, found: dict[tuple[int, int], Found], trials: int) -> I
         (
             str(b),
             str(k),
-            *("-" if np.isnan(_number(w, n)) else form.format(_number(w, n)) for n, (_, form) in SHOWN.items()),
+            *(
+                "-" if np.isnan(_number(w, n)) else form.format(_number(w, n))
+                for n, (_, form) in SHOWN.items()
+            ),
         )
         for (b, k), w in found.items()
     )
     shares = [w.share for (_, k), w in found.items() if k >= 3 and not np.isnan(w.share)]
     least = (
-        f"With k >= 3 at least {100 * min(shares):.0f} % of the values over the threshold are found." if shares else ""
+        f"With k >= 3 at least {100 * min(shares):.0f} % of the values over the threshold are "
+        "found."
+        if shares
+        else ""
     )
     notes = ("No false positive in any window.", least, f"All items would be {items.n:,} counters.")
     yield Table(f"{items.name}: N = {items.n:,}, {trials} windows", header, rows, notes)
@@ -169,7 +186,14 @@ def _plots(items: Items, found: dict[tuple[int, int], Found]) -> Iterator[Plot]:
                 lines[f"b = {b}"] = ([k for k, _ in points], [y for _, y in points])
         if lines:
             name = f"{items.name}, N = {items.n:,}"
-            yield Plot(f"frequent_{items.name}_{what}.png", name, "k", title, lines, (False, what == "space"))
+            yield Plot(
+                f"frequent_{items.name}_{what}.png",
+                name,
+                "k",
+                title,
+                lines,
+                (False, what == "space"),
+            )
 
 
 def _cost(options: Options) -> Table:
@@ -179,6 +203,8 @@ def _cost(options: Options) -> Table:
     for b in B:
         for k in (1, 10):
             summarized(codes, b, k)
-            cpu = min(took(lambda b=b, k=k: summarized(codes, b, k)).cpu for _ in range(options.repeats))  # type: ignore[misc]
+            cpu = min(
+                took(lambda b=b, k=k: summarized(codes, b, k)).cpu for _ in range(options.repeats)
+            )  # type: ignore[misc]
             rows.append((str(b), str(k), f"{1e9 * cpu / len(codes):.0f} ns"))
     return Table("CPU time an item, summaries and their sum", ("b", "k", "an item"), tuple(rows))

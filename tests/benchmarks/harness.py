@@ -1,6 +1,7 @@
 """What the benchmarks share: sizes, clocks, the machine they ran on, and tables of what they found.
 
-Times are CPU seconds of this thread unless said otherwise, so that figures keep their meaning on a busy machine.
+Times are CPU seconds of this thread unless said otherwise, so that figures keep their meaning on a
+busy machine.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ Mode = Literal["full", "quick", "toy"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """mode    full: the figures of a report (minutes);  quick: smaller (seconds);  toy: only for correctness
+    """mode    full: the figures of a report (minutes);  quick: smaller (seconds);  toy: only for
+            correctness
     trace   a trace file to use instead of the synthetic trace, and which of its columns mean what
     report  directory for the report and its plots
     """
@@ -104,7 +106,8 @@ def took(run: Callable[[], object]) -> Took:
 
 @contextlib.contextmanager
 def clean_heap() -> Iterator[None]:
-    """As in a fresh process: the search for reference cycles does not read what other benchmarks have left."""
+    """As in a fresh process: the search for reference cycles does not read what other benchmarks
+    have left."""
     gc.collect()
     gc.freeze()
     try:
@@ -137,8 +140,13 @@ def machine() -> str:
     names = ("numpy", "pyarrow", "numba", "duckdb", "polars", "csp", "msgpack")
     versions = ", ".join(f"{n} {_version(n)}" for n in names)
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-    cpus = f"{os.cpu_count()} CPUs ({_cpu_model()}), {_memory_gb():.0f} GiB; load at the start {load}"
-    return f"{platform.system()} {platform.machine()}, {cpus}.  \nPython {platform.python_version()}, {versions}."
+    cpus = (
+        f"{os.cpu_count()} CPUs ({_cpu_model()}), {_memory_gb():.0f} GiB; load at the start {load}"
+    )
+    return (
+        f"{platform.system()} {platform.machine()}, {cpus}.  \nPython "
+        f"{platform.python_version()}, {versions}."
+    )
 
 
 def _version(name: str) -> str:
@@ -153,7 +161,10 @@ def _cpu_model() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or "unknown"
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+        "unknown",
+    )
 
 
 def _memory_gb() -> float:

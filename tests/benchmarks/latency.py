@@ -1,9 +1,10 @@
-"""How long a tuple that is sent alone over TCP waits for its answer: one row in one frame, a filter query, and the push
-that reports it, all seen from the client.
+"""How long a tuple that is sent alone over TCP waits for its answer: one row in one frame, a filter
+query, and the push that reports it, all seen from the client.
 
-First one at a time, then at 10 %, 50 % and 90 % of the rate at which one connection gets single rows answered when it
-sends as fast as it can.  A wait is counted from the instant at which the row should have been sent, so a client that is
-held up does not hide it.  Client and server share the machine."""
+First one at a time, then at 10 %, 50 % and 90 % of the rate at which one connection gets single
+rows answered when it sends as fast as it can.  A wait is counted from the instant at which the row
+should have been sent, so a client that is held up does not hide it.  Client and server share the
+machine."""
 
 from __future__ import annotations
 
@@ -37,9 +38,18 @@ def section(options: Options) -> Section:
                 values = [float(np.percentile(waits[_label(s)], percent)) * 1e3 for s in SHARES]
                 lines[f"{kind}, p{percent}"] = (shares, values)
     header = ("stream", "load", "rows/s", "p50, ms", "p99, ms", "largest, ms", "rows")
-    out = Section("Latency of single tuples", __doc__ or "", [Table("Answer times", header, tuple(rows))])
+    out = Section(
+        "Latency of single tuples", __doc__ or "", [Table("Answer times", header, tuple(rows))]
+    )
     out.parts.append(
-        Plot("latency.png", "Answer times of single tuples", "% of the largest rate", "ms", lines, (False, True))
+        Plot(
+            "latency.png",
+            "Answer times of single tuples",
+            "% of the largest rate",
+            "ms",
+            lines,
+            (False, True),
+        )
     )
     return out
 
@@ -51,7 +61,15 @@ def _label(share: float) -> str:
 def _row(kind: str, label: str, most: float, waits: np.ndarray) -> tuple[str, ...]:
     p50, p99 = np.percentile(waits, [50, 99]) * 1e3
     rate = "–" if label == "one at a time" else shown(most * float(label[:-2]) / 100)
-    return (kind, label, rate, f"{p50:.2f}", f"{p99:.2f}", f"{waits.max() * 1e3:.2f}", f"{len(waits):,}")
+    return (
+        kind,
+        label,
+        rate,
+        f"{p50:.2f}",
+        f"{p99:.2f}",
+        f"{waits.max() * 1e3:.2f}",
+        f"{len(waits):,}",
+    )
 
 
 def _measure(
@@ -108,7 +126,9 @@ class Runner:
             if not left and due > sent:
                 left, sent = memoryview(b"".join(frames[sent:due])), due
             timeout = max(0.0, float(due_at[sent]) - now) if sent < count else tcp.PATIENCE
-            readable, writable, _ = select.select([self.wire.socket], [self.wire.socket] if left else [], [], timeout)
+            readable, writable, _ = select.select(
+                [self.wire.socket], [self.wire.socket] if left else [], [], timeout
+            )
             if writable:
                 left = left[self.wire.socket.send(left) :]
             if readable:
@@ -117,7 +137,8 @@ class Runner:
         return answered - due_at
 
     def _take(self, first: int, answered: np.ndarray) -> int:
-        """Read what has come; notes when each row was reported, answers the number of acknowledgements."""
+        """Read what has come; notes when each row was reported, answers the number of
+        acknowledgements."""
         self.got += self.wire.socket.recv(1 << 18)
         now, start, acknowledged = time.perf_counter(), 0, 0
         while len(self.got) - start >= HEADER.size:

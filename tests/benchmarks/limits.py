@@ -1,8 +1,9 @@
-"""What the engine does against what this machine can do: each operation beside a bare kernel over the same arrays,
-which only loops, keeps nothing and tells nobody.
+"""What the engine does against what this machine can do: each operation beside a bare kernel over
+the same arrays, which only loops, keeps nothing and reports nothing.
 
-In process: pyarrow.compute or Numba.  Over TCP: the same frames received by a socket in this process and decoded, by
-Arrow's IPC reader or by msgpack, and then forgotten.  Every answer is checked.  Medians of three."""
+In process: pyarrow.compute or Numba.  Over TCP: the same frames received by a socket in this
+process and decoded, by Arrow's IPC reader or by msgpack, and then forgotten.  Every answer is
+checked.  Medians of three."""
 
 from __future__ import annotations
 
@@ -16,7 +17,17 @@ import pyarrow as pa
 
 from dsms_client.protocol import HEADER
 from tests.benchmarks import bare, ours, peers, tcp, workloads
-from tests.benchmarks.harness import Options, Section, Table, Took, clean_heap, median, same, shown, took
+from tests.benchmarks.harness import (
+    Options,
+    Section,
+    Table,
+    Took,
+    clean_heap,
+    median,
+    same,
+    shown,
+    took,
+)
 from tests.benchmarks.peers import Rate
 
 IN_PROCESS = (
@@ -24,7 +35,11 @@ IN_PROCESS = (
     ("window equi-join, 100,000 keys, 2 s", "W4", "Numba symmetric join"),
     ("DISTINCT, 1 s", "W5", "Numba"),
     ("SUM and COUNT by key, 1 s, each change", "grouped", "Numba, new values after each row"),
-    ("SUM and COUNT by key, no window, each change", "grouped, unbounded", "Numba, new values after each row"),
+    (
+        "SUM and COUNT by key, no window, each change",
+        "grouped, unbounded",
+        "Numba, new values after each row",
+    ),
     ("sliding MAX per tuple, 1 s", "W3", "Numba monotonic queue"),
 )
 
@@ -39,7 +54,9 @@ def section(options: Options) -> Section:
     return Section("Engine against limits", __doc__ or "", [Table("Limits", header, tuple(rows))])
 
 
-def _in_process(data: workloads.Data, options: Options, label: str, name: str, limit: str) -> tuple[str, ...]:
+def _in_process(
+    data: workloads.Data, options: Options, label: str, name: str, limit: str
+) -> tuple[str, ...]:
     ours.check(name, data, ours.run(name, data)[1])
     here = Rate.of(data.rows, median(ours.run(name, data)[0] for _ in range(options.repeats)))
     return _row(label, here, limit, peers.repeat(data.rows, options, _kernel(name, data)))
@@ -69,7 +86,11 @@ def _bare_grouped(data: workloads.Data, width: int | None) -> Callable[[], objec
         return count, total
 
     expected = workloads.grouped(data.s, width)
-    same("bare grouped", bool((run()[0] == expected[0]).all() and (np.abs(run()[1] - expected[1]) < 1e-6).all()), True)
+    same(
+        "bare grouped",
+        bool((run()[0] == expected[0]).all() and (np.abs(run()[1] - expected[1]) < 1e-6).all()),
+        True,
+    )
     return run
 
 
@@ -94,7 +115,9 @@ def _over_tcp(server: tcp.Server, data: workloads.Data, options: Options) -> lis
     return out
 
 
-def _ingest(server: tcp.Server, batches: list[pa.RecordBatch], frames: Callable, query: str | None) -> Took:
+def _ingest(
+    server: tcp.Server, batches: list[pa.RecordBatch], frames: Callable, query: str | None
+) -> Took:
     with server.wire() as wire:
         peers.declare(wire, query or "W1")
         if query is None:

@@ -1,8 +1,9 @@
-"""Whether memory stays flat: an hour of event time through windows of one minute, with a thousand keys and with keys
-that never come again.
+"""Whether memory stays flat: an hour of event time through windows of one minute, with a thousand
+keys and with keys that never come again.
 
-State is what the query keeps, by its own count; RSS is the whole process, which also holds what other benchmarks left,
-so only its growth means something.  Both are read once a minute of event time."""
+State is what the query keeps, by its own count; RSS is the whole process, which also holds what
+other benchmarks left, so only its growth means something.  Both are read once a minute of event
+time."""
 
 from __future__ import annotations
 
@@ -21,12 +22,15 @@ MINUTE = 60_000_000
 HOUR = 60
 QUERIES = {
     "filter": "SELECT k, v FROM s WHERE v > 0.5",
-    "GROUP BY k": "SELECT k, SUM(v) AS total, COUNT(*) AS n, MAX(v) AS top FROM s [RANGE 1 MINUTE] GROUP BY k",
+    "GROUP BY k": "SELECT k, SUM(v) AS total, COUNT(*) AS n, MAX(v) AS top FROM s [RANGE 1 "
+    "MINUTE] GROUP BY k",
     "DISTINCT k": "SELECT DISTINCT k FROM s [RANGE 1 MINUTE]",
-    "join on k": "SELECT s.k, s.v, r.v AS w FROM s [RANGE 1 MINUTE], r [RANGE 1 MINUTE] WHERE s.k = r.k",
+    "join on k": "SELECT s.k, s.v, r.v AS w FROM s [RANGE 1 MINUTE], r [RANGE 1 MINUTE] WHERE s.k "
+    "= r.k",
     "GROUP BY name": "SELECT name, COUNT(DISTINCT k) AS n FROM s [RANGE 1 MINUTE] GROUP BY name",
     "NOT EXISTS": (
-        "SELECT * FROM s [RANGE 1 MINUTE] WHERE NOT EXISTS (SELECT * FROM r [RANGE 1 MINUTE] WHERE r.k = s.k)"
+        "SELECT * FROM s [RANGE 1 MINUTE] WHERE NOT EXISTS (SELECT * FROM r [RANGE 1 MINUTE] "
+        "WHERE r.k = s.k)"
     ),
 }
 KEYS = ("a thousand keys", "ever-new keys")
@@ -61,8 +65,20 @@ def section(options: Options) -> Section:
         "end : 10 min",
         "RSS growth since",
     )
-    table = Table(f"{minutes} minutes of event time at {rate} rows/s a stream", header, tuple(rows), ("bytes",))
-    plot = Plot("memory.png", "State over event time", "minutes of event time", "MB of state", lines, (False, False))
+    table = Table(
+        f"{minutes} minutes of event time at {rate} rows/s a stream",
+        header,
+        tuple(rows),
+        ("bytes",),
+    )
+    plot = Plot(
+        "memory.png",
+        "State over event time",
+        "minutes of event time",
+        "MB of state",
+        lines,
+        (False, False),
+    )
     return Section("Memory over time", __doc__ or "", [table, plot])
 
 
@@ -71,15 +87,19 @@ def _row(name: str, keys: str, samples: list[Sample], rate: int) -> tuple[str, .
     first, last = settled[0], settled[-1]
     most = max(s.state for s in settled)
     growth = last.rss - first.rss
-    return (name, keys, f"{last.minute * 60 * rate:,}", shown(first.state), shown(most), shown(last.state),
-            f"{last.state / max(1, first.state):.2f}", f"{growth / 1e6:+.1f} MB")  # a row of a report  # fmt: skip
+    return (name, keys, f"{last.minute * 60 * rate:,}", shown(first.state), shown(most),
+            shown(last.state),
+            f"{last.state / max(1, first.state):.2f}",
+            f"{growth / 1e6:+.1f} MB")  # a row of a report  # fmt: skip
 
 
 def run(name: str, fresh: bool, rate: int, minutes: int) -> Iterator[Sample]:
     """Feed the query minute by minute; its reader takes and forgets."""
     engine = dsms.Engine()
     for stream in "sr":
-        engine.execute(f"CREATE STREAM {stream} (ts TIMESTAMP, k INT, v FLOAT, name STRING) TIMESTAMP BY ts")
+        engine.execute(
+            f"CREATE STREAM {stream} (ts TIMESTAMP, k INT, v FLOAT, name STRING) TIMESTAMP BY ts"
+        )
     engine.execute(f"CREATE QUERY q AS {QUERIES[name]}")
     reader = engine.subscribe("q", limit_bytes=1 << 40)
     rng = np.random.default_rng(60)

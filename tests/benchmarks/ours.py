@@ -1,4 +1,5 @@
-"""dsms in process on the workloads: statements, feeding, and checks of what came out against `workloads`."""
+"""dsms in process on the workloads: statements, feeding, and checks of what came out against
+`workloads`."""
 
 from __future__ import annotations
 
@@ -15,12 +16,15 @@ from tests.benchmarks import workloads as w
 from tests.benchmarks.bare import BATCH
 from tests.benchmarks.harness import Took, same, took
 
-DECLARE = "; ".join(f"CREATE STREAM {n} (ts TIMESTAMP, k INT, v FLOAT) TIMESTAMP BY ts" for n in "slr")
+DECLARE = "; ".join(
+    f"CREATE STREAM {n} (ts TIMESTAMP, k INT, v FLOAT) TIMESTAMP BY ts" for n in "slr"
+)
 
 QUERIES = {
     "W1": "SELECT k, v * 2 AS o FROM s WHERE v > 0.9",
     "W3": "SELECT MAX(v) AS m FROM s [RANGE 1 SECOND]",
-    "W4": "SELECT l.k, l.v, r.v AS w FROM l [RANGE 2 SECONDS INTERNAL], r [RANGE 2 SECONDS INTERNAL] WHERE l.k = r.k",
+    "W4": "SELECT l.k, l.v, r.v AS w FROM l [RANGE 2 SECONDS INTERNAL], r [RANGE 2 SECONDS "
+    "INTERNAL] WHERE l.k = r.k",
     "W5": "SELECT DISTINCT k FROM s [RANGE 1 SECOND]",
     "grouped": "SELECT k, SUM(v) AS total, COUNT(*) AS n FROM s [RANGE 1 SECOND] GROUP BY k",
     "grouped, unbounded": "SELECT k, SUM(v) AS total, COUNT(*) AS n FROM s GROUP BY k",
@@ -40,7 +44,8 @@ class Output:
 
 
 def run(name: str, data: w.Data, batch: int = BATCH) -> tuple[Took, Output]:
-    """One query over the input of its streams, in batches of `batch` rows; its reader takes the chunks."""
+    """One query over the input of its streams, in batches of `batch` rows; its reader takes the
+    chunks."""
     engine = dsms.Engine()
     engine.execute(f"{DECLARE}; CREATE QUERY q AS {QUERIES[name]}")
     reader = engine.subscribe("q", limit_bytes=1 << 40)
@@ -92,7 +97,8 @@ def _check_filter(name: str, data: w.Data, out: Output) -> None:
 
 
 def _check_max(name: str, data: w.Data, out: Output) -> None:
-    """Each new maximum stands until the next one: laid out over the rows it must be the reference, row by row."""
+    """Each new maximum stands until the next one: laid out over the rows it must be the reference,
+    row by row."""
     new = out.sign > 0
     at, value = out.at[new], out.column(0)[new]
     standing = value[np.searchsorted(at, w.columns(data.s)[0], side="right") - 1]
@@ -111,7 +117,8 @@ def _check_distinct(name: str, data: w.Data, out: Output) -> None:
 
 
 def _check_grouped(name: str, data: w.Data, out: Output) -> None:
-    """The last row of each group is the answer at the end; insertions and deletions leave one row of each."""
+    """The last row of each group is the answer at the end; insertions and deletions leave one row
+    of each."""
     key, new = out.column(0), out.sign > 0
     ts = w.columns(data.s)[0]
     upto = int(np.searchsorted(out.at, ts[-1], side="right"))

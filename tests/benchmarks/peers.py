@@ -1,10 +1,11 @@
-"""Workloads W1, W3, W4, W5 and W7 beside DuckDB, Polars and csp on the same input in the same run, and beside bare
-kernels over the same arrays.
+"""Workloads W1, W3, W4, W5 and W7 beside DuckDB, Polars and csp on the same input in the same run,
+and beside bare kernels over the same arrays.
 
-DuckDB and Polars answer the whole input in batch, from memory; csp replays it in simulated time; dsms takes it in
-batches of 131,072 rows, answers every instant, and hands all changes to a reader.  W5 is a continuous DISTINCT in dsms
-(each change at once), an answer each 100 ms for the others; `sliding` has it as a periodic query, and W2 and W6.  Every
-answer is checked against NumPy.  Rates are rows per second; medians of three."""
+DuckDB and Polars answer the whole input in batch, from memory; csp replays it in simulated time;
+dsms takes it in batches of 131,072 rows, answers every instant, and hands all changes to a reader.
+W5 is a continuous DISTINCT in dsms (each change at once), an answer each 100 ms for the others;
+`sliding` has it as a periodic query, and W2 and W6.  Every answer is checked against NumPy.  Rates
+are rows per second; medians of three."""
 
 from __future__ import annotations
 
@@ -17,7 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from tests.benchmarks import bare, competitors, ours, tcp, workloads
-from tests.benchmarks.harness import Options, Section, Table, Took, clean_heap, median, ratio, same, shown, took
+from tests.benchmarks.harness import (
+    Options,
+    Section,
+    Table,
+    Took,
+    clean_heap,
+    median,
+    ratio,
+    same,
+    shown,
+    took,
+)
 
 NAMES = ("W1", "W3", "W4", "W5")
 SLOW = {("duckdb", "W3"): 4}  # on that share of the input: it takes seconds
@@ -59,7 +71,9 @@ def _dsms(data: workloads.Data, options: Options) -> Rates:
     rates = {}
     for name in NAMES:
         ours.check(name, data, ours.run(name, data)[1])
-        rates["dsms", name] = Rate.of(data.rows, median(ours.run(name, data)[0] for _ in range(options.repeats)))
+        rates["dsms", name] = Rate.of(
+            data.rows, median(ours.run(name, data)[0] for _ in range(options.repeats))
+        )
     return rates
 
 
@@ -108,13 +122,19 @@ def bare_distinct(data: workloads.Data) -> Callable[[], object]:
 
 def _competitors(data: workloads.Data, options: Options) -> Rates:
     rates = {}
-    makers = {"duckdb": competitors.duckdb_run, "polars": competitors.polars_run, "csp": competitors.csp_run}
+    makers = {
+        "duckdb": competitors.duckdb_run,
+        "polars": competitors.polars_run,
+        "csp": competitors.csp_run,
+    }
     for engine, make in makers.items():
         for name in NAMES:
             part = _part(data, SLOW.get((engine, name), 1))
             run = make(part)[name]
             _check(engine, name, part, run())
-            rates[engine, name] = Rate.of(part.rows, median(took(run) for _ in range(options.repeats)))
+            rates[engine, name] = Rate.of(
+                part.rows, median(took(run) for _ in range(options.repeats))
+            )
     return rates
 
 
@@ -155,14 +175,31 @@ def _asked(rates: Rates) -> Table:
         here, there = rates["dsms", name], rates[peer, name]
         wall, cpu = here.wall / there.wall, here.cpu / there.cpu
         who = BARE.get(name, peer) if peer == "bare kernel" else peer
-        rows.append((name, who, f"{factor:g} ×", ratio(wall), ratio(cpu), "yes" if wall >= factor else "no"))
-    header = ("workload", "against", "asked", "dsms : peer, wall", "dsms : peer, CPU", "reached (wall)")
-    return Table("Ratios asked for", header, tuple(rows), ("DuckDB and Polars use all cores, dsms and csp one.",))
+        rows.append(
+            (name, who, f"{factor:g} ×", ratio(wall), ratio(cpu), "yes" if wall >= factor else "no")
+        )
+    header = (
+        "workload",
+        "against",
+        "asked",
+        "dsms : peer, wall",
+        "dsms : peer, CPU",
+        "reached (wall)",
+    )
+    return Table(
+        "Ratios asked for",
+        header,
+        tuple(rows),
+        ("DuckDB and Polars use all cores, dsms and csp one.",),
+    )
 
 
 def _all(rates: Rates, rows: int) -> Table:
     engines = ("dsms", "bare kernel", "duckdb", "polars", "csp")
-    cells = tuple((e, *(f"{shown(rates[e, n].wall)} ({shown(rates[e, n].cpu)})" for n in NAMES)) for e in engines)
+    cells = tuple(
+        (e, *(f"{shown(rates[e, n].wall)} ({shown(rates[e, n].cpu)})" for n in NAMES))
+        for e in engines
+    )
     notes = [f"{rows:,} rows; by wall clock (by CPU time of all threads)"]
     notes += [f"{e} runs {n} on a {k}th of the rows" for (e, n), k in SLOW.items()]
     return Table("Rows per second", ("engine", *NAMES), cells, tuple(notes))
@@ -191,9 +228,20 @@ def over_tcp(options: Options) -> Table:
         decode = decoding(few, options)
         _rows(server, _part(few, 10))
         spent = median(_rows(server, few) for _ in range(options.repeats))
-        rows.append(_row("msgpack rows, grouped", Rate.of(few.rows, spent), "bare msgpack decoding", decode, "0.5 ×"))
+        rows.append(
+            _row(
+                "msgpack rows, grouped",
+                Rate.of(few.rows, spent),
+                "bare msgpack decoding",
+                decode,
+                "0.5 ×",
+            )
+        )
     header = ("W7: over TCP", "rows/s", "limit", "its rows/s", "asked", "ratio, wall", "ratio, CPU")
-    notes = ("frames are made beforehand; CPU is the server's", "the answer at the end is checked against NumPy")
+    notes = (
+        "frames are made beforehand; CPU is the server's",
+        "the answer at the end is checked against NumPy",
+    )
     return Table("W7: ingest over TCP", header, tuple(rows), notes)
 
 
@@ -216,7 +264,9 @@ def declare(wire: tcp.Wire, query: str) -> None:
 def _arrow(server: tcp.Server, query: str, data: workloads.Data, size: int) -> Took:
     with server.wire() as wire:
         declare(wire, query)
-        spent = tcp.ingest(server, wire, tcp.arrow_frames(wire, "s", list(bare.pieces(data.s, size))))
+        spent = tcp.ingest(
+            server, wire, tcp.arrow_frames(wire, "s", list(bare.pieces(data.s, size)))
+        )
         if query != "W1":
             check_groups(wire, query, data)
         return spent
@@ -225,7 +275,9 @@ def _arrow(server: tcp.Server, query: str, data: workloads.Data, size: int) -> T
 def _rows(server: tcp.Server, data: workloads.Data) -> Took:
     with server.wire() as wire:
         declare(wire, "grouped")
-        spent = tcp.ingest(server, wire, tcp.row_frames(wire, "s", list(bare.pieces(data.s, tcp.SMALL))))
+        spent = tcp.ingest(
+            server, wire, tcp.row_frames(wire, "s", list(bare.pieces(data.s, tcp.SMALL)))
+        )
         check_groups(wire, "grouped", data)
         return spent
 
@@ -236,7 +288,11 @@ def check_groups(wire: tcp.Wire, query: str, data: workloads.Data) -> None:
     wire.ask("subscribe", query="q")
     push = wire.push()
     table = pa.ipc.open_stream(push["data"]).read_all() if isinstance(push["data"], bytes) else None
-    columns = [c.to_numpy() for c in table.columns] if table else [np.array(c) for c in zip(*push["data"], strict=True)]
+    columns = (
+        [c.to_numpy() for c in table.columns]
+        if table
+        else [np.array(c) for c in zip(*push["data"], strict=True)]
+    )
     count, total = workloads.grouped(data.s, None if "unbounded" in query else workloads.SECOND)
     same(f"TCP {query}: groups", len(columns[0]), int((count > 0).sum()))
     key = columns[0].astype(np.int64)

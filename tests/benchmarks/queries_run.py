@@ -33,8 +33,8 @@ LOAD = 1.0  # of the fewest queries without sharing at the low rate
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """tuples, values: a second and per attribute at the low rate;  counts: of queries;  updates: length of a run;
-    check: one in so many executions is checked."""
+    """tuples, values: a second and per attribute at the low rate;  counts: of queries;  updates:
+    length of a run; check: one in so many executions is checked."""
 
     tuples: int
     values: int
@@ -53,9 +53,10 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """throughput: re-executions a second;  asked: without early ones;  latency: average over queries of their average
-    lateness;  worst: of one query;  joint: queries per execution;  cost: CPU seconds of an execution;  blocks: tasks
-    that are scheduled;  share: of CPU time spent on post-processing."""
+    """throughput: re-executions a second;  asked: without early ones;  latency: average over
+    queries of their average lateness;  worst: of one query;  joint: queries per execution;  cost:
+    CPU seconds of an execution;  blocks: tasks that are scheduled;  share: of CPU time spent on
+    post-processing."""
 
     throughput: float
     asked: float
@@ -69,7 +70,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A rate's synopses, and what their parts cost: seconds to combine two intervals and to answer, by group."""
+    """A rate's synopses, and what their parts cost: seconds to combine two intervals and to answer,
+    by group."""
 
     groups: dict[str, Basic]
     running: Running
@@ -78,7 +80,13 @@ class Workload:
 
     def tasks(self, group: str, queries: Iterable[Query]) -> list[Task]:
         return [
-            Task(q.name, q.slide, q.window, weight=self.combine[group] * 1e6, post=self.post[group] * 1e6)
+            Task(
+                q.name,
+                q.slide,
+                q.window,
+                weight=self.combine[group] * 1e6,
+                post=self.post[group] * 1e6,
+            )
             for q in queries
         ]
 
@@ -92,12 +100,16 @@ def workload(sizes: Sizes, factor: int, in_place: bool) -> Workload:
     for key, synopsis in groups.items():
         spent = [(synopsis.execute(probe[key]), synopsis.spent) for _ in range(3)]
         scan, answers = (min(s[i] for _, s in spent) for i in (0, 1))
-        combine[key], post[key] = scan / max(q.window for q in probe[key]), answers / len(probe[key])
+        combine[key], post[key] = (
+            scan / max(q.window for q in probe[key]),
+            answers / len(probe[key]),
+        )
     return Workload(groups, Running(traffic.counters("source")), combine, post)
 
 
 def calibrate(load: Workload, count: int) -> float:
-    """Length of a second: CPU time that `count` queries without sharing need between two updates, over `LOAD`."""
+    """Length of a second: CPU time that `count` queries without sharing need between two updates,
+    over `LOAD`."""
     asked = 0.0
     for key in KEYS:
         scheduler = _scheduler(load, key, queries_of(key, count // len(KEYS)), "No-S")
@@ -115,14 +127,18 @@ def _scheduler(load: Workload, key: str, queries: list[Query], name: str) -> Que
     return scheduler
 
 
-def run(load: Workload, count: int, name: str, second: float, sizes: Sizes, repeats: int) -> Outcome:
+def run(
+    load: Workload, count: int, name: str, second: float, sizes: Sizes, repeats: int
+) -> Outcome:
     """One scheduler over so many queries: medians."""
     outcomes = []
     for _ in range(repeats):
         machine = Machine(load, count, name, second, sizes.check)
         machine.run(sizes.updates)
         outcomes.append(machine.outcome(sizes.updates))
-    return Outcome(*(statistics.median(getattr(o, f.name) for o in outcomes) for f in fields(Outcome)))
+    return Outcome(
+        *(statistics.median(getattr(o, f.name) for o in outcomes) for f in fields(Outcome))
+    )
 
 
 class Machine:

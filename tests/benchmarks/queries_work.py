@@ -1,7 +1,9 @@
-"""The work that `queries` schedules: synthetic traffic, its counters per interval, and queries over them.
+"""The work that `queries` schedules: synthetic traffic, its counters per interval, and queries over
+them.
 
-Basic interval synopsis: one set of counters per interval.  A query merges those of its window, youngest first, and
-sorts what comes out; queries executed together merge once, as far as the longest window goes.
+Basic interval synopsis: one set of counters per interval.  A query merges those of its window,
+youngest first, and sorts what comes out; queries executed together merge once, as far as the
+longest window goes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Answer = tuple[int, ...] | int
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """window, slide: in intervals;  phi: of a quantile of bandwidth per key, None: the top-k keys."""
+    """window, slide: in intervals;  phi: of a quantile of bandwidth per key, None: the top-k
+    keys."""
 
     name: str
     window: int
@@ -31,7 +34,8 @@ class Query:
 
 
 def queries_of(key: str, count: int, seed: int = 0) -> list[Query]:
-    """The first `count` random queries of a group: windows of 20 to 100, slides of 1 to half of that (§8.5.1)."""
+    """The first `count` random queries of a group: windows of 20 to 100, slides of 1 to half of
+    that (§8.5.1)."""
     rng = np.random.default_rng([seed, zlib.crc32(key.encode())])
     found = []
     for i in range(count):
@@ -44,7 +48,8 @@ def queries_of(key: str, count: int, seed: int = 0) -> list[Query]:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Bandwidth by key: in interval i, the cells `cells[i]` (int64, ascending) have used `sums[i]` bytes (int64)."""
+    """Bandwidth by key: in interval i, the cells `cells[i]` (int64, ascending) have used `sums[i]`
+    bytes (int64)."""
 
     size: int
     cells: list[np.ndarray]
@@ -60,7 +65,8 @@ class Traffic:
 
     @classmethod
     def random(cls, tuples: int, addresses: int, seed: int) -> Traffic:
-        """`tuples` an interval; as many sources and destinations as said, a tenth as many protocols and ports."""
+        """`tuples` an interval; as many sources and destinations as said, a tenth as many protocols
+        and ports."""
         rng = np.random.default_rng(seed)
         few = max(2, addresses // 10)
         values = {"source": addresses, "destination": addresses, "protocol": few, "port": few}
@@ -87,8 +93,9 @@ class Traffic:
 class Basic:
     """A basic interval synopsis over counters.
 
-    in_place  False: an interval's counters are brought into the window's cells, then combined cell by cell, which
-              costs what the window holds;  True: added at the cells that the interval has, which costs what that holds
+    in_place  False: an interval's counters are brought into the window's cells, then combined cell
+              by cell, which costs what the window holds;  True: added at the cells that the
+              interval has, which costs what that holds
     spent     CPU seconds of the last execution: merging, answering
     """
 
@@ -142,7 +149,8 @@ def answer(state: np.ndarray, phi: float | None) -> Answer:
 
 
 def top(state: np.ndarray) -> tuple[int, ...]:
-    """The largest of each of `TOP` stretches are as many; so nothing below the least of them is among the top."""
+    """The largest of each of `TOP` stretches are as many; so nothing below the least of them is
+    among the top."""
     stretch = len(state) // TOP
     if stretch > 1:
         floor = state[: stretch * TOP].reshape(TOP, stretch).max(axis=1).min()
@@ -164,7 +172,8 @@ def quantile(state: np.ndarray, phi: float) -> int:
 
 
 class Running:
-    """A running synopsis: bandwidth by key since the start, per update; windows by one subtraction."""
+    """A running synopsis: bandwidth by key since the start, per update; windows by one
+    subtraction."""
 
     def __init__(self, counters: Counters) -> None:
         self.counters, self.cells = counters, counters.size

@@ -1,12 +1,15 @@
 """W2, W5 and W6: periodic queries beside DuckDB and csp on the same input in the same run.
 
-W2  SUM and COUNT per key (1,000 of them) over 1 s, answered each 100 ms;  W5  DISTINCT keys, the same windows
-W6  1,000 SUMs over windows of 1 to 1,000 ms, each answered every 100 ms; beside it ten of them (100, 200, ... ms)
+W2  SUM and COUNT per key (1,000 of them) over 1 s, answered each 100 ms;  W5  DISTINCT keys, the
+    same windows
+W6  1,000 SUMs over windows of 1 to 1,000 ms, each answered every 100 ms; beside it ten of them
+    (100, 200, ... ms)
 
-DuckDB answers the whole input in batch, from memory, with the sub-windows written by hand in SQL; csp replays it in
-simulated time; dsms takes batches of 131,072 rows (W6: 1,048,576); W2 and W5 hand every answer to a reader, those of W6
-are read from the queries' result logs afterwards.  Answers are checked against NumPy at every boundary (peers' by their
-totals).  Rows per second, medians of three."""
+DuckDB answers the whole input in batch, from memory, with the sub-windows written by hand in SQL;
+csp replays it in simulated time; dsms takes batches of 131,072 rows (W6: 1,048,576); W2 and W5 hand
+every answer to a reader, those of W6 are read from the queries' result logs afterwards.  Answers
+are checked against NumPy at every boundary (peers' by their totals).  Rows per second, medians of
+three."""
 
 from __future__ import annotations
 
@@ -21,7 +24,18 @@ import dsms
 from dsms.api import Chunk
 from tests.benchmarks import workloads as w
 from tests.benchmarks.bare import BATCH
-from tests.benchmarks.harness import Options, Section, Table, Took, clean_heap, median, ratio, same, shown, took
+from tests.benchmarks.harness import (
+    Options,
+    Section,
+    Table,
+    Took,
+    clean_heap,
+    median,
+    ratio,
+    same,
+    shown,
+    took,
+)
 
 DECLARE = "CREATE STREAM s (ts TIMESTAMP, k INT, v FLOAT) TIMESTAMP BY ts"
 W2 = "SELECT k, SUM(v) AS total, COUNT(*) AS n FROM s [RANGE 1 SECOND SLIDE 100 MS] GROUP BY k"
@@ -67,7 +81,9 @@ class Known:
 # ---------------------------------------------------------------- dsms
 
 
-def run(queries: dict[str, str], s: pa.RecordBatch, batch: int = BATCH) -> tuple[Took, dict[str, list[Chunk]]]:
+def run(
+    queries: dict[str, str], s: pa.RecordBatch, batch: int = BATCH
+) -> tuple[Took, dict[str, list[Chunk]]]:
     """Register, feed and read everything; only the feeding is timed."""
     engine = dsms.Engine()
     engine.execute(DECLARE)
@@ -115,8 +131,12 @@ def _ours(data: w.Data, known: Known, options: Options) -> dict[tuple[str, str],
         batch = BIG if name.startswith("W6") else BATCH
         check(known, run(queries, data.s, batch)[1])
         found["dsms", name] = median(run(queries, data.s, batch)[0] for _ in range(options.repeats))
-    found["dsms, small batches", "W6"] = median(run(sums(MANY), data.s)[0] for _ in range(options.repeats))
-    found["dsms, small batches", "W6 (ten)"] = median(run(sums(FEW), data.s)[0] for _ in range(options.repeats))
+    found["dsms, small batches", "W6"] = median(
+        run(sums(MANY), data.s)[0] for _ in range(options.repeats)
+    )
+    found["dsms, small batches", "W6 (ten)"] = median(
+        run(sums(FEW), data.s)[0] for _ in range(options.repeats)
+    )
     return found
 
 
@@ -145,7 +165,8 @@ def check_distinct(known: Known, got: dict[str, list[Chunk]]) -> None:
 
 
 def check_sums(known: Known, got: dict[str, list[Chunk]]) -> None:
-    """Every answer of every query; the stream has ended, so the boundary behind its last row is told, too."""
+    """Every answer of every query; the stream has ended, so the boundary behind its last row is
+    reported, too."""
     ticks = range(1, known.ticks + 2)
     for name, chunks in got.items():
         at, (total,) = _table(chunks)
@@ -164,26 +185,35 @@ def _duckdb(data: w.Data, known: Known, options: Options) -> dict[tuple[str, str
     con.register("s", pa.Table.from_batches([data.s]))
     pane = "WITH p AS (SELECT ts // 100000 AS p, k, count(*) AS c, sum(v) AS t FROM s GROUP BY ALL)"
     w2 = (
-        f"{pane} SELECT count(*), sum(c), sum(t) FROM (SELECT p - o AS w, k, sum(c) AS c, sum(t) AS t "
-        "FROM p, range(10) r(o) GROUP BY ALL)"
+        f"{pane} SELECT count(*), sum(c), sum(t) FROM (SELECT p - o AS w, k, sum(c) AS c, sum(t) "
+        "AS t FROM p, range(10) r(o) GROUP BY ALL)"
     )
     w5 = "SELECT count(*) FROM (SELECT DISTINCT ts // 100000 - o, k FROM s, range(10) r(o))"
 
     def w6(widths: str) -> str:
         sums_ = "SELECT ts // 1000 AS p, sum(v) AS s FROM s GROUP BY 1"
-        prefix = f"SELECT p + 1 AS p, sum(s) OVER (ORDER BY p) AS c FROM ({sums_}) UNION ALL SELECT 0, 0"
+        prefix = (
+            f"SELECT p + 1 AS p, sum(s) OVER (ORDER BY p) AS c FROM ({sums_}) UNION ALL SELECT 0, 0"
+        )
         return (
             f"WITH c AS ({prefix}) SELECT count(*), sum(a.c - b.c) FROM c a, {widths} j(j), c b "
             "WHERE a.p % 100 = 0 AND a.p > 0 AND b.p = greatest(a.p - j, 0)"
         )
 
-    texts = {"W2": w2, "W5": w5, "W6": w6("range(1, 1001)"), "W6 (ten)": w6("range(100, 1001, 100)")}
+    texts = {
+        "W2": w2,
+        "W5": w5,
+        "W6": w6("range(1, 1001)"),
+        "W6 (ten)": w6("range(100, 1001, 100)"),
+    }
     found = {}
     for name, text in texts.items():
         answer = con.execute(text).fetchone()
         if name == "W2":  # every row counts in ten windows
             same("DuckDB W2", int(answer[1]), SLICES * data.rows)
-        found["duckdb", name] = median(took(lambda t=text: con.execute(t).fetchone()) for _ in range(options.repeats))
+        found["duckdb", name] = median(
+            took(lambda t=text: con.execute(t).fetchone()) for _ in range(options.repeats)
+        )
     return found
 
 
@@ -207,14 +237,18 @@ def _csp(data: w.Data, known: Known, options: Options) -> dict[tuple[str, str], 
                     s_sum += x
 
     at, k, v = w.columns(data.s)
-    stamps = np.datetime64("2020-01-01", "ns") + (at + 1).astype("timedelta64[us]").astype("timedelta64[ns]")
+    stamps = np.datetime64("2020-01-01", "ns") + (at + 1).astype("timedelta64[us]").astype(
+        "timedelta64[ns]"
+    )
     end = epoch + timedelta(microseconds=int(at[-1]) + 1)
     ms = lambda n: timedelta(milliseconds=n)  # noqa: E731
 
     @csp.graph
     def grouped():
         tick = csp.timer(ms(100), True)
-        b = csp.demultiplex(csp.curve(float, (stamps, v)), csp.curve(int, (stamps, k)), list(range(w.KEYS)))
+        b = csp.demultiplex(
+            csp.curve(float, (stamps, v)), csp.curve(int, (stamps, k)), list(range(w.KEYS))
+        )
         collect([st.count(b[i], ms(1000), ms(0), trigger=tick) for i in range(w.KEYS)])
         collect([st.sum(b[i], ms(1000), ms(0), trigger=tick) for i in range(w.KEYS)])
 
@@ -226,7 +260,9 @@ def _csp(data: w.Data, known: Known, options: Options) -> dict[tuple[str, str], 
     def many(widths: tuple[int, ...]) -> Any:
         @csp.graph
         def windows():
-            pane = st.sum(csp.curve(float, (stamps, v)), ms(1), ms(0), trigger=csp.timer(ms(1), True))
+            pane = st.sum(
+                csp.curve(float, (stamps, v)), ms(1), ms(0), trigger=csp.timer(ms(1), True)
+            )
             tick = csp.timer(ms(100), True)
             collect([st.sum(pane, ms(j), ms(0), trigger=tick) for j in widths])
 
@@ -265,21 +301,49 @@ def _asked(spent: dict[tuple[str, str], Took]) -> Table:
                      "yes" if wall >= factor else "no"))  # a row of a report  # fmt: skip
     more = spent["dsms", "W6"].wall / spent["dsms", "W6 (ten)"].wall
     cpu = spent["dsms", "W6"].cpu / spent["dsms", "W6 (ten)"].cpu
-    rows.append(("W6, cost", "ten of them", "at most 3 ×", ratio(more), ratio(cpu), "yes" if more <= 3 else "no"))
-    header = ("workload", "against", "asked", "dsms : peer, wall", "dsms : peer, CPU", "reached (wall)")
-    return Table("Ratios asked for, periodic queries", header, tuple(rows), ("DuckDB uses all cores, dsms one.",))
+    rows.append(
+        (
+            "W6, cost",
+            "ten of them",
+            "at most 3 ×",
+            ratio(more),
+            ratio(cpu),
+            "yes" if more <= 3 else "no",
+        )
+    )
+    header = (
+        "workload",
+        "against",
+        "asked",
+        "dsms : peer, wall",
+        "dsms : peer, CPU",
+        "reached (wall)",
+    )
+    return Table(
+        "Ratios asked for, periodic queries",
+        header,
+        tuple(rows),
+        ("DuckDB uses all cores, dsms one.",),
+    )
 
 
 def _all(spent: dict[tuple[str, str], Took], rows: int) -> Table:
     names = ("W2", "W5", "W6", "W6 (ten)")
     cells = tuple(
-        (e, *(f"{shown(rows / spent[e, n].wall)} ({shown(rows / max(spent[e, n].cpu, 1e-9))})" for n in names))
+        (
+            e,
+            *(
+                f"{shown(rows / spent[e, n].wall)} ({shown(rows / max(spent[e, n].cpu, 1e-9))})"
+                for n in names
+            ),
+        )
         for e in ("dsms", "duckdb", "csp")
     )
     small = [spent["dsms, small batches", n] for n in ("W6", "W6 (ten)")]
     notes = (
         f"{rows:,} rows; by wall clock (by CPU time of all threads); csp runs once",
-        f"in batches of {BATCH:,} rows W6 runs at {shown(rows / small[0].wall)} rows/s, ten of them at "
-        f"{shown(rows / small[1].wall)}: a batch costs each query about 10 us for its rows in the result log",
+        f"in batches of {BATCH:,} rows W6 runs at {shown(rows / small[0].wall)} rows/s, ten of "
+        f"them at {shown(rows / small[1].wall)}: a batch costs each query about 10 us for its "
+        "rows in the result log",
     )
     return Table("Rows per second, periodic queries", ("engine", *names), cells, notes)

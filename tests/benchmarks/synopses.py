@@ -1,15 +1,18 @@
-"""Synopses of sliding-window aggregates: the experiments of Arasu and Widom 2004, §6.1 and §6.2 (Figs 9, 10, 11).
+"""Synopses of sliding-window aggregates: the experiments of Arasu and Widom 2004, §6.1 and §6.2
+(Figs 9, 10, 11).
 
-Fig 9: 1000 operators SUM over the last N = 0 .. 999 tuples share one synopsis.  Inputs are updates (a tuple arrives)
-and look-ups (one operator, drawn at random) in ratios from 1 : 1000 to 1000 : 1, taken one by one in a Numba loop; all
-contenders are written alike, over arrays, and must give the same answers.  PSoup keeps the last 999 tuples in a
-balanced search tree (here an AVL tree); "materialize all" keeps every operator's sum up to date, "materialize none"
-adds up when asked.  L-INT needs a gamma group for every doubling of the width, since there are windows of every width.
+Fig 9: 1000 operators SUM over the last N = 0 .. 999 tuples share one synopsis.  Inputs are updates
+(a tuple arrives) and look-ups (one operator, drawn at random) in ratios from 1 : 1000 to 1000 : 1,
+taken one by one in a Numba loop; all contenders are written alike, over arrays, and must give the
+same answers.  PSoup keeps the last 999 tuples in a balanced search tree (here an AVL tree);
+"materialize all" keeps every operator's sum up to date, "materialize none" adds up when asked.
+L-INT needs a gamma group for every doubling of the width, since there are windows of every width.
 
-Figs 10 and 11: updates alone, against the longest window N_max, and look-ups alone, against the width W of windows that
-stand anywhere in the last 2^17 tuples.  Once in such loops, and once with the synopses of `dsms.synopses` themselves, a
-sub-window a tuple: a thousand tuples lifted, appended and trimmed at a time, a thousand spans probed and lowered at a
-time.  Rates are per CPU second; every answer is checked.  Medians of three.
+Figs 10 and 11: updates alone, against the longest window N_max, and look-ups alone, against the
+width W of windows that stand anywhere in the last 2^17 tuples.  Once in such loops, and once with
+the synopses of `dsms.synopses` themselves, a sub-window a tuple: a thousand tuples lifted, appended
+and trimmed at a time, a thousand spans probed and lowered at a time.  Rates are per CPU second;
+every answer is checked.  Medians of three.
 """
 
 from __future__ import annotations
@@ -21,7 +24,17 @@ import numpy as np
 
 from tests.benchmarks import synopses_kernels as kernels
 from tests.benchmarks import synopses_rates as rates
-from tests.benchmarks.harness import Options, Plot, Section, Table, clean_heap, ratio, same, shown, took
+from tests.benchmarks.harness import (
+    Options,
+    Plot,
+    Section,
+    Table,
+    clean_heap,
+    ratio,
+    same,
+    shown,
+    took,
+)
 from tests.benchmarks.synopses_kernels import FILL, GAMMAS, LONGEST
 from tests.benchmarks.synopses_tree import psoup
 
@@ -68,7 +81,8 @@ def compared(options: Options) -> dict[str, list[float]]:
 
 
 def rate(count: int, options: Options, run: Callable[..., object], *arguments: object) -> float:
-    """`count` things a CPU second; the median of several runs, each repeated until it takes a while."""
+    """`count` things a CPU second; the median of several runs, each repeated until it takes a
+    while."""
     least = options.pick(0.05, 0.02, 0.0)
     seen = []
     with clean_heap():
@@ -85,8 +99,13 @@ def rate(count: int, options: Options, run: Callable[..., object], *arguments: o
 
 def _figure_9(found: dict[str, list[float]]) -> Table:
     header = ("updates : look-ups", *found)
-    rows = tuple((f"{u} : {k}", *(shown(found[name][i]) for name in found)) for i, (u, k) in enumerate(RATIOS))
-    return Table("Fig 9: inputs a second, 1000 SUM operators over windows of 0 .. 999 tuples", header, rows)
+    rows = tuple(
+        (f"{u} : {k}", *(shown(found[name][i]) for name in found))
+        for i, (u, k) in enumerate(RATIOS)
+    )
+    return Table(
+        "Fig 9: inputs a second, 1000 SUM operators over windows of 0 .. 999 tuples", header, rows
+    )
 
 
 def _claims(found: dict[str, list[float]]) -> Table:
@@ -98,11 +117,20 @@ def _claims(found: dict[str, list[float]]) -> Table:
             worst = min(MIDDLE, key=lambda r: least[r])
             wins = "yes" if least[worst] > 1 else "no"
             everywhere = [f"{u} : {k}" for (u, k) in RATIOS if least[(u, k)] > 1]
-            where = "at every ratio" if len(everywhere) == len(RATIOS) else f"at {', '.join(everywhere)}"
-            rows.append((name, other, wins, f"{ratio(least[worst])} at {worst[0]} : {worst[1]}", where))
+            where = (
+                "at every ratio"
+                if len(everywhere) == len(RATIOS)
+                else f"at {', '.join(everywhere)}"
+            )
+            rows.append(
+                (name, other, wins, f"{ratio(least[worst])} at {worst[0]} : {worst[1]}", where)
+            )
     header = ("", "against", "faster from 1 : 10 to 10 : 1", "at least", "faster")
     kept, added = 1e9 / found["materialize all"][-1], 1e9 / found["materialize none"][0]
-    note = f"vector units bring {LONGEST} sums up to date in {kept:.0f} ns, and add a window up in {added:.0f} ns"
+    note = (
+        f"vector units bring {LONGEST} sums up to date in {kept:.0f} ns, and add a window up "
+        f"in {added:.0f} ns"
+    )
     return Table("Fig 9: what 004 claims", header, tuple(rows), (note,))
 
 

@@ -1,8 +1,9 @@
 """Synopses of 004 tuple by tuple, as the paper has them: Numba loops over one array of inputs.
 
-An input is -1 (the next value of the stream arrives) or N (look the aggregate of the last N values up).  All contenders
-for Fig 9 have the same shape: `run(values, inputs)` answers a checksum over all look-ups; the first FILL values are
-there before the first input.  Sums are of 64-bit integers, so answers must be equal.
+An input is -1 (the next value of the stream arrives) or N (look the aggregate of the last N values
+up).  All contenders for Fig 9 have the same shape: `run(values, inputs)` answers a checksum over
+all look-ups; the first FILL values are there before the first input.  Sums are of 64-bit integers,
+so answers must be equal.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ GAMMAS = np.array(clusters(range(1, LONGEST + 1)), np.int64)
 
 
 @njit(cache=True)
-def _told(checksum, answer):
+def _add_to_checksum(checksum, answer):
     return checksum * 31 + answer
 
 
@@ -38,7 +39,9 @@ def running(values, inputs):
             prefix[(m + 1) & (RING - 1)] = prefix[m & (RING - 1)] + values[m]
             m += 1
         else:
-            checksum = _told(checksum, prefix[m & (RING - 1)] - prefix[(m - op) & (RING - 1)])
+            checksum = _add_to_checksum(
+                checksum, prefix[m & (RING - 1)] - prefix[(m - op) & (RING - 1)]
+            )
     return checksum
 
 
@@ -73,14 +76,15 @@ def interval(values, inputs):
             total += -(a & 1) & base[level, a & mask]
             total += -(b & 1) & base[level, (b - 1) & mask]
             a, b, mask, level = (a + 1) >> 1, b >> 1, mask >> 1, level + 1
-        checksum = _told(checksum, total)
+        checksum = _add_to_checksum(checksum, total)
     return checksum
 
 
 @njit(cache=True)
 def _add_landmarks(values, m, gammas, behind, before, phase, turn):
-    """Value number m arrives.  behind[g] is a ring of sums since the last landmark, before[g, turn] those that end at a
-    landmark; phase[g] counts from the last one, turn[g] is which of three it is."""
+    """Value number m arrives.  behind[g] is a ring of sums since the last landmark, before[g, turn]
+    those that end at a landmark; phase[g] counts from the last one, turn[g] is which of three it
+    is."""
     v = values[m]
     for g in range(len(gammas)):
         old = behind[g, (m - 1) & (RING - 1)] if phase[g] else 0
@@ -115,17 +119,17 @@ def landmark(values, inputs, gammas):
             m += 1
             continue
         if op == 0:
-            checksum = _told(checksum, 0)
+            checksum = _add_to_checksum(checksum, 0)
             continue
         g = group[op]
         after, which = phase[g], turn[g]  # values since the last landmark
         if after == 0:  # it has come with the newest value: that before it counts
-            checksum = _told(checksum, before[g, which, op - 1])
+            checksum = _add_to_checksum(checksum, before[g, which, op - 1])
             continue
         total = behind[g, (m - 1) & (RING - 1)]
         if op > after:
             total += before[g, which, op - after - 1]
-        checksum = _told(checksum, total)
+        checksum = _add_to_checksum(checksum, total)
     return checksum
 
 
@@ -154,7 +158,7 @@ def materialize_all(values, inputs):
             _keep(window, m, v)
             m += 1
         else:
-            checksum = _told(checksum, answer[op])
+            checksum = _add_to_checksum(checksum, answer[op])
     return checksum
 
 
@@ -173,11 +177,12 @@ def materialize_none(values, inputs):
             total, end = 0, RING + (m & (RING - 1))
             for i in range(end - op, end):
                 total += window[i]
-            checksum = _told(checksum, total)
+            checksum = _add_to_checksum(checksum, total)
     return checksum
 
 
-# ---------------------------------------------------------------- Figs 10 and 11: any longest window
+# ---------------------------------------------------------------- Figs 10 and 11: any longest
+# window
 
 
 @njit(cache=True)
@@ -192,7 +197,7 @@ def running_updates(values, ring):
 def running_lookups(ring, low, high):
     mask, checksum = len(ring) - 1, 0
     for k in range(len(low)):
-        checksum = _told(checksum, ring[high[k] & mask] - ring[low[k] & mask])
+        checksum = _add_to_checksum(checksum, ring[high[k] & mask] - ring[low[k] & mask])
     return checksum
 
 
@@ -219,7 +224,7 @@ def interval_lookups(base, low, high):
             best = max(best, base[level, a & mask] | ((a & 1) - 1))  # where the end is even: -1
             best = max(best, base[level, (b - 1) & mask] | ((b & 1) - 1))
             a, b, mask, level = (a + 1) >> 1, b >> 1, mask >> 1, level + 1
-        checksum = _told(checksum, best)
+        checksum = _add_to_checksum(checksum, best)
     return checksum
 
 
@@ -264,5 +269,7 @@ def quantile_lookups(base, before, low, high, share):
             a += 1 << level
             n += 1
         place = max(0, np.int64(np.ceil(share * (high[k] - low[k]))) - 1)
-        checksum = _told(checksum, kth(flat, before, lows[:n], highs[:n], place, mids, sizes))
+        checksum = _add_to_checksum(
+            checksum, kth(flat, before, lows[:n], highs[:n], place, mids, sizes)
+        )
     return checksum

@@ -1,4 +1,5 @@
-"""Figs 10 and 11 of 004: how fast three synopses take updates and look-ups, against the length of windows."""
+"""Figs 10 and 11 of 004: how fast three synopses take updates and look-ups, against the length of
+windows."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dsms.aggregates.parts.cells import Algebra, Rows
+from dsms.aggregates.parts.cells import Algebra, CellRows
 from dsms.aggregates.registry import algebra
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import INT
@@ -30,7 +31,11 @@ def quantile(values: np.ndarray) -> int:
     return int(np.sort(values)[max(0, int(np.ceil(SHARE * len(values))) - 1)])
 
 
-TRUE: dict[str, Answer] = {NAMES[0]: lambda v: int(v.sum()), NAMES[1]: lambda v: int(v.max()), NAMES[2]: quantile}
+TRUE: dict[str, Answer] = {
+    NAMES[0]: lambda v: int(v.sum()),
+    NAMES[1]: lambda v: int(v.max()),
+    NAMES[2]: quantile,
+}
 
 
 @dataclass
@@ -60,7 +65,7 @@ class Kept:
         for start in range(0, len(values), TOGETHER):
             part = pa.array(values[start : start + TOGETHER])
             n = len(part)
-            state = self.how.lift(Rows(order[:n], order[:n], order[:n], (part,)), n)
+            state = self.how.lift(CellRows(order[:n], order[:n], order[:n], (part,)), n)
             self.synopsis.append(state, n)
             self.synopsis.trim(self.synopsis.next - longest)
 
@@ -68,7 +73,9 @@ class Kept:
         """Answer spans, TOGETHER at a time."""
         parts = []
         for start in range(0, len(low), TOGETHER):
-            state = self.synopsis.probe(low[start : start + TOGETHER], high[start : start + TOGETHER])
+            state = self.synopsis.probe(
+                low[start : start + TOGETHER], high[start : start + TOGETHER]
+            )
             parts.append(np.asarray(self.how.lower(state)))
         return np.concatenate(parts)
 
@@ -84,7 +91,11 @@ class Looped:
 
     def update(self, values: np.ndarray) -> None:
         kernel = dict(
-            zip(NAMES, (kernels.running_updates, kernels.interval_updates, kernels.quantile_updates), strict=True)
+            zip(
+                NAMES,
+                (kernels.running_updates, kernels.interval_updates, kernels.quantile_updates),
+                strict=True,
+            )
         )[self.name]
         kernel(values, self.state)
 
@@ -109,10 +120,14 @@ def updates(options: Options) -> list[Table | Plot]:
     """Fig 10."""
     from tests.benchmarks.synopses import rate
 
-    sizes = options.pick([1 << k for k in (8, 10, 12, 14, 16, 17, 18)], [1 << 8, 1 << 12, 1 << 16], [64, 256])
+    sizes = options.pick(
+        [1 << k for k in (8, 10, 12, 14, 16, 17, 18)], [1 << 8, 1 << 12, 1 << 16], [64, 256]
+    )
     count = options.pick(1 << 19, 1 << 16, 1 << 9)
     values = np.random.default_rng(10).integers(0, 1 << 40, count)
-    found: dict[str, list[float]] = {f"{name}{where}": [] for where in (" (loop)", "") for name in NAMES}
+    found: dict[str, list[float]] = {
+        f"{name}{where}": [] for where in (" (loop)", "") for name in NAMES
+    }
     for size in sizes:
         for name in NAMES:
             looped, warm = Looped(name, size), values[: 2 * size]
@@ -133,7 +148,9 @@ def lookups(options: Options) -> list[Table | Plot]:
     widths = options.pick([1, 10, 100, 1000, 10_000, 100_000], [10, 1000, 100_000], [1, 10, 300])
     count, rng = options.pick(20_000, 5_000, 100), np.random.default_rng(11)
     values = rng.integers(0, 1 << 40, 2 * ring)
-    found: dict[str, list[float]] = {f"{name}{where}": [] for where in (" (loop)", "") for name in NAMES}
+    found: dict[str, list[float]] = {
+        f"{name}{where}": [] for where in (" (loop)", "") for name in NAMES
+    }
     for name in NAMES:
         looped, kept = Looped(name, ring), Kept.of(name)
         looped.update(values)
@@ -144,14 +161,22 @@ def lookups(options: Options) -> list[Table | Plot]:
             found[f"{name} (loop)"].append(rate(count, options, looped.lookup, low, low + width))
             found[name].append(rate(count, options, kept.lookup, low, low + width))
     notes = tuple(_growth(name, found[name], widths, "W") for name in found)
-    return _parts("11", f"look-ups a second against the width, N_max = {ring}", "W", widths, found, notes)
+    return _parts(
+        "11", f"look-ups a second against the width, N_max = {ring}", "W", widths, found, notes
+    )
 
 
-def _check(name: str, looped: Looped, kept: Kept, values: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+def _check(
+    name: str, looped: Looped, kept: Kept, values: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> None:
     """Some answers from the values, all answers of loop and synopsis against each other."""
     answers = kept.lookup(low, high)
     for k in range(0, len(low), max(1, len(low) // 20)):
-        same(f"{name} over {low[k]} .. {high[k]}", int(answers[k]), TRUE[name](values[low[k] : high[k]]))
+        same(
+            f"{name} over {low[k]} .. {high[k]}",
+            int(answers[k]),
+            TRUE[name](values[low[k] : high[k]]),
+        )
     same(f"{name}: loop and synopsis", int(looped.lookup(low, high)), checksum(answers.tolist()))
 
 
@@ -162,9 +187,16 @@ def _growth(name: str, found: list[float], sizes: Sequence[int], what: str) -> s
 
 
 def _parts(
-    figure: str, title: str, x: str, sizes: Sequence[int], found: dict[str, list[float]], notes: tuple[str, ...]
+    figure: str,
+    title: str,
+    x: str,
+    sizes: Sequence[int],
+    found: dict[str, list[float]],
+    notes: tuple[str, ...],
 ) -> list[Table | Plot]:
-    rows = tuple((str(size), *(shown(found[name][i]) for name in found)) for i, size in enumerate(sizes))
+    rows = tuple(
+        (str(size), *(shown(found[name][i]) for name in found)) for i, size in enumerate(sizes)
+    )
     table = Table(f"Fig {figure}: {title}", (x, *found), rows, notes)
     lines = {name: ([float(s) for s in sizes], y) for name, y in found.items()}
     return [table, Plot(f"synopses-{figure}.png", title, x, "per s", lines)]

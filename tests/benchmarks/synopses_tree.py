@@ -1,6 +1,7 @@
-"""PSoup's way (Chandrasekaran and Franklin 2003, as 004 §3.1.3 tells it): a balanced search tree over the last values
-in the order of their arrival, each node with the sum below it.  004 took a red-black tree; this is an AVL tree in
-arrays, whose look-ups are as short as they get.  For benchmarks only.
+"""PSoup's way (Chandrasekaran and Franklin 2003, as 004 §3.1.3 tells it): a balanced search tree
+over the last values in the order of their arrival, each node with the sum below it.  004 took a
+red-black tree; this is an AVL tree in arrays, whose look-ups are as short as they get.  For
+benchmarks only.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tests.benchmarks.synopses_kernels import FILL, LONGEST, _told
+from tests.benchmarks.synopses_kernels import FILL, LONGEST, _add_to_checksum
 
 LEFT, RIGHT, HEIGHT, KEY, VALUE, SUM = range(6)  # columns of a node; node 0 is no node
 DEEP = 64
@@ -104,5 +105,5 @@ def psoup(values, inputs):
             inside = np.int64(t[x, KEY] >= first)
             total += -inside & (t[x, VALUE] + t[t[x, RIGHT], SUM])
             x = t[x, RIGHT - inside]  # left of it if it is inside; nothing here to predict
-        checksum = _told(checksum, total)
+        checksum = _add_to_checksum(checksum, total)
     return checksum

@@ -1,6 +1,7 @@
 """A server of dsms in its own process, and a bare socket that sends frames made beforehand.
 
-So what is timed is the server: reading frames, decoding, the engine, answering; not the work of a client.
+So what is timed is the server: reading frames, decoding, the engine, answering; not the work of a
+client.
 """
 
 from __future__ import annotations
@@ -30,9 +31,18 @@ SMALL = 1 << 14  # rows of a msgpack frame
 def server(warm: bool = True, *more: str) -> Iterator[Server]:
     """A server on a free port, with `more` options, stopped when done.
 
-    `warm`: its kernels are ready before the first row, as they are in any server that is started without options; else
-    they are loaded, or compiled, when they are first needed."""
-    command = [sys.executable, "-m", "dsms_client", "serve", "--port", "0", *(() if warm else ("--no-warmup",)), *more]
+    `warm`: its kernels are ready before the first row, as they are in any server that is started
+    without options; else they are loaded, or compiled, when they are first needed."""
+    command = [
+        sys.executable,
+        "-m",
+        "dsms_client",
+        "serve",
+        "--port",
+        "0",
+        *(() if warm else ("--no-warmup",)),
+        *more,
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
@@ -134,11 +144,15 @@ def arrow_frames(wire: Wire, stream: str, batches: Sequence[pa.RecordBatch]) -> 
 def row_frames(wire: Wire, stream: str, batches: Sequence[pa.RecordBatch]) -> list[bytes]:
     """Ingest requests that carry lists of rows."""
     lists = ([c.to_pylist() for c in b.columns] for b in batches)
-    return [wire.frame("ingest", stream=stream, rows=list(zip(*columns, strict=True))) for columns in lists]
+    return [
+        wire.frame("ingest", stream=stream, rows=list(zip(*columns, strict=True)))
+        for columns in lists
+    ]
 
 
 def ingest(where: Server, wire: Wire, frames: Sequence[bytes], under_way: int = 8) -> Took:
-    """Send all frames, a few ahead of their replies, until the last is answered: wall time, and CPU of the server."""
+    """Send all frames, a few ahead of their replies, until the last is answered: wall time, and CPU
+    of the server."""
     cpu, began = where.cpu(), time.perf_counter()
     for k, frame in enumerate(frames):
         wire.socket.sendall(frame)

@@ -1,6 +1,7 @@
-"""Golab 2006, §3.6: Queries 1-4 under the negative tuple approach (NT), the direct approach (DIRECT) and update-pattern
-aware processing (UPA, with calendar queues of 10, 50, or as many partitions as fit), windows of 2,000 to 200,000 time
-units with one tuple per link and unit.  Every pair of strategies must report the same changes in the same order."""
+"""Golab 2006, §3.6: Queries 1-4 under the negative tuple approach (NT), the direct approach
+(DIRECT) and update-pattern aware processing (UPA, with calendar queues of 10, 50, or as many
+partitions as fit), windows of 2,000 to 200,000 time units with one tuple per link and unit.  Every
+pair of strategies must report the same changes in the same order."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def section(options: Options) -> Section:
     """All figures."""
     trace, windows = _input(options)
     effort = options.pick(Effort(), Effort(seconds=0.3), Effort(step=300, seconds=0.05, repeats=1))
-    out = Section("The thesis's experiments (Golab 2006, §3.6)", f"{__doc__}\n\nInput: {trace.about}.")
+    out = Section(
+        "The thesis's experiments (Golab 2006, §3.6)", f"{__doc__}\n\nInput: {trace.about}."
+    )
     claims: list[tuple[str, ...]] = []
     notes: list[str] = []
     for case in CASES:
@@ -57,17 +60,21 @@ def _compete(case: Case, windows: tuple[int, ...], trace: Trace, effort: Effort)
 
 
 def agree(case: Case, window: int, measured: dict[str, Measured]) -> None:
-    """Raises WrongAnswer unless all reported the same up to every instant at which two of them stopped."""
+    """Raises WrongAnswer unless all reported the same up to every instant at which two of them
+    stopped."""
     first, *others = measured.items()
     for name, other in others:
         common = other.digests.keys() & first[1].digests.keys()
         if len(common) < 2:
-            raise WrongAnswer(f"{case.name}, window {window}: {name} and {first[0]} can't be compared")
+            raise WrongAnswer(
+                f"{case.name}, window {window}: {name} and {first[0]} can't be compared"
+            )
         for at in sorted(common):
             if other.digests[at] != first[1].digests[at]:
                 raise WrongAnswer(
-                    f"{case.name}, window {window}: up to {at} µs {name} reported {other.digests[at]}, "
-                    f"{first[0]} {first[1].digests[at]} (insertions, deletions, next seq, checksum)"
+                    f"{case.name}, window {window}: up to {at} µs {name} reported "
+                    f"{other.digests[at]}, {first[0]} {first[1].digests[at]} (insertions, "
+                    "deletions, next seq, checksum)"
                 )
 
 
@@ -99,39 +106,75 @@ def _early(case: Case, results: Results) -> tuple[str, ...]:
 
 def _rows(results: Results, windows: list[int], what: str) -> tuple[tuple[str, ...], ...]:
     return tuple(
-        (f"{w:,}", *(shown(getattr(by[w], what)) for by in results.values()), shown(results[UPA][w].live))
+        (
+            f"{w:,}",
+            *(shown(getattr(by[w], what)) for by in results.values()),
+            shown(results[UPA][w].live),
+        )
         for w in windows
     )
 
 
 def _plot(figure: str, title: str, unit: str, results: Results, what: str) -> Plot:
     lines = {
-        name: ([float(w) for w in by], [float(getattr(m, what)) for m in by.values()]) for name, by in results.items()
+        name: ([float(w) for w in by], [float(getattr(m, what)) for m in by.values()])
+        for name, by in results.items()
     }
     return Plot(f"fig-{figure.replace('.', '-')}.png", title, "window, time units", unit, lines)
 
 
 def _judged(case: Case, claim: Claim, results: Results) -> tuple[tuple[str, ...], list[str]]:
-    """The row of a claim in the summary, and a sentence where the factor is smaller than printed."""
+    """The row of a claim in the summary, and a sentence where the factor is smaller than
+    printed."""
     slow, fast = results[claim.slow], results[claim.fast]
     what = "ms" if claim.of == "time" else "state_bytes"
     factors = [getattr(slow[w], what) / getattr(fast[w], what) for w in slow]
-    here = {"small": factors[0], "large": factors[-1], "all": statistics.geometric_mean(factors)}[claim.where]
+    here = {"small": factors[0], "large": factors[-1], "all": statistics.geometric_mean(factors)}[
+        claim.where
+    ]
     windows = list(slow)
-    where = {"small": f"{windows[0]:,}", "large": f"{windows[-1]:,}", "all": "mean of all"}[claim.where]
+    where = {"small": f"{windows[0]:,}", "large": f"{windows[-1]:,}", "all": "mean of all"}[
+        claim.where
+    ]
     figure = case.time if claim.of == "time" else str(case.space)
     pair = f"{claim.slow} : {claim.fast}"
     own = getattr(slow[windows[-1]], what) / getattr(results[UPA][windows[-1]], what)
-    row = (figure, claim.of, pair, where, f"~{claim.printed:g} ×", ratio(here), ratio(own), claim.words)
+    row = (
+        figure,
+        claim.of,
+        pair,
+        where,
+        f"~{claim.printed:g} ×",
+        ratio(here),
+        ratio(own),
+        claim.words,
+    )
     if here >= claim.printed or not claim.why:
         return row, []
-    return row, [f"Fig {figure}, {pair}: {ratio(here)} instead of about {claim.printed:g}: {claim.why}."]
+    return row, [
+        f"Fig {figure}, {pair}: {ratio(here)} instead of about {claim.printed:g}: {claim.why}."
+    ]
 
 
 def _summary(claims: list[tuple[str, ...]], notes: list[str]) -> Table:
-    header = ("figure", "of", "ratio", "at window", "printed", "here", "against UPA, largest window", "the thesis says")
-    about = f"UPA(10), UPA(50): calendar queues of that many partitions; {UPA}: as many as fit, what a user gets."
-    direct = f"{DIRECT} reads lists that hold nothing but live rows (to a sixteenth), NT has hashed state."
+    header = (
+        "figure",
+        "of",
+        "ratio",
+        "at window",
+        "printed",
+        "here",
+        "against UPA, largest window",
+        "the thesis says",
+    )
+    about = (
+        f"UPA(10), UPA(50): calendar queues of that many partitions; {UPA}: as many as fit, "
+        "what a user gets."
+    )
+    direct = (
+        f"{DIRECT} reads lists that hold nothing but live rows (to a sixteenth), NT has "
+        "hashed state."
+    )
     return Table("Ratios of the thesis and here", header, tuple(claims), (about, direct, *notes))
 
 

@@ -1,9 +1,10 @@
 """One query of the thesis under one strategy over one window: filled, then measured tuple by tuple.
 
-Every tuple is processed by itself as in Golab 2006, §3.6.1: join and window kernels treat tuples one after the other,
-and whoever must react to expirations at once looks for them once per inter-arrival time (`LiveInput.look_every`).  Only
-the Python around the kernels is batched.  State that may be lazy is purged every twentieth of a window.
-Not in the figures: intake of rows into the engine, which is the same for all.
+Every tuple is processed by itself as in Golab 2006, §3.6.1: join and window kernels treat tuples
+one after the other, and an operator that must react to expirations at once looks for them once per
+inter-arrival time (`LiveInput.look_every`).  Only the Python around the kernels is batched.  State
+that may be lazy is purged every twentieth of a window.  Not in the figures: intake of rows into the
+engine, which is the same for all.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from tests.benchmarks.trace import SCHEMA, Trace
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Steps of `step` tuples until a window's worth (at least `units`) has passed or `seconds` of CPU are spent; who
-    takes less than `quick` seconds for a step gets bigger ones, up to a twentieth of a window: Python around them
-    weighs less.  `repeats`: runs, of which the median counts, where one spends less than a fifth of `seconds`."""
+    """Steps of `step` tuples until a window's worth (at least `units`) has passed or `seconds` of
+    CPU are spent; a query that takes less than `quick` seconds for a step gets bigger ones, up to a
+    twentieth of a window: Python around them weighs less.  `repeats`: runs, of which the median
+    counts, where one spends less than a fifth of `seconds`."""
 
     step: int = 2000
     seconds: float = 1.5
@@ -40,8 +42,9 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """ms CPU per 1000 tuples; CPU seconds of all measured; bytes of state; rows of the answer; digests of the answer's
-    changes, by instant;  `premature`: share of deletions that had to be announced."""
+    """ms CPU per 1000 tuples; CPU seconds of all measured; bytes of state; rows of the answer;
+    digests of the answer's changes, by instant;  `premature`: share of deletions that had to be
+    announced."""
 
     ms: float
     seconds: float
@@ -75,12 +78,21 @@ def _register(case: Case, contender: str, window: int, trace: Trace) -> tuple[Ru
     engine = dsms.Engine()
     for k in case.links:
         engine.execute(f"CREATE STREAM Link{k} ({SCHEMA}) TIMESTAMP BY ts")
-    words = {"w": f"[RANGE {window * trace.unit} US]", "ftp": trace.selective, "telnet": trace.popular}
-    engine.execute(f"CREATE QUERY q AS {case.sql.format(**words)} WITH ({case.options(contender)}, result_log = 1)")
+    words = {
+        "w": f"[RANGE {window * trace.unit} US]",
+        "ftp": trace.selective,
+        "telnet": trace.popular,
+    }
+    engine.execute(
+        f"CREATE QUERY q AS {case.sql.format(**words)} WITH ({case.options(contender)}, "
+        "result_log = 1)"
+    )
     return engine.runtime.queries["q"], engine.subscribe("q", limit_bytes=1 << 40)
 
 
-def _measure(case: Case, query: RunningQuery, feed: Feed, window: int, effort: Effort, subscription: Any) -> Measured:
+def _measure(
+    case: Case, query: RunningQuery, feed: Feed, window: int, effort: Effort, subscription: Any
+) -> Measured:
     unit, stage = feed.trace.unit, query.pipeline.stages[-1]
     step = max(1, effort.step // len(case.links)) * unit
     seen = {feed.upto: digest(subscription.take_chunks())}
@@ -132,7 +144,9 @@ class Feed:
             start, stop = np.searchsorted(ts, [self.upto, upto], side="right")
             rows = link.slice(start, stop - start)
             ids = np.arange(start, stop, dtype=np.int64)
-            self.query.pipeline.sources[leaf].push(Batch(ts[start:stop], None, None, (ids,), tuple(rows.columns)))
+            self.query.pipeline.sources[leaf].push(
+                Batch(ts[start:stop], None, None, (ids,), tuple(rows.columns))
+            )
             self.pushed += len(ids)
         self.upto = upto
 
@@ -169,7 +183,12 @@ def digest(chunks: list[Any]) -> Digest:
 
 def added(before: Digest, more: Digest) -> Digest:
     """The digest of one run of changes and the next."""
-    return (before[0] + more[0], before[1] + more[1], max(before[2], more[2]), (before[3] + more[3]) % (1 << 63))
+    return (
+        before[0] + more[0],
+        before[1] + more[1],
+        max(before[2], more[2]),
+        (before[3] + more[3]) % (1 << 63),
+    )
 
 
 def _words(column: pa.Array) -> np.ndarray:

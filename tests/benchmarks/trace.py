@@ -1,13 +1,16 @@
 """A SYNTHETIC wide-area TCP connection trace in place of LBL-CONN-7, which can't be had any more.
 
 It has the properties that Golab 2006, §3.6.1-3.6.4 gives or leans on, and no others:
-  - links (the trace split by destination), each with one tuple per time unit on average; a time unit is a second here;
+  - links (the trace split by destination), each with one tuple per time unit on average; a time
+    unit is a second here;
   - duration, protocol, payload size, source and destination of each connection;
   - 1,647 source addresses with Zipf-like popularity; telnet ten times as popular as ftp;
-  - a join of two links over ftp has about as many results as a link's window has tuples (at 200,000 time units), over
-    telnet ten times as many: telnet is ten times as frequent but spread over more sources;
+  - a join of two links over ftp has about as many results as a link's window has tuples (at 200,000
+    time units), over telnet ten times as many: telnet is ten times as frequent but spread over more
+    sources;
   - some ten source-destination pairs for each source;
-  - sources differ in how much they use each link, so that a part of the negation's results end before their time.
+  - sources differ in how much they use each link, so that a part of the negation's results end
+    before their time.
 
 Protocols are port numbers (21 ftp, 23 telnet, 25 smtp, 80 http, 119 nntp), addresses are numbers.
 """
@@ -33,8 +36,9 @@ SCHEMA = "ts TIMESTAMP, duration FLOAT, protocol INT, size INT, src INT, dst INT
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """links: one batch per link, by ts (int64 µs from 0 on); unit: µs between two tuples of a link on average;
-    popular, selective: the values of `protocol` that stand for telnet and ftp; about: what the trace is."""
+    """links: one batch per link, by ts (int64 µs from 0 on); unit: µs between two tuples of a link
+    on average; popular, selective: the values of `protocol` that stand for telnet and ftp; about:
+    what the trace is."""
 
     links: tuple[pa.RecordBatch, ...]
     unit: int
@@ -53,13 +57,17 @@ def synthetic(units: int, links: int = 3, seed: int = 2006) -> Trace:
     rng = np.random.default_rng(seed)
     use = _use_of_links(links, rng)
     batches = tuple(_link(units, k, use[:, k], rng) for k in range(links))
-    about = f"synthetic (not the LBL trace): {links} links, {units:,} time units, {SOURCES:,} sources, seed {seed}"
+    about = (
+        f"synthetic (not the LBL trace): {links} links, {units:,} time units, {SOURCES:,} "
+        f"sources, seed {seed}"
+    )
     return Trace(batches, UNIT, TELNET, FTP, about)
 
 
 def _use_of_links(links: int, rng: np.random.Generator) -> np.ndarray:
-    """How much each source uses each link, float[SOURCES, links]: the most popular use all of them, the others have a
-    home link and stray to each of the rest at a rate of their own, anything from a thousandth to all of it."""
+    """How much each source uses each link, float[SOURCES, links]: the most popular use all of them,
+    the others have a home link and stray to each of the rest at a rate of their own, anything from
+    a thousandth to all of it."""
     use = 10.0 ** rng.uniform(-3, 0, (SOURCES, links))
     use[np.arange(SOURCES), rng.integers(0, links, SOURCES)] = 1.0
     use[: SOURCES // 20] = 1.0
@@ -89,7 +97,8 @@ def _link(units: int, link: int, use: np.ndarray, rng: np.random.Generator) -> p
 
 
 def ranks(port: int) -> np.ndarray:
-    """How sources rank in a protocol, float[SOURCES] from 1 on: alike in all, but ftp has users of its own."""
+    """How sources rank in a protocol, float[SOURCES] from 1 on: alike in all, but ftp has users of
+    its own."""
     rank = np.arange(1, SOURCES + 1.0)
     return np.random.default_rng(FTP).permutation(rank) if port == FTP else rank
 

@@ -1,12 +1,16 @@
-"""Any trace file as links: CSV (also .gz), Parquet; columns are recognised by name or told.
+"""Any trace file as links: CSV (also .gz), Parquet; columns are recognised by name, or named on the
+command line.
 
-time          ts, time, timestamp, ...: seconds, milliseconds or microseconds (told apart by size), or dates
-source        src, source, host, client, ...           destination   dst, destination, path, url, remote_host, ...
-protocol      protocol, service, ... ; where there is a path, the kind of file it names; else nothing selects
+time          ts, time, timestamp, ...: seconds, milliseconds or microseconds (recognised by size),
+              or dates
+source        src, source, host, client, ...           destination   dst, destination, path, url,
+              remote_host, ...
+protocol      protocol, service, ... ; where there is a path, the kind of file it names; else
+              nothing selects
 size          bytes, size, length, ...                 duration      duration, ...
 
-The trace is split by destination into links of about equal rate, as in Golab 2006, §3.6.1.  "telnet" is its most
-frequent protocol, "ftp" the one whose frequency is nearest to a tenth of that.
+The trace is split by destination into links of about equal rate, as in Golab 2006, §3.6.1.
+"telnet" is its most frequent protocol, "ftp" the one whose frequency is nearest to a tenth of that.
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ NEEDED = ("time", "source", "destination")
 
 
 def load(file: str, named: dict[str, str] | None = None, links: int = 3) -> Trace:
-    """The trace in a file.  `named` maps the roles above to columns.  Raises SystemExit with what is missing."""
+    """The trace in a file.  `named` maps the roles above to columns.  Raises SystemExit with what
+    is missing."""
     table = _read(file)
     columns = _roles(table.column_names, named or {}, file)
     table = table.filter(pc.and_(*(pc.is_valid(table[columns[k]]) for k in ("time", "source"))))
@@ -52,7 +57,10 @@ def load(file: str, named: dict[str, str] | None = None, links: int = 3) -> Trac
     link = _balanced(dst, links)
     batches = tuple(_link(ts, values, np.flatnonzero(link == k)) for k in range(links))
     unit = max(1, int(ts[-1]) * links // len(ts))
-    about = f"{Path(file).name}: {len(ts):,} tuples as {links} links, a time unit being {unit / 1e6:.3g} s"
+    about = (
+        f"{Path(file).name}: {len(ts):,} tuples as {links} links, a time unit being "
+        f"{unit / 1e6:.3g} s"
+    )
     return Trace(batches, unit, popular, selective, about)
 
 
@@ -73,7 +81,10 @@ def _roles(present: list[str], named: dict[str, str], file: str) -> dict[str, st
     lost += [role for role, name in named.items() if name not in present or role not in KNOWN]
     if lost:
         have = ", ".join(present)
-        raise SystemExit(f"{file}: which column is the {lost[0]}?  Say --columns {lost[0]}=NAME; there are {have}")
+        raise SystemExit(
+            f"{file}: which column is the {lost[0]}?  Say --columns {lost[0]}=NAME; there are "
+            f"{have}"
+        )
     return found
 
 
@@ -117,7 +128,8 @@ def _numbers(table: pa.Table, name: str | None, kind: type) -> np.ndarray:
 
 
 def _balanced(dst: np.ndarray, links: int) -> np.ndarray:
-    """The link of each tuple: destinations, busiest first, go to the link with the fewest tuples so far."""
+    """The link of each tuple: destinations, busiest first, go to the link with the fewest tuples so
+    far."""
     counts = np.bincount(dst)
     load, home = np.zeros(links, np.int64), np.zeros(len(counts), np.int64)
     for d in np.argsort(-counts, kind="stable"):

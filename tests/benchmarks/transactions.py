@@ -1,10 +1,10 @@
-"""The transaction schedulers of Golab 2006, §7.5, on its workload: periodic queries that never pause while the window
-moves, then one-time queries between them.
+"""The transaction schedulers of Golab 2006, §7.5, on its workload: periodic queries that never
+pause while the window moves, then one-time queries between them.
 
-Virtual time: reads are done for real, one after the other, and their CPU time is stretched so that a shared scan of the
-longest window of one-second sub-windows takes a second.  Staleness is how long ago the youngest data of an answer were
-complete; response time counts from the arrival of a one-time query; aborted is what part of all started transactions
-had to start again."""
+Virtual time: reads are done for real, one after the other, and their CPU time is stretched so that
+a shared scan of the longest window of one-second sub-windows takes a second.  Staleness is how long
+ago the youngest data of an answer were complete; response time counts from the arrival of a
+one-time query; aborted is what part of all started transactions had to start again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def section(options: Options) -> Section:
         for n in lengths:
             updates = max(n, options.pick(30, 20, 8))
             for seconds, queries in ((1.0, 40), (5.0, 100)):
-                periodic[seconds, n] = _trials(options, Setting(seconds, n, queries, 0, rate, updates), speed)
+                periodic[seconds, n] = _trials(
+                    options, Setting(seconds, n, queries, 0, rate, updates), speed
+                )
             mixed[5.0, n] = _trials(options, Setting(5.0, n, 100, 5, rate, updates), speed)
     tables = [_table(periodic, *m) for m in PERIODIC] + [_table(mixed, *m) for m in MIXED]
     return Section(
@@ -83,18 +85,22 @@ def one_time_staleness(run: Run) -> float:
 
 
 NOTES = (
-    "Why TTU takes longer than Serial at all: a read costs it some 0.3 us more (it remembers which sub-windows it has "
-    "read), and the youngest tables, which all five windows need, are the coldest when the answer is made. The share "
-    "grows as reads get smaller: one of a thousand packets takes 40 us here, one of a one-time query less than that, "
-    "which is also the difference to WS in response time.",
-    "Where LWS aborts most it gives few answers, and their mean staleness differs by a tenth and more from run to run; "
-    "so it may come out below TTU there by chance. What its readers see is the inter-execution time.",
-    "LWS aborts less with long sub-windows because five times as many packets take only about four times as long to "
-    "scan: tables of 1000 addresses and answers cost the same for both.",
-    "WS reads its snapshot oldest first, so that it pins little; but a snapshot that one-time queries suspend grows "
-    "old, which is why periodic answers of WS can be staler than those of Serial.",
-    "TTU can abort only if two updates come without a read of the transaction between them (all cases are gone through "
-    "in tests/test_transactions_thesis.py): if one-time queries suspend it for more than a sub-window's time.",
+    "Why TTU takes longer than Serial at all: a read costs it some 0.3 us more (it remembers "
+    "which sub-windows it has read), and the youngest tables, which all five windows need, are "
+    "the coldest when the answer is made. The share grows as reads get smaller: one of a thousand "
+    "packets takes 40 us here, one of a one-time query less than that, which is also the "
+    "difference to WS in response time.",
+    "Where LWS aborts most it gives few answers, and their mean staleness differs by a tenth and "
+    "more from run to run; so it may come out below TTU there by chance. What its readers see is "
+    "the inter-execution time.",
+    "LWS aborts less with long sub-windows because five times as many packets take only about "
+    "four times as long to scan: tables of 1000 addresses and answers cost the same for both.",
+    "WS reads its snapshot oldest first, so that it pins little; but a snapshot that one-time "
+    "queries suspend grows old, which is why periodic answers of WS can be staler than those of "
+    "Serial.",
+    "TTU can abort only if two updates come without a read of the transaction between them (all "
+    "cases are gone through in tests/test_transactions_thesis.py): if one-time queries suspend it "
+    "for more than a sub-window's time.",
 )
 PERIODIC: tuple[tuple[str, Metric], ...] = (
     ("Periodic queries: transactions aborted, %  (Figure 7.8)", aborted),
@@ -136,7 +142,9 @@ def _shown(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3g}"
 
 
-def _plots(periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, int], Runs]) -> list[Plot]:
+def _plots(
+    periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, int], Runs]
+) -> list[Plot]:
     out = []
     for file, runs, (title, metric) in [("periodic", periodic, m) for m in PERIODIC] + [
         ("mixed", mixed, m) for m in MIXED
@@ -145,13 +153,19 @@ def _plots(periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, int
         for seconds in sorted({s for s, _ in runs}):
             for kind in KINDS:
                 points = [
-                    (float(n), _value(here, kind, metric)) for (s, n), here in sorted(runs.items()) if s == seconds
+                    (float(n), _value(here, kind, metric))
+                    for (s, n), here in sorted(runs.items())
+                    if s == seconds
                 ]
                 x, y = zip(*points, strict=True)
                 lines[f"{NAMES[kind]}, {seconds:.0f} s"] = (list(x), list(y))
         name = metric.__name__.replace("_", "-")
         axis = title.split(": ")[1].split("  (")[0]
-        out.append(Plot(f"transactions-{file}-{name}.png", title, "sub-windows", axis, lines, (False, False)))
+        out.append(
+            Plot(
+                f"transactions-{file}-{name}.png", title, "sub-windows", axis, lines, (False, False)
+            )
+        )
     return out
 
 
@@ -165,9 +179,17 @@ def _claims(periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, in
     cost = [_behind(r) for r in periodic.values()]
     replies = {k: _mean(_value(r, k, response) for r in mixed.values()) for k in KINDS}
     slower = [_value(r, "ttu", response) / _value(r, "ws", response) for r in mixed.values()]
-    fresh = [_freshest(r, "periodic") for r in everywhere] + [_freshest(r, "one_time") for r in mixed.values()]
-    lowest, level = sum(excess <= 0 for excess, _ in fresh), sum(excess <= error for excess, error in fresh)
-    often = {s: _mean(_value(r, "lws", aborted) for (t, _), r in periodic.items() if t == s) for s in (1.0, 5.0)}
+    fresh = [_freshest(r, "periodic") for r in everywhere] + [
+        _freshest(r, "one_time") for r in mixed.values()
+    ]
+    lowest, level = (
+        sum(excess <= 0 for excess, _ in fresh),
+        sum(excess <= error for excess, error in fresh),
+    )
+    often = {
+        s: _mean(_value(r, "lws", aborted) for (t, _), r in periodic.items() if t == s)
+        for s in (1.0, 5.0)
+    }
     typical, worst = 100 * statistics.median(cost), 100 * max(cost)
     most = max(replies.values())
     rows = (
@@ -180,10 +202,15 @@ def _claims(periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, in
         ),
         (
             "one-time queries: TTU answers as fast as WS (within 10 %)",
-            f"{statistics.median(slower):.2f} of its time (median of settings), {max(slower):.2f} at most",
+            f"{statistics.median(slower):.2f} of its time (median of settings), {max(slower):.2f} "
+            "at most",
             statistics.median(slower) <= 1.1,
         ),
-        ("one-time queries: Serial is slowest", f"{replies['serial']:.2f} s", replies["serial"] == most),
+        (
+            "one-time queries: Serial is slowest",
+            f"{replies['serial']:.2f} s",
+            replies["serial"] == most,
+        ),
         (
             "TTU has the lowest staleness",
             f"in {lowest} of {len(fresh)} settings, within two standard errors in {level}",
@@ -196,11 +223,14 @@ def _claims(periodic: dict[tuple[float, int], Runs], mixed: dict[tuple[float, in
         ),
     )
     shown = tuple((claim, here, "yes" if holds else "no") for claim, here, holds in rows)
-    return Table("What the thesis claims, and what comes out here", ("claim", "here", "holds"), shown, NOTES)
+    return Table(
+        "What the thesis claims, and what comes out here", ("claim", "here", "holds"), shown, NOTES
+    )
 
 
 def _behind(runs: Runs) -> float:
-    """How much longer TTU takes than Serial until both have committed the same number of the same transactions."""
+    """How much longer TTU takes than Serial until both have committed the same number of the same
+    transactions."""
     ratios = []
     for ttu, serial in zip(runs["ttu"], runs["serial"], strict=True):
         both = min(len(ttu.commits), len(serial.commits))
@@ -210,8 +240,15 @@ def _behind(runs: Runs) -> float:
 
 
 def _freshest(runs: Runs, whose: Literal["periodic", "one_time"]) -> tuple[float, float]:
-    """How much staler answers of TTU are than those of the best other, and two standard errors of that difference."""
-    seen = {kind: [x for run in runs[kind] for x in getattr(run, whose).staleness] for kind in KINDS}
-    best = min((kind for kind in KINDS if kind != "ttu" and seen[kind]), key=lambda kind: _mean(seen[kind]))
-    error = math.hypot(*(statistics.pstdev(seen[k]) / math.sqrt(len(seen[k])) for k in ("ttu", best)))
+    """How much staler answers of TTU are than those of the best other, and two standard errors of
+    that difference."""
+    seen = {
+        kind: [x for run in runs[kind] for x in getattr(run, whose).staleness] for kind in KINDS
+    }
+    best = min(
+        (kind for kind in KINDS if kind != "ttu" and seen[kind]), key=lambda kind: _mean(seen[kind])
+    )
+    error = math.hypot(
+        *(statistics.pstdev(seen[k]) / math.sqrt(len(seen[k])) for k in ("ttu", best))
+    )
     return _mean(seen["ttu"]) - _mean(seen[best]), 2 * error

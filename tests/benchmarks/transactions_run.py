@@ -1,7 +1,8 @@
 """Runs transactions of §7.5 under one scheduler on a virtual clock.
 
-Every read, answer and call of the scheduler is done for real, and the CPU time it took, times a constant, passes on the
-virtual clock; window updates and one-time queries come when that clock says so.
+Every read, answer and call of the scheduler is done for real, and the CPU time it took, times a
+constant, passes on the virtual clock; window updates and one-time queries come when that clock says
+so.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dsms.schedulers.reads import Read
+from dsms.schedulers.transaction_reads import Read
 from dsms.schedulers.transactions import TransactionScheduler
 from tests.benchmarks.harness import same
 from tests.benchmarks.transactions_work import Group, OneTime, SubWindow, sub_windows
@@ -22,7 +23,8 @@ RING = "packets"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """seconds   of a sub-window;  windows: how many sub-windows;  periodic: queries, in groups of five
+    """seconds   of a sub-window;  windows: how many sub-windows;  periodic: queries, in groups of
+              five
     one_time  queries in a sub-window's time
     rate      packets in a second;  updates: for how many sub-windows' time it runs
     """
@@ -37,7 +39,8 @@ class Setting:
 
 @dataclass(slots=True)
 class Load:
-    """Sub-windows, the first `windows` of which are there at the start; queries; when one-time queries come."""
+    """Sub-windows, the first `windows` of which are there at the start; queries; when one-time
+    queries come."""
 
     setting: Setting
     data: list[SubWindow]
@@ -46,9 +49,12 @@ class Load:
 
     @classmethod
     def of(cls, setting: Setting, seed: int, copy: int) -> Load:
-        """Random, from the seed.  Copies differ in addresses and sizes of packets, in nothing else."""
+        """Random, from the seed.  Copies differ in addresses and sizes of packets, in nothing
+        else."""
         rng, rows = np.random.default_rng(seed), int(setting.rate * setting.seconds)
-        data = sub_windows(setting.windows + setting.updates, rows, rng, np.random.default_rng((seed, copy)))
+        data = sub_windows(
+            setting.windows + setting.updates, rows, rng, np.random.default_rng((seed, copy))
+        )
         groups = [Group(rng, setting.windows) for _ in range(setting.periodic // 5)]
         end, at, queries = setting.updates * setting.seconds, 0.0, []
         while setting.one_time:
@@ -116,7 +122,9 @@ class Run:
 
     def _arrive(self) -> None:
         setting = self.load.setting
-        while self._updates < setting.updates and (self._updates + 1) * setting.seconds <= self.clock:
+        while (
+            self._updates < setting.updates and (self._updates + 1) * setting.seconds <= self.clock
+        ):
             self._updates += 1
             since = time.thread_time()
             aborted = self.scheduler.write(RING)
@@ -124,7 +132,10 @@ class Run:
             for id in aborted:
                 self.doing[id].parts.clear()
             self.pinned = max(self.pinned, len(self.scheduler.pinned(RING)))
-        while self._arrivals < len(self.load.one_time) and self.load.one_time[self._arrivals][0] <= self.clock:
+        while (
+            self._arrivals < len(self.load.one_time)
+            and self.load.one_time[self._arrivals][0] <= self.clock
+        ):
             at, query = self.load.one_time[self._arrivals]
             self._arrivals += 1
             self._begin(query, at)
@@ -145,7 +156,11 @@ class Run:
 
     def _check(self, doing: Doing, read: Read, answer: Sequence[float]) -> None:
         query, newest = doing.query, read.newest
-        same(f"{self.kind}: sub-windows", sorted(doing.parts), list(range(newest - query.length + 1, newest + 1)))
+        same(
+            f"{self.kind}: sub-windows",
+            sorted(doing.parts),
+            list(range(newest - query.length + 1, newest + 1)),
+        )
         if self.kind in ("lws", "ttu"):
             same(f"{self.kind}: state", newest, self.load.setting.windows - 1 + self._updates)
         if self.checked.get(id(query), 0) < self.checks:
@@ -167,10 +182,15 @@ class Run:
             self._begin(doing.query)
 
 
-def compare(kinds: Sequence[str], setting: Setting, seed: int, speed: float, checks: int) -> dict[str, Run]:
-    """All of them under the same load, a read of each in turn, so that whatever else the machine does hits them alike.
-    Each has its own copy of the data, and the first turn equally often: no cache, no branch predictor knows it yet."""
-    runs = {kind: Run(kind, Load.of(setting, seed, k), speed, checks) for k, kind in enumerate(kinds)}
+def compare(
+    kinds: Sequence[str], setting: Setting, seed: int, speed: float, checks: int
+) -> dict[str, Run]:
+    """All of them under the same load, a read of each in turn, so that whatever else the machine
+    does hits them alike.  Each has its own copy of the data, and the first turn equally often: no
+    cache, no branch predictor knows it yet."""
+    runs = {
+        kind: Run(kind, Load.of(setting, seed, k), speed, checks) for k, kind in enumerate(kinds)
+    }
     turns = [run.steps() for run in runs.values()]
     while turns:
         turns = [steps for steps in turns if next(steps, True) is None]
@@ -179,8 +199,8 @@ def compare(kinds: Sequence[str], setting: Setting, seed: int, speed: float, che
 
 
 def calibrate(rate: int, windows: int, seed: int = 7) -> float:
-    """Virtual seconds in a CPU second, so that a group over so many sub-windows of a second takes a second: "nearly
-    every transaction incurs a concurrent window movement" (§7.5.2)."""
+    """Virtual seconds in a CPU second, so that a group over so many sub-windows of a second takes a
+    second: "nearly every transaction incurs a concurrent window movement" (§7.5.2)."""
     rng = np.random.default_rng(seed)
     data, costs = sub_windows(windows, rate, rng, rng), []
     for group in [Group(rng, windows) for _ in range(20)]:

@@ -1,8 +1,10 @@
-"""What the transactions of §7.5 compute: IP packet headers in sub-windows, and queries that scan them with NumPy.
+"""What the transactions of §7.5 compute: IP packet headers in sub-windows, and queries that scan
+them with NumPy.
 
-Golab 2006, §7.5.1: sources and destinations have one of a thousand random values, sizes are 1 to 100, a sub-window's
-rate differs from the steady one by a factor of up to ten.  Five similar periodic queries over different window lengths
-share a scan; it builds a hash table of each sub-window it reads and adds them up for each of the five in the end.
+Golab 2006, §7.5.1: sources and destinations have one of a thousand random values, sizes are 1 to
+100, a sub-window's rate differs from the steady one by a factor of up to ten.  Five similar
+periodic queries over different window lengths share a scan; it builds a hash table of each
+sub-window it reads and adds them up for each of the five in the end.
 """
 
 from __future__ import annotations
@@ -34,18 +36,24 @@ class SubWindow:
         return self.source if name == "source" else self.destination
 
 
-def sub_windows(count: int, rows: int, rng: np.random.Generator, values: np.random.Generator) -> list[SubWindow]:
-    """So many, of `rows` packets on average; how many in each comes from `rng`, what is in them from `values`."""
+def sub_windows(
+    count: int, rows: int, rng: np.random.Generator, values: np.random.Generator
+) -> list[SubWindow]:
+    """So many, of `rows` packets on average; how many in each comes from `rng`, what is in them
+    from `values`."""
     rates = np.clip(np.exp(rng.normal(-0.18, 0.6, count)), 0.1, 10)
     out = []
     for n in np.maximum(1, (rates * rows).astype(int)):
-        source, destination = (values.integers(BASE, BASE + ADDRESSES, n).astype(np.uint32) for _ in range(2))
+        source, destination = (
+            values.integers(BASE, BASE + ADDRESSES, n).astype(np.uint32) for _ in range(2)
+        )
         out.append(SubWindow(source, destination, values.integers(1, 101, n)))
     return out
 
 
 class Group:
-    """Five periodic queries: `top` (the K addresses with most packets) or `percentile` (of the bytes of addresses)."""
+    """Five periodic queries: `top` (the K addresses with most packets) or `percentile` (of the
+    bytes of addresses)."""
 
     priority = 0
 

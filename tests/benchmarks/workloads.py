@@ -1,7 +1,8 @@
 """The peer workloads W1, W3, W4, W5: their input, and answers computed by NumPy alone.
 
-Input: s(ts µs, k in 0..999 uniform, v float), rows 10 µs apart;  l and r(ts, k in 0..99,999, v), interleaved, each
-20 µs apart.  W1  v > 0.9, k and v·2;  W3  MAX(v) over 1 s, new for each row;  W4  l joined with r on k within 2 s;
+Input: s(ts µs, k in 0..999 uniform, v float), rows 10 µs apart;  l and r(ts, k in 0..99,999, v),
+interleaved, each 20 µs apart.  W1  v > 0.9, k and v·2;  W3  MAX(v) over 1 s, new for each row;  W4
+l joined with r on k within 2 s;
 W5  DISTINCT k over 1 s, which the peers answer each 100 ms.
 """
 
@@ -59,7 +60,8 @@ def filtered(s: pa.RecordBatch) -> tuple[int, float]:
 
 
 def sliding_max(s: pa.RecordBatch, width: int = SECOND) -> np.ndarray:
-    """W3: the largest v of (ts - width, ts] for each row (van Herk / Gil-Werman; rows are evenly spaced)."""
+    """W3: the largest v of (ts - width, ts] for each row (van Herk / Gil-Werman; rows are evenly
+    spaced)."""
     ts, _, v = columns(s)
     n = min(len(v), max(1, width // int(ts[1] - ts[0])))
     padded = np.concatenate([np.full(n - 1, -np.inf), v])
@@ -70,7 +72,9 @@ def sliding_max(s: pa.RecordBatch, width: int = SECOND) -> np.ndarray:
     return np.maximum(after[: len(v)], before[n - 1 : n - 1 + len(v)])
 
 
-def joined(left: pa.RecordBatch, right: pa.RecordBatch, width: int = 2 * SECOND) -> tuple[int, float]:
+def joined(
+    left: pa.RecordBatch, right: pa.RecordBatch, width: int = 2 * SECOND
+) -> tuple[int, float]:
     """W4: pairs of equal keys less than `width` apart, and the sum of both their values."""
     lt, lk, lv = columns(left)
     rt, rk, rv = columns(right)
@@ -85,7 +89,8 @@ def joined(left: pa.RecordBatch, right: pa.RecordBatch, width: int = 2 * SECOND)
 def distinct_changes(s: pa.RecordBatch, width: int = SECOND) -> tuple[int, int]:
     """W5: how often a key enters the set of live keys, and leaves it by the last row's instant.
 
-    A row lives over [ts, ts + width): a key stays if its next row comes by the time the former dies."""
+    A row lives over [ts, ts + width): a key stays if its next row comes by the time the former
+    dies."""
     ts, k, _ = columns(s)
     order = np.lexsort((ts, k))
     key, at = k[order], ts[order]
@@ -96,7 +101,8 @@ def distinct_changes(s: pa.RecordBatch, width: int = SECOND) -> tuple[int, int]:
 
 
 def distinct_ticks(s: pa.RecordBatch, width: int = SECOND) -> np.ndarray:
-    """W5 as the peers answer it: how many keys are live at the end of each 100 ms, windows past the end included."""
+    """W5 as the peers answer it: how many keys are live at the end of each 100 ms, windows past the
+    end included."""
     ts, k, _ = columns(s)
     seen = np.zeros((int(ts[-1]) // TICK + 1, KEYS), np.bool_)
     seen[ts // TICK, k] = True
@@ -107,7 +113,10 @@ def distinct_ticks(s: pa.RecordBatch, width: int = SECOND) -> np.ndarray:
 
 
 def grouped(s: pa.RecordBatch, width: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """COUNT and SUM(v) per key at the last row's instant, of all rows or those of the last `width` µs."""
+    """COUNT and SUM(v) per key at the last row's instant, of all rows or those of the last `width`
+    µs."""
     ts, k, v = columns(s)
     live = np.ones(len(ts), np.bool_) if width is None else ts > ts[-1] - width
-    return np.bincount(k[live], minlength=KEYS), np.bincount(k[live], weights=v[live], minlength=KEYS)
+    return np.bincount(k[live], minlength=KEYS), np.bincount(
+        k[live], weights=v[live], minlength=KEYS
+    )

@@ -39,11 +39,15 @@ class Death:
         return path
 
 
-def run(first: int, count: int, module: str = "tests.faults.arrow_child") -> tuple[Death | None, str]:
+def run(
+    first: int, count: int, module: str = "tests.faults.arrow_child"
+) -> tuple[Death | None, str]:
     """Frames `first` to `first + count - 1`: what killed the child, if it died; else how the frames
     ended."""
     command = [sys.executable, "-X", "faulthandler", "-m", module, str(first), str(count)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
     assert child.stdout is not None and child.stderr is not None
     complaints: list[str] = []
     listener = threading.Thread(target=lambda: complaints.append(child.stderr.read()))  # type: ignore[union-attr]
@@ -59,7 +63,13 @@ def run(first: int, count: int, module: str = "tests.faults.arrow_child") -> tup
     listener.join()
     if code == 0:
         return None, last
-    how = "took too long" if watch.fired else signal.Signals(-code).name if code < 0 else "an exception"
+    how = (
+        "took too long"
+        if watch.fired
+        else signal.Signals(-code).name
+        if code < 0
+        else "an exception"
+    )
     return Death(number, how, complaints[0][-2000:]), ""
 
 
@@ -91,7 +101,9 @@ class _Watch:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=100_000)
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 """What a server does with the Arrow bytes of a frame, in a process that may die of it.
 
-python -m tests.faults.arrow_child FIRST COUNT     damaged streams by number; says on stdout how far it is
-python -m tests.faults.arrow_child FILE...         kept ones
+python -m tests.faults.arrow_child FIRST COUNT     damaged streams by number; says on stdout how far
+it is python -m tests.faults.arrow_child FILE...         kept ones
 """
 
 from __future__ import annotations
@@ -15,11 +15,21 @@ from pathlib import Path
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms_server.decode import Payload, Shape
+from dsms_server.decode import Payload, StreamShape
 from tests.faults.arrow_damage import damaged
 from tests.faults.arrow_seeds import seeds
 
-TYPES = ("BOOL", "INT", "FLOAT", "DECIMAL(10,2)", "DECIMAL(38,30)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL")
+TYPES = (
+    "BOOL",
+    "INT",
+    "FLOAT",
+    "DECIMAL(10,2)",
+    "DECIMAL(38,30)",
+    "STRING",
+    "BYTES",
+    "TIMESTAMP",
+    "INTERVAL",
+)
 MEMORY = 4 << 30  # bytes of address space that the child may take beyond what it has at the start
 
 
@@ -29,14 +39,17 @@ class Victim:
 
     def __init__(self) -> None:
         self.engine = Engine()
-        self.shapes: list[Shape] = []
+        self.shapes: list[StreamShape] = []
         self.ends: Counter[str] = Counter()
         for number, sql in enumerate(TYPES):
             self.engine.execute(f"CREATE STREAM s{number} (c {sql})")
-            self.engine.execute(f"CREATE QUERY q{number} AS SELECT c, COUNT(*) AS n FROM s{number} [ROWS 8] GROUP BY c")
+            self.engine.execute(
+                f"CREATE QUERY q{number} AS SELECT c, COUNT(*) AS n FROM s{number} [ROWS 8] GROUP "
+                "BY c"
+            )
         self.now = 0
         for definition in self.engine.runtime.catalog.streams.values():
-            self.shapes.append(Shape(definition.name, definition.schema))
+            self.shapes.append(StreamShape(definition.name, definition.schema))
 
     def suffer(self, data: bytes) -> None:
         """As a frame for each stream.  An exception that is no DsmsError is a fault, too."""

@@ -61,7 +61,8 @@ def _repeat(rng: random.Random, data: bytearray) -> None:
 
 
 DAMAGES: tuple[Damage, ...] = (
-    _byte, _bit, _nudge, _nudge, _number("<H", _INT16), _number("<i", _INT32), _number("<i", _INT32),
+    _byte, _bit, _nudge, _nudge, _number("<H", _INT16), _number("<i", _INT32),
+    _number("<i", _INT32),
     _number("<q", _INT64), _number("<q", _INT64), _swap, _cut, _drop, _repeat,
 )  # a long list  # fmt: skip
 

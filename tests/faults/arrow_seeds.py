@@ -26,7 +26,9 @@ def _flat() -> Iterator[pa.Array]:
         yield pa.array(BYTES, kind)
     yield pa.array([b"abc", None, b"abd", b"abe", b"abf"], pa.binary(3))
     for unit in ("s", "ms", "us", "ns"):
-        yield pa.array([INSTANT, None] * 2 + [INSTANT], pa.timestamp(unit, "UTC" if unit == "ms" else None))
+        yield pa.array(
+            [INSTANT, None] * 2 + [INSTANT], pa.timestamp(unit, "UTC" if unit == "ms" else None)
+        )
         yield pa.array([dt.timedelta(seconds=5), None] * 2 + [None], pa.duration(unit))
     for kind in (pa.date32(), pa.date64()):
         yield pa.array([INSTANT.date(), None] * 2 + [None], kind)
@@ -34,7 +36,12 @@ def _flat() -> Iterator[pa.Array]:
 
 def _decimals() -> Iterator[pa.Array]:
     values = [Decimal("1.25"), None, Decimal("-3.50"), Decimal(0), Decimal(7)]
-    for kind in (pa.decimal128(20, 2), pa.decimal256(20, 2), pa.decimal256(76, 30), pa.decimal128(38, 0)):
+    for kind in (
+        pa.decimal128(20, 2),
+        pa.decimal256(20, 2),
+        pa.decimal256(76, 30),
+        pa.decimal128(38, 0),
+    ):
         yield pa.array(values if kind.scale else [1, None, 3, 4, 5], kind)
     if hasattr(pa, "decimal64"):
         yield pa.array(values, pa.decimal64(10, 2))
@@ -66,7 +73,9 @@ def _nested() -> Iterator[pa.Array]:
     yield pa.array([[[1]], None, [[2, 3], []], [], [[4]]])
     yield pa.array([[1, 2]] * 5, pa.list_(pa.int64(), 2))
     yield pa.array([dt.time(1, 2)] * 5)
-    yield pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef"] * 5, pa.binary(16)))
+    yield pa.ExtensionArray.from_storage(
+        pa.uuid(), pa.array([b"0123456789abcdef"] * 5, pa.binary(16))
+    )
     yield pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None, 1, 1], pa.int8()))
 
 
@@ -86,7 +95,10 @@ def seeds() -> list[bytes]:
             out.append(stream_bytes(pa.table({"c": array}), compression=codec))
     out.append(stream_bytes(pa.table({"k": arrays[3], "v": arrays[5], "w": arrays[9]})))
     out.append(stream_bytes(pa.concat_tables([pa.table({"c": arrays[9]})] * 3)))
-    changing = [pa.record_batch({"c": pa.array(words).dictionary_encode()}) for words in (["a", "b"], ["b", "c"])]
+    changing = [
+        pa.record_batch({"c": pa.array(words).dictionary_encode()})
+        for words in (["a", "b"], ["b", "c"])
+    ]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, changing[0].schema) as writer:
         for batch in changing:

@@ -2,8 +2,8 @@
 
 python -m tests.faults.function_child FIRST COUNT     says on stdout how far it is
 
-Each is run once, as a statement; as persistent queries run it, folded and not; sometimes as a persistent query; and
-by the oracle.  All must agree, or refuse with a code that is no DS9xx.
+Each is run once, as a statement; as persistent queries run it, folded and not; sometimes as a
+persistent query; and by the oracle.  All must agree, or refuse with a code that is no DS9xx.
 """
 
 from __future__ import annotations
@@ -34,7 +34,21 @@ MEMORY = 3 << 30  # bytes of address space that the child may take beyond what i
 ROWS = 32  # of the table
 PERSISTENT = 16  # of so many expressions one is a persistent query, too
 T = list(COLUMNS).index("t")
-CLOSE = {"sqrt", "exp", "ln", "log10", "log2", "power", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"}
+CLOSE = {
+    "sqrt",
+    "exp",
+    "ln",
+    "log10",
+    "log2",
+    "power",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+}
 
 
 class Disagreement(AssertionError):
@@ -53,7 +67,10 @@ class Bench:
         values = list(zip(*self.rows, strict=True))
         self.arrays = [pa.array(v, t.arrow) for v, t in zip(values, COLUMNS.values(), strict=True)]
         self.now = 0
-        self.engine.execute(f"INSERT INTO e VALUES {', '.join(self._literals(k, r) for k, r in enumerate(self.rows))}")
+        self.engine.execute(
+            "INSERT INTO e VALUES "
+            f"{', '.join(self._literals(k, r) for k, r in enumerate(self.rows))}"
+        )
 
     def _literals(self, number: int, row: Sequence[object]) -> str:
         cells = [_literal(v, str(t)) for v, t in zip(row, COLUMNS.values(), strict=True)]
@@ -78,14 +95,17 @@ class Bench:
             wanted = [evaluate(expr, (k, *row)) for k, row in enumerate(self.rows)]
             if _zoned(expr):  # Python's calendar has no day beside its first and last
                 wanted = [v if row[T] in (MIN_INSTANT, MAX_INSTANT) else w
-                          for v, w, row in zip(values, wanted, self.rows, strict=True)]  # one value a row  # fmt: skip
+                          for v, w, row in zip(values, wanted, self.rows,
+                                               strict=True)]  # one value a row  # fmt: skip
             self._agree(text, "the oracle", values, wanted)
         if number % PERSISTENT == 0:
             self._persistent(text, values)
         self.ends["compared"] += 1
 
     def _bound(self, text: str) -> Expr:
-        plan = bind_query(parse_one(f"SELECT {text} AS x FROM e"), self.engine.runtime.catalog, persistent=False)  # type: ignore[arg-type]
+        plan = bind_query(
+            parse_one(f"SELECT {text} AS x FROM e"), self.engine.runtime.catalog, persistent=False
+        )  # type: ignore[arg-type]
         return plan.child.exprs[0]  # type: ignore[attr-defined,no-any-return]
 
     def _evaluated(self, expr: Expr, cols: Sequence[pa.Array]) -> tuple[list[object], ErrorCounter]:
@@ -109,21 +129,36 @@ class Bench:
     def _persistent(self, text: str, values: list[object]) -> None:
         self.engine.execute(f"CREATE QUERY q AS SELECT ISTREAM(k, {text} AS x) FROM m [NOW]")
         self.now += 1
-        cells = [pa.array(range(ROWS), pa.int64()), pa.array([self.now] * ROWS, pa.timestamp("us")), *self.arrays]
+        cells = [
+            pa.array(range(ROWS), pa.int64()),
+            pa.array([self.now] * ROWS, pa.timestamp("us")),
+            *self.arrays,
+        ]
         self.engine.ingest("m", pa.table(cells, ["k", "at", *COLUMNS]))
         self.engine.heartbeat("m", self.now)
         found: list[tuple[int, object]] = []
         for push in self.engine.subscribe("q", 0).take():
             if push.kind == "insert" and push.data is not None:
-                found += zip(push.data.column(0).to_pylist(), push.data.column(1).to_pylist(), strict=True)
+                found += zip(
+                    push.data.column(0).to_pylist(), push.data.column(1).to_pylist(), strict=True
+                )
         self.engine.execute("DROP QUERY q")
-        self._agree(text, "a persistent query", values, [x for _, x in sorted(found, key=lambda row: row[0])])
+        self._agree(
+            text,
+            "a persistent query",
+            values,
+            [x for _, x in sorted(found, key=lambda row: row[0])],
+        )
 
     def _agree(self, text: str, what: str, values: list[object], others: list[object]) -> None:
         for k, (value, other) in enumerate(zip(values, others, strict=True)):
             if same(value, other):
                 continue
-            if isinstance(value, float) and isinstance(other, float) and math.isclose(value, other, rel_tol=1e-14):
+            if (
+                isinstance(value, float)
+                and isinstance(other, float)
+                and math.isclose(value, other, rel_tol=1e-14)
+            ):
                 continue
             raise Disagreement(f"{text} of {self.rows[k]}: {value!r}, {what}: {other!r}")
 
@@ -146,7 +181,9 @@ def _literal(value: object, type_: str) -> str:
 
 
 def _zoned(expr: Expr) -> bool:
-    return any("zone" in FUNCTIONS[e.fn].constants.values() for e in walk(expr) if isinstance(e, Call))
+    return any(
+        "zone" in FUNCTIONS[e.fn].constants.values() for e in walk(expr) if isinstance(e, Call)
+    )
 
 
 def _rough(expr: Expr) -> bool:

@@ -1,4 +1,5 @@
-"""Texts of expressions by number: functions and operators over any number of arguments of any types."""
+"""Texts of expressions by number: functions and operators over any number of arguments of any
+types."""
 
 from __future__ import annotations
 
@@ -9,12 +10,25 @@ from itertools import product
 from random import Random
 
 from dsms.sql.functions import FUNCTIONS, Function, FunctionError, resolve, scalar_names
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, MAX_INSTANT, MIN_INSTANT, STRING, TIMESTAMP, Type, decimal
+from dsms.sql.types import (
+    BOOL,
+    BYTES,
+    FLOAT,
+    INT,
+    INTERVAL,
+    MAX_INSTANT,
+    MIN_INSTANT,
+    STRING,
+    TIMESTAMP,
+    Type,
+    decimal,
+)
 
 LOW, HIGH = -(2**63), 2**63 - 1
 DEC, WIDE = decimal(10, 2), decimal(38, 10)
 COLUMNS: dict[str, Type] = {
-    "b": BOOL, "i": INT, "j": INT, "f": FLOAT, "g": FLOAT, "d": DEC, "w": WIDE, "s": STRING, "u": STRING, "y": BYTES,
+    "b": BOOL, "i": INT, "j": INT, "f": FLOAT, "g": FLOAT, "d": DEC, "w": WIDE, "s": STRING,
+    "u": STRING, "y": BYTES,
     "t": TIMESTAMP, "n": INTERVAL,
 }  # a table  # fmt: skip
 TEXTS = (
@@ -37,18 +51,37 @@ TEXTS = (
 EDGES: dict[Type, Sequence[object]] = {
     BOOL: (True, False),
     INT: (0, 1, -1, 2, 7, -12, 63, 10**6 + 1, LOW, LOW + 1, HIGH, 10**18),
-    FLOAT: (0.0, -0.0, 0.5, -1.5, 2.5, math.nan, math.inf, -math.inf, 1e308, 5e-324, 2.0**53, -(2.0**63), 1.325, 3.0),
+    FLOAT: (
+        0.0,
+        -0.0,
+        0.5,
+        -1.5,
+        2.5,
+        math.nan,
+        math.inf,
+        -math.inf,
+        1e308,
+        5e-324,
+        2.0**53,
+        -(2.0**63),
+        1.325,
+        3.0,
+    ),
     DEC: tuple(Decimal(f"{n}e-2") for n in (0, 1, -1, 50, 150, -250, 10**10 - 1, -(10**10) + 1)),
-    WIDE: tuple(Decimal(f"{n}e-10") for n in (0, 1, -1, 5 * 10**9, 10**38 - 1, -(10**38) + 1, 10**10)),
+    WIDE: tuple(
+        Decimal(f"{n}e-10") for n in (0, 1, -1, 5 * 10**9, 10**38 - 1, -(10**38) + 1, 10**10)
+    ),
     STRING: TEXTS,
     BYTES: (b"", b"a", b"\xff", b"\x00\x01", b"ab"),
     TIMESTAMP: (0, -1, 1, MIN_INSTANT, MAX_INSTANT, 1616893200000000, 1635642000000000, 10**15),
     INTERVAL: (0, 1, -1, 3_600_000_000, -86_400_000_000, LOW, HIGH, 90_000_000),
 }
 LITERALS = (
-    "NULL", "TRUE", "0", "1", "-1", "3", "1000000", "9223372036854775807", "0.5", "1e0", "CAST('nan' AS FLOAT)", "'a'",
+    "NULL", "TRUE", "0", "1", "-1", "3", "1000000", "9223372036854775807", "0.5", "1e0",
+    "CAST('nan' AS FLOAT)", "'a'",
     "''",
-    "'%'", "'day'", "'UTC'", "'s'", "'x*'", "TIMESTAMP '1970-01-01 00:00:05'", "INTERVAL '1' SECOND", "DECIMAL '1.25'",
+    "'%'", "'day'", "'UTC'", "'s'", "'x*'", "TIMESTAMP '1970-01-01 00:00:05'",
+    "INTERVAL '1' SECOND", "DECIMAL '1.25'",
     "CAST('a' AS BYTES)", "CAST(NULL AS INT)", "CAST(NULL AS STRING)",
 )  # a long list  # fmt: skip
 CONSTANTS = {
@@ -71,16 +104,38 @@ TYPES = (
     "TIMESTAMP",
     "INTERVAL",
 )
-SIGNS = ("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "||", "AND", "OR", "IS DISTINCT FROM", "LIKE")
-_SIGNS_OF = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">",
-             "ge": ">=", "distinct_from": "IS DISTINCT FROM", "not_distinct_from": "IS NOT DISTINCT FROM", "and": "AND",
+SIGNS = (
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "=",
+    "<>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "||",
+    "AND",
+    "OR",
+    "IS DISTINCT FROM",
+    "LIKE",
+)
+_SIGNS_OF = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "=", "ne": "<>", "lt": "<",
+             "le": "<=", "gt": ">",
+             "ge": ">=", "distinct_from": "IS DISTINCT FROM",
+             "not_distinct_from": "IS NOT DISTINCT FROM", "and": "AND",
              "or": "OR", "like": "LIKE"}  # a table  # fmt: skip
 
 
 def rows(number: int, count: int) -> list[tuple[object, ...]]:
     """Rows of edge values and NULLs in the order of COLUMNS."""
     d = Random(number)
-    return [tuple(None if d.random() < 0.1 else d.choice(EDGES[t]) for t in COLUMNS.values()) for _ in range(count)]
+    return [
+        tuple(None if d.random() < 0.1 else d.choice(EDGES[t]) for t in COLUMNS.values())
+        for _ in range(count)
+    ]
 
 
 def expression(number: int) -> str:
@@ -111,7 +166,9 @@ def _syntax(d: Random, part) -> str:  # type: ignore[no-untyped-def]
         case 6:
             return f"({part()} IN ({', '.join(part() for _ in range(d.randint(1, 3)))}))"
         case _:
-            return d.choice(("(- {})", "(NOT {})", "({} IS NULL)", "({} IS NOT NULL)")).format(part())
+            return d.choice(("(- {})", "(NOT {})", "({} IS NULL)", "({} IS NOT NULL)")).format(
+                part()
+            )
 
 
 def _fitting(d: Random, depth: int) -> str:

@@ -1,8 +1,10 @@
-"""Expressions by the million, in a process of their own; whatever ends it, or is answered in two ways, is told.
+"""Expressions by the million, in a process of their own; whatever ends it, or is answered in two
+ways, is told.
 
     python -m tests.faults.functions --count 100000 [--first 0]
 
-An expression is evaluated over a table of 32 rows of edge values: 625,000 of them are 20 million evaluations.
+An expression is evaluated over a table of 32 rows of edge values: 625,000 of them are 20 million
+evaluations.
 """
 
 from __future__ import annotations
@@ -31,13 +33,17 @@ def faults(first: int, count: int) -> list[Death]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=100_000)
     args = parser.parse_args()
     for first in range(args.first, args.first + args.count, STRETCH):
         for death in faults(first, min(STRETCH, args.first + args.count - first)):
-            print(f"{death.number}: {death.how}: {expression(death.number)}\n{death.said}", flush=True)
+            print(
+                f"{death.number}: {death.how}: {expression(death.number)}\n{death.said}", flush=True
+            )
         print(f"up to {first + STRETCH}", flush=True)
 
 

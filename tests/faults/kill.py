@@ -1,12 +1,14 @@
-"""A real server, killed again and again under load; nothing acknowledged may be lost, no result row told twice.
+"""A real server, killed again and again under load; nothing acknowledged may be lost, no result row
+reported twice.
 
     python -m tests.faults.kill --kills 200
 
-Two writers send frames (several under way at once) to streams of every durability that promises something, a reader per
-query resumes where it was after each restart.  The server is killed with SIGKILL whenever a drawn number of frames has
-been acknowledged, and now and then while it recovers; so where in its work it dies is left to the machine.  In the end
-everything must be as in an engine in this process that was fed the same frames and never died: each result row, its
-number, kind and instant; the windows; the tables.
+Two writers send frames (several under way at once) to streams of every durability that promises
+something, a reader per query resumes where it was after each restart.  The server is killed with
+SIGKILL whenever a drawn number of frames has been acknowledged, and now and then while it recovers;
+so where in its work it dies is left to the machine.  In the end everything must be as in an engine
+in this process that was fed the same frames and never died: each result row, its number, kind and
+instant; the windows; the tables.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ QUERIES = {
     "total": "SELECT k, COUNT(*), SUM(v) FROM a [RANGE UNBOUNDED] GROUP BY k",
     "pairs": "SELECT a.k, v, w FROM a [RANGE 6 s], b [RANGE 4 s] WHERE a.k = b.k AND v % 3 = 0",
     "named": "SELECT a.k, v, n FROM a [RANGE 5 s], r WHERE a.k = r.k AND v % 5 = 0",
-    "sums": "SELECT k, SUM(v) AS s, MEDIAN(v) FROM a [RANGE 20 s SLIDE 5 s] GROUP BY k ORDER BY s DESC, k",
+    "sums": "SELECT k, SUM(v) AS s, MEDIAN(v) FROM a [RANGE 20 s SLIDE 5 s] GROUP BY k ORDER BY s "
+    "DESC, k",
     "once": "SELECT DISTINCT k FROM b [RANGE 8 s]",
     "last": "SELECT v FROM a [ROWS 7 SLIDE 5]",
     "since": "SELECT COUNT(*), MAX(w) FROM b [SINCE TIMESTAMP '1970-01-01' SLIDE 10 s]",
@@ -63,7 +66,8 @@ Told = tuple[int, str, int | None, tuple]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is sent: `frames` frames of `rows` rows to each stream, and when tables change (before which frame)."""
+    """What is sent: `frames` frames of `rows` rows to each stream, and when tables change (before
+    which frame)."""
 
     frames: int
     rows: int
@@ -76,7 +80,8 @@ class Plan:
         keys, values, ats = [], [], []
         for j in range(self.rows):
             at = i * SECOND // 2 + j * SECOND // (2 * self.rows)
-            more = random.randrange(max(1, self.rows // 8))  # so that joins stay small, and result logs whole
+            # so that joins stay small, and result logs whole
+            more = random.randrange(max(1, self.rows // 8))
             keys.append(f"{random.choice('abcde')}{more or ''}")
             values.append(random.randint(0, 999) if stream == "a" else random.randint(0, 99) / 4)
             ats.append(max(0, at - random.randint(0, late) // 2) if late else at)
@@ -122,11 +127,13 @@ def undisturbed(plan: Plan) -> tuple[dict[str, list[Told]], list[list[tuple]]]:
             engine.ingest(stream, plan.frame(stream, i))
     for stream in "ab":
         engine.heartbeat(stream, plan.frames * SECOND)
-    told = {name: [t for p in reader.take() for t in _told(p)] for name, reader in readers.items()}
-    return told, [_values(engine.execute(sql)[0]) for sql in CHECKS]
+    reported = {
+        name: [t for p in reader.take() for t in _reported(p)] for name, reader in readers.items()
+    }
+    return reported, [_values(engine.execute(sql)[0]) for sql in CHECKS]
 
 
-def _told(push: Push) -> Iterator[Told]:
+def _reported(push: Push) -> Iterator[Told]:
     if push.kind in ("insert", "delete", "result") and push.data is not None:
         ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
         rows = zip(*(c.to_pylist() for c in push.data.columns), strict=True)
@@ -136,7 +143,9 @@ def _told(push: Push) -> Iterator[Told]:
 
 def _values(rows: Any) -> list[tuple]:
     assert isinstance(rows, Rows)
-    return [tuple(map(_plain, r)) for r in zip(*(c.to_pylist() for c in rows.data.columns), strict=True)]
+    return [
+        tuple(map(_plain, r)) for r in zip(*(c.to_pylist() for c in rows.data.columns), strict=True)
+    ]
 
 
 def _plain(value: Any) -> Any:
@@ -162,7 +171,7 @@ class Ordeal:
     done: int = 0  # kills so far
     in_recovery: int = 0  # of them
     next_kill: int = 0  # at that number of acknowledged frames
-    told: dict[str, list[Told]] = field(default_factory=dict)
+    reported: dict[str, list[Told]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     repeated: int = 0
     restarts: asyncio.Event = field(default_factory=asyncio.Event)
@@ -174,7 +183,8 @@ class Ordeal:
     async def start(self) -> None:
         """A life of the server, which may be cut short while it recovers."""
         while True:
-            command = [sys.executable, "-m", "dsms_client.cli", "serve", "--data", self.data, "--port", str(self.port),
+            command = [sys.executable, "-m", "dsms_client.cli", "serve", "--data", self.data,
+                       "--port", str(self.port),
                        "--no-warmup"]  # a command  # fmt: skip
             process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
             early = self.done and self.done < self.kills and self.random.random() < 0.15
@@ -205,7 +215,9 @@ class Ordeal:
 
     def _drain(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr is not None
-        self.notes += [line.strip() for line in process.stderr if "Traceback" in line or "Error" in line]
+        self.notes += [
+            line.strip() for line in process.stderr if "Traceback" in line or "Error" in line
+        ]
 
     async def watch(self) -> None:
         """Start the server again whenever it has died."""
@@ -245,14 +257,15 @@ class Ordeal:
 
     async def read(self, client: AsyncClient, name: str) -> None:
         """All result rows of a query, from the first on."""
-        rows = self.told.setdefault(name, [])
+        rows = self.reported.setdefault(name, [])
         async for push in await client.subscribe(name, 0):
             if push.kind in ("insert", "delete", "result"):
                 for k, (at, values) in enumerate(zip(push.instants, push.rows, strict=True)):
                     rows.append((push.seq + k, push.kind, at, tuple(map(_plain, values))))
 
     async def statement(self, client: AsyncClient, sql: str) -> Any:
-        """A statement whose fate may be unknown after a crash: asked again unless it was carried out."""
+        """A statement whose fate may be unknown after a crash: asked again unless it was carried
+        out."""
         while True:
             try:
                 return await client.execute(sql)
@@ -290,10 +303,15 @@ class Ordeal:
                 change = self.plan.changes(first)
                 if change is not None:
                     await self.statement(left, change)
-                await asyncio.gather(self.write(left, "a", first, last), self.write(right, "b", first, last))
+                await asyncio.gather(
+                    self.write(left, "a", first, last), self.write(right, "b", first, last)
+                )
             for stream in "ab":
                 await left.heartbeat(stream, self.plan.frames * SECOND)
-            held = [[tuple(map(_plain, r)) for r in (await self.statement(left, sql))[0].rows] for sql in CHECKS]
+            held = [
+                [tuple(map(_plain, r)) for r in (await self.statement(left, sql))[0].rows]
+                for sql in CHECKS
+            ]
             await self._until_all_told(reader)
             for task in readers:
                 task.cancel()
@@ -305,10 +323,11 @@ class Ordeal:
         yield from pairwise(edges)
 
     async def _until_all_told(self, client: AsyncClient) -> None:
-        """Until as many rows have come as there are (a commit may take the disk a while), and any beyond them."""
+        """Until as many rows have come as there are (a commit may take the disk a while), and any
+        beyond them."""
         wait = threading.Event()
         for _ in range(int(PATIENCE / PAUSE)):
-            if all(len(self.told[name]) >= n for name, n in self.expected.items()):
+            if all(len(self.reported[name]) >= n for name, n in self.expected.items()):
                 break
             await asyncio.to_thread(wait.wait, PAUSE)
         for _ in range(20):
@@ -329,15 +348,24 @@ def ordeal(plan: Plan, kills: int, seed: int = 1) -> Ordeal:
     """Run it, and compare.  Raises AssertionError with the first difference."""
     want, kept = undisturbed(plan)
     with tempfile.TemporaryDirectory() as data:
-        made = Ordeal(plan, kills, Random(seed), data, {name: len(told) for name, told in want.items()})
+        made = Ordeal(
+            plan,
+            kills,
+            Random(seed),
+            data,
+            {name: len(reported) for name, reported in want.items()},
+        )
         try:
             held = asyncio.run(made.run())
         except BaseException as problem:
-            problem.add_note(f"after {made.done} kills ({made.in_recovery} in recovery); the server said: {made.notes}")
+            problem.add_note(
+                f"after {made.done} kills ({made.in_recovery} in recovery); the server said: "
+                f"{made.notes}"
+            )
             raise
     assert not made.notes, made.notes
     for name in QUERIES:
-        _same(name, want[name], made.told[name])
+        _same(name, want[name], made.reported[name])
     for sql, a, b in zip(CHECKS, kept, held, strict=True):
         assert a == b, f"{sql}: {_difference(a, b)}"
     assert made.done >= kills, f"killed {made.done} times only"
@@ -353,13 +381,18 @@ def _same(name: str, want: list[Told], got: list[Told]) -> None:
 
 
 def _difference(want: list, got: list) -> str:
-    place = next((i for i, (a, b) in enumerate(zip(want, got, strict=False)) if a != b), min(len(want), len(got)))
+    place = next(
+        (i for i, (a, b) in enumerate(zip(want, got, strict=False)) if a != b),
+        min(len(want), len(got)),
+    )
     there = slice(place, place + 2)
     return f"{len(want)} and {len(got)}, first different at {place}: {want[there]} and {got[there]}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--frames", type=int, default=700, help="per stream")
     parser.add_argument("--rows", type=int, default=8, help="per frame")
@@ -367,9 +400,15 @@ def main() -> None:
     args = parser.parse_args()
     made = ordeal(Plan(args.frames, args.rows), args.kills, args.seed)
     rows = 2 * args.frames * args.rows
-    told = sum(map(len, made.told.values()))
-    print(f"{made.done} kills ({made.in_recovery} of them while it recovered), {rows} rows in {2 * args.frames} frames")
-    print(f"{made.repeated} frames repeated and applied once, {told} result rows, each once and as without a kill")
+    reported = sum(map(len, made.reported.values()))
+    print(
+        f"{made.done} kills ({made.in_recovery} of them while it recovered), {rows} rows in "
+        f"{2 * args.frames} frames"
+    )
+    print(
+        f"{made.repeated} frames repeated and applied once, {reported} result rows, each once and "
+        "as without a kill"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Files in memory, with a model of what survives a crash, and operations that fail when they are told to.
+"""Files in memory, with a model of what survives a crash, and operations that fail when they are
+told to.
 
-A killed process loses nothing that was written.  A power failure leaves of each file what was synced, and of what was
-written since: all, a part, zeros, nothing, or some pages and not others; a rename or a new name that was not synced may
-be undone.  A file that is mapped shows what is written to it later.
+A killed process loses nothing that was written.  A power failure leaves of each file what was
+synced, and of what was written since: all, a part, zeros, nothing, or some pages and not others; a
+rename or a new name that was not synced may be undone.  A file that is mapped shows what is written
+to it later.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Node:
     def truncate(self, size: int) -> None:
         del self.data[size:]
         for seen in self.mapped:
-            seen[size:] = b"\xff" * len(seen[size:])  # the system would end the process that reads there
+            # the system would end the process that reads there
+            seen[size:] = b"\xff" * len(seen[size:])
 
 
 @dataclass(slots=True)
@@ -68,7 +71,7 @@ class SimFiles:
         self.folders: set[str] = {"", "/"}
         self.count = 0
 
-    # -- faults -------------------------------------------------------------------------------------------------------
+    # -- faults ------------------------------------------------------------------------------------
 
     @contextmanager
     def _operation(self, path: str):
@@ -119,7 +122,7 @@ class SimFiles:
                     out[path] = self.names[path]
         return out
 
-    # -- operations ---------------------------------------------------------------------------------------------------
+    # -- operations --------------------------------------------------------------------------------
 
     def append(self, path: str) -> SimAppender:
         with self._operation(path):
@@ -209,7 +212,7 @@ class SimFiles:
         return self.names[path]
 
     def damage(self, path: str, change: Callable[[bytearray], None]) -> None:
-        """Change what a file holds behind everybody's back."""
+        """Change what a file holds from outside."""
         change(self.names[path].data)
 
 
@@ -250,7 +253,10 @@ class SimAppender:
 def _torn(node: Node, random: Random) -> bytearray:
     """What a power failure leaves of a file."""
     new, old = bytes(node.data), node.disk
-    at = next((i for i, (a, b) in enumerate(zip(new, old, strict=False)) if a != b), min(len(new), len(old)))
+    at = next(
+        (i for i, (a, b) in enumerate(zip(new, old, strict=False)) if a != b),
+        min(len(new), len(old)),
+    )
     cut = random.randint(at, len(new)) if len(new) > at else len(new)
     match random.randrange(5) if new != old else 3:
         case 0:
@@ -267,4 +273,6 @@ def _torn(node: Node, random: Random) -> bytearray:
 def _pages(new: bytes, old: bytes, random: Random, size: int) -> bytearray:
     """Some pages of a file as they are, others as they were."""
     old += bytes(max(0, len(new) - len(old)))
-    return bytearray().join(random.choice((new, old))[at : at + size] for at in range(0, len(new), size))
+    return bytearray().join(
+        random.choice((new, old))[at : at + size] for at in range(0, len(new), size)
+    )

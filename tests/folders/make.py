@@ -1,9 +1,11 @@
-"""Writes data folders of the present layout, as a kill leaves one and as a stop does, with what must come of them.
+"""Writes data folders of the present layout, as a kill leaves one and as a stop does, with what
+must come of them.
 
     MALLOC_PERTURB_=255 ARROW_DEFAULT_MEMORY_POOL=system python -m tests.folders.make NAME
 
-makes tests/folders/NAME.tar.xz (with glibc the variables fill unused memory with zeros, which pack better).  It is made
-once, when the layout of state has changed, and never again: every later version opens it.
+makes tests/folders/NAME.tar.xz (with glibc the variables fill unused memory with zeros, which pack
+better).  It is made once, when the layout of state has changed, and never again: every later
+version opens it.
 """
 
 from __future__ import annotations

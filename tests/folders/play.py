@@ -25,7 +25,8 @@ def play(engine: Engine, steps: Sequence[Sequence[Any]]) -> None:
 
 
 def results(engine: Engine, queries: Sequence[str]) -> dict[str, list[list[str]]]:
-    """Per query its result rows from number 0 on: [number, kind, instant, values]; then why it ended, if it has."""
+    """Per query its result rows from number 0 on: [number, kind, instant, values]; then why it
+    ended, if it has."""
     return {name: _rows(engine, name) for name in queries}
 
 

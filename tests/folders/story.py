@@ -1,10 +1,12 @@
-"""A bit of everything that can stand in a data folder: what is declared, and what comes before and after a kill."""
+"""A bit of everything that can stand in a data folder: what is declared, and what comes before and
+after a kill."""
 
 from __future__ import annotations
 
 from typing import Any
 
-Step = list[Any]  # ["rows", stream, columns] | ["heartbeat", stream, ts] | ["end", stream] | ["sql", text]
+# ["rows", stream, columns] | ["heartbeat", stream, ts] | ["end", stream] | ["sql", text]
+Step = list[Any]
 
 SECOND = 1_000_000
 DECLARED = """
@@ -21,12 +23,13 @@ CREATE TABLE r (k STRING PRIMARY KEY, n INT);
 INSERT INTO r VALUES ('a', 1), ('b', 2);
 CREATE TABLE h (k STRING PRIMARY KEY, n INT) NON RETROACTIVE;
 INSERT INTO h VALUES ('a', 10);
-"""
+"""  # noqa: E501
 
 QUERIES = {
     # continuous: groups, all families of aggregates
     "c_sums": "SELECT k, SUM(v), AVG(f), SUM(d), COUNT(*), VAR(f) FROM s [RANGE 20 s] GROUP BY k",
-    "c_order": "SELECT k, MIN(v), MAX(f), FIRST(v), LAST(v), ARGMAX(v, f) FROM s [RANGE 20 s] GROUP BY k",
+    "c_order": "SELECT k, MIN(v), MAX(f), FIRST(v), LAST(v), ARGMAX(v, f) FROM s [RANGE 20 s] "
+    "GROUP BY k",
     "c_ranks": "SELECT k, MEDIAN(f), QUANTILE(v, 0.9), TOPK(v, 2) FROM s [RANGE 20 s] GROUP BY k",
     "c_distinct": "SELECT COUNT(DISTINCT k), SUM(DISTINCT v), BOOL_AND(v > 2) FROM s [RANGE 15 s]",
     "c_max": "SELECT MAX(v) FROM s [RANGE 15 s]",
@@ -46,13 +49,15 @@ QUERIES = {
     "e_cut": "SELECT k FROM s [RANGE 10 s] INTERSECT ALL SELECT k FROM u [RANGE 10 s]",
     "e_union": "SELECT k FROM s [RANGE 10 s] UNION SELECT k FROM u [RANGE 5 s]",
     "e_notin": "SELECT k FROM s [RANGE 10 s] WHERE k NOT IN (SELECT k FROM u [RANGE 10 s])",
-    "e_exists": "SELECT k, v FROM s [RANGE 10 s] WHERE EXISTS (SELECT * FROM u [RANGE 10 s] WHERE u.k = s.k)",
+    "e_exists": "SELECT k, v FROM s [RANGE 10 s] WHERE EXISTS (SELECT * FROM u [RANGE 10 s] WHERE "
+    "u.k = s.k)",
     # other windows and outputs
     "w_until": "SELECT k, COUNT(*) FROM s [RANGE 20 s UNTIL 5 s AGO] GROUP BY k",
     "w_rows_until": "SELECT k, v FROM s [ROWS 6 UNTIL 2 AGO]",
     "w_part": "SELECT k, v FROM s [PARTITION BY k ROWS 2]",
     "w_now": "SELECT k, v FROM s [NOW]",
-    "w_internal": "SELECT a.k, a.v, b.w FROM s [RANGE 10 s INTERNAL] a, u [RANGE 10 s INTERNAL] b WHERE a.k = b.k",
+    "w_internal": "SELECT a.k, a.v, b.w FROM s [RANGE 10 s INTERNAL] a, u [RANGE 10 s INTERNAL] b "
+    "WHERE a.k = b.k",
     "o_istream": "SELECT Istream(k, COUNT(*)) FROM s [RANGE 10 s] GROUP BY k",
     "o_dstream": "SELECT Dstream(k, v) FROM s [RANGE 10 s]",
     "o_wstream": "SELECT Wstream(k, v)[ROWS 3] FROM s [RANGE 10 s] WHERE v > 2",
@@ -63,10 +68,12 @@ QUERIES = {
     "p_more": "SELECT SUM(v) FROM s [RANGE 20 s SLIDE 5 s] WHERE v >= 3",
     "p_both": "SELECT SUM(v) FROM s [RANGE 20 s SLIDE 5 s] WHERE v < 3 OR v >= 3",
     "p_max": "SELECT k, MAX(v), ARGMIN(v, f), LAST(k) FROM s [RANGE 20 s SLIDE 5 s] GROUP BY k",
-    "p_ranks": "SELECT MEDIAN(f), QUANTILE(v, 0.5), TOPK(k, 2), COUNT(DISTINCT k) FROM s [RANGE 20 s SLIDE 5 s]",
-    "p_sketch": "SELECT APPROX_COUNT_DISTINCT(k), APPROX_TOPK(k, 2), FREQUENT(k, 3) FROM s [RANGE 20 s SLIDE 5 s]",
-    "p_join1": "SELECT s.k, COUNT(*), SUM(v) FROM s [RANGE 20 s SLIDE 5 s], u [RANGE 10 s SLIDE 5 s]"
-    " WHERE s.k = u.k GROUP BY s.k",
+    "p_ranks": "SELECT MEDIAN(f), QUANTILE(v, 0.5), TOPK(k, 2), COUNT(DISTINCT k) FROM s [RANGE "
+    "20 s SLIDE 5 s]",
+    "p_sketch": "SELECT APPROX_COUNT_DISTINCT(k), APPROX_TOPK(k, 2), FREQUENT(k, 3) FROM s [RANGE "
+    "20 s SLIDE 5 s]",
+    "p_join1": "SELECT s.k, COUNT(*), SUM(v) FROM s [RANGE 20 s SLIDE 5 s], u [RANGE 10 s SLIDE 5 "
+    "s] WHERE s.k = u.k GROUP BY s.k",
     "p_join2": "SELECT s.k, SUM(w) FROM s [RANGE 10 s SLIDE 5 s], u [RANGE 10 s SLIDE 5 s]"
     " WHERE s.k = u.k GROUP BY s.k",
     "p_rows": "SELECT k, SUM(v) FROM s [ROWS 6 SLIDE 3] GROUP BY k",
@@ -76,12 +83,16 @@ QUERIES = {
     "p_is": "SELECT k, COUNT(*) FROM s [RANGE 10 s SLIDE 5 s] GROUP BY k WITH (path = 'is')",
     "p_iss": "SELECT k, MAX(f) FROM s [RANGE 20 s SLIDE 5 s] GROUP BY k WITH (path = iss)",
     "p_own": "SELECT SUM(v) FROM s [RANGE 20 s SLIDE 10 s] WITH (synopsis = interval)",
-    "p_elastic": "SELECT k, SUM(v) FROM s [RANGE 10 s SLIDE 5 s] GROUP BY k WITH (boundaries = elastic)",
+    "p_elastic": "SELECT k, SUM(v) FROM s [RANGE 10 s SLIDE 5 s] GROUP BY k WITH (boundaries = "
+    "elastic)",
     "p_zone": "SELECT COUNT(*) FROM s [RANGE 1 DAY SLIDE 1 DAY TIME ZONE 'Europe/Berlin']",
-    "p_align": "SELECT COUNT(*) FROM s [RANGE 10 s SLIDE 5 s ALIGN TO TIMESTAMP '1970-01-01 00:00:02']",
-    "p_append": "SELECT SUM(x) FROM (SELECT SUM(v) AS x FROM s [RANGE 5 s SLIDE 5 s INTERNAL]) [ROWS 3]",
+    "p_align": "SELECT COUNT(*) FROM s [RANGE 10 s SLIDE 5 s ALIGN TO TIMESTAMP '1970-01-01 "
+    "00:00:02']",
+    "p_append": "SELECT SUM(x) FROM (SELECT SUM(v) AS x FROM s [RANGE 5 s SLIDE 5 s INTERNAL]) "
+    "[ROWS 3]",
     "l_sum": "SELECT SUM(v) FROM s [RANGE 20 s] ON LOOKUP",
-    "l_top": "SELECT k, SUM(v) AS x FROM s [RANGE 20 s] GROUP BY k ORDER BY x DESC LIMIT 2 ON LOOKUP",
+    "l_top": "SELECT k, SUM(v) AS x FROM s [RANGE 20 s] GROUP BY k ORDER BY x DESC LIMIT 2 ON "
+    "LOOKUP",
     "t_alone": "SELECT COUNT(*), SUM(n) FROM r",
     "f_stop": "SELECT 10 / (v - 4) AS x FROM s [RANGE 5 s] WITH (on_error = stop)",
     "f_null": "SELECT 10 / (v - 4) AS x FROM s [RANGE 5 s]",
@@ -92,8 +103,8 @@ QUERIES = {
 
 
 def _rows(first: int, last: int, unkept: bool = True) -> list[Step]:
-    """Rows of seconds first..last-1: ties, NULLs, late ones, some out of order on the stream with SLACK; `unkept`:
-    also for the stream whose rows a kill takes with it."""
+    """Rows of seconds first..last-1: ties, NULLs, late ones, some out of order on the stream with
+    SLACK; `unkept`: also for the stream whose rows a kill takes with it."""
     out: list[Step] = []
     for at in range(first, last):
         ts = at * SECOND

@@ -1,1 +1,2 @@
-"""Strategies: schemas, input, tables that change, and queries as text over every construct of the language."""
+"""Strategies: schemas, input, tables that change, and queries as text over every construct of the
+language."""

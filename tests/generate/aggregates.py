@@ -12,12 +12,15 @@ from tests.generate.world import MONEY
 # {t}: an expression of the wanted type, {i}: INT, {f}: FLOAT, {c}: any column
 PLAIN: dict[Type, tuple[str, ...]] = {
     INT: (
-        "COUNT(*)", "SUM({i})", "COUNT({c})", "MIN({i})", "MAX({i})", "COUNT(DISTINCT {c})", "QUANTILE({i}, 0.5)",
+        "COUNT(*)", "SUM({i})", "COUNT({c})", "MIN({i})", "MAX({i})", "COUNT(DISTINCT {c})",
+        "QUANTILE({i}, 0.5)",
         "SUM(DISTINCT {i})",
     ),
     FLOAT: (
-        "SUM({f})", "AVG({i})", "MIN({f})", "MAX({f})", "AVG({f})", "MEDIAN({i})", "VAR({i})", "STDDEV_POP({i})",
-        "QUANTILE_CONT({i}, 0.25)", "QUANTILE({f}, 0.9)", "VAR_POP({f})", "STDDEV({i})", "GEOMEAN({f})", "GEOMEAN({i})",
+        "SUM({f})", "AVG({i})", "MIN({f})", "MAX({f})", "AVG({f})", "MEDIAN({i})", "VAR({i})",
+        "STDDEV_POP({i})",
+        "QUANTILE_CONT({i}, 0.25)", "QUANTILE({f}, 0.9)", "VAR_POP({f})", "STDDEV({i})",
+        "GEOMEAN({f})", "GEOMEAN({i})",
     ),
     STRING: ("MIN({t})", "MAX({t})", "QUANTILE({t}, 0.3)", "TOPK({i}, 2)"),
     MONEY: ("MIN({t})", "MAX({t})"),
@@ -28,7 +31,8 @@ BY_ARRIVAL = ("FIRST({t})", "LAST({t})", "ARGMAX({t}, {i})", "ARGMIN({t}, {f})")
 
 
 def aggregate(d: Draws, scope: Scope, type_: Type, ordered: bool = True) -> str:
-    """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean something."""
+    """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean
+    something."""
     template = d.pick(PLAIN[type_] + (BY_ARRIVAL if ordered else ()))
     kinds = {"t": type_, "i": INT, "f": FLOAT}
 

@@ -1,4 +1,5 @@
-"""Small choices, so that failing examples shrink to plain ones: no, the first of a list, the smallest number."""
+"""Small choices, so that failing examples shrink to plain ones: no, the first of a list, the
+smallest number."""
 
 from __future__ import annotations
 

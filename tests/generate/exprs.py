@@ -80,7 +80,11 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         lambda d, part: f"GREATEST({part(INT)}, {part(INT)})",
         *_any(INT),
     ],
-    FLOAT: [_binary(FLOAT, "+", "-", "*", "/"), lambda d, part: f"CAST({part(INT)} AS FLOAT)", *_any(FLOAT)],
+    FLOAT: [
+        _binary(FLOAT, "+", "-", "*", "/"),
+        lambda d, part: f"CAST({part(INT)} AS FLOAT)",
+        *_any(FLOAT),
+    ],
     STRING: [
         lambda d, part: f"({part(STRING)} || {part(STRING)})",
         lambda d, part: f"UPPER({part(STRING)})",
@@ -94,7 +98,9 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         lambda d, part: f"({part(BOOL)} {d.pick(('AND', 'OR'))} {part(BOOL)})",
         lambda d, part: f"(NOT {part(BOOL)})",
         lambda d, part: f"({part(INT)} {d.pick(('IN', 'NOT IN'))} ({part(INT)}, {part(INT)}))",
-        lambda d, part: f"({part(STRING)} LIKE {d.pick((chr(39) + 'a%' + chr(39), chr(39) + '_' + chr(39)))})",
+        lambda d, part: (
+            f"({part(STRING)} LIKE {d.pick((chr(39) + 'a%' + chr(39), chr(39) + '_' + chr(39)))})"
+        ),
         lambda d, part: f"({part(INT)} BETWEEN {part(INT)} AND {part(INT)})",
         lambda d, part: f"({part(FLOAT)} IS DISTINCT FROM {part(FLOAT)})",
     ],

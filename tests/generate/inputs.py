@@ -30,10 +30,14 @@ class Given:
     events: list[Event]
 
 
-def given(d: Draws, world: World, most: int = 20, base: int = 0, unit: int = SECOND, undated: bool = False) -> Given:
-    """Rows of all streams in time order, heartbeats between them, and changes of tables as the clock goes.
+def given(
+    d: Draws, world: World, most: int = 20, base: int = 0, unit: int = SECOND, undated: bool = False
+) -> Given:
+    """Rows of all streams in time order, heartbeats between them, and changes of tables as the
+    clock goes.
 
-    From the instant `base` on; `unit`: what a step of time is, in µs; `undated`: some changes have no AT."""
+    From the instant `base` on; `unit`: what a step of time is, in µs; `undated`: some changes have
+    no AT."""
     now = base
     out: list[Event] = []
     tables = [_Table(s, {}, set()) for s in world.sources if s.kind != "stream"]
@@ -65,8 +69,13 @@ def _literal(v: object, type_) -> str:
 
 
 def _insert(d: Draws, table: _Table, at: int | None) -> Statement:
-    free = [k for k in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) if k not in table.rows and k not in table.gone]
-    fresh = (free[d.number(0, min(2, len(free) - 1))], *(value(d, t) for _, t in table.source.columns[1:]))
+    free = [
+        k for k in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) if k not in table.rows and k not in table.gone
+    ]
+    fresh = (
+        free[d.number(0, min(2, len(free) - 1))],
+        *(value(d, t) for _, t in table.source.columns[1:]),
+    )
     table.rows[fresh[0]] = fresh
     cells = ", ".join(_literal(v, t) for v, (_, t) in zip(fresh, table.source.columns, strict=True))
     return Statement(f"INSERT INTO {table.source.name} VALUES ({cells}){_at(at)}")
@@ -88,11 +97,14 @@ def _change(d: Draws, table: _Table, at: int | None) -> Statement:
             table.gone.add(key)
         return Statement(f"DELETE FROM {name} WHERE k = {key}{_at(at)}")
     y = value(d, table.source.columns[1][1])
-    return Statement(f"UPDATE {name} SET y = {_literal(y, table.source.columns[1][1])} WHERE k = {key}{_at(at)}")
+    return Statement(
+        f"UPDATE {name} SET y = {_literal(y, table.source.columns[1][1])} WHERE k = {key}{_at(at)}"
+    )
 
 
 def shuffled(d: Draws, sent: list[Event], slack: int) -> list[Event]:
-    """The same rows, each sent up to `slack` µs of event time late; heartbeats only where they still hold.
+    """The same rows, each sent up to `slack` µs of event time late; heartbeats only where they
+    still hold.
 
     Rows of one instant keep their order, which is the order of arrival among them.
     """

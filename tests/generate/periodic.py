@@ -1,4 +1,5 @@
-"""Random queries with SLIDE and their stories: seconds near the epoch, days while clocks are changed, rows counted."""
+"""Random queries with SLIDE and their stories: seconds near the epoch, days while clocks are
+changed, rows counted."""
 
 from __future__ import annotations
 
@@ -17,7 +18,16 @@ from tests.stories.cells import instant
 from tests.stories.model import Arrival, Story
 
 HOUR = 3_600 * SECOND
-SLIDES = ("5 SECONDS", "1 SECONDS", "2 SECONDS", "3 SECONDS", "10 SECONDS", "7 SECONDS", "500 ms", "25 SECONDS")
+SLIDES = (
+    "5 SECONDS",
+    "1 SECONDS",
+    "2 SECONDS",
+    "3 SECONDS",
+    "10 SECONDS",
+    "7 SECONDS",
+    "500 ms",
+    "25 SECONDS",
+)
 DAYS = ("1 DAY", "12 HOURS", "6 HOURS", "2 DAYS", "1 WEEK", "1 HOUR", "1 MONTH", "1 YEAR")
 RANGES = ("1 DAY", "2 DAYS", "36 HOURS", "6 HOURS", "1 WEEK", "1 MONTH", "2 HOURS", "1 YEAR")
 PLACES = (  # a zone, and an instant shortly before its clocks are changed
@@ -36,9 +46,10 @@ PLACES = (  # a zone, and an instant shortly before its clocks are changed
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """`text`: what stands behind the windows; `ranges`: lengths of windows, if not in seconds; `rows`: SLIDE counts
-    rows, `beside`: and there may be windows in time, other streams and tables; `restore`: all windows of
-    its kind must have it, and there are no others unless `beside` says so."""
+    """`text`: what stands behind the windows; `ranges`: lengths of windows, if not in seconds;
+    `rows`: SLIDE counts rows, `beside`: and there may be windows in time, other streams and tables;
+    `restore`: all windows of its kind must have it, and there are no others unless `beside` says
+    so."""
 
     text: str
     ranges: tuple[str, ...] = ()
@@ -79,14 +90,24 @@ class PeriodicQueries(Queries):
         rows = d.number(1, 4)
         if self.beat.beside and self.begun and d.chance(40):
             return d.pick(
-                (self._range(mode), "NOW", "RANGE UNBOUNDED", f"RANGE {rows + 2} SECONDS UNTIL 1 SECONDS AGO")
+                (
+                    self._range(mode),
+                    "NOW",
+                    "RANGE UNBOUNDED",
+                    f"RANGE {rows + 2} SECONDS UNTIL 1 SECONDS AGO",
+                )
             )
         if self.beat.rows:
             ago = (f"ROWS {rows + 1} UNTIL 1 AGO", f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO")
             return d.pick((f"ROWS {rows}", f"PARTITION BY k ROWS {rows}", f"ROWS {rows * 4}", *ago))
         if self._bound() or mode.kind == "mixed":
             return self._sliding(mode)
-        others = ("NOW", f"ROWS {rows}", f"PARTITION BY k ROWS {rows}", f"ROWS {rows + 1} UNTIL 1 AGO")
+        others = (
+            "NOW",
+            f"ROWS {rows}",
+            f"PARTITION BY k ROWS {rows}",
+            f"ROWS {rows + 1} UNTIL 1 AGO",
+        )
         return self._sliding(mode) if d.chance(70) else d.pick(others)
 
     def _sliding(self, mode: Mode) -> str:
@@ -122,7 +143,10 @@ class PeriodicQueries(Queries):
         if not d.chance(30):
             return ""
         keys = d.some([f"c{i}" for i in range(columns)], 0)
-        ways = [f"{key}{d.pick(('', ' DESC'))}{d.pick(('', ' NULLS FIRST', ' NULLS LAST'))}" for key in keys]
+        ways = [
+            f"{key}{d.pick(('', ' DESC'))}{d.pick(('', ' NULLS FIRST', ' NULLS LAST'))}"
+            for key in keys
+        ]
         limit = f" LIMIT {d.number(1, 3)}" if not ways or d.chance(60) else ""
         offset = f" OFFSET {d.number(1, 2)}" if limit and d.chance(20) else ""
         return (f" ORDER BY {', '.join(ways)}" if ways else "") + limit + offset
@@ -146,7 +170,11 @@ def periodic_entries_stories(draw: Any, most_rows: int = 20) -> Story:
     declared = world(d)
     queries = PeriodicQueries(d, declared, Beat(d.pick(SLIDES), restore=d.chance(30)))
     queries.entered = True
-    kind = d.pick(("Istream-restore", "Rstream-restore") if queries.beat.restore else ("Rstream", "Istream", "Dstream"))
+    kind = d.pick(
+        ("Istream-restore", "Rstream-restore")
+        if queries.beat.restore
+        else ("Rstream", "Istream", "Dstream")
+    )
     sql = queries.body([INT, INT], d.pick((1, 2)), kind)
     return story_of(declared, sql, ended(d, given(d, declared, most_rows)))
 
@@ -158,7 +186,11 @@ def calendar_stories(draw: Any, most_rows: int = 16) -> Story:
     declared = world(d)
     zone, base = d.pick(PLACES)
     slide = d.pick(DAYS)
-    align = f" ALIGN TO TIMESTAMP '2010-01-31 {d.pick(('06:00', '00:30', '00:00'))}:00'" if d.chance(30) else ""
+    align = (
+        f" ALIGN TO TIMESTAMP '2010-01-31 {d.pick(('06:00', '00:30', '00:00'))}:00'"
+        if d.chance(30)
+        else ""
+    )
     timed = f" TIME ZONE '{zone}'" if d.chance(85) else ""
     beat = Beat(f"{slide}{align}{timed}", RANGES, restore=d.chance(20))
     unit = d.pick((HOUR, 3 * HOUR, 11 * HOUR, HOUR // 4))
@@ -172,7 +204,11 @@ def counted_stories(draw: Any, most_rows: int = 20) -> Story:
     d = Draws(draw)
     declared = World(world(d).sources[:1])
     beat = Beat(str(d.pick((2, 1, 3, 5, 7))), rows=True, restore=d.chance(25))
-    return story_of(declared, PeriodicQueries(d, declared, beat).query(), ended(d, given(d, declared, most_rows)))
+    return story_of(
+        declared,
+        PeriodicQueries(d, declared, beat).query(),
+        ended(d, given(d, declared, most_rows)),
+    )
 
 
 @st.composite
@@ -181,7 +217,11 @@ def beside_stories(draw: Any, most_rows: int = 20) -> Story:
     d = Draws(draw)
     declared = world(d)
     beat = Beat(str(d.pick((2, 1, 3, 5))), rows=True, beside=True, restore=d.chance(30))
-    return story_of(declared, PeriodicQueries(d, declared, beat).query(), ended(d, given(d, declared, most_rows)))
+    return story_of(
+        declared,
+        PeriodicQueries(d, declared, beat).query(),
+        ended(d, given(d, declared, most_rows)),
+    )
 
 
 @st.composite
@@ -200,5 +240,7 @@ def long_periodic_stories(draw: Any, rows: int = 160) -> Story:
     """Enough rows for state to be compacted, through short windows."""
     d = Draws(draw)
     declared = World(tuple(s for s in world(d).sources if s.kind == "stream"))
-    queries = PeriodicQueries(d, declared, Beat(d.pick(SLIDES), ("1 SECONDS", "3 SECONDS", "4 SECONDS")))
+    queries = PeriodicQueries(
+        d, declared, Beat(d.pick(SLIDES), ("1 SECONDS", "3 SECONDS", "4 SECONDS"))
+    )
     return story_of(declared, queries.query(), many_rows(d, declared, rows))

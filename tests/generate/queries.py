@@ -1,7 +1,7 @@
 """Random queries as text, over every construct that runs continuously.
 
-What may stand with what follows the rules of the language (no DISTINCT or negation over INTERNAL windows, no window
-over a result that loses rows, ...), so that nearly every query binds.
+What may stand with what follows the rules of the language (no DISTINCT or negation over INTERNAL
+windows, no window over a result that loses rows, ...), so that nearly every query binds.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ TYPES: tuple[Type, ...] = (INT, STRING, INT, FLOAT, BOOL, MONEY, TIMESTAMP)
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How a block's windows are: external | internal | mixed (one time window external, the others INTERNAL) |
-    wstream (written as external, but the block appends)."""
+    """How a block's windows are: external | internal | mixed (one time window external, the others
+    INTERNAL) | wstream (written as external, but the block appends)."""
 
     kind: str = "external"
 
@@ -32,7 +32,8 @@ class Mode:
 
 @dataclass(slots=True)
 class From:
-    """A FROM clause under way: its text, its columns, conditions that join its items, and what is in it."""
+    """A FROM clause under way: its text, its columns, conditions that join its items, and what is
+    in it."""
 
     text: str = ""
     scope: Scope = field(default_factory=list)
@@ -44,9 +45,12 @@ class From:
 class Queries:
     """Makes the text of one query."""
 
-    def __init__(self, d: Draws, world: World, windows: Literal["any", "time", "small"] = "any") -> None:
-        """`windows`: of any kind; RANGE and NOW alone, and none over results (what one-time queries can be asked); or
-        such that few rows live at a time.  `entered`: the first FROM item is to be an Istream."""
+    def __init__(
+        self, d: Draws, world: World, windows: Literal["any", "time", "small"] = "any"
+    ) -> None:
+        """`windows`: of any kind; RANGE and NOW alone, and none over results (what one-time queries
+        can be asked); or such that few rows live at a time.  `entered`: the first FROM item is to
+        be an Istream."""
         self.d, self.world, self.windows, self.entered = d, world, windows, False
 
     # ------------------------------------------------------------ windows
@@ -63,7 +67,9 @@ class Queries:
     def _window(self, mode: Mode) -> str:
         d, n = self.d, self.d.number(1, 12)
         if self.windows == "time":
-            return d.pick((f"RANGE {n} SECONDS", f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO", "NOW"))
+            return d.pick(
+                (f"RANGE {n} SECONDS", f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO", "NOW")
+            )
         if self.windows == "small":
             ago = ("RANGE 2 SECONDS UNTIL 1 SECONDS AGO", "ROWS 4 UNTIL 1 AGO")
             short = ("ROWS 3", "PARTITION BY k ROWS 2", "NOW", *ago)
@@ -93,7 +99,8 @@ class Queries:
         return f"{source.name}{self.window(mode, first)} AS {alias}", _scope(source, alias)
 
     def item(self, mode: Mode, depth: int, first: bool) -> tuple[str, Scope, bool]:
-        """A FROM item that is no table: (text, columns, do its rows come in one order of arrival?)."""
+        """A FROM item that is no table: (text, columns, do its rows come in one order of
+        arrival?)."""
         if self.entered and depth > 0 and mode.plain:
             self.entered = False
             return self.entries(depth)
@@ -112,13 +119,19 @@ class Queries:
             text = f"({inner}) {self.window(Mode()).replace('PARTITION BY k', 'PARTITION BY c0')}"
         else:
             text = f"({self.body(types, depth - 1)})"
-        return f"{text} AS {alias}", [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)], False
+        return (
+            f"{text} AS {alias}",
+            [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)],
+            False,
+        )
 
     def entries(self, depth: int) -> tuple[str, Scope, bool]:
         """Istream in FROM, over anything, at times with a window."""
         d, alias = self.d, self.d.name()
         types = [INT, *(d.pick(TYPES) for _ in range(d.number(0, 1)))]
-        window = self.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0") if d.chance(50) else ""
+        window = (
+            self.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0") if d.chance(50) else ""
+        )
         text = f"({self.body(types, depth - 1, 'Istream')}){window} AS {alias}"
         return text, [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)], False
 
@@ -177,7 +190,9 @@ class Queries:
         """EXISTS, IN and their negations."""
         d, outer = self.d, columns(scope, INT)
         negated = "NOT " if mode.plain and d.chance(55) else ""
-        tables = [t for t in self.world.sources if t.kind == "nrr" or (t.kind == "table" and mode.plain)]
+        tables = [
+            t for t in self.world.sources if t.kind == "nrr" or (t.kind == "table" and mode.plain)
+        ]
         if tables and d.chance(25):
             return self._table_test(d.pick(tables), outer, negated)
         if mode.plain and d.chance(25):
@@ -190,7 +205,9 @@ class Queries:
             if d.chance(15):
                 conditions.append(f"{d.pick(mine)} < {d.pick(outer)}")
             return f"{negated}EXISTS (SELECT * FROM {text}{_where(conditions)})"
-        return f"{d.pick(outer)} {negated}IN (SELECT {d.pick(mine)} FROM {text}{_where(conditions)})"
+        return (
+            f"{d.pick(outer)} {negated}IN (SELECT {d.pick(mine)} FROM {text}{_where(conditions)})"
+        )
 
     def _tested(self, mode: Mode) -> tuple[str, Scope]:
         """What EXISTS or IN looks at: a stream, at times a join of two."""
@@ -205,12 +222,20 @@ class Queries:
         d, alias = self.d, self.d.name()
         column = "k" if table.kind == "nrr" else d.pick(("k", "y"))
         more = f" AND {alias}.y <> {d.pick(outer)}" if d.chance(25) else ""
-        return f"{negated}EXISTS (SELECT * FROM {table.name} AS {alias} WHERE {alias}.{column} = {d.pick(outer)}{more})"
+        return (
+            f"{negated}EXISTS (SELECT * FROM {table.name} AS {alias} WHERE {alias}.{column} = "
+            f"{d.pick(outer)}{more})"
+        )
 
     # ------------------------------------------------------------ blocks
 
     def block(
-        self, types: list[Type], depth: int, mode: Mode | None = None, may_lose: bool = True, output: str = ""
+        self,
+        types: list[Type],
+        depth: int,
+        mode: Mode | None = None,
+        may_lose: bool = True,
+        output: str = "",
     ) -> str:
         """SELECT ... of columns c0, c1, ... with these types."""
         d, mode = self.d, mode or Mode()
@@ -229,7 +254,9 @@ class Queries:
         keys = d.number(0, min(2, len(types)))
         exprs = [scalar(d, found.scope, t) for t in types[:keys]]
         exprs = [
-            e if _reads(e, found.scope) else d.pick([c.text for c in found.scope if c.type == t] or [""])
+            e
+            if _reads(e, found.scope)
+            else d.pick([c.text for c in found.scope if c.type == t] or [""])
             for e, t in zip(exprs, types, strict=False)
         ]
         if "" in exprs:
@@ -240,7 +267,10 @@ class Queries:
         if exprs:
             text += f" GROUP BY {', '.join(dict.fromkeys(exprs))}"
         if d.chance(20):
-            text += f" HAVING {d.pick(('COUNT(*) > 1', 'SUM(' + d.pick(columns(found.scope, INT)) + ') > 0'))}"
+            text += (
+                " HAVING "
+                f"{d.pick(('COUNT(*) > 1', 'SUM(' + d.pick(columns(found.scope, INT)) + ') > 0'))}"
+            )
         return text
 
     def body(self, types: list[Type], depth: int, output: str = "") -> str:
@@ -252,7 +282,9 @@ class Queries:
         left, right = self.block(types, depth - 1, output=output), self.block(types, depth - 1)
         if d.chance(15):
             third = f"{d.pick(('UNION ALL', 'EXCEPT', 'INTERSECT'))} {self.block(types, 0)}"
-            return f"{left} {op} ({right} {third})" if d.chance(50) else f"{left} {op} {right} {third}"
+            return (
+                f"{left} {op} ({right} {third})" if d.chance(50) else f"{left} {op} {right} {third}"
+            )
         return f"{left} {op} {right}"
 
     def query(self) -> str:

@@ -1,4 +1,5 @@
-"""Many periodic aggregates over the same streams, which may share synopses; some come late, some are dropped."""
+"""Many periodic aggregates over the same streams, which may share synopses; some come late, some
+are dropped."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def _window(d: Draws, rows: bool) -> tuple[str, str]:
         return f"ROWS {n + 2 * bool(ago)}{ago}", f"SLIDE {d.pick((2, 4, 3, 1))}"
     n, ago = d.number(1, 20), " UNTIL 2 SECONDS AGO" if d.chance(15) else ""
     held = f"RANGE {n + 2 * bool(ago)} SECONDS{ago}"
-    return d.pick((held, held, held, "RANGE UNBOUNDED", "SINCE 4s")), f"SLIDE {d.pick(SLIDES)} SECONDS"
+    return d.pick(
+        (held, held, held, "RANGE UNBOUNDED", "SINCE 4s")
+    ), f"SLIDE {d.pick(SLIDES)} SECONDS"
 
 
 def shared_query(d: Draws, declared: World) -> str:
@@ -57,7 +60,8 @@ def shared_query(d: Draws, declared: World) -> str:
 
 @st.composite
 def shared_stories(draw: Any, most_rows: int = 30) -> Story:
-    """Streams that keep their rows for an hour, so that late queries begin with all that came before them."""
+    """Streams that keep their rows for an hour, so that late queries begin with all that came
+    before them."""
     d = Draws(draw)
     declared = World(tuple(s for s in world(d).sources if s.kind == "stream"))
     came = given(d, declared, most_rows).events

@@ -1,4 +1,5 @@
-"""Whole stories: a world, its input, one query; ready to be judged, played and printed as a golden file."""
+"""Whole stories: a world, its input, one query; ready to be judged, played and printed as a golden
+file."""
 
 from __future__ import annotations
 
@@ -46,12 +47,15 @@ def slack_stories(draw: Any) -> tuple[Story, Story]:
     sql = Queries(d, declared).query()
     came = given(d, declared)
     rows = [e for e in came.events if isinstance(e, Arrival)] + came.events[-1:]
-    return story_of(declared, sql, came, rows), story_of(declared, sql, came, shuffled(d, rows, 6 * SECOND))
+    return story_of(declared, sql, came, rows), story_of(
+        declared, sql, came, shuffled(d, rows, 6 * SECOND)
+    )
 
 
 @st.composite
 def one_time(draw: Any) -> tuple[Story, str]:
-    """A story without a query, and a SELECT to ask at its end, over windows that the streams retain."""
+    """A story without a query, and a SELECT to ask at its end, over windows that the streams
+    retain."""
     d = Draws(draw)
     declared = world(d)
     sql = Queries(d, declared, "time").body([INT, d.pick((STRING, FLOAT, INT))], d.pick((0, 1)))
@@ -64,7 +68,8 @@ def one_time(draw: Any) -> tuple[Story, str]:
 
 @st.composite
 def kept_stories(draw: Any, most_rows: int = 20) -> Story:
-    """Streams that keep their rows for an hour, in sub-windows of any length; the query comes after some input."""
+    """Streams that keep their rows for an hour, in sub-windows of any length; the query comes after
+    some input."""
     d = Draws(draw)
     slack = d.pick((0, 0, 6))
     declared = world(d, slack)
@@ -81,7 +86,8 @@ def kept_stories(draw: Any, most_rows: int = 20) -> Story:
 
 @st.composite
 def long_stories(draw: Any, rows: int = 220) -> Story:
-    """Enough rows for state to grow, be compacted and start over, through windows that keep few of them."""
+    """Enough rows for state to grow, be compacted and start over, through windows that keep few of
+    them."""
     d = Draws(draw)
     declared = World(tuple(s for s in world(d).sources if s.kind == "stream"))
     sql = Queries(d, declared, "small").query()

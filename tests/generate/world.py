@@ -1,4 +1,5 @@
-"""Schemas and rows: few columns over tiny domains, so that keys meet, with every odd value that the types have."""
+"""Schemas and rows: few columns over tiny domains, so that keys meet, with every odd value that the
+types have."""
 
 from __future__ import annotations
 
@@ -13,12 +14,25 @@ from tests.generate.draws import Draws
 
 MONEY = decimal(6, 2)
 SECOND = 1_000_000
-COLUMNS: tuple[tuple[str, Type], ...] = (("x", INT), ("c", STRING), ("f", FLOAT), ("d", MONEY), ("b", BOOL))
+COLUMNS: tuple[tuple[str, Type], ...] = (
+    ("x", INT),
+    ("c", STRING),
+    ("f", FLOAT),
+    ("d", MONEY),
+    ("b", BOOL),
+)
 DOMAIN: dict[Type, Sequence[Any]] = {
     INT: (0, 1, 2, None, -1, 3, 7),
     FLOAT: (0.5, 1.0, -0.0, 0.0, None, nan, -2.25, inf, 1e16, -inf),
     STRING: ("a", "b", "", None, "ab", "B", "é"),
-    MONEY: (Decimal("1.00"), Decimal("0.25"), Decimal("-1.50"), None, Decimal("9999.99"), Decimal("0.00")),
+    MONEY: (
+        Decimal("1.00"),
+        Decimal("0.25"),
+        Decimal("-1.50"),
+        None,
+        Decimal("9999.99"),
+        Decimal("0.00"),
+    ),
     BOOL: (True, False, None),
 }
 KEYS = (0, 1, None, 2)
@@ -40,7 +54,10 @@ class Source:
             kind = " NON RETROACTIVE" if self.kind == "nrr" else ""
             return f"CREATE TABLE {self.name} ({', '.join(columns)}){kind};"
         slack = f" SLACK {self.slack} SECONDS" if self.slack else ""
-        return f"CREATE STREAM {self.name} ({', '.join(columns)}, ts TIMESTAMP) TIMESTAMP BY ts{slack};"
+        return (
+            f"CREATE STREAM {self.name} ({', '.join(columns)}, ts TIMESTAMP) TIMESTAMP BY "
+            f"ts{slack};"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +75,14 @@ class World:
 
 def world(d: Draws, slack: int = 0) -> World:
     """One to three streams, and perhaps a table of either kind."""
-    streams = [Source(n, (("k", INT), *_columns(d)), "stream", slack) for n in ("s", "t", "u")[: d.number(1, 3)]]
-    tables = [Source(n, (("k", INT), ("y", INT), ("c", STRING)), kind) for n, kind in (("r", "table"), ("n", "nrr"))]
+    streams = [
+        Source(n, (("k", INT), *_columns(d)), "stream", slack)
+        for n in ("s", "t", "u")[: d.number(1, 3)]
+    ]
+    tables = [
+        Source(n, (("k", INT), ("y", INT), ("c", STRING)), kind)
+        for n, kind in (("r", "table"), ("n", "nrr"))
+    ]
     return World((*streams, *(t for t in tables if d.chance(35))))
 
 

@@ -1,4 +1,5 @@
-"""Aggregates from their definitions, over the rows of one group, the oldest first by (ts, arrival)."""
+"""Aggregates from their definitions, over the rows of one group, the oldest first by (ts,
+arrival)."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def _to_float(value: Fraction) -> float:
 
 
 def to_type(value: Fraction, type_: Type) -> Value:
-    """An exact number as FLOAT, as DECIMAL (rounded half away from zero), or as a whole number (half to even)."""
+    """An exact number as FLOAT, as DECIMAL (rounded half away from zero), or as a whole number
+    (half to even)."""
     match type_.kind:
         case Kind.FLOAT:
             return _to_float(value)
@@ -76,7 +78,10 @@ def _sum(args: Args, call: AggCall) -> Value:
     total = sum((_fraction(v) for v in values), Fraction(0))
     if call.type.kind in (Kind.INT, Kind.INTERVAL) and not fits_int(int(total)):
         raise SumOverflow("SUM(INT)")
-    if call.type.kind is Kind.DECIMAL and abs(total) * 10**call.type.scale >= 10**call.type.precision:
+    if (
+        call.type.kind is Kind.DECIMAL
+        and abs(total) * 10**call.type.scale >= 10**call.type.precision
+    ):
         raise SumOverflow("SUM(DECIMAL)")
     return to_type(total, call.type)
 
@@ -134,7 +139,8 @@ def _spread(sample: bool, root: bool) -> Callable[[Args, AggCall], Value]:
 
 
 def _interpolate(values: list[Value], share: Fraction, type_: Type) -> Value:
-    """The value at `share` of the way from the first to the last, on the straight line between its neighbours."""
+    """The value at `share` of the way from the first to the last, on the straight line between its
+    neighbours."""
     place = share * (len(values) - 1)
     low = math.floor(place)
     high = min(low + 1, len(values) - 1)
@@ -184,7 +190,8 @@ def _last(args: Args, call: AggCall) -> Value:
 
 
 def _arg(sign: int) -> Callable[[Args, AggCall], Value]:
-    """ARGMAX(x, by), ARGMIN(x, by): x of the row with the extreme `by`, the earliest of equal ones; NULLs ignored."""
+    """ARGMAX(x, by), ARGMIN(x, by): x of the row with the extreme `by`, the earliest of equal ones;
+    NULLs ignored."""
 
     def pick(args: Args, call: AggCall) -> Value:
         best: tuple[Value, ...] | None = None

@@ -1,7 +1,8 @@
 """Boundaries of periodic queries from first principles (design page, "Time" and "Corner rules").
 
-Local time is looked up minute by minute: what the wall clock shows is all that is asked of a time zone.  An instant
-that has been found is right to the minute where clocks skip, and exact everywhere else.
+Local time is looked up minute by minute: what the wall clock shows is all that is asked of a time
+zone.  An instant that has been found is right to the minute where clocks skip, and exact everywhere
+else.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def all_boundaries(slide: Slide, after: int, upto: int) -> list[int]:
 
 
 def away(instant: int) -> tuple[int, int]:
-    """At the ends of time, where Python's calendar breaks off: how far it is to a like one, in years and µs."""
+    """At the ends of time, where Python's calendar breaks off: how far it is to a like one, in
+    years and µs."""
     first, last = -(1966 * 365 * DAY), 8026 * 365 * DAY
     years = 400 if instant < first else -400 if instant > last else 0
     return years, years // 400 * 146_097 * DAY
@@ -50,7 +52,8 @@ def boundary_after(slide: Slide, after: int) -> int:
 
 
 def range_start(spec: Time, boundary: int) -> int:
-    """Where the window of a boundary begins: RANGE before it, by the calendar if RANGE is written in its units."""
+    """Where the window of a boundary begins: RANGE before it, by the calendar if RANGE is written
+    in its units."""
     if spec.calendar is None:
         return boundary - spec.length
     assert spec.slide is not None
@@ -65,7 +68,8 @@ def range_start(spec: Time, boundary: int) -> int:
 
 
 def meant(slide: Slide, boundary: int, zone: str) -> datetime:
-    """The time of day that the boundary stands for: midnight, or that of ALIGN TO, even if clocks skip it that day."""
+    """The time of day that the boundary stands for: midnight, or that of ALIGN TO, even if clocks
+    skip it that day."""
     shown = wall(boundary, zone)
     at = datetime.min if slide.align is None else wall(slide.align, zone)
     begins = datetime.combine(shown.date(), at.time())
@@ -83,10 +87,14 @@ def wall(instant: int, zone: str) -> datetime:
 
 @lru_cache(maxsize=100_000)
 def moment(shown: datetime, zone: str) -> int:
-    """The first instant at which the wall clock shows this or, if it never does, something later."""
-    guess = (shown.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    """The first instant at which the wall clock shows this or, if it never does, something
+    later."""
+    guess = (shown.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
+        microseconds=1
+    )
     found = next(t for t in count(guess - WIDEST, MINUTE) if wall(t, zone) >= shown)
-    earlier = found - (wall(found, zone) - shown) // timedelta(microseconds=1)  # local mean times have odd seconds
+    # local mean times have odd seconds
+    earlier = found - (wall(found, zone) - shown) // timedelta(microseconds=1)
     return earlier if wall(earlier, zone) == shown else found
 
 
@@ -117,8 +125,8 @@ def _within_days(zone: str, slide: int, after: int, upto: int) -> list[int]:
 
 
 def _on_days(slide: Slide, after: int, upto: int, years: int) -> list[int]:
-    """Every so many days or months of the calendar, at midnight; ALIGN TO gives another day and time of day to count
-    from."""
+    """Every so many days or months of the calendar, at midnight; ALIGN TO gives another day and
+    time of day to count from."""
     assert slide.calendar is not None
     zone = slide.zone or "UTC"
     start = datetime(1970, 1, 1) if slide.align is None else wall(slide.align, zone)

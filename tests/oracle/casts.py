@@ -15,7 +15,20 @@ from tests.oracle.functions import Failed, check
 from tests.oracle.times import LENGTHS, micros, utc
 from tests.oracle.values import Value
 
-WORDS = {"true": 1, "t": 1, "yes": 1, "y": 1, "on": 1, "1": 1, "false": 0, "f": 0, "no": 0, "n": 0, "off": 0, "0": 0}
+WORDS = {
+    "true": 1,
+    "t": 1,
+    "yes": 1,
+    "y": 1,
+    "on": 1,
+    "1": 1,
+    "false": 0,
+    "f": 0,
+    "no": 0,
+    "n": 0,
+    "off": 0,
+    "0": 0,
+}
 UNITS = {
     "us": 1, "usec": 1, "usecs": 1, "microsecond": 1, "microseconds": 1,
     "ms": 10**3, "msec": 10**3, "msecs": 10**3, "millisecond": 10**3, "milliseconds": 10**3,
@@ -27,11 +40,13 @@ UNITS = {
 }  # a table  # fmt: skip
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
 STAMP = re.compile(
-    r"(?:(\d{4})-(\d\d?)-(\d\d?)|(\d{4})(\d\d)(\d\d))(?:(?:T| +)([\d:.,]+))? *(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?",
+    r"(?:(\d{4})-(\d\d?)-(\d\d?)|(\d{4})(\d\d)(\d\d))(?:(?:T| +)([\d:.,]+))? "
+    r"*(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?",
     re.I | re.A,
 )
 CLOCK = re.compile(r"(\d\d?)(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?", re.A)  # behind any date
-BASIC_CLOCK = re.compile(r"(\d\d):?(?:(\d\d):?(?:(\d\d)(?:[.,](\d+))?)?)?", re.A)  # behind one without dashes
+# behind one without dashes
+BASIC_CLOCK = re.compile(r"(\d\d):?(?:(\d\d):?(?:(\d\d)(?:[.,](\d+))?)?)?", re.A)
 
 
 def cast(call: Call, x: Value) -> Value:

@@ -1,4 +1,5 @@
-"""What goes into the oracle (rows of streams, changes of tables) and what its answers are made of (facts)."""
+"""What goes into the oracle (rows of streams, changes of tables) and what its answers are made of
+(facts)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ Ident = tuple
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An accepted row of a stream: its timestamp (µs), its arrival number, its values in column order."""
+    """An accepted row of a stream: its timestamp (µs), its arrival number, its values in column
+    order."""
 
     ts: int
     arrival: int
@@ -23,7 +25,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a table at an instant.  `version` numbers the row: a deletion names the version it removes."""
+    """A change of a table at an instant.  `version` numbers the row: a deletion names the version
+    it removes."""
 
     at: int
     kind: Literal["insert", "delete"]
@@ -35,10 +38,12 @@ class Change:
 class Fact:
     """One row of an answer at one instant.
 
-    ident  what makes it the same row at another instant: the arrivals of its parts; where it has none, its values
-    key    its place among the rows that enter or leave at one instant (`keys`); for a row without parts that of the
-           oldest live row of its group when it entered
-    ts     the largest timestamp of its parts; of a row without parts the instant at which it entered
+    ident  what makes it the same row at another instant: the arrivals of its parts; where it has
+           none, its values
+    key    its place among the rows that enter or leave at one instant (`keys`); for a row without
+           parts that of the oldest live row of its group when it entered
+    ts     the largest timestamp of its parts; of a row without parts the instant at which it
+           entered
     birth  the instant at which it entered this answer
     held   the external window rows that it rests on: (window, ident)
     """
@@ -63,9 +68,11 @@ def since(previous: list[Fact], fresh: list[Fact], now: int) -> list[Fact]:
 
 
 def settle(previous: list[Fact], fresh: list[Fact], now: int) -> list[Fact]:
-    """Rows without parts stay by value: a value that was there already is the same row, with the key it entered with.
+    """Rows without parts stay by value: a value that was there already is the same row, with the
+    key it entered with.
 
-    Of equal rows those with the smaller keys leave first; those that enter have the keys of `fresh`.
+    Of equal rows those with the smaller keys leave first; those that enter have the keys of
+    `fresh`.
     """
     kept: dict[Values, list[Fact]] = {}
     for fact in sorted(previous, key=lambda f: f.key):
@@ -85,7 +92,9 @@ def settle(previous: list[Fact], fresh: list[Fact], now: int) -> list[Fact]:
 def changed(previous: list[Fact], current: list[Fact]) -> tuple[list[Fact], list[Fact]]:
     """(what left, what entered) between two answers, by identity."""
     before, after = {f.ident for f in previous}, {f.ident for f in current}
-    return [f for f in previous if f.ident not in after], [f for f in current if f.ident not in before]
+    return [f for f in previous if f.ident not in after], [
+        f for f in current if f.ident not in before
+    ]
 
 
 def in_order(facts: list[Fact]) -> list[Fact]:
@@ -98,10 +107,12 @@ def by_columns(facts: list[Fact]) -> list[Fact]:
 
 
 def net(left: list[Fact], entered: list[Fact]) -> tuple[list[Fact], list[Fact], dict[Ident, Key]]:
-    """What is told of rows without parts: equal ones that leave and enter at one instant cancel.
+    """What is reported of rows without parts: equal ones that leave and enter at one instant
+    cancel.
 
-    Of several that could leave those with the smallest keys do, of several that could enter those with the largest.
-    Also answers the keys that cancelled arrivals take over from the rows they stand in for.
+    Of several that could leave those with the smallest keys do, of several that could enter those
+    with the largest.  Also answers the keys that cancelled arrivals take over from the rows they
+    stand in for.
     """
     going: dict[Values, list[Fact]] = {}
     coming: dict[Values, list[Fact]] = {}
@@ -112,6 +123,12 @@ def net(left: list[Fact], entered: list[Fact]) -> tuple[list[Fact], list[Fact], 
     for value in going.keys() & coming.keys():
         old, new = going[value], coming[value]
         pairs = min(len(old), len(new))
-        places |= {b.ident: a.key for a, b in zip(old[len(old) - pairs :], new[:pairs], strict=True)}
+        places |= {
+            b.ident: a.key for a, b in zip(old[len(old) - pairs :], new[:pairs], strict=True)
+        }
         going[value], coming[value] = old[: len(old) - pairs], new[pairs:]
-    return [f for same in going.values() for f in same], [f for same in coming.values() for f in same], places
+    return (
+        [f for same in going.values() for f in same],
+        [f for same in coming.values() for f in same],
+        places,
+    )

@@ -1,6 +1,7 @@
 """Operators and functions by name (`dsms.sql.functions` says what each means), in plain Python.
 
-FUNCTIONS get the call and evaluated arguments, none of them NULL; LAZY ones look at their arguments themselves.
+FUNCTIONS get the call and evaluated arguments, none of them NULL; LAZY ones look at their arguments
+themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def check(value: Value, type_: Type) -> Value:
 
 
 def _exactly(fn: Callable[[Decimal, Decimal], Decimal]) -> Callable[..., Value]:
-    """Arithmetic of numbers of one type, or of instants and lengths; DECIMALs with room for every digit."""
+    """Arithmetic of numbers of one type, or of instants and lengths; DECIMALs with room for every
+    digit."""
 
     def run(call: Call, a: Value, b: Value) -> Value:
         with localcontext() as context:

@@ -1,4 +1,5 @@
-"""The instants at which the answer of a plan can change: arrivals, expirations and changes of tables."""
+"""The instants at which the answer of a plan can change: arrivals, expirations and changes of
+tables."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, W
 from tests.oracle.facts import Change, Row
 
 
-def instants(node: lp.Node, streams: Mapping[str, Sequence[Row]], tables: Mapping[str, Sequence[Change]]) -> set[int]:
-    """Every instant at which the answer of `node` can differ from that of the instant before; more do no harm."""
+def instants(
+    node: lp.Node, streams: Mapping[str, Sequence[Row]], tables: Mapping[str, Sequence[Change]]
+) -> set[int]:
+    """Every instant at which the answer of `node` can differ from that of the instant before; more
+    do no harm."""
     match node:
         case lp.StreamScan():
             return {row.ts for row in streams.get(node.stream.name, ())}
@@ -25,7 +29,9 @@ def instants(node: lp.Node, streams: Mapping[str, Sequence[Row]], tables: Mappin
         case lp.Values():
             return {ALWAYS}
         case _:
-            return {t for child in lp.children(node) for t in instants(child, streams, tables)} | {ALWAYS}
+            return {t for child in lp.children(node) for t in instants(child, streams, tables)} | {
+                ALWAYS
+            }
 
 
 def _window(spec: WindowSpec, inner: set[int]) -> set[int]:

@@ -1,8 +1,9 @@
-"""The order of the rows that enter or leave at one instant: arrival numbers of their parts, in FROM order.
+"""The order of the rows that enter or leave at one instant: arrival numbers of their parts, in FROM
+order.
 
-A key is a tuple of places, one per part: (is it a mere number, FROM-order number of the leaf, arrival number), sorted,
-so that keys of one node compare as their arrival numbers do in FROM order, and numbers that only tell branches or
-copies apart come last.
+A key is a tuple of places, one per part: (is it a mere number, FROM-order number of the leaf,
+arrival number), sorted, so that keys of one node compare as their arrival numbers do in FROM order,
+and numbers that only tell branches or copies apart come last.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def first_leaf(node: lp.Node) -> int:
 
 
 def by_value(node: lp.Node) -> bool:
-    """Are rows of this node told apart by value: is anything in them without parts (aggregate, DISTINCT, EXCEPT...)?
+    """Are rows of this node identified by value: is anything in them without parts (aggregate,
+    DISTINCT, EXCEPT...)?
 
     What INTERNAL windows append is a stream: its rows are arrivals, whatever they were made of.
     """
@@ -54,7 +56,8 @@ def by_value(node: lp.Node) -> bool:
 
 
 def blank(node: lp.Node) -> Key:
-    """The key of a row of this node that has no parts at all: padding, or the empty answer of a global aggregate."""
+    """The key of a row of this node that has no parts at all: padding, or the empty answer of a
+    global aggregate."""
     match node:
         case lp.StreamScan() | lp.TableScan() | lp.Values() | lp.Append():
             return numbered(first_leaf(node), PAD)
@@ -75,8 +78,9 @@ def blank(node: lp.Node) -> Key:
 
 
 def timed(node: lp.GroupBy | lp.Distinct) -> bool:
-    """Can two values here be placed by one row below?  One stays, and the row that placed it becomes another one: a
-    group's row, say, of which the count has changed.  Where they tie, the one that entered first goes first."""
+    """Can two values here be placed by one row below?  One stays, and the row that placed it
+    becomes another one: a group's row, say, of which the count has changed.  Where they tie, the
+    one that entered first goes first."""
     return _becomes_another(node.child)
 
 
@@ -89,7 +93,14 @@ def _becomes_another(node: lp.Node) -> bool:
     match node:
         case lp.GroupBy():
             return not timed(node)
-        case lp.Distinct() | lp.SetOp() | lp.Append() | lp.StreamScan() | lp.TableScan() | lp.Values():
+        case (
+            lp.Distinct()
+            | lp.SetOp()
+            | lp.Append()
+            | lp.StreamScan()
+            | lp.TableScan()
+            | lp.Values()
+        ):
             return False
         case lp.SemiJoin():
             return _becomes_another(node.left)
@@ -98,8 +109,8 @@ def _becomes_another(node: lp.Node) -> bool:
 
 
 def branch(node: lp.Union, number: int, key: Key) -> Key:
-    """The key of a row of one branch: its arrivals, padded to the widest branch, the number of the branch, and what
-    numbers it had inside."""
+    """The key of a row of one branch: its arrivals, padded to the widest branch, the number of the
+    branch, and what numbers it had inside."""
     leaf = first_leaf(node)
     blanks = [blank(child) for child in node.inputs]
     own, inner = (_padded(key, blanks, number=flag) for flag in (False, True))
@@ -117,11 +128,15 @@ def _padded(key: Key, blanks: list[Key], number: bool) -> list[int]:
 
 
 def ambiguous(node: lp.Node) -> bool:
-    """Is there a UNION ALL of a branch with numbers of its own (a union in a union, copies of EXCEPT ALL)?
+    """Is there a UNION ALL of a branch with numbers of its own (a union in a union, copies of
+    EXCEPT ALL)?
 
-    Its rows of one instant compare by arrivals, but where these tie no order is better than another.
+    Its rows of one instant compare by arrivals, but where these tie no order is better than
+    another.
     """
-    if isinstance(node, lp.Union) and any(place[0] for child in node.inputs for place in blank(child)):
+    if isinstance(node, lp.Union) and any(
+        place[0] for child in node.inputs for place in blank(child)
+    ):
         return True
     return any(ambiguous(child) for child in lp.children(node))
 

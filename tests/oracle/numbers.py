@@ -43,12 +43,16 @@ def _round(call: Call, x: Value, n: int | None = None) -> Value:
         return _round_float(x, n)
     if isinstance(x, Decimal):
         digits = min(n, call.type.scale)
-        return check(_quantized(_quantized(x, digits, ROUND_HALF_UP), call.type.scale, ROUND_HALF_UP), call.type)
+        return check(
+            _quantized(_quantized(x, digits, ROUND_HALF_UP), call.type.scale, ROUND_HALF_UP),
+            call.type,
+        )
     return x if n >= 0 else check(half_away(Fraction(x, 10**-n)) * 10**-n, call.type)
 
 
 def _round_float(x: float, n: int) -> float:
-    """The nearest FLOAT to its shortest text, rounded; x itself where there is none or that is not finite."""
+    """The nearest FLOAT to its shortest text, rounded; x itself where there is none or that is not
+    finite."""
     if not math.isfinite(x):
         return x
     unit = Fraction(10) ** -n
@@ -65,8 +69,11 @@ def _sign(call: Call, x: Value) -> Value:
     return (x > 0) - (x < 0)
 
 
-def _real(fn: Callable[[float], float], domain: Callable[[float], bool] = lambda x: True) -> Callable[..., float]:
-    """A function of one FLOAT; outside its domain the row fails, and what is too large is infinite."""
+def _real(
+    fn: Callable[[float], float], domain: Callable[[float], bool] = lambda x: True
+) -> Callable[..., float]:
+    """A function of one FLOAT; outside its domain the row fails, and what is too large is
+    infinite."""
 
     def run(call: Call, x: float) -> float:
         if math.isnan(x):

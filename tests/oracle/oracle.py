@@ -1,4 +1,5 @@
-"""The oracle: answers and deltas of a bound query, recomputed from the definitions at every instant."""
+"""The oracle: answers and deltas of a bound query, recomputed from the definitions at every
+instant."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tests.oracle.windows import lasts
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What is pushed: at which instant, of which kind, which row; `key` is its place among those of one instant."""
+    """What is pushed: at which instant, of which kind, which row; `key` is its place among those of
+    one instant."""
 
     at: int
     kind: Literal["insert", "delete"]
@@ -29,8 +31,8 @@ class Delta:
 class Oracle:
     """One bound query over given input.
 
-    `streams`: accepted rows by stream name; `tables`: changes by table name, in order.  `kind` says what is reported
-    where the query leaves it open (the default follows from `is_monotonic`).
+    `streams`: accepted rows by stream name; `tables`: changes by table name, in order.  `kind` says
+    what is reported where the query leaves it open (the default follows from `is_monotonic`).
     """
 
     def __init__(
@@ -41,7 +43,13 @@ class Oracle:
     ) -> None:
         tables = tables or {}
         self.output = output
-        self.kind = output.kind if output.explicit else "istream" if is_monotonic(output.child) else "rstream"
+        self.kind = (
+            output.kind
+            if output.explicit
+            else "istream"
+            if is_monotonic(output.child)
+            else "rstream"
+        )
         self.instants = sorted(instants(output.child, streams, tables) | {ALWAYS})
         self._evaluator = Evaluator(self.instants, streams, tables)
 
@@ -51,7 +59,8 @@ class Oracle:
         return rows if isinstance(self.output.child, lp.Sort) else in_order(rows)
 
     def deltas(self, upto: int) -> list[Delta]:
-        """What is pushed up to that instant, in order: instant, deletes before inserts, then keys."""
+        """What is pushed up to that instant, in order: instant, deletes before inserts, then
+        keys."""
         out: list[Delta] = []
         places: dict = {}
         for step, now in enumerate(self.instants):
@@ -65,11 +74,14 @@ class Oracle:
         return out
 
     def _shown(self, step: int, places: dict) -> tuple[list[Fact], list[Fact]]:
-        """Rows with parts by identity, the others by value; `places`: keys taken over from rows they stand in for.
+        """Rows with parts by identity, the others by value; `places`: keys taken over from rows
+        they stand in for.
 
         Where keys are equal by that, the row that came in first goes first."""
         child = self.output.child
-        left, entered = changed(self._evaluator.at(child, step - 1), self._evaluator.at(child, step))
+        left, entered = changed(
+            self._evaluator.at(child, step - 1), self._evaluator.at(child, step)
+        )
         came = {f.ident: (f.birth, f.key) for f in left}
         left = [replace(f, key=places.pop(f.ident, f.key)) for f in left]
         if by_value(child):
@@ -79,7 +91,8 @@ class Oracle:
 
 
 def is_monotonic(node: lp.Node) -> bool:
-    """Can no row of this answer ever leave, whatever comes?  (The MON label, Golab 2006, §3.5.1.)"""
+    """Can no row of this answer ever leave, whatever comes?  (The MON label, Golab 2006,
+    §3.5.1.)"""
     inputs = all(is_monotonic(child) for child in lp.children(node))
     match node:
         case lp.Append():

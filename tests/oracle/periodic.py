@@ -1,17 +1,22 @@
 """The oracle for queries with SLIDE (Golab 2006, §3.3.4; design page, "Time" and "Corner rules").
 
-At boundary b a periodic query answers Q(b - 1 us): what the same query without SLIDE answers after that instant.
+At boundary b a periodic query answers Q(b - 1 us): what the same query without SLIDE answers after
+that instant.
 
     Rstream           the whole answer
-    Istream, Dstream  what entered it, what left it, between two evaluations; before the first nothing was there
-    Istream-restore   all that the continuous Istream tells in the instants [boundary before, b), in its order
-    Rstream-restore   the answer, and of the rows that entered since the evaluation before those that are gone again
+    Istream, Dstream  what entered it, what left it, between two evaluations; before the first
+                      nothing was there
+    Istream-restore   all that the continuous Istream tells in the instants [boundary before, b), in
+                      its order
+    Rstream-restore   the answer, and of the rows that entered since the evaluation before those
+                      that are gone again
 
-In ROWS n SLIDE m each row of the stream is an instant of its own: an answer after every m-th, told at its ts.  Other
-streams and tables, and what expires, are seen as of that whole instant (`tests.oracle.points`).
-Rows of one boundary stand in the order of ORDER BY; without it rows with parts by the arrival numbers of their parts in
-FROM order, others by their columns, NULLs last.  ORDER BY and LIMIT belong to the answer, of which Istream and Dstream
-tell what entered and left; with -restore to the rows that are told.
+In ROWS n SLIDE m each row of the stream is an instant of its own: an answer after every m-th,
+reported at its ts.  Other streams and tables, and what expires, are seen as of that whole instant
+(`tests.oracle.points`).  Rows of one boundary stand in the order of ORDER BY; without it rows with
+parts by the arrival numbers of their parts in FROM order, others by their columns, NULLs last.
+ORDER BY and LIMIT belong to the answer, of which Istream and Dstream tell what entered and left;
+with -restore to the rows that are reported.
 """
 
 from __future__ import annotations
@@ -23,7 +28,6 @@ from dataclasses import dataclass
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Slide
-from tests.oracle.beats import Beats, changes_at_boundaries
 from tests.oracle.boundaries import all_boundaries
 from tests.oracle.facts import Change, Fact, Row, Values, by_columns, changed, in_order, net
 from tests.oracle.instants import instants
@@ -31,6 +35,7 @@ from tests.oracle.keys import by_value
 from tests.oracle.oracle import is_monotonic
 from tests.oracle.points import Points
 from tests.oracle.relational import Evaluator, sort_rows
+from tests.oracle.slides import Beats, changes_at_boundaries
 from tests.oracle.values import canons
 
 Streams = Mapping[str, Sequence[Row]]
@@ -45,8 +50,8 @@ class Answered:
 
 
 class Periodic:
-    """One bound query with SLIDE over given input, up to the instant `upto`, registered when its clock was at
-    `registered`."""
+    """One bound query with SLIDE over given input, up to the instant `upto`, registered when its
+    clock was at `registered`."""
 
     def __init__(
         self,
@@ -58,12 +63,20 @@ class Periodic:
     ) -> None:
         assert output.slide is not None
         self.output = output
-        self.kind = output.kind if output.explicit else "istream" if is_monotonic(output.child) else "rstream"
+        self.kind = (
+            output.kind
+            if output.explicit
+            else "istream"
+            if is_monotonic(output.child)
+            else "rstream"
+        )
         self.sort = output.child if isinstance(output.child, lp.Sort) else None
         self.core = output.child if self.sort is None else self.sort.child
         self.by_value = by_value(self.core)
-        read: Streams = {name: rows for name, rows in streams.items() if name in streams_of(self.core)}
-        self.told: dict[int, int] = {}  # instants of boundaries, where rows are counted
+        read: Streams = {
+            name: rows for name, rows in streams.items() if name in streams_of(self.core)
+        }
+        self.real_instants: dict[int, int] = {}  # instants of boundaries, where rows are counted
         given, real = tables or {}, int
         if output.slide.by_rows:
             points = Points.of(self.core, _governing(self.core), read, given)
@@ -72,7 +85,11 @@ class Periodic:
             found = set(range(len(points.real)))
         else:
             firsts = [row.ts for rows in read.values() for row in rows if row.ts <= upto]
-            bounds = all_boundaries(output.slide, max(registered, min(firsts)), upto + 1) if firsts else []
+            bounds = (
+                all_boundaries(output.slide, max(registered, min(firsts)), upto + 1)
+                if firsts
+                else []
+            )
             found = instants(self.core, read, given)
             if changes_at_boundaries(self.core):
                 found |= {b - 1 for b in bounds}
@@ -82,19 +99,27 @@ class Periodic:
         self._evaluator = Evaluator(self.instants, read, given, beats=beats, real=real)
 
     def _counted(self, slide: Slide, points: Points, upto: int, registered: int) -> list[int]:
-        """Boundaries just behind the points of every m-th row, of those that complete later than the registration."""
-        last = [p for p in points.counted[slide.every - 1 :: slide.every] if registered < points.real[p] <= upto]
-        self.told = {p + 1: points.real[p] for p in last}
+        """Boundaries just behind the points of every m-th row, of those that complete later than
+        the registration."""
+        last = [
+            p
+            for p in points.counted[slide.every - 1 :: slide.every]
+            if registered < points.real[p] <= upto
+        ]
+        self.real_instants = {p + 1: points.real[p] for p in last}
         return [p + 1 for p in last]
 
     def pushes(self) -> Iterator[Answered]:
-        """What is told at each boundary, also if that is nothing."""
+        """What is reported at each boundary, also if that is nothing."""
         before: list[Fact] = []
         last = ALWAYS
         for b in self.bounds:
             now = self._answer(b)
             rows = self._shown(b, before, now, range(*self._steps(last, b)))
-            yield Answered(self.told.get(b, b), tuple(f.values[: len(self.output.schema)] for f in rows))
+            yield Answered(
+                self.real_instants.get(b, b),
+                tuple(f.values[: len(self.output.schema)] for f in rows),
+            )
             before, last = now, b
 
     def answer(self) -> Answered | None:
@@ -103,7 +128,7 @@ class Periodic:
             return None
         b = self.bounds[-1]
         rows = tuple(f.values[: len(self.output.schema)] for f in self._answer(b))
-        return Answered(self.told.get(b, b), rows)
+        return Answered(self.real_instants.get(b, b), rows)
 
     def _at(self, instant: int) -> list[Fact]:
         return self._evaluator.at(self.core, bisect_right(self.instants, instant) - 1)
@@ -121,7 +146,9 @@ class Periodic:
         """The numbers of the instants in [first, end)."""
         return bisect_left(self.instants, first), bisect_left(self.instants, end)
 
-    def _shown(self, boundary: int, before: list[Fact], now: list[Fact], steps: range) -> list[Fact]:
+    def _shown(
+        self, boundary: int, before: list[Fact], now: list[Fact], steps: range
+    ) -> list[Fact]:
         match self.kind, self.output.restore:
             case "istream", True:
                 came = [f for step in steps for f in self._came(step)]
@@ -137,11 +164,14 @@ class Periodic:
 
     def _came(self, step: int) -> list[Fact]:
         """What the continuous Istream tells at one instant."""
-        left, entered = changed(self._evaluator.at(self.core, step - 1), self._evaluator.at(self.core, step))
+        left, entered = changed(
+            self._evaluator.at(self.core, step - 1), self._evaluator.at(self.core, step)
+        )
         return in_order(net(left, entered)[1] if self.by_value else entered)
 
     def _lost(self, boundary: int, steps: range) -> list[Fact]:
-        """Of the rows that entered in those instants as many as are not there at their end, by identity or by value."""
+        """Of the rows that entered in those instants as many as are not there at their end, by
+        identity or by value."""
         there = self._count(self._at(boundary - 1))
         lost = []
         for fact in [f for step in reversed(steps) for f in reversed(self._came(step))]:
@@ -182,7 +212,8 @@ def _sliding(node: lp.Node) -> Iterator[lp.Window]:
 
 
 def _governing(node: lp.Node) -> str:
-    """The stream whose rows are counted: that of the first window with the SLIDE, or of a like one around it."""
+    """The stream whose rows are counted: that of the first window with the SLIDE, or of a like one
+    around it."""
     first = next(w for w in _sliding(node) if len(list(_sliding(w))) == 1)
     around = next(w for w in _sliding(node) if type(w.spec) is type(first.spec))
     return next(iter(streams_of(around)))

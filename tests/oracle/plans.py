@@ -31,7 +31,9 @@ KINDS = {
 }
 
 
-def window(child: lp.Node, kind: str, *extent: Any, slide: int | None = None, **more: Any) -> lp.Window:
+def window(
+    child: lp.Node, kind: str, *extent: Any, slide: int | None = None, **more: Any
+) -> lp.Window:
     by_rows = kind in ("rows", "partitioned")
     made = KINDS[kind](*extent, slide=None if slide is None else Slide(slide, by_rows), **more)
     return lp.Window(child, made, child.schema)
@@ -52,10 +54,14 @@ def select(child: lp.Node, fn: str, column: str, value: object) -> lp.Select:
 
 def project(child: lp.Node, *names: str) -> lp.Project:
     exprs = tuple(col(child, n) for n in names)
-    return lp.Project(child, exprs, tuple(Field(n, e.type) for n, e in zip(names, exprs, strict=True)))
+    return lp.Project(
+        child, exprs, tuple(Field(n, e.type) for n, e in zip(names, exprs, strict=True))
+    )
 
 
-def join(left: lp.Node, right: lp.Node, *on: str, kind: Any = "inner", residual: Expr | None = None) -> lp.Join:
+def join(
+    left: lp.Node, right: lp.Node, *on: str, kind: Any = "inner", residual: Expr | None = None
+) -> lp.Join:
     keys = tuple((col(left, n), col(right, n)) for n in on)
     return lp.Join(left, right, kind, keys, residual, left.schema + right.schema)
 
@@ -65,7 +71,9 @@ def join_nrr(child: lp.Node, right: lp.TableScan, *on: str, kind: Any = "inner")
     return lp.JoinNRR(child, right, kind, keys, None, child.schema + right.schema)
 
 
-def semi(left: lp.Node, right: lp.Node, *on: str, anti: bool = False, null_aware: bool = False) -> lp.SemiJoin:
+def semi(
+    left: lp.Node, right: lp.Node, *on: str, anti: bool = False, null_aware: bool = False
+) -> lp.SemiJoin:
     keys = tuple((col(left, n), col(right, n)) for n in on)
     return lp.SemiJoin(left, right, anti, keys, None, null_aware, left.schema)
 

@@ -1,7 +1,9 @@
-"""The bound logical plan, read as plain relational algebra over the windows' contents at one instant.
+"""The bound logical plan, read as plain relational algebra over the windows' contents at one
+instant.
 
-Nested loops over lists; nothing is kept between instants but the answers themselves, which say what is older than what
-(rows of Append, rows without parts, the instant at which a row entered).  Golab 2006, Definitions 2.1 and 3.1.
+Nested loops over lists; nothing is kept between instants but the answers themselves, which say what
+is older than what (rows of Append, rows without parts, the instant at which a row entered).  Golab
+2006, Definitions 2.1 and 3.1.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS
 from tests.oracle.aggregates import aggregate
-from tests.oracle.beats import Beats, appends_at_boundaries
 from tests.oracle.facts import Change, Fact, Row, by_columns, changed, in_order, net, settle, since
 from tests.oracle.keys import blank, branch, by_value, entered, first_leaf, merged, numbered, timed
 from tests.oracle.scalar import evaluate
+from tests.oracle.slides import Beats, appends_at_boundaries
 from tests.oracle.values import canons, order_key
 from tests.oracle.windows import content
 
@@ -25,14 +27,16 @@ from tests.oracle.windows import content
 class Evaluator:
     """Answers of every node of one plan at every instant of `instants` (ascending, ALWAYS first).
 
-    `beats`: the boundaries of a periodic query, as far as they matter inside of it (`tests.oracle.beats`).  `real`: the
-    instant of each of `instants`, where these are points (`tests.oracle.points`)."""
+    `beats`: the boundaries of a periodic query, as far as they matter inside of it
+    (`tests.oracle.slides`).  `real`: the instant of each of `instants`, where these are points
+    (`tests.oracle.points`)."""
 
     instants: Sequence[int]
     streams: Mapping[str, Sequence[Row]]
     tables: Mapping[str, Sequence[Change]]
     known: dict[int, int] = field(default_factory=dict)  # instants already answered, by node
-    appended: dict[tuple[int, int], int] = field(default_factory=dict)  # how many results an Append has had
+    # how many results an Append has had
+    appended: dict[tuple[int, int], int] = field(default_factory=dict)
     memo: dict[tuple[int, int], list[Fact]] = field(default_factory=dict)
     nodes: dict[int, lp.Node] = field(default_factory=dict)
     beats: Beats = field(default_factory=Beats)
@@ -44,7 +48,8 @@ class Evaluator:
             return []
         key = (id(node), step)
         if key not in self.memo:
-            for earlier in range(self.known.get(id(node), 0), step):  # ascending, so that recursion stays shallow
+            # ascending, so that recursion stays shallow
+            for earlier in range(self.known.get(id(node), 0), step):
                 self.at(node, earlier)
             self.known[id(node)] = step + 1
             self.nodes[id(node)] = node
@@ -56,7 +61,9 @@ class Evaluator:
         fresh = self._answer(node, step)
         match node:
             case lp.GroupBy() | lp.Distinct() if timed(node):
-                return settle(before, [replace(f, key=(*f.key, entered(node, now))) for f in fresh], now)
+                return settle(
+                    before, [replace(f, key=(*f.key, entered(node, now))) for f in fresh], now
+                )
             case lp.GroupBy() | lp.Distinct() | lp.SetOp():
                 return settle(before, fresh, now)
             case _:
@@ -84,7 +91,9 @@ class Evaluator:
                     for f in self.at(child, step)
                 ]
             case lp.Join() | lp.SemiJoin() | lp.SetOp():
-                return _BINARY[type(node)](node, self.at(node.left, step), self.at(node.right, step))
+                return _BINARY[type(node)](
+                    node, self.at(node.left, step), self.at(node.right, step)
+                )
             case _:
                 return _UNARY[type(node)](node, self.at(node.child, step))
 
@@ -93,7 +102,9 @@ class Evaluator:
         key = (id(node), -1)
         if key not in self.memo:
             rows = self.streams.get(node.stream.name, ())
-            self.memo[key] = [replace(_row(r.values, r.ts, node.leaf, r.arrival), birth=r.ts) for r in rows]
+            self.memo[key] = [
+                replace(_row(r.values, r.ts, node.leaf, r.arrival), birth=r.ts) for r in rows
+            ]
         return self.memo[key]
 
     def table(self, node: lp.TableScan, now: int) -> list[Fact]:
@@ -108,7 +119,9 @@ class Evaluator:
 
     def _window(self, node: lp.Window, step: int) -> list[Fact]:
         now = self.instants[step]
-        inside = content(node.spec, self.at(node.child, step), now, self.beats.start(node.spec, now), self.real)
+        inside = content(
+            node.spec, self.at(node.child, step), now, self.beats.start(node.spec, now), self.real
+        )
         if node.spec.internal:
             return inside
         return [replace(f, held=f.held | {(id(node), f.ident)}) for f in inside]
@@ -120,19 +133,22 @@ class Evaluator:
         first = self.appended.get((id(node), step - 1), 0)
         self.appended[id(node), step] = first + len(come)
         leaf = first_leaf(node)
-        new = [replace(f, ident=(n,), key=numbered(leaf, n), ts=now) for n, f in enumerate(come, first)]
+        new = [
+            replace(f, ident=(n,), key=numbered(leaf, n), ts=now) for n, f in enumerate(come, first)
+        ]
         return [f for f in before + new if not node.mixed or self._held(f, step)]
 
     def _come(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
-        """What a block appends at an instant: what enters its answer; with a SLIDE what it answers at a boundary."""
+        """What a block appends at an instant: what enters its answer; with a SLIDE what it answers
+        at a boundary."""
         if not node.mixed and self.beats.within and appends_at_boundaries(child):
             return self._come_at_boundary(node, child, step)
         left, entered = changed(self.at(child, step - 1), self.at(child, step))
         return in_order(net(left, entered)[1] if by_value(child) else entered)
 
     def _come_at_boundary(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
-        """Of rows without parts the whole answer (with Istream what is new by value), of others what is new since the
-        boundary before."""
+        """Of rows without parts the whole answer (with Istream what is new by value), of others
+        what is new since the boundary before."""
         if self.instants[step] + 1 not in self.beats.within:
             return []
         rows = self.at(child, step)
@@ -146,7 +162,9 @@ class Evaluator:
 
     def _held(self, fact: Fact, step: int) -> bool:
         """Is every external window row that it rests on still there?"""
-        return all(any(f.ident == ident for f in self.at(self.nodes[w], step)) for w, ident in fact.held)
+        return all(
+            any(f.ident == ident for f in self.at(self.nodes[w], step)) for w, ident in fact.held
+        )
 
     def _join_nrr(self, node: lp.JoinNRR, step: int) -> list[Fact]:
         out = []
@@ -208,7 +226,8 @@ def _distinct(node: lp.Distinct, rows: list[Fact]) -> list[Fact]:
 
 
 def _set_op(node: lp.SetOp, left: list[Fact], right: list[Fact]) -> list[Fact]:
-    """EXCEPT ALL leaves v1 - v2 of a value (Golab 2006, §2.2.2, Equation 13), INTERSECT ALL the smaller number."""
+    """EXCEPT ALL leaves v1 - v2 of a value (Golab 2006, §2.2.2, Equation 13), INTERSECT ALL the
+    smaller number."""
     leaf = first_leaf(node)
     other = {value: len(rows) for value, rows in _by_value(right).items()}
     out: list[Fact] = []
@@ -228,7 +247,8 @@ def _matcher(keys: tuple, residual: Expr | None, left: tuple) -> Callable[[tuple
     def match(right: tuple) -> bool | None:
         theirs = [evaluate(k, right) for _, k in keys]
         verdicts: list[bool | None] = [
-            None if a is None or b is None else canons((a,)) == canons((b,)) for a, b in zip(mine, theirs, strict=True)
+            None if a is None or b is None else canons((a,)) == canons((b,))
+            for a, b in zip(mine, theirs, strict=True)
         ]
         if False not in verdicts and residual is not None:
             verdicts.append(evaluate(residual, left + right))

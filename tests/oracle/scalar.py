@@ -20,7 +20,8 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 
 
 def evaluate(expr: Expr, row: tuple[Value, ...]) -> Value:
-    """The value of `expr` over one row; whatever fails (zero divisor, overflow, bad cast) gives NULL."""
+    """The value of `expr` over one row; whatever fails (zero divisor, overflow, bad cast) gives
+    NULL."""
     match expr:
         case Col():
             return row[expr.index]
@@ -35,4 +36,5 @@ def evaluate(expr: Expr, row: tuple[Value, ...]) -> Value:
         found = FUNCTIONS[expr.fn](expr, *args)
     except Failed:
         return None
-    return abs(found) if isinstance(found, Decimal) and not found else found  # a DECIMAL has one zero
+    # a DECIMAL has one zero
+    return abs(found) if isinstance(found, Decimal) and not found else found

@@ -26,7 +26,8 @@ def _replace(call: Call, s: str, old: str, new: str) -> str:
 
 
 def like(s: str, pattern: str, escape: str | None) -> bool:
-    """s LIKE pattern: % is any run of code points, _ is one, the escape takes the next one literally."""
+    """s LIKE pattern: % is any run of code points, _ is one, the escape takes the next one
+    literally."""
     parts, rest = [], iter(pattern)
     for c in rest:
         if c == escape:

@@ -24,12 +24,21 @@ LENGTHS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-EPOCH_UNITS = {"s": Fraction(1_000_000), "ms": Fraction(1_000), "us": Fraction(1), "ns": Fraction(1, 1_000)}
+EPOCH_UNITS = {
+    "s": Fraction(1_000_000),
+    "ms": Fraction(1_000),
+    "us": Fraction(1),
+    "ns": Fraction(1, 1_000),
+}
 
 
 def unit_name(text: str) -> str:
     low = text.strip().lower()
-    return low[:-1] if low.endswith("s") and low[:-1] in (*LENGTHS, "month", "quarter", "year") else low
+    return (
+        low[:-1]
+        if low.endswith("s") and low[:-1] in (*LENGTHS, "month", "quarter", "year")
+        else low
+    )
 
 
 def utc(t: int) -> dt.datetime:
@@ -97,7 +106,9 @@ def _date_trunc(call: Call, unit: str, t: int, zone: str | None = None) -> int:
     if unit in LENGTHS and LENGTHS[unit] < LENGTHS["day"]:
         start = first_at(dt.datetime.combine(wall, dt.time()), zone)
         return t if t < start else start + (t - start) // LENGTHS[unit] * LENGTHS[unit]
-    return check(first_at(dt.datetime.combine(_first_day(unit, wall.date()), dt.time()), zone), call.type)
+    return check(
+        first_at(dt.datetime.combine(_first_day(unit, wall.date()), dt.time()), zone), call.type
+    )
 
 
 def _first_day(unit: str, day: dt.date) -> dt.date:
@@ -121,7 +132,11 @@ def _to_timestamp(call: Call, n: float, unit: str = "s") -> int:
     if not math.isfinite(n):
         raise Failed("not finite")
     if isinstance(n, float):
-        return check(round(Fraction(n * 1e6)), call.type) if math.isfinite(n * 1e6) else check(2**62, call.type)
+        return (
+            check(round(Fraction(n * 1e6)), call.type)
+            if math.isfinite(n * 1e6)
+            else check(2**62, call.type)
+        )
     return check(math.floor(n * EPOCH_UNITS[unit.strip().lower()]), call.type)
 
 

@@ -1,6 +1,7 @@
 """SQL values in Python form, and when two of them are equal or one is greater.
 
-INT, TIMESTAMP, INTERVAL are int; FLOAT float; DECIMAL Decimal; STRING str; BYTES bytes; BOOL bool; NULL None.
+INT, TIMESTAMP, INTERVAL are int; FLOAT float; DECIMAL Decimal; STRING str; BYTES bytes; BOOL bool;
+NULL None.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ NAN = "NaN, which equals itself"
 
 
 def canon(value: Value) -> Value:
-    """A hashable stand-in: two values have equal ones exactly if SQL's grouping calls them equal (NULL = NULL)."""
+    """A hashable stand-in: two values have equal ones exactly if SQL's grouping calls them equal
+    (NULL = NULL)."""
     if isinstance(value, float):
         return NAN if math.isnan(value) else value + 0.0  # -0.0 + 0.0 is 0.0
     return value
@@ -25,7 +27,8 @@ def canons(values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def compare(a: Value, b: Value) -> int:
-    """-1, 0, 1 for two values of one type, neither NULL.  NaN is the greatest number; strings go by code point."""
+    """-1, 0, 1 for two values of one type, neither NULL.  NaN is the greatest number; strings go by
+    code point."""
     a, b = canon(a), canon(b)
     if a is NAN or b is NAN:
         return (a is NAN) - (b is NAN)

@@ -12,11 +12,17 @@ from tests.oracle.values import canons
 
 
 def content(
-    spec: WindowSpec, rows: Sequence[Fact], now: int, start: int | None = None, instant: Callable[[int], int] = int
+    spec: WindowSpec,
+    rows: Sequence[Fact],
+    now: int,
+    start: int | None = None,
+    instant: Callable[[int], int] = int,
 ) -> list[Fact]:
-    """The rows of the window at `now`; `rows` is everything that has come so far, each born when it came.
+    """The rows of the window at `now`; `rows` is everything that has come so far, each born when it
+    came.
 
-    `start`: where a RANGE in units of the calendar begins; `instant`: of a point (`tests.oracle.points`)."""
+    `start`: where a RANGE in units of the calendar begins; `instant`: of a point
+    (`tests.oracle.points`)."""
 
     def when(row: Fact) -> float:
         return float("-inf") if row.birth == ALWAYS else instant(row.birth)
@@ -26,7 +32,11 @@ def content(
         case Time(calendar=None):
             return [r for r in rows if at - spec.length < when(r) <= at - spec.until]
         case Time():
-            return [r for r in rows if (start is None or start <= when(r)) and when(r) <= at - spec.until]
+            return [
+                r
+                for r in rows
+                if (start is None or start <= when(r)) and when(r) <= at - spec.until
+            ]
         case Now():
             return [r for r in rows if when(r) == at]
         case Landmark():
@@ -34,7 +44,9 @@ def content(
         case Rows():
             return newest(rows, spec.count, spec.until)
         case Partitioned():
-            return [r for part in _partitions(spec, rows) for r in newest(part, spec.count, spec.until)]
+            return [
+                r for part in _partitions(spec, rows) for r in newest(part, spec.count, spec.until)
+            ]
         case Unbounded():
             return list(rows)
         case _:

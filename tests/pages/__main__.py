@@ -11,7 +11,9 @@ from tests.pages import text
 from tests.pages.session import typed_again
 
 PATIENCE = 10.0  # seconds for lines of a subscription that a page shows too many of
-TITLE = "-- The statements of {page}, in its order.  `python -m tests.pages {page}` writes this file."
+TITLE = (
+    "-- The statements of {page}, in its order.  `python -m tests.pages {page}` writes this file."
+)
 
 
 def names_of(page: Path) -> dict[str, Any]:
@@ -31,7 +33,9 @@ def main() -> None:
         old = page.read_text(encoding="utf-8")
         script = text.script_of(old)
         if script is not None:
-            script.write_text(text.script(old, TITLE.format(page=page.relative_to(text.ROOT))), encoding="utf-8")
+            script.write_text(
+                text.script(old, TITLE.format(page=page.relative_to(text.ROOT))), encoding="utf-8"
+            )
         with tempfile.TemporaryDirectory() as folder:
             new = typed_again(old, Path(folder), names_of(page), PATIENCE)
         page.write_text(new, encoding="utf-8")

@@ -23,7 +23,8 @@ def hooks() -> ModuleType:
     return module
 
 
-INCLUDED: dict[str, str] = hooks().INCLUDED  # by page of the site the file of the repository that it shows
+# by page of the site the file of the repository that it shows
+INCLUDED: dict[str, str] = hooks().INCLUDED
 
 
 def prose(path: Path) -> str:
@@ -37,12 +38,19 @@ def headings(path: Path) -> list[str]:
     """Anchors of the headings, as code hosts and MkDocs make them."""
     page = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
     found = re.findall(r"^#+ (.+)$", page, re.M)
-    return [re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in found]
+    return [
+        re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+        for heading in found
+    ]
 
 
 def dead(path: Path) -> list[str]:
     """Links to files that are not there, or to headings that they don't have."""
-    return [link for one in _LINK.findall(prose(path)) if (link := one[0] or one[1]) and not _lives(path, link)]
+    return [
+        link
+        for one in _LINK.findall(prose(path))
+        if (link := one[0] or one[1]) and not _lives(path, link)
+    ]
 
 
 def _lives(path: Path, link: str) -> bool:

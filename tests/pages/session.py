@@ -1,4 +1,5 @@
-"""Types what a page says: commands, Python, statements; in a folder of its own, with a server if one is started."""
+"""Types what a page says: commands, Python, statements; in a folder of its own, with a server if
+one is started."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from tests.pages import text
 from tests.pages.text import ROOT, Block, Step
 from tests.waiting import WAIT, reserved
 
-# `dsms serve` whose Spark does not start: pages that need Spark use the session of the tests, in this process.
+# `dsms serve` whose Spark does not start: pages that need Spark use the session of the tests, in
+# this process.
 SERVE = (
     "import sys, dsms_server.serve as s; from dsms_client.cli import main; "
     "s.worker_command = lambda *_: [sys.executable, '-c', 'raise SystemExit(3)']; sys.exit(main())"
@@ -37,7 +39,9 @@ curl() {{ "{python}" -c "{get}" "$@"; }}
 """
 _SERVE = re.compile(r"^dsms serve\b(?P<options>.*?)&$", re.S)
 _WORDS = r"(?:'[^']*'|\"[^\"$`]*\"|[^'\"|;&<>$])*?"
-_HERE = re.compile(rf"^(?P<command>dsms (?!serve|warmup){_WORDS})(?:\| head -(?P<lines>\d+))?$", re.S)
+_HERE = re.compile(
+    rf"^(?P<command>dsms (?!serve|warmup){_WORDS})(?:\| head -(?P<lines>\d+))?$", re.S
+)
 
 
 class Session:
@@ -64,15 +68,19 @@ class Session:
         for held in self._held:
             held.close()
 
-    # -- blocks -------------------------------------------------------------------------------------------------------
+    # -- blocks ------------------------------------------------------------------------------------
 
     def body(self, block: Block) -> str:
         """The block with the outputs that really come, where they are others than those it has."""
         match block.kind:
             case "console":
-                return "".join(self._line(step, self.console(step)) for step in text.console_steps(block.body))
+                return "".join(
+                    self._line(step, self.console(step)) for step in text.console_steps(block.body)
+                )
             case "python" if block.body.startswith(">>> "):
-                return "".join(self._line(step, self.python(step)) for step in text.python_steps(block.body))
+                return "".join(
+                    self._line(step, self.python(step)) for step in text.python_steps(block.body)
+                )
             case "python":
                 exec(compile(self._local(block.body), "page", "exec"), self.names)
             case "sql":
@@ -108,7 +116,7 @@ class Session:
         (self.folder / "page.toml").write_text(body, encoding="utf-8")
         config.build(config.from_file(str(self.folder / "page.toml")))
 
-    # -- Python -------------------------------------------------------------------------------------------------------
+    # -- Python ------------------------------------------------------------------------------------
 
     def python(self, step: Step) -> str:
         """What the interpreter prints."""
@@ -126,7 +134,7 @@ class Session:
     def _local(self, typed: str) -> str:
         return typed.replace(PORT, self.port).replace(HTTP_PORT, self.http_port)
 
-    # -- commands -----------------------------------------------------------------------------------------------------
+    # -- commands ----------------------------------------------------------------------------------
 
     def console(self, step: Step) -> str:
         """The output of a command, errors behind it."""
@@ -142,10 +150,15 @@ class Session:
         return self._elsewhere(command)
 
     def _here(self, words: list[str], lines: int) -> str:
-        """`dsms ...`, in this process; at most so many lines of it are read, if any number is said."""
+        """`dsms ...`, in this process; at most so many lines of it are read, if any number is
+        said."""
         there = _environment(DSMS_PORT=self.port, DSMS_WAIT=str(WAIT))
         with _Pipe(lines, self.patience) as out, _Pipe(0, WAIT) as err, there:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.suppress(SystemExit):
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+                contextlib.suppress(SystemExit),
+            ):
                 dsms(words)
             return out.text + err.text
 
@@ -153,19 +166,40 @@ class Session:
         command = FUNCTIONS.format(python=sys.executable, get=GET) + self._local(command)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         with _environment(DSMS_PORT=self.port, NO_COLOR="1", PATH=path):
-            run = subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=WAIT)
+            run = subprocess.run(
+                ["bash", "-c", command],
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                timeout=WAIT,
+            )
         return run.stdout + run.stderr
 
-    # -- the server ---------------------------------------------------------------------------------------------------
+    # -- the server --------------------------------------------------------------------------------
 
     def _serve(self, options: str, step: Step) -> str:
         """Start the server if there is none; what it says, if the page shows anything of that."""
         if self._server is None:
             words = shlex.split(options.replace(HTTP_PORT, self.http_port))
-            command = [sys.executable, "-c", SERVE, "serve", "--no-warmup", "--port", self.port, *words]
-            self._server = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, text=True)
+            command = [
+                sys.executable,
+                "-c",
+                SERVE,
+                "serve",
+                "--no-warmup",
+                "--port",
+                self.port,
+                *words,
+            ]
+            self._server = subprocess.Popen(
+                command, cwd=self.folder, stderr=subprocess.PIPE, text=True
+            )
             said = "".join(_until_it_listens(self._server))
-            return said.replace(self.port, PORT).replace(self.http_port, HTTP_PORT) if step.output else ""
+            return (
+                said.replace(self.port, PORT).replace(self.http_port, HTTP_PORT)
+                if step.output
+                else ""
+            )
         return ""
 
     def _kill(self, how: signal.Signals) -> str:
@@ -188,12 +222,15 @@ def _until_it_listens(server: subprocess.Popen[str]) -> Iterator[str]:
 
 
 class _Pipe(io.StringIO):
-    """Standard output or error of a command; its reader closes it after so many lines (0: never) or seconds."""
+    """Standard output or error of a command; its reader closes it after so many lines (0: never) or
+    seconds."""
 
     def __init__(self, lines: int, patience: float) -> None:
         super().__init__()
         self._lines = lines
-        self._reader, self._writer = (os.fdopen(end, mode) for end, mode in zip(os.pipe(), "rw", strict=True))
+        self._reader, self._writer = (
+            os.fdopen(end, mode) for end, mode in zip(os.pipe(), "rw", strict=True)
+        )
         self._patience = threading.Timer(patience, self._reader.close)
 
     def __enter__(self) -> _Pipe:
@@ -246,16 +283,24 @@ def session(folder: Path, patience: float = WAIT) -> Iterator[Session]:
         made.close()
 
 
-def typed_again(page: str, folder: Path, names: dict[str, Any] | None = None, patience: float = WAIT) -> str:
+def typed_again(
+    page: str, folder: Path, names: dict[str, Any] | None = None, patience: float = WAIT
+) -> str:
     """The page with the outputs that really come.
 
     names  what Python on the page has from the beginning"""
     with session(folder, patience) as made:
         made.names.update(names or {})
         scripted = text.script_of(page) is not None
-        return text.rewritten(page, lambda b: b.body if scripted and b.kind == "sql" else made.body(b))
+        return text.rewritten(
+            page, lambda b: b.body if scripted and b.kind == "sql" else made.body(b)
+        )
 
 
 def programs(page: str) -> list[str]:
     """Python that is not run, which must compile."""
-    return [ast.unparse(ast.parse(b.body)) for b in text.blocks(page) if b.kind == "python" and not b.runs]
+    return [
+        ast.unparse(ast.parse(b.body))
+        for b in text.blocks(page)
+        if b.kind == "python" and not b.runs
+    ]

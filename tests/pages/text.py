@@ -1,4 +1,5 @@
-"""Pages as text: their code blocks, what is typed in them, and whether an output is the one that was printed."""
+"""Pages as text: their code blocks, what is typed in them, and whether an output is the one that
+was printed."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
 KINDS = ("console", "python", "sql", "sql error", "toml", "text", "sh", "ini")
 NEVER_RUN = ("text", "sh", "ini")
-_BLOCK = re.compile(r"(?:^<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```$",
+    re.M | re.S,
+)
 _SCRIPT = re.compile(r"^<!-- script: (\S+) -->$", re.M)
 
 
@@ -46,7 +50,9 @@ def blocks(text: str) -> list[Block]:
 
 
 def _block(text: str, found: re.Match[str]) -> Block:
-    return Block(found["kind"], found["body"], text.count("\n", 0, found.start("kind")) + 1, found["why"])
+    return Block(
+        found["kind"], found["body"], text.count("\n", 0, found.start("kind")) + 1, found["why"]
+    )
 
 
 def rewritten(text: str, new_body: Callable[[Block], str]) -> str:
@@ -67,11 +73,14 @@ def script_of(text: str) -> Path | None:
 
 def script(text: str, title: str) -> str:
     """The statements of a page, one block after the other."""
-    return "\n".join([title, *(block.body for block in blocks(text) if block.kind == "sql" and block.runs)])
+    return "\n".join(
+        [title, *(block.body for block in blocks(text) if block.kind == "sql" and block.runs)]
+    )
 
 
 def console_steps(body: str) -> list[Step]:
-    """Commands begin with `$ `, go on while a quote is open or behind a backslash, and are followed by their output."""
+    """Commands begin with `$ `, go on while a quote is open or behind a backslash, and are followed
+    by their output."""
     steps: list[Step] = []
     for line in body.splitlines():
         if line.startswith("$ "):
@@ -105,7 +114,8 @@ def source_of(step: Step) -> str:
 
 
 def matches(printed: str, came: str) -> bool:
-    """Whether an output is as printed, `...` standing for anything within a line or, alone in one, for any lines."""
+    """Whether an output is as printed, `...` standing for anything within a line or, alone in one,
+    for any lines."""
     parts = [
         r"(?:.*\n)*" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r" *\n"
         for line in printed.splitlines()

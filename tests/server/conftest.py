@@ -15,7 +15,8 @@ from dsms_client.cli import main
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Running]]:
-    """Start servers over a fake engine (or the one given); all are stopped at the end of the test."""
+    """Start servers over a fake engine (or the one given); all are stopped at the end of the
+    test."""
     started: list[Running] = []
 
     def start(engine: Any = None, **options: Any) -> Running:
@@ -32,7 +33,9 @@ def server(serve: Callable[..., Running]) -> Running:
     """A server with a stream s(k INT, v FLOAT) and a query q over it."""
     running = serve()
     with running.peer() as peer:
-        reply = peer.ask("execute", sql="CREATE STREAM s (k INT, v FLOAT); CREATE QUERY q AS SELECT * FROM s")
+        reply = peer.ask(
+            "execute", sql="CREATE STREAM s (k INT, v FLOAT); CREATE QUERY q AS SELECT * FROM s"
+        )
         assert reply["ok"], reply
     return running
 
@@ -44,7 +47,8 @@ def certificate(tmp_path_factory):
     place = tmp_path_factory.mktemp("tls")
     cert, key = place / "cert.pem", place / "key.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "2",
          "-keyout", key, "-out", cert, "-subj", "/CN=localhost",
          "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
         check=True, capture_output=True,
@@ -53,7 +57,9 @@ def certificate(tmp_path_factory):
 
 
 @pytest.fixture
-def dsms(server: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def dsms(
+    server: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
     """Run the command against the server; gives (exit code, stdout, stderr)."""
     monkeypatch.setenv("DSMS_PORT", str(server.port))
 

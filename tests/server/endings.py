@@ -1,7 +1,8 @@
 """A server in this process, and connections that end in every way: what is left of them?
 
-python tests/server/endings.py leftovers COUNT     objects that only the cycle collector would find, by ending
-python tests/server/endings.py memory ENDING COUNT bytes that COUNT more connections have added, collector off
+python tests/server/endings.py leftovers COUNT     objects that only the cycle collector would find,
+by ending python tests/server/endings.py memory ENDING COUNT bytes that COUNT more connections have
+added, collector off
 """
 
 from __future__ import annotations
@@ -176,7 +177,8 @@ def resident() -> int:
 def memory(name: str, count: int) -> None:
     ground = Ground()
     gc.disable()
-    ground.end(name, min(2000, count))  # until the allocator has seen the most that is there at a time
+    # until the allocator has seen the most that is there at a time
+    ground.end(name, min(2000, count))
     before = resident()
     ground.end(name, count)
     print(resident() - before)

@@ -1,7 +1,7 @@
 """A tiny stand-in for dsms.engine.Engine, for tests of the server alone.
 
-It knows `CREATE STREAM s (c TYPE, ...)`, `CREATE QUERY q AS SELECT * FROM s` (every accepted row is pushed),
-`SELECT COUNT(*) FROM s`, `SELECT * FROM s`, `SELECT n` and `SPIN` (runs until cancelled).
+It knows `CREATE STREAM s (c TYPE, ...)`, `CREATE QUERY q AS SELECT * FROM s` (every accepted row is
+pushed), `SELECT COUNT(*) FROM s`, `SELECT * FROM s`, `SELECT n` and `SPIN` (runs until cancelled).
 """
 
 from __future__ import annotations
@@ -88,14 +88,19 @@ class FakeEngine:
             return Done(f"query {found[1]} dropped")
         if found := re.fullmatch(r"(?is)describe \"?(\w+)\"?", sql):
             rows = [
-                [c.name, c.type, "yes", "event time" if c.type == "TIMESTAMP" else None] for c in self.schemas[found[1]]
+                [c.name, c.type, "yes", "event time" if c.type == "TIMESTAMP" else None]
+                for c in self.schemas[found[1]]
             ]
             return self._rows(["column", "type", "nullable", "note"], ["STRING"] * 4, rows)
         if found := re.fullmatch(r"(?is)select (\d+)", sql):
             return self._rows([found[1]], ["INT"], [[int(found[1])]])
         if sql.upper() == "SHOW QUERIES":
             rows = [
-                [q, "SS" if q.startswith("each") else None, "10 s" if q.startswith("each") else None]
+                [
+                    q,
+                    "SS" if q.startswith("each") else None,
+                    "10 s" if q.startswith("each") else None,
+                ]
                 for q in self.queries
             ]
             return self._rows(["query", "path", "period"], ["STRING"] * 3, rows)
@@ -112,13 +117,17 @@ class FakeEngine:
     def _rows(self, names, types, rows) -> Rows:
         return Rows(columns.rows_to_batch(rows, names, types), tuple(types), self.now)
 
-    def ingest(self, stream, data, *, client=None, seq=None, first=0, last=True, cancel=None) -> IngestReport:
+    def ingest(
+        self, stream, data, *, client=None, seq=None, first=0, last=True, cancel=None
+    ) -> IngestReport:
         if client is not None and seq is not None:
             if seq <= self.seqs.get((client, stream), -1):
                 return IngestReport(0, repeated=True)
             if last:
                 self.seqs[client, stream] = seq
-        batch = pa.RecordBatch.from_arrays(list(data.columns), [c.name for c in self.schemas[stream]])
+        batch = pa.RecordBatch.from_arrays(
+            list(data.columns), [c.name for c in self.schemas[stream]]
+        )
         self.rows[stream].append(batch)
         for query, source in self.queries.items():
             if source == stream and len(data):
@@ -130,7 +139,9 @@ class FakeEngine:
         log = self.logs[query]
         seq = _next_seq(log)
         ats = pa.array(range(seq, seq + data.num_rows), pa.int64())
-        push = Push(query, seq, "insert", seq + data.num_rows - 1, data, ats if data.num_rows > 1 else None)
+        push = Push(
+            query, seq, "insert", seq + data.num_rows - 1, data, ats if data.num_rows > 1 else None
+        )
         log.append(push)
         for sub in list(self.subs):
             if sub.query == query:
@@ -160,13 +171,18 @@ class FakeEngine:
     def subscribe(self, query, start=None, limit_bytes=None, on_ready=None) -> Subscription:
         if query not in self.queries:
             raise UsageError("DS402", f"there is no query `{query}`")
-        sub = Subscription(query, tuple(self.schemas[self.queries[query]]), limit_bytes or 1 << 20, on_ready)
+        sub = Subscription(
+            query, tuple(self.schemas[self.queries[query]]), limit_bytes or 1 << 20, on_ready
+        )
         self.subs.append(sub)
         for push in self.logs[query] if start is not None else []:
             skip = max(0, start - push.seq)
             if skip < push.data.num_rows:
                 ats = None if push.ats is None else push.ats.slice(skip)
-                self._offer(sub, Push(query, push.seq + skip, push.kind, push.at, push.data.slice(skip), ats))
+                self._offer(
+                    sub,
+                    Push(query, push.seq + skip, push.kind, push.at, push.data.slice(skip), ats),
+                )
         if query in self.dropped:
             sub.finish(None, "the query was dropped")
         return sub
@@ -177,7 +193,9 @@ class FakeEngine:
     is_stored, recovered, unsaved = False, None, None
 
     def streams(self) -> list[StreamDef]:
-        fields = {n: tuple(Field(c.name, _type(c.type)) for c in cols) for n, cols in self.schemas.items()}
+        fields = {
+            n: tuple(Field(c.name, _type(c.type)) for c in cols) for n, cols in self.schemas.items()
+        }
         return [StreamDef(name, schema) for name, schema in fields.items()]
 
     def next_seq(self, query: str) -> int:
@@ -226,7 +244,9 @@ class FakeEngine:
     def stats(self) -> dict:
         return {
             "rows": sum(b.num_rows for bs in self.rows.values() for b in bs),
-            "streams": {s: {"accepted": sum(b.num_rows for b in bs)} for s, bs in self.rows.items()},
+            "streams": {
+                s: {"accepted": sum(b.num_rows for b in bs)} for s, bs in self.rows.items()
+            },
             "queries": {},
         }
 

@@ -167,7 +167,8 @@ class Peer:
 
 
 class Proxy:
-    """Stands between client and server and can cut the line, or hold or lose what the server answers."""
+    """Stands between client and server and can cut the line, or hold or lose what the server
+    answers."""
 
     def __init__(self, port: int) -> None:
         self._target = port

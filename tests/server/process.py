@@ -1,4 +1,5 @@
-"""A real server in a process of its own, which can be killed and started again; and the shell on a terminal."""
+"""A real server in a process of its own, which can be killed and started again; and the shell on a
+terminal."""
 
 from __future__ import annotations
 
@@ -15,19 +16,35 @@ from tests.waiting import WAIT, reserved
 
 
 class Process:
-    """`dsms serve` on a port and a data folder that stay the same; `descriptors`: how many it may have."""
+    """`dsms serve` on a port and a data folder that stay the same; `descriptors`: how many it may
+    have."""
 
     def __init__(self, data: str, descriptors: int | None = None) -> None:
         self.data = data
-        self._before = [] if descriptors is None else ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh"]
+        self._before = (
+            []
+            if descriptors is None
+            else ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh"]
+        )
         self._held = reserved()  # also while no server listens there
         self.port = self._held.getsockname()[1]
         self.start()
 
     def start(self) -> None:
         """Start, and wait until it listens."""
-        command = [*self._before, sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--data", self.data]
-        self._process = subprocess.Popen([*command, "--port", str(self.port)], stderr=subprocess.PIPE, text=True)
+        command = [
+            *self._before,
+            sys.executable,
+            "-m",
+            "dsms_client",
+            "serve",
+            "--no-warmup",
+            "--data",
+            self.data,
+        ]
+        self._process = subprocess.Popen(
+            [*command, "--port", str(self.port)], stderr=subprocess.PIPE, text=True
+        )
         assert self._process.stderr is not None
         said = []
         for line in self._process.stderr:
@@ -51,7 +68,13 @@ class Terminal:
 
     def __init__(self, port, home):
         self.main, child = pty.openpty()
-        env = {**os.environ, "DSMS_PORT": str(port), "HOME": str(home), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        env = {
+            **os.environ,
+            "DSMS_PORT": str(port),
+            "HOME": str(home),
+            "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dsms_client", "shell"],
             stdin=child,
@@ -68,7 +91,9 @@ class Terminal:
 
     def expect(self, pattern):
         while not (found := re.search(pattern, self.text)):
-            assert select.select([self.main], [], [], WAIT)[0], f"waited for {pattern!r}, had {self.text!r}"
+            assert select.select([self.main], [], [], WAIT)[0], (
+                f"waited for {pattern!r}, had {self.text!r}"
+            )
             piece = os.read(self.main, 65536).decode(errors="replace")
             self.text += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", piece)
         self.text = self.text[found.end() :]

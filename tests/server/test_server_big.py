@@ -1,4 +1,5 @@
-"""Answers of any size: up to the limit they arrive; over it the error names it, and the session goes on."""
+"""Answers of any size: up to the limit they arrive; over it the error names it, and the session
+goes on."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ ROWS = (1 << 20) + 1000  # more items than an array of a request may have
 def engine():
     engine = Engine()
     engine.execute("CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY")
-    engine.execute("CREATE QUERY q AS SELECT k FROM s [RANGE 2 s SLIDE 2 s] WITH (result_log = 2000000)")
+    engine.execute(
+        "CREATE QUERY q AS SELECT k FROM s [RANGE 2 s SLIDE 2 s] WITH (result_log = 2000000)"
+    )
     whole = pa.array(range(ROWS), pa.int64())
     for first in range(0, ROWS, 100_000):
         piece = whole.slice(first, 100_000)
@@ -50,7 +53,9 @@ def test_rows_that_no_frame_can_hold_are_refused_once(serve):
     running = serve(max_frame=100_000)
     with connect(port=running.port) as client:
         client.execute("CREATE STREAM t (a STRING)")
-        with pytest.raises(UsageError, match=r"DS601: a frame of \d+ bytes is over the limit of 100000"):
+        with pytest.raises(
+            UsageError, match=r"DS601: a frame of \d+ bytes is over the limit of 100000"
+        ):
             client.ingest("t", [["x" * 200_000]])
         with pytest.raises(UsageError, match=r"DS611: .* is over the limit of 100000"):
             client.execute("x" * 200_000)
@@ -61,7 +66,9 @@ def test_rows_that_no_frame_can_hold_are_refused_once(serve):
 def test_over_the_limit_the_session_goes_on(serve, engine, form):
     running = serve(engine, max_reply=100_000)
     with connect(port=running.port, data=form, reconnect_seconds=0) as client:
-        with pytest.raises(UsageError, match=r"DS623: the answer is larger than the 100000 bytes") as caught:
+        with pytest.raises(
+            UsageError, match=r"DS623: the answer is larger than the 100000 bytes"
+        ) as caught:
             client.query("SELECT k FROM s [RANGE 1 DAY]")
         assert "LIMIT" in caught.value.hint and "max_reply" in caught.value.hint
         assert ("Arrow" in caught.value.hint) == (form == "rows")

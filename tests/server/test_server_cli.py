@@ -39,7 +39,11 @@ def test_every_command_has_help_with_an_example(dsms):
 
 
 def test_shell_c(dsms):
-    assert dsms("shell", "-c", "SELECT 1; SELECT 22") == (0, "1\n-\n1\n(1 row)\n22\n--\n22\n(1 row)\n", "")
+    assert dsms("shell", "-c", "SELECT 1; SELECT 22") == (
+        0,
+        "1\n-\n1\n(1 row)\n22\n--\n22\n(1 row)\n",
+        "",
+    )
     code, out, err = dsms("shell", "-c", "SELECT 1;\nSELECT\n  NONSENSE x; SELECT 2")
     assert (code, out) == (1, "1\n-\n1\n(1 row)\n")
     assert err.splitlines() == [
@@ -55,9 +59,17 @@ def test_shell_f_and_standard_input(dsms, tmp_path):
     inner.write_text("-- a comment; with a semicolon\nSELECT 5 ;")
     script = tmp_path / "outer.sql"
     script.write_text(f"CREATE STREAM t (a INT);\n\\format csv\n\\i {inner}\nSELECT 6")
-    assert dsms("shell", "-f", str(script)) == (0, "stream t created\nformat is csv\n5\n5\n6\n6\n", "")
+    assert dsms("shell", "-f", str(script)) == (
+        0,
+        "stream t created\nformat is csv\n5\n5\n6\n6\n",
+        "",
+    )
     assert dsms("shell", "-f", "-", stdin="SELECT 1")[0] == 0
-    assert dsms("shell", "--format", "json", stdin="SELECT 1;\n\\q\nSELECT 2;") == (0, '{"1": 1}\n', "")
+    assert dsms("shell", "--format", "json", stdin="SELECT 1;\n\\q\nSELECT 2;") == (
+        0,
+        '{"1": 1}\n',
+        "",
+    )
     code, _, err = dsms("shell", "-f", str(tmp_path / "none.sql"))
     assert code == 2
     assert "cannot read" in err
@@ -68,7 +80,11 @@ def test_help_exit_and_quit(dsms):
     code, out, err = dsms("shell", "-c", "help")
     assert (code, err) == (0, "") and "\\subscribe q" in out and "exit" in out
     assert dsms("shell", "--format", "csv", stdin="SELECT 1;\nexit\nSELECT 2;") == (0, "1\n1\n", "")
-    assert dsms("shell", "--format", "csv", "-c", "SELECT 1; quit; SELECT 2", "-c", "SELECT 3") == (0, "1\n1\n", "")
+    assert dsms("shell", "--format", "csv", "-c", "SELECT 1; quit; SELECT 2", "-c", "SELECT 3") == (
+        0,
+        "1\n1\n",
+        "",
+    )
 
 
 def test_shell_without_a_server_says_how_to_start_one(dsms):
@@ -100,7 +116,20 @@ def test_commands_wait_for_a_server_that_is_starting(dsms):
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Link, "open", watched)
-            assert dsms("shell", "--port", str(port), "--wait", str(WAIT), "--format", "csv", "-c", "SELECT 7")[0] == 0
+            assert (
+                dsms(
+                    "shell",
+                    "--port",
+                    str(port),
+                    "--wait",
+                    str(WAIT),
+                    "--format",
+                    "csv",
+                    "-c",
+                    "SELECT 7",
+                )[0]
+                == 0
+            )
     finally:
         starting.join()
         started[0].stop()
@@ -119,7 +148,15 @@ def test_backslash_commands(dsms):
     assert "\\subscribe q" in out
     code, _, err = dsms("shell", "-c", "\\formt json")
     assert (code, err) == (1, "unknown command \\formt\nHINT: did you mean `\\format`?\n")
-    for wrong in ("\\format xml", "\\i", "\\i /none", "\\watch", "\\watch x", "\\subscribe", "\\subscribe none"):
+    for wrong in (
+        "\\format xml",
+        "\\i",
+        "\\i /none",
+        "\\watch",
+        "\\watch x",
+        "\\subscribe",
+        "\\subscribe none",
+    ):
         assert dsms("shell", "-c", wrong)[0] == 1
 
 
@@ -142,7 +179,9 @@ def test_watch_repeats_a_one_time_query_and_says_as_of_when(dsms, monkeypatch):
     monkeypatch.setattr("dsms_client.shell.meta.time.sleep", sleep)
     code, out, err = dsms("shell", "-c", "SELECT 1;\n\\watch 0.5\nSELECT 1;")
     assert (code, rounds, err) == (0, [0.5] * 3, "")
-    assert len([line for line in out.splitlines() if re.match(r"as of \d{4}-\d\d-\d\d ", line)]) == 3
+    assert (
+        len([line for line in out.splitlines() if re.match(r"as of \d{4}-\d\d-\d\d ", line)]) == 3
+    )
     assert out.count("(1 row)") == 5  # once before, three times, and once more after Ctrl-C
 
 
@@ -164,16 +203,28 @@ def test_subscribe_ends_with_its_reader(server):
     with server.peer() as peer:
         peer.ask("ingest", stream="s", rows=[[1, 0.5]])
     words = ["shell", "--port", str(server.port), "-c", "\\subscribe q 0"]
-    with subprocess.Popen([sys.executable, "-m", "dsms_client", *words], stdout=PIPE, stderr=PIPE, text=True) as shell:
+    with subprocess.Popen(
+        [sys.executable, "-m", "dsms_client", *words], stdout=PIPE, stderr=PIPE, text=True
+    ) as shell:
         assert shell.stdout.readline() == "+ 1970-01-01 00:00:00  1 | 0.5\n"
         shell.stdout.close()
         assert (shell.wait(WAIT), shell.stderr.read()) == (0, "")
 
 
 def test_data_is_utf8_whatever_the_locale(server):
-    words = ["shell", "--port", str(server.port), "--format", "csv", "-c", 'CREATE STREAM u ("ü" INT); DESCRIBE u']
+    words = [
+        "shell",
+        "--port",
+        str(server.port),
+        "--format",
+        "csv",
+        "-c",
+        'CREATE STREAM u ("ü" INT); DESCRIBE u',
+    ]
     env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
-    done = subprocess.run([sys.executable, "-m", "dsms_client", *words], capture_output=True, env=env)
+    done = subprocess.run(
+        [sys.executable, "-m", "dsms_client", *words], capture_output=True, env=env
+    )
     assert (done.returncode, done.stderr) == (0, b"") and "ü" in done.stdout.decode()
 
 
@@ -200,7 +251,9 @@ def test_load_csv_reports_rejected_lines(dsms, server, tmp_path):
 def test_load_writes_rejects_and_leaves_the_stream_open(dsms, server, tmp_path):
     file, rejects = tmp_path / "a.csv.gz", tmp_path / "rejects.csv"
     file.write_bytes(gzip.compress(CSV.encode()))
-    code, _, err = dsms("load", str(file), "--stream", "s", "--rejects", str(rejects), "--no-end", "--quiet")
+    code, _, err = dsms(
+        "load", str(file), "--stream", "s", "--rejects", str(rejects), "--no-end", "--quiet"
+    )
     assert (code, err) == (1, "")
     assert rejects.read_text().splitlines() == [
         "line,reason,text",
@@ -213,7 +266,9 @@ def test_load_writes_rejects_and_leaves_the_stream_open(dsms, server, tmp_path):
 
 def test_csv_tells_null_from_empty_text_both_ways(dsms, tmp_path):
     lines = ["t,n", ",1", '"",2', '" x",3', '"a,""b""",4', "plain,5"]
-    sql = "; ".join(["CREATE STREAM texts (t STRING, n INT)", "CREATE STREAM back (t STRING, n INT)"])
+    sql = "; ".join(
+        ["CREATE STREAM texts (t STRING, n INT)", "CREATE STREAM back (t STRING, n INT)"]
+    )
     assert dsms("shell", "-c", sql)[0] == 0
     file = tmp_path / "a.csv"
     file.write_text("\n".join(lines) + "\n")
@@ -299,7 +354,9 @@ def test_replay_at_speed(dsms, server, tmp_path):
     assert code == 0
     assert "60 rows accepted by e" in err
     assert len(server.engine.rows["e"]) > 1
-    code, _, err = dsms("replay", str(file), "--stream", "e", "--speed", "max", "--time-column", "T", "--no-end")
+    code, _, err = dsms(
+        "replay", str(file), "--stream", "e", "--speed", "max", "--time-column", "T", "--no-end"
+    )
     assert code == 0
     assert sum(b.num_rows for b in server.engine.rows["e"]) == 120
     assert [b.column("k")[0].as_py() for b in server.engine.rows["e"]][-1] == 0
@@ -352,7 +409,9 @@ def test_a_data_directory_that_cannot_be_made_is_told_before_anything_that_takes
 
 
 def test_shell_runs_every_c_up_to_one_that_fails(dsms):
-    code, out, err = dsms("shell", "--format", "csv", "-c", "SELECT 1", "-c", "NONSENSE", "-c", "SELECT 3")
+    code, out, err = dsms(
+        "shell", "--format", "csv", "-c", "SELECT 1", "-c", "NONSENSE", "-c", "SELECT 3"
+    )
     assert (code, out.split()) == (1, ["1", "1"]) and "DS100" in err
 
 

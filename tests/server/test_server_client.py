@@ -40,7 +40,13 @@ def count(db, stream="s"):
 def test_results_have_every_form(client):
     done, rows = client.execute("CREATE STREAM t (a INT); SELECT 7")
     assert done == Done("stream t created")
-    assert (rows.columns, rows.types, rows.rows, len(rows), list(rows)) == (("7",), ("INT",), [(7,)], 1, [(7,)])
+    assert (rows.columns, rows.types, rows.rows, len(rows), list(rows)) == (
+        ("7",),
+        ("INT",),
+        [(7,)],
+        1,
+        [(7,)],
+    )
     assert rows.table().to_pydict() == {"7": [7]}
     assert rows.pandas().to_dict("list") == {"7": [7]}
     assert rows.polars().to_dict(as_series=False) == {"7": [7]}
@@ -97,7 +103,12 @@ def test_much_data_is_cut_into_frames(server, client):
 def test_errors_are_raised_as_their_family(client):
     with pytest.raises(QueryError) as caught:
         client.execute("SELECT 1; NONSENSE here")
-    assert (caught.value.code, caught.value.line, caught.value.column, caught.value.statement) == ("DS100", 1, 9, 1)
+    assert (caught.value.code, caught.value.line, caught.value.column, caught.value.statement) == (
+        "DS100",
+        1,
+        9,
+        1,
+    )
     assert caught.value.hint == "try SELECT 1"
     assert [r.rows for r in caught.value.done] == [[(1,)]]
     with pytest.raises(UsageError, match="no stream `ss`"):
@@ -119,7 +130,11 @@ def test_errors_of_rows_nobody_waited_for_come_later(client):
 
 def test_iteration_over_results(client):
     with client.subscribe("q") as results:
-        assert (results.columns, results.types, results.query) == (("k", "v"), ("INT", "FLOAT"), "q")
+        assert (results.columns, results.types, results.query) == (
+            ("k", "v"),
+            ("INT", "FLOAT"),
+            "q",
+        )
         client.ingest("s", {"k": [1, 2], "v": [0.5, 1.5]})
         first, second = next(results), next(results)
         assert (first.seq, first.kind, first.at, first.rows) == (0, "insert", 0, [(1, 0.5)])
@@ -250,7 +265,8 @@ def test_a_reader_that_is_too_slow_catches_up_from_the_log(client):
 
 
 async def _behind(db, proxy, then=lambda: None):
-    """A subscription that has let go, whose reader stopped waiting before the server said how it goes on."""
+    """A subscription that has let go, whose reader stopped waiting before the server said how it
+    goes on."""
     results = await db.subscribe("q")
     results.buffer_bytes = 0
     await db.ingest("s", [[1, 0.5]])
@@ -275,13 +291,17 @@ def test_a_reader_that_stops_waiting_while_it_catches_up_misses_nothing(proxy):
     asyncio.run(story())
 
 
-def test_a_reader_that_stops_waiting_while_it_catches_up_is_told_what_went_wrong(server, proxy, monkeypatch):
+def test_a_reader_that_stops_waiting_while_it_catches_up_is_told_what_went_wrong(
+    server, proxy, monkeypatch
+):
     def gone(*args, **options):
         raise UsageError("DS620", "these rows are gone")
 
     async def story():
         async with AsyncClient(port=proxy.port) as db:
-            results = await _behind(db, proxy, lambda: monkeypatch.setattr(server.engine, "subscribe", gone))
+            results = await _behind(
+                db, proxy, lambda: monkeypatch.setattr(server.engine, "subscribe", gone)
+            )
             proxy.passing.set()
             with pytest.raises(UsageError, match="these rows are gone"):
                 await anext(results)
@@ -343,6 +363,23 @@ def test_a_server_that_stops_is_heard_of(serve):
 
 
 def test_the_client_imports_nothing_heavy():
-    heavy = ["pyarrow", "numpy", "pandas", "polars", "rich", "prompt_toolkit", "aiohttp", "uvloop", "numba", "dsms.api"]
-    code = f"import sys, dsms_client.sync, dsms_client.cli; print([m for m in {heavy} if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    heavy = [
+        "pyarrow",
+        "numpy",
+        "pandas",
+        "polars",
+        "rich",
+        "prompt_toolkit",
+        "aiohttp",
+        "uvloop",
+        "numba",
+        "dsms.api",
+    ]
+    code = (
+        f"import sys, dsms_client.sync, dsms_client.cli; print([m for m in {heavy} if m in "
+        "sys.modules])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
+        == "[]"
+    )

@@ -67,7 +67,9 @@ def test_who_comes_while_no_descriptor_is_left_waits(serve, which, caplog):
         with none_left():
             peer.connect(("127.0.0.1", getattr(running.server, which)))
             wait_until(lambda: failures.get() > 2)
-        peer.sendall(pack({"op": "ping", "id": 1}) if which == "port" else b"GET /metrics HTTP/1.0\r\n\r\n")
+        peer.sendall(
+            pack({"op": "ping", "id": 1}) if which == "port" else b"GET /metrics HTTP/1.0\r\n\r\n"
+        )
         said = b""
         while not re.search(rb"\xa2ok\xc3|dsms_accept_failures_total", said):
             piece = peer.recv(1 << 16)

@@ -1,4 +1,5 @@
-"""Who has not shown who he is: what he may send, for how long, how many of them there are, and who guesses tokens."""
+"""Connections that have not authenticated: what they may send, for how long, how many there are,
+and guesses of tokens."""
 
 from __future__ import annotations
 
@@ -53,7 +54,10 @@ def test_nothing_is_decoded_before_the_token(serve, undecoded, message):
         body = msgpack.packb({**message, "id": 7} if isinstance(message, dict) else message)
         peer.raw(HEADER.pack(len(body)) + body)
         error = peer.read()
-        assert error["error"]["code"] == "DS605" and error["error"]["message"] == "this server asks for a token"
+        assert (
+            error["error"]["code"] == "DS605"
+            and error["error"]["message"] == "this server asks for a token"
+        )
         assert error["id"] in (7, None)
         assert peer.ask("hello", version=1, token="secret")["ok"]
 
@@ -77,7 +81,9 @@ def test_a_frame_before_the_token_is_short(serve, size):
         frame = pack(longest)
         assert len(frame) == 4 + threshold.HELLO_BYTES
         rows = pack({"op": "execute", "id": 2, "sql": "CREATE STREAM s (k INT)"})
-        rows += pack({"op": "ingest", "id": 3, "stream": "s", "rows": [[i] for i in range(200_000)]})
+        rows += pack(
+            {"op": "ingest", "id": 3, "stream": "s", "rows": [[i] for i in range(200_000)]}
+        )
         peer.raw(frame + rows)  # after the token all is as it was
         assert peer.reply(3)["accepted"] == 200_000
 
@@ -86,12 +92,18 @@ def test_memory_before_the_token_is_small(serve):
     running = serve(token="secret")
     with running.peer() as peer:
         peer.raw(HEADER.pack(4000) + b"\x81")
-        wait_until(lambda: running.on_loop(lambda: any(s._buffer.partial for s in running.server.sessions)))
-        (held,) = running.on_loop(lambda: [len(s._buffer._scratch) for s in running.server.sessions])
+        wait_until(
+            lambda: running.on_loop(lambda: any(s._buffer.partial for s in running.server.sessions))
+        )
+        (held,) = running.on_loop(
+            lambda: [len(s._buffer._scratch) for s in running.server.sessions]
+        )
         assert held == threshold.HELLO_BYTES + 4
 
 
-@pytest.mark.parametrize("first", [b"", b"\0", pack({"op": "ping", "id": 1})], ids=["silent", "begun", "ping"])
+@pytest.mark.parametrize(
+    "first", [b"", b"\0", pack({"op": "ping", "id": 1})], ids=["silent", "begun", "ping"]
+)
 def test_the_token_is_shown_within_two_seconds(serve, first):
     running = serve(token="secret", hello_seconds=2.0)
     hours = running.hours()
@@ -157,7 +169,14 @@ def test_silent_strangers_take_no_place_of_others(serve):
     with running.peer() as old:
         assert old.ask("ping")["ok"]
         silent = [running.peer() for _ in range(60)]
-        wait_until(lambda: running.on_loop(lambda: running.server.metrics.let_go.labels("crowded")._value.get()) == 40)
+        wait_until(
+            lambda: (
+                running.on_loop(
+                    lambda: running.server.metrics.let_go.labels("crowded")._value.get()
+                )
+                == 40
+            )
+        )
         assert b"DS621" in silent[0].rest()
         with running.peer() as new:
             assert new.ask("ping")["ok"]
@@ -166,7 +185,11 @@ def test_silent_strangers_take_no_place_of_others(serve):
                 assert third.read()["error"]["code"] == "DS621"
         for peer in silent:
             peer.socket.close()
-    wait_until(lambda: running.on_loop(lambda: len(running.server.strangers) + len(running.server.proven)) == 0)
+    wait_until(
+        lambda: (
+            running.on_loop(lambda: len(running.server.strangers) + len(running.server.proven)) == 0
+        )
+    )
 
 
 def test_a_place_may_be_taken_while_a_stranger_waits(serve):
@@ -191,7 +214,11 @@ def test_one_address_does_not_crowd_out_others():
 
 def test_addresses():
     assert address_of(("10.0.0.1", 5)) == address_of(("::ffff:10.0.0.1", 5, 0, 0)) == "10.0.0.1"
-    assert address_of(("2001:db8::1", 5, 0, 0)) == address_of(("2001:db8::ffff%eth0", 5, 0, 0)) == "2001:db8::/64"
+    assert (
+        address_of(("2001:db8::1", 5, 0, 0))
+        == address_of(("2001:db8::ffff%eth0", 5, 0, 0))
+        == "2001:db8::/64"
+    )
     assert address_of("") == address_of(None) == ""
 
 
@@ -222,7 +249,11 @@ def test_a_guesser_waits_and_nobody_else(serve, caplog):
     running = serve(token="secret", guess_seconds=0.1)
     hours = running.hours()
     with running.peer() as guesser, running.peer() as good:
-        guesser.raw(b"".join(pack({"op": "hello", "id": n, "version": 1, "token": f"{n}"}) for n in range(100)))
+        guesser.raw(
+            b"".join(
+                pack({"op": "hello", "id": n, "version": 1, "token": f"{n}"}) for n in range(100)
+            )
+        )
         for n in range(5):
             wait_until(lambda wrong=n + 1: wrong_tokens(running) == wrong)
             if n == 2:
@@ -235,7 +266,11 @@ def test_a_guesser_waits_and_nobody_else(serve, caplog):
         assert wrong_tokens(running) == 6
     assert "a wrong token was given by 127.0.0.1" in caplog.text
     hours.go_on(1000.0)
-    wait_until(lambda: running.on_loop(lambda: len(running.server.sessions) + running.server.unprocessed) == 0)
+    wait_until(
+        lambda: (
+            running.on_loop(lambda: len(running.server.sessions) + running.server.unprocessed) == 0
+        )
+    )
 
 
 def test_a_guesser_of_many_connections_waits(serve):
@@ -266,7 +301,12 @@ def test_handshakes_are_limited(serve, certificate):
     begun = [running.peer() for _ in range(15)]
     for peer in begun:
         peer.raw(b"\x16\x03\x01\x02\x00\x01\x00\x01")
-    wait_until(lambda: running.on_loop(lambda: running.server.metrics.let_go.labels("crowded")._value.get()) == 20)
+    wait_until(
+        lambda: (
+            running.on_loop(lambda: running.server.metrics.let_go.labels("crowded")._value.get())
+            == 20
+        )
+    )
     assert running.on_loop(lambda: len(running.server._listener._crowd)) == 10
     assert ended(silent[0].socket) and ended(begun[0].socket)
     for peer in silent + begun:
@@ -283,7 +323,9 @@ def test_slow_http_clients_are_let_go(serve):
         one.sendall(b"GET /metrics HTTP/1.1\r\n")
     let_go = running.server.metrics.let_go
     wait_until(lambda: let_go.labels("crowded")._value.get() == 5)
-    assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=WAIT).read() == b"ok\n"
+    assert (
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=WAIT).read() == b"ok\n"
+    )
     hours.go_on(http.SECONDS)
     wait_until(lambda: let_go.labels("quiet")._value.get() == http.AT_ONCE - 1)
     for one in slow:
@@ -344,7 +386,11 @@ def test_a_vanished_guesser_leaves_nothing(serve):
     wait_until(lambda: running.on_loop(lambda: len(running.server.sessions)) in (0, 1))
     hours.go_on(10.0)
     wait_until(hours_left)
-    wait_until(lambda: running.on_loop(lambda: len(running.server.sessions) + running.server.unprocessed) == 0)
+    wait_until(
+        lambda: (
+            running.on_loop(lambda: len(running.server.sessions) + running.server.unprocessed) == 0
+        )
+    )
 
 
 def test_a_peer_that_breaks_its_promise_is_dead(serve):
@@ -372,7 +418,11 @@ def test_who_is_not_read_is_not_dead(serve):
         peer.ask("ping", every=1)
         running.engine.gate.clear()
         peer.send("execute", sql="GATE")
-        wait_until(lambda: running.on_loop(lambda: [s.read_paused for s in running.server.sessions]) == [True])
+        wait_until(
+            lambda: (
+                running.on_loop(lambda: [s.read_paused for s in running.server.sessions]) == [True]
+            )
+        )
         hours.go_on(100.0)
         running.engine.gate.set()
         assert peer.reply(2)["ok"]
@@ -383,7 +433,9 @@ def test_clients_keep_their_promise(serve):
     with connect(port=running.port):
         pings = running.server.metrics.requests.labels("ping")._value
         wait_until(lambda: pings.get() > 2)
-        assert running.on_loop(lambda: [s._pulse is not None for s in running.server.sessions]) == [True]
+        assert running.on_loop(lambda: [s._pulse is not None for s in running.server.sessions]) == [
+            True
+        ]
     with connect(port=serve(ping_seconds=0.0).port) as db:
         db.ping()
 

@@ -14,7 +14,8 @@ from endings import ENDINGS
 SCRIPT = Path(__file__).with_name("endings.py")
 MIB = 1 << 20
 LONG = {"port check", "tls port check"}
-KEPT = {"vanished subscriber", "vanished in a statement", "work"}  # they send rows, which results and windows keep
+# they send rows, which results and windows keep
+KEPT = {"vanished subscriber", "vanished in a statement", "work"}
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +26,19 @@ def run(certificate):
     def call(*words: object) -> list[str]:
         environ = {**os.environ, "DSMS_TEST_CERT": cert, "DSMS_TEST_KEY": key}
         command = [sys.executable, SCRIPT, *map(str, words)]
-        return subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout.splitlines()
+        return subprocess.run(
+            command, env=environ, check=True, capture_output=True, text=True
+        ).stdout.splitlines()
 
     return call
 
 
 def test_no_object_waits_for_the_collector(run):
     count = 40
-    found = {name: (int(left), what) for name, left, what in (line.split("\t") for line in run("leftovers", count))}
+    found = {
+        name: (int(left), what)
+        for name, left, what in (line.split("\t") for line in run("leftovers", count))
+    }
     assert set(found) == set(ENDINGS)
     for name, (left, what) in found.items():
         assert left < count, (name, what)  # what is made once by a library may be found

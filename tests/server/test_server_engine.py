@@ -52,7 +52,7 @@ def collect(results, until):
 
 
 def test_results_do_not_depend_on_frames(serve):
-    told = []
+    collected = []
     for cut in (1, 7, 300, 1500):
         running = serve(Engine())
         with connect(port=running.port) as db:
@@ -64,17 +64,22 @@ def test_results_do_not_depend_on_frames(serve):
             if cut == 1:
                 db.ingest("s", data[100:])
             db.end("s")
-            told.append(collect(results, 1500))
-    assert all(len(t) >= 1500 for t in told)
-    shortest = min(map(len, told))
-    assert all(t[:shortest] == told[0][:shortest] for t in told)
-    assert [row[0] for row in told[0]] == list(range(len(told[0])))
+            collected.append(collect(results, 1500))
+    assert all(len(t) >= 1500 for t in collected)
+    shortest = min(map(len, collected))
+    assert all(t[:shortest] == collected[0][:shortest] for t in collected)
+    assert [row[0] for row in collected[0]] == list(range(len(collected[0])))
 
 
 def test_arrow_and_rows_tell_the_same(server, client):
-    with connect(port=server.port, data="arrow") as other, connect(port=server.port, data="rows") as plain:
+    with (
+        connect(port=server.port, data="arrow") as other,
+        connect(port=server.port, data="rows") as plain,
+    ):
         readers = [c.subscribe("sums", start=0) for c in (other, plain)]
-        client.ingest("s", pa.table({"k": [1, 2, 1], "v": [0.5, None, 1.5], "t": [1000, 1000, 2000]}))
+        client.ingest(
+            "s", pa.table({"k": [1, 2, 1], "v": [0.5, None, 1.5], "t": [1000, 1000, 2000]})
+        )
         client.heartbeat("s", 100_000)
         first, second = (collect(reader, 6) for reader in readers)
     assert first == second
@@ -117,7 +122,9 @@ def test_what_became_of_each_row_is_reported(client):
 
 
 def test_a_row_stamped_on_arrival_is_answered_without_another(client):
-    client.execute("CREATE STREAM now (k INT); CREATE QUERY c AS SELECT COUNT(*) AS n FROM now [RANGE 1 HOUR]")
+    client.execute(
+        "CREATE STREAM now (k INT); CREATE QUERY c AS SELECT COUNT(*) AS n FROM now [RANGE 1 HOUR]"
+    )
     with client.subscribe("c", start=0) as results:
         client.ingest("now", [[1]])
         counts = []
@@ -158,7 +165,8 @@ def test_limits_of_the_engine_have_codes(serve):
 
 
 def start(*options, said=None):
-    """`dsms serve` in a process of its own: (process, port).  `said` takes the lines before the one that names it."""
+    """`dsms serve` in a process of its own: (process, port).  `said` takes the lines before the one
+    that names it."""
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--port", "0", *options],
@@ -179,13 +187,19 @@ def test_values_that_cannot_be_are_the_querys_fault(client):
 
 
 def test_decimals_are_written_out_on_the_wire(client):
-    row = client.query("SELECT DECIMAL '-0.0000000001' AS a, DECIMAL '0.0000000' AS b, DECIMAL '0.000001' AS c").rows[0]
+    row = client.query(
+        "SELECT DECIMAL '-0.0000000001' AS a, DECIMAL '0.0000000' AS b, DECIMAL '0.000001' AS c"
+    ).rows[0]
     assert row == ("-0.0000000001", "0.0000000", "0.000001")
 
 
 def test_a_server_without_a_folder_says_that_it_forgets(tmp_path):
     lines: list[str] = []
-    for options, says in ((), True), (("--archive", str(tmp_path / "a")), True), (("--data", str(tmp_path)), False):
+    for options, says in (
+        ((), True),
+        (("--archive", str(tmp_path / "a")), True),
+        (("--data", str(tmp_path)), False),
+    ):
         lines.clear()
         process, _ = start(*options, said=lines)
         process.terminate()
@@ -198,7 +212,10 @@ def test_the_process_stops_gracefully_and_remembers(tmp_path):
     process, port = start("--data", str(tmp_path / "data"))
     with connect(port=port, reconnect_seconds=0) as db:
         db.execute(DECLARE)
-        db.execute("CREATE TABLE r (k INT PRIMARY KEY, name STRING); INSERT INTO r VALUES (1, 'one'), (2, 'two')")
+        db.execute(
+            "CREATE TABLE r (k INT PRIMARY KEY, name STRING); INSERT INTO r VALUES (1, 'one'), "
+            "(2, 'two')"
+        )
         results = db.subscribe("big")
         db.ingest("s", rows(50_000), wait=False)
         db.ping()
@@ -234,11 +251,15 @@ def test_an_unknown_query_is_answered_with_those_there_are(client):
     assert refused.value.hint == "known names: big, sums, more0, more1, more2 and 17 more"
     with pytest.raises(UsageError, match="DS405") as refused:
         client.execute("DROP STREAM s")
-    assert refused.value.message == "stream s is read by big, more0, more1, more10, more11 and 17 more"
+    assert (
+        refused.value.message == "stream s is read by big, more0, more1, more10, more11 and 17 more"
+    )
 
 
 def test_a_table_changes_at_the_newest_instant_of_any_stream(client):
-    client.execute("CREATE STREAM late (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (k INT PRIMARY KEY)")
+    client.execute(
+        "CREATE STREAM late (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (k INT PRIMARY KEY)"
+    )
     client.ingest("s", rows(10))
     client.ingest("late", [[1, 3_000_000]])
     (first, done) = client.execute("INSERT INTO r VALUES (1); INSERT INTO r VALUES (2)")
@@ -249,7 +270,9 @@ def test_a_table_changes_at_the_newest_instant_of_any_stream(client):
 def test_max_future_binds_the_heartbeats_of_clients(client):
     client.execute("CREATE STREAM near (v INT, t TIMESTAMP) TIMESTAMP BY t MAX FUTURE 10 s")
     client.ingest("near", [[1, 1_000_000]])
-    with pytest.raises(UsageError, match=r"DS508: heartbeat .*9999.* is more than MAX FUTURE 10 s after .*:01Z") as far:
+    with pytest.raises(
+        UsageError, match=r"DS508: heartbeat .*9999.* is more than MAX FUTURE 10 s after .*:01Z"
+    ) as far:
         client.heartbeat("near", 253_402_300_799_000_000)
     assert far.value.hint == "if time really went on, send heartbeats in steps no longer than that"
     for second in (11, 21, 31):  # as far as it goes

@@ -1,4 +1,5 @@
-"""`dsms load` of files that are odd, damaged or something else: a clear end, and an account of every line."""
+"""`dsms load` of files that are odd, damaged or something else: a clear end, and an account of
+every line."""
 
 from __future__ import annotations
 
@@ -77,7 +78,11 @@ def test_empty_lines_are_found_in_any_block(load, monkeypatch):
 def test_tokens_for_null_are_those_given_and_hold_without_quotes(load, rows):
     code, err = load(b'k,v\nNA,"1"\n"NA",2\n,3\nNULL,4\n', "a.csv", "--null", "NA")
     assert code == 1
-    assert err[:3] == ["line 3: k: 'NA' is not INT", "line 4: k: '' is not INT", "line 5: k: 'NULL' is not INT"]
+    assert err[:3] == [
+        "line 3: k: 'NA' is not INT",
+        "line 4: k: '' is not INT",
+        "line 5: k: 'NULL' is not INT",
+    ]
     assert rows() == "k,v\n,1.0\n"
 
 
@@ -107,7 +112,9 @@ def test_a_header_of_several_lines_moves_the_others(load):
 @pytest.mark.parametrize("header", [b"k,v,K", b"k,k,v", b" k,K,v"])
 def test_a_column_that_could_be_two_is_told(load, header):
     code, err = load(header + b"\n1,2,3\n")
-    assert code == 2 and "the file has 2 columns called k" in err[0] and "a name of its own" in err[1]
+    assert (
+        code == 2 and "the file has 2 columns called k" in err[0] and "a name of its own" in err[1]
+    )
 
 
 def test_columns_that_nobody_wants_may_have_one_name(load, rows):
@@ -139,7 +146,9 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "data", "says"), OTHERS, ids=[f"{i}-{says}" for i, (*_, says) in enumerate(OTHERS)])
+@pytest.mark.parametrize(
+    ("name", "data", "says"), OTHERS, ids=[f"{i}-{says}" for i, (*_, says) in enumerate(OTHERS)]
+)
 def test_a_file_that_is_something_else_is_told(load, name, data, says):
     code, err = load(data, name)
     assert code == 2
@@ -155,11 +164,16 @@ def test_what_is_not_text_is_rejected_with_its_line(load, rows):
 
 def test_a_file_cut_short_says_how_much_was_taken(load, server, monkeypatch):
     monkeypatch.setattr(csvfile, "BLOCK", 1 << 16)
-    data = gzip.compress(HEAD + b"".join(b"%d,%d.5\n" % (i, i * 7919 % 10007) for i in range(50_000)))
+    data = gzip.compress(
+        HEAD + b"".join(b"%d,%d.5\n" % (i, i * 7919 % 10007) for i in range(50_000))
+    )
     code, err = load(data[: len(data) // 2], "a.csv.gz")
     assert code == 2
-    accepted = int(err[0].partition(" rows were accepted before this; s is not ended")[0].replace(",", ""))
-    assert accepted < 50_000 and "Truncated" in err[1]  # Arrow reads ahead, so how much that is is left to it
+    accepted = int(
+        err[0].partition(" rows were accepted before this; s is not ended")[0].replace(",", "")
+    )
+    # Arrow reads ahead, so how much that is is left to it
+    assert accepted < 50_000 and "Truncated" in err[1]
     assert sum(batch.num_rows for batch in server.engine.rows["s"]) == accepted
     assert server.engine.calls == []
 
@@ -168,7 +182,9 @@ def test_a_quote_that_is_never_closed_is_told(load, monkeypatch):
     monkeypatch.setattr(csvfile, "BLOCK", 1 << 10)
     code, err = load(HEAD + b'1,"2\n' + b"3,4\n" * 1000)
     assert code == 2
-    assert "has a row of more than 1024 bytes" in "\n".join(err) and "never closed" in "\n".join(err)
+    assert "has a row of more than 1024 bytes" in "\n".join(err) and "never closed" in "\n".join(
+        err
+    )
 
 
 def test_folders_pipes_and_files_that_may_not_be_read_are_told(dsms, tmp_path, monkeypatch):
@@ -204,7 +220,13 @@ def test_parquet_with_nested_or_double_columns(load, rows):
     nested = pa.array([{"a": 1, "k": 2}, None], pa.struct([("a", pa.int64()), ("k", pa.int64())]))
     listed = pa.array([[1], []], pa.list_(pa.int64()))
     whole, half = pa.array([1, None]), pa.array([0.5, 1.5])
-    assert load(parquet(pa.table([whole, half, nested, listed], names=["k", "v", "x", "y"])), "a.parquet")[0] == 0
+    assert (
+        load(
+            parquet(pa.table([whole, half, nested, listed], names=["k", "v", "x", "y"])),
+            "a.parquet",
+        )[0]
+        == 0
+    )
     assert rows() == "k,v\n1,0.5\n,1.5\n"
     for column in (nested, listed):
         code, err = load(parquet(pa.table([column, half], names=["k", "v"])), "a.parquet")
@@ -215,7 +237,9 @@ def test_parquet_with_nested_or_double_columns(load, rows):
 
 
 def test_parquet_that_is_damaged_within_is_told(load):
-    data = bytearray(parquet(pa.table({"k": list(range(5000)), "v": [float(i) for i in range(5000)]})))
+    data = bytearray(
+        parquet(pa.table({"k": list(range(5000)), "v": [float(i) for i in range(5000)]}))
+    )
     data[40:400] = Random(1).randbytes(360)
     code, err = load(bytes(data), "a.parquet")
     assert code == 2 and "cannot read" in "\n".join(err)

@@ -51,7 +51,9 @@ def test_arrow_mode_has_a_column_of_instants(server):
     with server.peer() as peer:
         assert peer.ask("hello", version=1, data="arrow")["data"] == "arrow"
         peer.ask("subscribe", query="q")
-        batch = pa.record_batch({"v": pa.array([1.0, 2.0], pa.float32()), "K": pa.array([7, None], pa.int32())})
+        batch = pa.record_batch(
+            {"v": pa.array([1.0, 2.0], pa.float32()), "K": pa.array([7, None], pa.int32())}
+        )
         assert peer.ask("ingest", stream="S", arrow=columns.ipc(batch))["accepted"] == 2
         push = peer.push()
     table = columns.from_ipc(push["data"])
@@ -70,14 +72,24 @@ def test_resume_is_gap_free(server, form):
             push = peer.push()
             assert push["seq"] == 1234 + len(keys)
             data = push["data"]
-            keys += [r[0] for r in data] if form == "rows" else columns.from_ipc(data).column("k").to_pylist()
+            keys += (
+                [r[0] for r in data]
+                if form == "rows"
+                else columns.from_ipc(data).column("k").to_pylist()
+            )
     assert keys == list(range(1234, 5000))
 
 
 def test_a_slow_reader_is_ended_and_its_session_goes_on(serve):
     running = serve(subscriber_bytes=100_000)
-    with running.peer() as writer, running.peer(receive_buffer=4096) as slow, running.peer() as good:
-        writer.ask("execute", sql="CREATE STREAM s (k INT, t STRING); CREATE QUERY q AS SELECT * FROM s")
+    with (
+        running.peer() as writer,
+        running.peer(receive_buffer=4096) as slow,
+        running.peer() as good,
+    ):
+        writer.ask(
+            "execute", sql="CREATE STREAM s (k INT, t STRING); CREATE QUERY q AS SELECT * FROM s"
+        )
         slow.ask("subscribe", query="q")
         good.ask("subscribe", query="q")
         sent = 0
@@ -124,7 +136,9 @@ def test_a_fast_writer_is_slowed_and_nothing_is_dropped(serve):
         replies = writer.rest()
         sender.join()
         assert replies.count(b"accepted") == many
-        assert other.ask("execute", sql="SELECT COUNT(*) FROM s")["results"][0]["rows"] == [[1000 * many]]
+        assert other.ask("execute", sql="SELECT COUNT(*) FROM s")["results"][0]["rows"] == [
+            [1000 * many]
+        ]
         assert running.server.metrics.paused._value.get() > 0
 
 
@@ -145,7 +159,10 @@ def test_cancelled_statements_answer_ds610(server):
         for ident, sql in (("a", "SPIN"), ("b", "SELECT 1")):
             peer.raw(pack({"op": "execute", "id": ident, "sql": sql}))
         assert server.engine.spinning.wait(WAIT)
-        peer.raw(pack({"op": "cancel", "id": "c", "request": "b"}) + pack({"op": "cancel", "id": "d", "request": "a"}))
+        peer.raw(
+            pack({"op": "cancel", "id": "c", "request": "b"})
+            + pack({"op": "cancel", "id": "d", "request": "a"})
+        )
         answers = [peer.read() for _ in range(4)]
     codes = {a["id"]: a.get("error", {}).get("code") for a in answers}
     assert codes == {"a": "DS610", "b": "DS610", "c": None, "d": None}
@@ -155,7 +172,8 @@ def test_a_lost_session_stops_its_statement(server):
     peer = server.peer()
     peer.send("execute", sql="SPIN")
     assert server.engine.spinning.wait(WAIT)
-    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # close by reset
+    # close by reset
+    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
     peer.socket.close()
     with server.peer() as other:
         assert other.ask("execute", sql="SELECT 1")["ok"]
@@ -176,7 +194,11 @@ def test_ingest_says_what_does_not_fit(server):
         cases = [
             ({"columns": {"k": [1], "v": [1.0], "w": [1]}}, "DS501", "no column 'w'"),
             ({"columns": {"k": [1], "v": [1.0, 2.0]}}, "DS504", "k 1, v 2"),
-            ({"columns": {"k": ["x"], "v": [1.0]}}, "DS503", "column 'k' of stream s: expected INT"),
+            (
+                {"columns": {"k": ["x"], "v": [1.0]}},
+                "DS503",
+                "column 'k' of stream s: expected INT",
+            ),
             ({"arrow": b"nonsense"}, "DS510", "not an Arrow IPC stream"),
             (
                 {"arrow": columns.ipc(pa.record_batch({"k": ["x"], "v": [1.0]}))},
@@ -201,7 +223,9 @@ def test_rows_that_are_wrong_alone_are_refused_and_the_others_stand(server):
         reply = peer.ask("ingest", stream="s", rows=many)
         assert (reply["accepted"], reply["late"], reply["refused"]) == (8997, 0, 3)
         assert any("row 5000: 1 values for 2 columns (k, v)" in r for r in reply["reasons"])
-        assert any("2 rows refused (wrong value): row 8191: column v" in r for r in reply["reasons"])
+        assert any(
+            "2 rows refused (wrong value): row 8191: column v" in r for r in reply["reasons"]
+        )
         reply = peer.ask("ingest", stream="s", rows=[[1.5, 0.5], [1, 2.5], 7])
         assert (reply["accepted"], reply["refused"]) == (1, 2)
         reply = peer.ask("ingest", stream="s", rows=[["x", 0.5]])  # nothing is left of the frame
@@ -214,7 +238,9 @@ def test_all_types_travel_both_ways(server):
     kinds = "b BOOL, i INT, f FLOAT, d DECIMAL(10,2), s STRING, y BYTES, t TIMESTAMP, n INTERVAL"
     row = [True, -5, float("inf"), "12.50", "ä", b"\x00\xff", 1_600_000_000_000_000, -1]
     with server.peer() as peer:
-        peer.send("execute", sql=f"CREATE STREAM every ({kinds}); CREATE QUERY e AS SELECT * FROM every")
+        peer.send(
+            "execute", sql=f"CREATE STREAM every ({kinds}); CREATE QUERY e AS SELECT * FROM every"
+        )
         peer.send("subscribe", query="e")
         assert peer.ask("ingest", stream="every", rows=[row, [None] * 8])["accepted"] == 2
         assert [peer.push()["data"] for _ in range(2)] == [[row], [[None] * 8]]
@@ -260,14 +286,21 @@ def test_order_within_a_session(server):
 def test_a_stream_created_just_before_takes_rows(server):
     with server.peer() as peer:
         peer.send("execute", sql="CREATE STREAM fresh (a INT)")
-        assert peer.ask("ingest", stream="fresh", rows=[[i] for i in range(10_000)])["accepted"] == 10_000
+        assert (
+            peer.ask("ingest", stream="fresh", rows=[[i] for i in range(10_000)])["accepted"]
+            == 10_000
+        )
 
 
 def test_without_wait_the_answer_comes_before_the_rows_are_applied(server):
     with server.peer() as peer, server.peer() as other:
         server.engine.gate.clear()
         other.send("execute", sql="GATE")
-        assert peer.ask("ingest", stream="s", rows=[[1, 1.0]], wait=False) == {"id": 1, "ok": True, "queued": True}
+        assert peer.ask("ingest", stream="s", rows=[[1, 1.0]], wait=False) == {
+            "id": 1,
+            "ok": True,
+            "queued": True,
+        }
         server.engine.gate.set()
         assert peer.ask("execute", sql="SELECT COUNT(*) FROM s")["results"][0]["rows"] == [[1]]
 
@@ -278,7 +311,9 @@ def test_the_id_of_a_request_that_was_answered_is_free(server):
         server.engine.gate.clear()
         other.send("execute", sql="GATE")
         for _ in range(3):
-            peer.socket.sendall(pack({"op": "ingest", "id": 7, "stream": "s", "rows": [[1, 1.0]], "wait": False}))
+            peer.socket.sendall(
+                pack({"op": "ingest", "id": 7, "stream": "s", "rows": [[1, 1.0]], "wait": False})
+            )
             assert peer.reply(7) == {"id": 7, "ok": True, "queued": True}
         peer.socket.sendall(pack({"op": "execute", "id": 7, "sql": "SELECT COUNT(*) FROM s"}))
         peer.socket.sendall(pack({"op": "execute", "id": 7, "sql": "SELECT 1"}))
@@ -348,7 +383,9 @@ def test_a_token_is_asked_for(serve):
 def test_a_graceful_stop_finishes_what_was_accepted(serve):
     running = serve()
     with running.peer() as reader, running.peer() as writer:
-        writer.ask("execute", sql="CREATE STREAM s (k INT, v FLOAT); CREATE QUERY q AS SELECT * FROM s")
+        writer.ask(
+            "execute", sql="CREATE STREAM s (k INT, v FLOAT); CREATE QUERY q AS SELECT * FROM s"
+        )
         reader.ask("subscribe", query="q")
         ident = writer.send("ingest", stream="s", rows=[[i, 0.5] for i in range(20_000)])
         while not running.on_loop(lambda: running.server.unprocessed):
@@ -406,9 +443,9 @@ def test_metrics_and_health(serve):
             'dsms_stream_accepted{stream="s"} 2.0',
         )
 
-        def told() -> bool:
+        def counted() -> bool:
             """A scrape does not wait long for a busy engine."""
             text = urllib.request.urlopen(f"{base}/metrics", timeout=WAIT).read().decode()
             return all(line in text for line in (*lines, "dsms_loop_lag_seconds_bucket"))
 
-        wait_until(told, f"{lines} among the metrics")
+        wait_until(counted, f"{lines} among the metrics")

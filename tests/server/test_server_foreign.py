@@ -33,7 +33,7 @@ def port(request, serve):
     return serve(http_port=0, tls_cert=cert, tls_key=key), ", and only over TLS"
 
 
-def told(running, *pieces):
+def reply(running, *pieces):
     """All that comes back; each piece is sent when the answer to the one before has come."""
     with running.peer() as peer:
         for number, piece in enumerate(pieces):
@@ -53,9 +53,13 @@ def fields_of(answer):
 @pytest.mark.parametrize("asked", [(), (SSL_REQUEST,), (GSS_REQUEST, SSL_REQUEST)])
 def test_postgresql(port, asked):
     running, end = port
-    fields = fields_of(told(running, *asked, STARTUP))
-    assert fields["S"] == "FATAL" and fields["M"] == f"{PLAIN}, not PostgreSQL{end}" and fields["H"] == TELL
-    assert told(running, CANCEL)
+    fields = fields_of(reply(running, *asked, STARTUP))
+    assert (
+        fields["S"] == "FATAL"
+        and fields["M"] == f"{PLAIN}, not PostgreSQL{end}"
+        and fields["H"] == TELL
+    )
+    assert reply(running, CANCEL)
 
 
 def test_postgresql_a_byte_at_a_time(serve):
@@ -66,10 +70,12 @@ def test_postgresql_a_byte_at_a_time(serve):
         assert fields_of(peer.rest())["C"] == "08P01"
 
 
-@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /x HTTP/1.1\r\n\r\n", b"PATCH /"])
+@pytest.mark.parametrize(
+    "first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /x HTTP/1.1\r\n\r\n", b"PATCH /"]
+)
 def test_http(port, first):
     running, end = port
-    answer = told(running, first).decode()
+    answer = reply(running, first).decode()
     assert answer.startswith("HTTP/1.1 400 Bad Request\r\n")
     where = f"; metrics are on port {running.server.http_port}, at /metrics\n"
     assert answer.endswith(f"\r\n\r\n{PLAIN}, not HTTP{end}{where}")
@@ -90,12 +96,12 @@ def test_http(port, first):
 )
 def test_text(port, first, answer):
     running, end = port
-    assert told(running, first).decode() == answer.format(end=end)
+    assert reply(running, first).decode() == answer.format(end=end)
 
 
 def test_tls_on_a_plain_port(serve):
     running = serve()
-    assert told(running, HELLO) == b"\x15\x03\x01\x00\x02\x02\x28"
+    assert reply(running, HELLO) == b"\x15\x03\x01\x00\x02\x02\x28"
     with pytest.raises(UsageError, match=r"DS607.*not in TLS.*\nHINT: connect without TLS"):
         connect("127.0.0.1", running.port, tls=True)
     with (

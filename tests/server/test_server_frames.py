@@ -1,4 +1,4 @@
-"""Raw sockets: how frames are cut, what is no frame, and that nobody else is harmed."""
+"""Raw sockets: how frames are cut, what is no frame, and that no other session is harmed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ def test_execute_answers_rows(server):
     with server.peer() as peer:
         reply = peer.ask("execute", sql="SELECT 1; CREATE STREAM t (a INT)")
     assert reply["results"] == [
-        {"kind": "rows", "columns": ["1"], "types": ["INT"], "as_of": reply["results"][0]["as_of"], "rows": [[1]]},
+        {
+            "kind": "rows",
+            "columns": ["1"],
+            "types": ["INT"],
+            "as_of": reply["results"][0]["as_of"],
+            "rows": [[1]],
+        },
         {"kind": "done", "message": "stream t created"},
     ]
 
@@ -49,20 +55,48 @@ def test_a_big_frame_is_whole_whatever_its_pieces(server):
         (msgpack.packb([1, 2]), "DS600", "one msgpack map"),
         (msgpack.packb({"op": "ping", "id": 1}) + b"\x00", "DS600", "extra data"),
         (msgpack.packb({1: 2}), "DS600", "int is not allowed for map key"),
-        (msgpack.packb({"op": "ping", "id": 1, "x": msgpack.ExtType(5, b"x")}), "DS600", "extension type 5"),
+        (
+            msgpack.packb({"op": "ping", "id": 1, "x": msgpack.ExtType(5, b"x")}),
+            "DS600",
+            "extension type 5",
+        ),
         (b"\x91" * 3000, "DS600", "not valid msgpack"),
         (b"\x81\xa2op\xdd\x7f\xff\xff\xff", "DS600", "exceeds max_array_len"),
-        (msgpack.packb({"op": "ingest", "id": 1, "x": "y" * 20_000})[:-1], "DS600", "not valid msgpack"),
+        (
+            msgpack.packb({"op": "ingest", "id": 1, "x": "y" * 20_000})[:-1],
+            "DS600",
+            "not valid msgpack",
+        ),
         (msgpack.packb({"id": 7}), "DS602", "has no `op`"),
         (msgpack.packb({"op": "exekute", "id": 7}), "DS602", "unknown request 'exekute'"),
         (msgpack.packb({"op": "execute", "id": 7}), "DS603", "needs the field `sql`"),
-        (msgpack.packb({"op": "execute", "id": 7, "sql": 5}), "DS604", "`sql` of `execute` must be text, not int"),
-        (msgpack.packb({"op": "execute", "id": 7, "sql": "x", "sqll": "x"}), "DS603", "no field `sqll`"),
-        (msgpack.packb({"op": "ingest", "id": 7, "stream": "s"}), "DS603", "exactly one of arrow, columns and rows"),
-        (msgpack.packb({"op": "ingest", "id": 7, "stream": "s", "rows": [], "arrow": b""}), "DS603", "exactly one"),
+        (
+            msgpack.packb({"op": "execute", "id": 7, "sql": 5}),
+            "DS604",
+            "`sql` of `execute` must be text, not int",
+        ),
+        (
+            msgpack.packb({"op": "execute", "id": 7, "sql": "x", "sqll": "x"}),
+            "DS603",
+            "no field `sqll`",
+        ),
+        (
+            msgpack.packb({"op": "ingest", "id": 7, "stream": "s"}),
+            "DS603",
+            "exactly one of arrow, columns and rows",
+        ),
+        (
+            msgpack.packb({"op": "ingest", "id": 7, "stream": "s", "rows": [], "arrow": b""}),
+            "DS603",
+            "exactly one",
+        ),
         (msgpack.packb({"op": "ping"}), "DS603", "needs an `id`"),
         (msgpack.packb({"op": "ping", "id": [1]}), "DS603", "needs an `id`"),
-        (msgpack.packb({"op": "subscribe", "id": 7, "query": "q", "from": True}), "DS604", "must be an integer"),
+        (
+            msgpack.packb({"op": "subscribe", "id": 7, "query": "q", "from": True}),
+            "DS604",
+            "must be an integer",
+        ),
     ],
 )
 def test_a_bad_frame_is_answered_and_the_session_goes_on(server, body, code, says):
@@ -79,7 +113,9 @@ def test_a_bad_frame_is_answered_and_the_session_goes_on(server, body, code, say
 def test_an_error_names_the_request_and_a_near_name(server):
     with server.peer() as peer:
         assert peer.ask("exekute", sql="x")["error"]["hint"] == "did you mean `execute`?"
-        assert peer.ask("execute", sqll="x")["error"]["message"] == "`execute` needs the field `sql`"
+        assert (
+            peer.ask("execute", sqll="x")["error"]["message"] == "`execute` needs the field `sql`"
+        )
 
 
 def test_an_oversized_length_is_answered_then_the_session_ends(serve):

@@ -81,7 +81,9 @@ def run(server, seeds):
     assert server.on_loop(lambda: len(server.server.held)) == 0
     with server.peer() as peer:
         peer.ask("ping")
-        codes = {s.labels["code"] for m in server.server.metrics.errors.collect() for s in m.samples}
+        codes = {
+            s.labels["code"] for m in server.server.metrics.errors.collect() for s in m.samples
+        }
     assert "DS900" not in codes
     assert {"DS600", "DS602", "DS603", "DS604"} <= codes
 

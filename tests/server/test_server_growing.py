@@ -17,14 +17,18 @@ from dsms.sql.functions.constants import check_constants
 from dsms.sql.suggest import nearest as nearest_name
 from dsms.sql.types import INT, STRING, Field
 from dsms_client import protocol
-from dsms_server.decode import Shape, decode
+from dsms_server.decode import StreamShape, decode
 from tests.effort import SLOW, examples
 from tests.memory import memory
 
 MIB = 1 << 20
-SHAPE = Shape("s", (Field("a", INT), Field("b", STRING)))
+SHAPE = StreamShape("s", (Field("a", INT), Field("b", STRING)))
 VALUES = st.recursive(
-    st.none() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(),
+    st.none()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 
@@ -46,7 +50,9 @@ FRAMES = {
     "rows of rows": request(b"rows", array(2000) + (array(5000) + b"\x80" * 5000) * 2000),
     "a column of empty maps": request(b"columns", b"\x81\xa1a" + array(MUCH) + b"\x80" * MUCH),
     "a field of empty maps": request(b"id", array(MUCH) + b"\x80" * MUCH),
-    "an unknown field": request(b"xxx", array(2) + array(MUCH // 2) + b"\x80" * (MUCH // 2) + b"\xc0"),
+    "an unknown field": request(
+        b"xxx", array(2) + array(MUCH // 2) + b"\x80" * (MUCH // 2) + b"\xc0"
+    ),
     "cut off": request(b"rows", array(1) + array(MUCH) + b"\x80" * (MUCH - 1)),
     "many fields": b"\xdf" + (MUCH // 2).to_bytes(4) + b"\xa1a\x01" * (MUCH // 3),
 }
@@ -78,7 +84,9 @@ def test_rows_that_come_before_their_stream_stay_packed(kind: str) -> None:
     frame = msgpack.packb({"op": "ingest", "id": 1, "stream": "s", kind: data})
     late, early = (decode(frame, lambda stream, s=shape: s)["payload"] for shape in (None, SHAPE))  # type: ignore[misc]
     assert late.converted is None and early.converted is not None
-    assert [c.to_pylist() for c in late.fitted(SHAPE).columns] == [c.to_pylist() for c in early.fitted(SHAPE).columns]
+    assert [c.to_pylist() for c in late.fitted(SHAPE).columns] == [
+        c.to_pylist() for c in early.fitted(SHAPE).columns
+    ]
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -89,12 +97,20 @@ def test_an_extent_is_what_msgpack_builds(value: Any, rest: bytes) -> None:
     assert found is not None and found.size == len(packed) and found.values == count(value)
     for cut in range(len(packed)):
         assert extent(memoryview(packed[:cut])) is None
-    inner = list(value) if isinstance(value, list) else [] if not isinstance(value, dict) else [*value, *value.values()]
+    inner = (
+        list(value)
+        if isinstance(value, list)
+        else []
+        if not isinstance(value, dict)
+        else [*value, *value.values()]
+    )
     assert found.longest == max((items(v) for v in inner), default=0)
 
 
 def items(value: Any) -> int:
-    return len(value) if isinstance(value, list) else 2 * len(value) if isinstance(value, dict) else 0
+    return (
+        len(value) if isinstance(value, list) else 2 * len(value) if isinstance(value, dict) else 0
+    )
 
 
 def count(value: Any) -> int:

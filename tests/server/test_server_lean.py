@@ -11,7 +11,18 @@ import pytest
 from dsms_server import lean
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ("numpy", "pyarrow", "numba", "duckdb", "pandas", "lark", "aiohttp", "rich", "prompt_toolkit", "dsms.engine")
+HEAVY = (
+    "numpy",
+    "pyarrow",
+    "numba",
+    "duckdb",
+    "pandas",
+    "lark",
+    "aiohttp",
+    "rich",
+    "prompt_toolkit",
+    "dsms.engine",
+)
 
 # A command, then which of the packages it has loaded.
 COMMAND = """
@@ -27,7 +38,8 @@ with redirect_stderr(said), redirect_stdout(said):
 print(code, [m for m in sys.argv[1].split(",") if m in sys.modules])
 """
 
-# An engine as a server has it, which meets lists of Python, a one-time query of columns, and one of its cells.
+# An engine as a server has it, which meets lists of Python, a one-time query of columns, and one of
+# its cells.
 SERVER = """
 import os, sys, threading
 from dsms_server import lean
@@ -45,7 +57,9 @@ print(pa.array([1.0, None]).null_count, "pandas" in sys.modules, os.environ["OPE
 
 
 def _child(code: str, *args: str) -> str:
-    run = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, cwd=ROOT)
+    run = subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     return run.stdout.strip()
 
 
@@ -78,7 +92,10 @@ def test_an_engine_loads_no_pandas_before_it_meets_rows():
 
 def test_what_is_denied_comes_back():
     before = list(sys.meta_path)
-    with lean._without("tabnanny"), pytest.raises(ModuleNotFoundError, match="a server does without tabnanny"):
+    with (
+        lean._without("tabnanny"),
+        pytest.raises(ModuleNotFoundError, match="a server does without tabnanny"),
+    ):
         import tabnanny
     assert sys.meta_path == before
     import tabnanny

@@ -1,4 +1,5 @@
-"""One budget for the memory of a server: who asks for more than there is gets a code, and others go on."""
+"""One budget for the memory of a server: who asks for more than there is gets a code, and others go
+on."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ from dsms_server.serve import make_engine
 from tests.waiting import wait_until
 
 MB = 1 << 20
-SCRIPT = "CREATE STREAM s (k INT, x STRING, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY; CREATE TABLE r (k INT)"
+SCRIPT = (
+    "CREATE STREAM s (k INT, x STRING, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY; CREATE "
+    "TABLE r (k INT)"
+)
 
 
 def shown(peer: Peer, like: str = "%") -> list[list[Any]]:
@@ -31,7 +35,9 @@ def shown(peer: Peer, like: str = "%") -> list[list[Any]]:
 def fill(peer: Peer, first: int, rows: int = 2000) -> dict:
     """Rows of a kilobyte each."""
     times = [(first + k) * 1000 for k in range(rows)]
-    return peer.ask("ingest", stream="s", columns={"k": times, "x": ["x" * 1000] * rows, "t": times})
+    return peer.ask(
+        "ingest", stream="s", columns={"k": times, "x": ["x" * 1000] * rows, "t": times}
+    )
 
 
 @pytest.fixture
@@ -58,7 +64,10 @@ def full(running: Running) -> Running:
 def test_who_holds_what_is_shown(running: Running):
     with running.peer() as peer:
         fill(peer, 0)
-        peer.ask("execute", sql="CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 1 min]; INSERT INTO r VALUES (1)")
+        peer.ask(
+            "execute",
+            sql="CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 1 min]; INSERT INTO r VALUES (1)",
+        )
         lines = {(part, holder): (size, limit) for part, holder, size, limit in shown(peer)}
         assert lines["streams", "s"][0] > MB
         assert lines["tables", "r"][0] > 0
@@ -84,7 +93,13 @@ def test_over_the_budget_rows_and_declarations_are_refused(full: Running):
 
 def test_over_the_budget_others_go_on_and_what_is_dropped_makes_room(full: Running):
     with full.peer() as peer:
-        for sql in ("SHOW STREAMS", "SHOW MEMORY", "SHOW SESSIONS", "EXPLAIN SELECT k FROM s", "DELETE FROM r"):
+        for sql in (
+            "SHOW STREAMS",
+            "SHOW MEMORY",
+            "SHOW SESSIONS",
+            "EXPLAIN SELECT k FROM s",
+            "DELETE FROM r",
+        ):
             assert "error" not in peer.ask("execute", sql=sql), sql
         assert "error" not in peer.ask("ping")
         assert "error" not in peer.ask("heartbeat", stream="s", ts=1_000_000_000)
@@ -114,7 +129,9 @@ def test_a_program_sees_what_its_engine_holds():
 def test_metrics_have_the_parts(running: Running):
     with running.peer() as peer:
         fill(peer, 0)
-        wait_until(lambda: running.server.memory.parts().get("streams", 0) > MB, "a look at what is held")
+        wait_until(
+            lambda: running.server.memory.parts().get("streams", 0) > MB, "a look at what is held"
+        )
     running.on_loop(running.server.update_gauges)
     text = running.server.metrics.text().decode()
     assert float(re.search(r'dsms_memory_bytes\{part="streams"\} (\S+)', text)[1]) > MB
@@ -131,7 +148,11 @@ def ledger(limit: int | None) -> Memory:
 def test_statements_have_at_most_half_and_leave_some_for_the_next():
     memory = ledger(256 * MB)
     sizes = []
-    with memory.lent(1 << 30, None) as first, memory.lent(1 << 30, None) as second, memory.lent(1 << 30, None) as third:
+    with (
+        memory.lent(1 << 30, None) as first,
+        memory.lent(1 << 30, None) as second,
+        memory.lent(1 << 30, None) as third,
+    ):
         sizes = [first, second, third]
         assert memory.parts()["statements"] == sum(sizes)
     assert sizes == [64 * MB, 32 * MB, 16 * MB]
@@ -198,11 +219,25 @@ MACHINE = {"proc/meminfo": "MemTotal:       8388608 kB\nMemFree: 1 kB\n"}
         ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"}, 1024),
         ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "536870912\n"}, 512),
         ({"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"}, 8192),
-        ({"proc/self/cgroup": "4:cpu,memory:/c\n", "sys/fs/cgroup/memory/c/memory.limit_in_bytes": "268435456\n"}, 256),
-        ({"proc/self/cgroup": "4:cpu:/c\n", "sys/fs/cgroup/memory/c/memory.limit_in_bytes": "268435456\n"}, 8192),
+        (
+            {
+                "proc/self/cgroup": "4:cpu,memory:/c\n",
+                "sys/fs/cgroup/memory/c/memory.limit_in_bytes": "268435456\n",
+            },
+            256,
+        ),
+        (
+            {
+                "proc/self/cgroup": "4:cpu:/c\n",
+                "sys/fs/cgroup/memory/c/memory.limit_in_bytes": "268435456\n",
+            },
+            8192,
+        ),
     ],
 )
-def test_the_default_is_a_share_of_what_the_process_may_have(tmp_path: Path, files: dict[str, str], megabytes: int):
+def test_the_default_is_a_share_of_what_the_process_may_have(
+    tmp_path: Path, files: dict[str, str], megabytes: int
+):
     assert machine(tmp_path, MACHINE | files) == megabytes * MB * 3 // 4
 
 

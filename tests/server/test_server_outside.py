@@ -25,7 +25,17 @@ def test_tls(serve, certificate, capsys):
         connect("localhost", running.port, tls=True)
     with pytest.raises(UsageError, match="DS607"):
         connect("localhost", running.port)
-    argv = ["shell", "--host", "localhost", "--port", str(running.port), "--tls-ca", cert, "-c", "SELECT 1"]
+    argv = [
+        "shell",
+        "--host",
+        "localhost",
+        "--port",
+        str(running.port),
+        "--tls-ca",
+        cert,
+        "-c",
+        "SELECT 1",
+    ]
     assert main(argv) == 0
     assert "(1 row)" in capsys.readouterr().out
 
@@ -46,8 +56,16 @@ def test_a_port_that_is_taken(serve):
 
 def test_an_engine_inside_the_shell(tmp_path, capsys):
     data = str(tmp_path / "data")
-    assert main(["shell", "--embedded", "--data", data, "-c", "CREATE STREAM s (k INT); SELECT 1"]) == 0
-    assert main(["shell", "--embedded", "--data", data, "--format", "csv", "-c", "DESCRIBE s; SELECT x"]) == 1
+    assert (
+        main(["shell", "--embedded", "--data", data, "-c", "CREATE STREAM s (k INT); SELECT 1"])
+        == 0
+    )
+    assert (
+        main(
+            ["shell", "--embedded", "--data", data, "--format", "csv", "-c", "DESCRIBE s; SELECT x"]
+        )
+        == 1
+    )
     out = capsys.readouterr()
     assert "k,INT" in out.out
     assert "SELECT x" in out.err

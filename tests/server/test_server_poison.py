@@ -26,16 +26,20 @@ def fail(*args, **options):
     raise RuntimeError("a fault")
 
 
-# -- the server ------------------------------------------------------------------------------------------------------
+# -- the server ------------------------------------------------------------------------------------
 
 
 def poisoned_frames():
     view = pa.array(["a text of over twelve bytes"] * 3, pa.string_view())
-    yield stream_bytes(pa.table({"k": pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), view)}))
+    yield stream_bytes(
+        pa.table({"k": pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), view)})
+    )
     yield stream_bytes(pa.table({"k": pa.DictionaryArray.from_arrays(pa.array([0, 1]), view)}))
     yield stream_bytes(pa.table({"abc": [1]})).replace(b"abc", b"\xff\xfec")
     yield stream_bytes(pa.table({"k": pa.nulls(2, pa.decimal256(20, 16777218))}))
-    yield stream_bytes(pa.table({"k": pa.nulls(2, pa.timestamp("us", "abc"))})).replace(b"abc", b"\xff\xfec")
+    yield stream_bytes(pa.table({"k": pa.nulls(2, pa.timestamp("us", "abc"))})).replace(
+        b"abc", b"\xff\xfec"
+    )
     yield from seeds()
     yield b""
 
@@ -46,7 +50,9 @@ def test_every_frame_has_its_answer(server, padding, caplog):
     with server.peer() as peer:
         for data in poisoned_frames():
             reply = peer.ask("ingest", stream="s", arrow=data + bytes(padding))
-            assert "accepted" in reply or reply["error"]["code"] in ("DS501", "DS503", "DS510"), reply
+            assert "accepted" in reply or reply["error"]["code"] in ("DS501", "DS503", "DS510"), (
+                reply
+            )
         assert peer.ask("ingest", stream="s", rows=[[1, 0.5]])["accepted"] == 1
     assert not caplog.records
 
@@ -63,7 +69,9 @@ def test_every_frame_has_its_answer(server, padding, caplog):
         (requests, "Job", ("heartbeat", {"stream": "s", "ts": 1})),
     ],
 )
-def test_a_fault_anywhere_is_answered_and_logged_once(server, monkeypatch, caplog, where, what, ask):
+def test_a_fault_anywhere_is_answered_and_logged_once(
+    server, monkeypatch, caplog, where, what, ask
+):
     op, fields = ask
     with server.peer() as peer:
         with monkeypatch.context() as patched:
@@ -118,7 +126,7 @@ def test_words_that_cannot_be_packed(server, monkeypatch):
         assert peer.ask("ping")["ok"]
 
 
-# -- the log ---------------------------------------------------------------------------------------------------------
+# -- the log ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -158,12 +166,12 @@ def test_exceptions_of_different_kinds_are_different_lines(log):
     assert lines[4:] == ["failed (3 times more)"] * 2
 
 
-# -- the client ------------------------------------------------------------------------------------------------------
+# -- the client ------------------------------------------------------------------------------------
 
 
 class Mortal(Proxy):
-    """A way to a server that dies of a word: the connection breaks before the server sees it, and it
-    is another one afterwards (`reborn`), or the network alone has failed."""
+    """A way to a server that dies of a word: the connection breaks before the server sees it, and
+    it is another one afterwards (`reborn`), or the network alone has failed."""
 
     def __init__(self, server: Server, word: str = POISON) -> None:
         self.server, self.reborn = server, True
@@ -193,7 +201,9 @@ class Mortal(Proxy):
 def mortal(serve):
     running = serve()
     with running.peer() as peer:
-        assert peer.ask("execute", sql="CREATE STREAM w (word STRING); CREATE QUERY q AS SELECT * FROM w")["ok"]
+        assert peer.ask(
+            "execute", sql="CREATE STREAM w (word STRING); CREATE QUERY q AS SELECT * FROM w"
+        )["ok"]
     proxy = Mortal(running.server)
     yield proxy
     proxy.close()
@@ -206,7 +216,9 @@ def words(db):
 def test_rows_that_end_the_server_are_given_up(mortal):
     with connect(port=mortal.port) as db:
         db.ingest("w", [["a"]])
-        with pytest.raises(UsageError, match=r"DS614: .* was lost 2 times while it was at work on `ingest` for w"):
+        with pytest.raises(
+            UsageError, match=r"DS614: .* was lost 2 times while it was at work on `ingest` for w"
+        ):
             db.ingest("w", [[POISON]])
         assert mortal.deaths == 2
         db.ingest("w", [["b"]])
@@ -216,7 +228,9 @@ def test_rows_that_end_the_server_are_given_up(mortal):
 def test_a_network_is_given_more_time_than_a_server(mortal):
     mortal.reborn = False
     with connect(port=mortal.port) as db:
-        with pytest.raises(UsageError, match=r"DS614: .* was lost 5 times while it was at work on `ingest` for w"):
+        with pytest.raises(
+            UsageError, match=r"DS614: .* was lost 5 times while it was at work on `ingest` for w"
+        ):
             db.ingest("w", [[POISON]])
         assert mortal.deaths == 5
         assert words(db) == []
@@ -240,7 +254,9 @@ def test_among_frames_under_way_the_deadly_one_is_found(mortal):
 def test_a_subscription_that_ends_the_server_is_given_up(mortal):
     mortal.word = b"subscribe"
     with connect(port=mortal.port) as db:
-        with pytest.raises(UsageError, match=r"DS614: .* was lost 5 times .* the subscription to q"):
+        with pytest.raises(
+            UsageError, match=r"DS614: .* was lost 5 times .* the subscription to q"
+        ):
             db.subscribe("q")
         assert mortal.deaths == 5
         db.ping()

@@ -25,7 +25,7 @@ SECOND = 1_000_000
 NAMES, TYPES = ("k", "w"), ("INT", "STRING")
 
 
-# -- frames of a chunk -----------------------------------------------------------------------------------------------
+# -- frames of a chunk -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,7 +47,7 @@ def frames(item, form, limit):
     return out
 
 
-def told(frame):
+def rows_of(frame):
     """(kind, instant, row) of each row."""
     data, at = frame["data"], frame["at"]
     if isinstance(data, list):
@@ -62,7 +62,11 @@ def told(frame):
 def chunks(draw):
     """Runs of random lengths; periodic or not."""
     periodic = draw(st.booleans())
-    runs = draw(st.lists(st.tuples(st.integers(1, 40), st.booleans(), st.integers(0, 1)), min_size=1, max_size=8))
+    runs = draw(
+        st.lists(
+            st.tuples(st.integers(1, 40), st.booleans(), st.integers(0, 1)), min_size=1, max_size=8
+        )
+    )
     sign, at, now = [], [], 0
     for length, insert, step in runs:
         now += 1 if periodic else step
@@ -73,19 +77,26 @@ def chunks(draw):
     return Chunk(draw(st.integers(0, 3000)), np.array(sign, np.int8), np.array(at, np.int64), data)
 
 
-@given(chunks(), st.sampled_from(("rows", "arrow", "auto")), st.sampled_from((60, 100, 300, 1000, 10_000, 1 << 20)))
+@given(
+    chunks(),
+    st.sampled_from(("rows", "arrow", "auto")),
+    st.sampled_from((60, 100, 300, 1000, 10_000, 1 << 20)),
+)
 def test_frames_are_cut_between_instants(chunk, form, limit):
     got = [frame for _, frame in frames(chunk, form, limit)]
-    rows = [row for frame in got for row in told(frame)]
+    rows = [row for frame in got for row in rows_of(frame)]
     kinds = {0: "result", 1: "insert", -1: "delete"}
     values = columns.batch_to_rows(chunk.data)
-    assert rows == [(kinds[s], a, v) for s, a, v in zip(chunk.sign.tolist(), chunk.at.tolist(), values, strict=True)]
+    assert rows == [
+        (kinds[s], a, v)
+        for s, a, v in zip(chunk.sign.tolist(), chunk.at.tolist(), values, strict=True)
+    ]
     seq = chunk.seq
     for frame in got:
         assert frame["seq"] == seq
-        seq += len(told(frame))
+        seq += len(rows_of(frame))
     for before, after in pairwise(got):
-        goes_on = told(before)[-1][:2] == told(after)[0][:2]
+        goes_on = rows_of(before)[-1][:2] == rows_of(after)[0][:2]
         assert before.get("more", False) is goes_on
     assert not got[-1].get("more")
 
@@ -96,7 +107,9 @@ def test_parts_are_as_long_as_a_frame_may_be(chunk, limit):
     whole = {frame["seq"]: size for size, frame in frames(chunk, "rows", 1 << 30)}
     for size, frame in got:
         assert size <= limit or len(frame["data"]) == 1
-        assert not frame.get("more") or frame["seq"] not in whole or whole[frame["seq"]] > limit - 60
+        assert (
+            not frame.get("more") or frame["seq"] not in whole or whole[frame["seq"]] > limit - 60
+        )
 
 
 @given(chunks(), st.sampled_from((400, 1000, 10_000)))
@@ -111,13 +124,13 @@ def test_a_snapshot_is_one_push(form):
     data = columns.rows_to_batch([[i, "x" * 20] for i in range(100)], NAMES, TYPES)
     snapshot = Push("q", 7, "snapshot", 5, data)
     ((_, frame),) = frames(snapshot, form, 1 << 20)
-    assert "more" not in frame and len(told(frame)) == 100
+    assert "more" not in frame and len(rows_of(frame)) == 100
     parts = [frame for _, frame in frames(snapshot, form, 600)]
     assert [f["seq"] for f in parts] == [7] * len(parts)
     assert [f.get("more", False) for f in parts] == [True] * (len(parts) - 1) + [False]
-    assert [row for f in parts for row in told(f)] == told(frame)
+    assert [row for f in parts for row in rows_of(f)] == rows_of(frame)
     ((_, empty),) = frames(Push("q", 7, "snapshot", 5, data.slice(0, 0)), form, 600)
-    assert told(empty) == []
+    assert rows_of(empty) == []
 
 
 def test_a_long_run_is_built_between_turns():
@@ -127,7 +140,7 @@ def test_a_long_run_is_built_between_turns():
     assert [bool(piece) for piece in pieces] == [False] * 13 + [True]
 
 
-# -- over TCP --------------------------------------------------------------------------------------------------------
+# -- over TCP --------------------------------------------------------------------------------------
 
 SCRIPT = """
 CREATE STREAM s (k INT, g INT, t TIMESTAMP) TIMESTAMP BY t;

@@ -34,7 +34,9 @@ def ended(stranger: socket.socket) -> bool:
 
 def page(room, path):
     try:
-        reply = urllib.request.urlopen(f"http://127.0.0.1:{room.config.http_port}{path}", timeout=WAIT)
+        reply = urllib.request.urlopen(
+            f"http://127.0.0.1:{room.config.http_port}{path}", timeout=WAIT
+        )
         return reply.status, reply.read().decode()
     except urllib.error.HTTPError as problem:
         return problem.code, problem.read().decode()

@@ -1,4 +1,5 @@
-"""A server that is killed and started again on the same port and data: shell and loads go on, nothing is done twice."""
+"""A server that is killed and started again on the same port and data: shell and loads go on,
+nothing is done twice."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from dsms_client.line import Line
 from tests.effort import SLOW
 
 DECLARED = """CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY WITH (durability = sync);
-CREATE QUERY q AS SELECT k FROM s"""
+CREATE QUERY q AS SELECT k FROM s"""  # noqa: E501
 SECOND = 1_000_000
 
 
@@ -84,7 +85,8 @@ def test_ctrl_c_and_exit_work_where_the_server_is_frozen(process, terminal):
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.expect("dsms>")
     terminal.type("help; SELECT 42;\r")
-    terminal.expect("Ctrl-C stops a statement that runs")  # so the prompt, which takes signals in its own way, is over
+    # so the prompt, which takes signals in its own way, is over
+    terminal.expect("Ctrl-C stops a statement that runs")
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.expect("cancelled")
     terminal.type("exit\r")
@@ -121,8 +123,19 @@ def test_watch_goes_on(process, terminal):
 
 
 def test_lines_of_a_subscription_have_no_gap_and_none_twice(process):
-    words = [sys.executable, "-m", "dsms_client", "shell", "--port", str(process.port), "--format", "csv"]
-    with subprocess.Popen([*words, "-c", "\\subscribe q 0"], stdout=PIPE, stderr=PIPE, text=True) as shell:
+    words = [
+        sys.executable,
+        "-m",
+        "dsms_client",
+        "shell",
+        "--port",
+        str(process.port),
+        "--format",
+        "csv",
+    ]
+    with subprocess.Popen(
+        [*words, "-c", "\\subscribe q 0"], stdout=PIPE, stderr=PIPE, text=True
+    ) as shell:
         lines = iter(shell.stdout.readline, "")
         assert next(lines) == "$kind,$at,k\n"
         for k in (1, 2, 3):
@@ -146,9 +159,20 @@ def test_files_are_loaded_once_over_a_server_that_dies(process, tmp_path, comman
     with path.open("w") as out:
         out.write("k,t\n")
         out.writelines(
-            f"{k},1970-01-01 {k // 36000:02d}:{k // 600 % 60:02d}:{k // 10 % 60:02d}\n" for k in range(count)
+            f"{k},1970-01-01 {k // 36000:02d}:{k // 600 % 60:02d}:{k // 10 % 60:02d}\n"
+            for k in range(count)
         )
-    words = [sys.executable, "-m", "dsms_client", *command, str(path), "--stream", "s", "--port", str(process.port)]
+    words = [
+        sys.executable,
+        "-m",
+        "dsms_client",
+        *command,
+        str(path),
+        "--stream",
+        "s",
+        "--port",
+        str(process.port),
+    ]
     with subprocess.Popen(words, stderr=PIPE, text=True) as load:
         for _ in range(2):
             with connect(port=process.port) as client:
@@ -158,12 +182,16 @@ def test_files_are_loaded_once_over_a_server_that_dies(process, tmp_path, comman
             process.kill()
             process.start()
         _, err = load.communicate(timeout=WAIT)
-    counts = re.search(r"([0-9,]+) rows accepted by s(?:, ([0-9,]+) taken before the connection was lost)? in", err)
+    counts = re.search(
+        r"([0-9,]+) rows accepted by s(?:, ([0-9,]+) taken before the connection was lost)? in", err
+    )
     assert load.returncode == 0 and counts is not None, err
     assert err.count("was lost; trying again") == err.count("connected again") == 2
     assert sum(int((n or "0").replace(",", "")) for n in counts.groups()) == count, err
     with connect(port=process.port) as client:
-        assert client.query("SELECT COUNT(*), COUNT(DISTINCT k) FROM s [RANGE 1 DAY]").rows == [(count, count)]
+        assert client.query("SELECT COUNT(*), COUNT(DISTINCT k) FROM s [RANGE 1 DAY]").rows == [
+            (count, count)
+        ]
 
 
 def accepted(client):
@@ -189,8 +217,8 @@ def test_a_statement_under_way_is_told_as_perhaps_done(server, tmp_path):
 
 
 def test_what_is_told_of_the_line():
-    told = []
-    line, lost = Line(told.append), ValueError()
+    lines = []
+    line, lost = Line(lines.append), ValueError()
     lost.message = "it was lost"
     with line.waiting():
         line.changed(lost)
@@ -205,7 +233,7 @@ def test_what_is_told_of_the_line():
     with line.waiting():
         line.changed(None)
     once = ["it was lost; trying again, Ctrl-C gives up", "connected again"]
-    assert told == [*once, once[0], "it was lost, and is there again", *once]
+    assert lines == [*once, once[0], "it was lost, and is there again", *once]
 
 
 def test_a_client_that_gave_up_looks_again_at_the_next_request(process):

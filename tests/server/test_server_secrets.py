@@ -1,4 +1,5 @@
-"""Where the token comes from, who reaches a server without one, and who may look into its files."""
+"""Where the token comes from, which peers reach a server without one, and which users may read its
+files."""
 
 from __future__ import annotations
 
@@ -44,7 +45,13 @@ def test_the_token_of_a_server(started, file, tmp_path, monkeypatch, capsys):
     )
     monkeypatch.setenv("DSMS_TOKEN", "")
     assert main(["serve"]) == 0
-    assert [c.token for c in started] == ["of the environment", "from a file", "from a file", "said", None]
+    assert [c.token for c in started] == [
+        "of the environment",
+        "from a file",
+        "from a file",
+        "said",
+        None,
+    ]
 
 
 def test_the_token_of_a_client(serve, file, monkeypatch, capsys):
@@ -100,7 +107,9 @@ def test_data_folders_are_their_owners(tmp_path):
     try:
         data = tmp_path / "a" / "data"
         engine = Engine(str(data))
-        engine.execute("CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT k FROM s")
+        engine.execute(
+            "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT k FROM s"
+        )
         engine.execute("CREATE TABLE r (k INT PRIMARY KEY); INSERT INTO r VALUES (1)")
         engine.ingest("s", [[1, 1]])
         engine.close()

@@ -1,4 +1,5 @@
-"""Sessions are seen, timed and ended; statements share places; nobody computes for a client that is gone."""
+"""Sessions are seen, timed and ended; statements share places; nobody computes for a client that is
+gone."""
 
 from __future__ import annotations
 
@@ -13,14 +14,17 @@ from dsms_server.config import Config
 from dsms_server.serve import make_engine
 from tests.waiting import wait_until
 
-ENDLESS = "SELECT COUNT(*) FROM t a, t b, t c, t d, t e WHERE SQRT(a.k * b.k + c.k * d.k + e.k) = 0.5"
+ENDLESS = (
+    "SELECT COUNT(*) FROM t a, t b, t c, t d, t e WHERE SQRT(a.k * b.k + c.k * d.k + e.k) = 0.5"
+)
 KINDS = {
     "join": ENDLESS,
     "rows": "SELECT a.k, b.k, c.k FROM t a, t b, t c, t d, t e",
     "aggregate": "SELECT a.k, AVG(b.k) FROM t a, t b, t c, t d, t e GROUP BY a.k",
     "distinct": "SELECT DISTINCT a.k * b.k + c.k FROM t a, t b, t c, t d, t e",
     "sort": "SELECT a.k FROM t a, t b, t c, t d, t e ORDER BY a.k * b.k + c.k LIMIT 1",
-    "insert": "INSERT INTO u SELECT a.k FROM t a, t b, t c, t d, t e WHERE SQRT(a.k * b.k + c.k * d.k + e.k) = 0.5",
+    "insert": "INSERT INTO u SELECT a.k FROM t a, t b, t c, t d, t e WHERE SQRT(a.k * b.k + c.k * "
+    "d.k + e.k) = 0.5",
 }
 
 
@@ -29,7 +33,10 @@ def running(serve) -> Iterator[Running]:
     made = serve(make_engine(Config()), max_selects=3)
     values = ", ".join(f"({n})" for n in range(1000))
     with made.peer() as peer:
-        sql = f"CREATE TABLE t (k INT); CREATE TABLE u (k INT); INSERT INTO t VALUES {values}; CREATE STREAM s (k INT)"
+        sql = (
+            f"CREATE TABLE t (k INT); CREATE TABLE u (k INT); INSERT INTO t VALUES {values}; "
+            "CREATE STREAM s (k INT)"
+        )
         assert "error" not in peer.ask("execute", sql=sql)
         yield made
 
@@ -62,7 +69,12 @@ def test_sessions_are_seen(running: Running):
         other.ask("execute", sql="CREATE QUERY q AS SELECT k FROM s")
         other.ask("subscribe", query="q")
         line = next(found for found in seen(admin) if found["client"] == "sensor")
-        assert (line["state"], line["statement"], line["seconds"], line["user"]) == ("idle", None, None, None)
+        assert (line["state"], line["statement"], line["seconds"], line["user"]) == (
+            "idle",
+            None,
+            None,
+            None,
+        )
         assert (line["rows_in"], line["rows_out"], line["subscriptions"]) == (3, 1000, 1)
         assert line["peer"] == "{}:{}".format(*other.socket.getsockname())
         assert line["waiting_bytes"] == 0
@@ -87,7 +99,9 @@ def test_a_statement_is_shown_in_a_line_of_200_characters(running: Running):
 @pytest.mark.parametrize("sql", KINDS.values(), ids=KINDS)
 def test_a_statement_that_takes_too_long_ends_with_a_code(running: Running, sql: str):
     with running.peer() as peer:
-        assert peer.ask("execute", sql="SET statement_timeout = '200 ms'")["results"][0]["message"].endswith("is 0.2 s")
+        assert peer.ask("execute", sql="SET statement_timeout = '200 ms'")["results"][0][
+            "message"
+        ].endswith("is 0.2 s")
         problem = peer.ask("execute", sql=sql)["error"]
         assert problem["code"] == "DS616"
         assert "0.2 s" in problem["message"]
@@ -96,7 +110,9 @@ def test_a_statement_that_takes_too_long_ends_with_a_code(running: Running, sql:
 
 def test_each_statement_of_a_script_has_the_time_for_itself(running: Running):
     with running.peer() as peer:
-        problem = peer.ask("execute", sql=f"SET statement_timeout = 300 ms; SELECT 1 AS one; {ENDLESS}")
+        problem = peer.ask(
+            "execute", sql=f"SET statement_timeout = 300 ms; SELECT 1 AS one; {ENDLESS}"
+        )
         assert (problem["error"]["code"], problem["error"]["statement"]) == ("DS616", 2)
         assert [found["kind"] for found in problem["results"]] == ["done", "rows"]
 
@@ -105,14 +121,20 @@ def test_the_time_is_that_of_the_session(serve):
     running = serve(make_engine(Config()), statement_timeout=30.0)
     with running.peer() as one, running.peer() as other:
         one.ask("execute", sql="SET statement_timeout TO 0")
-        found = [p.ask("execute", sql="SHOW SETTINGS LIKE 'statement_t%'")["results"][0]["rows"] for p in (one, other)]
+        found = [
+            p.ask("execute", sql="SHOW SETTINGS LIKE 'statement_t%'")["results"][0]["rows"]
+            for p in (one, other)
+        ]
         assert found == [[["statement_timeout", "0"]], [["statement_timeout", "30 s"]]]
 
 
 @pytest.mark.parametrize("value", ["5", "-1 s", "TRUE", "soon", "3 MONTHS", "NULL"])
 def test_what_is_no_time(running: Running, value: str):
     with running.peer() as peer:
-        assert peer.ask("execute", sql=f"SET statement_timeout = {value}")["error"]["code"] in ("DS215", "DS101")
+        assert peer.ask("execute", sql=f"SET statement_timeout = {value}")["error"]["code"] in (
+            "DS215",
+            "DS101",
+        )
 
 
 @pytest.mark.parametrize("sql", KINDS.values(), ids=KINDS)
@@ -123,7 +145,9 @@ def test_a_statement_is_cancelled_by_another_session(running: Running, sql: str)
     with running.peer() as admin:
         wait_until(lambda: at_work(admin), "the statement")
         (line,) = at_work(admin)
-        told = admin.ask("execute", sql=f"CANCEL SESSION {line['session']}")["results"][0]["message"]
+        told = admin.ask("execute", sql=f"CANCEL SESSION {line['session']}")["results"][0][
+            "message"
+        ]
         assert told == f"session {line['session']}: its statement is cancelled"
         problem = busy.reply(ident)["error"]
         assert (problem["code"], "CANCEL SESSION" in problem["message"]) == ("DS610", True)
@@ -142,7 +166,10 @@ def test_a_session_is_closed_by_another(running: Running):
         )
         assert other.read()["error"]["code"] == "DS673"
         assert other.rest() == b""
-        wait_until(lambda: number not in [line["session"] for line in seen(admin)], "the end of the session")
+        wait_until(
+            lambda: number not in [line["session"] for line in seen(admin)],
+            "the end of the session",
+        )
 
 
 @pytest.mark.parametrize("verb", ["CANCEL", "CLOSE"])
@@ -166,7 +193,9 @@ def test_endless_statements_leave_a_place(running: Running):
     busy = begun(running, count=2)
     with running.peer() as other:
         wait_until(lambda: len(at_work(other)) == 2, "both statements")
-        assert other.ask("execute", sql="SELECT COUNT(*) AS n FROM t")["results"][0]["rows"] == [[1000]]
+        assert other.ask("execute", sql="SELECT COUNT(*) AS n FROM t")["results"][0]["rows"] == [
+            [1000]
+        ]
         assert other.ask("ingest", stream="s", rows=[[1]])["accepted"] == 1
     for peer, _ in busy:
         peer.socket.close()
@@ -179,10 +208,16 @@ def test_who_waits_for_a_place_is_shown_and_can_be_cancelled(serve):
         admin.ask("execute", sql=f"CREATE TABLE t (k INT); INSERT INTO t VALUES {values}")
         running.server.core.runners._long_seconds = 1e9
         busy = begun(running, count=2)
-        wait_until(lambda: [found["state"] for found in at_work(admin)].count("waiting") == 1, "the one that waits")
+        wait_until(
+            lambda: [found["state"] for found in at_work(admin)].count("waiting") == 1,
+            "the one that waits",
+        )
         states = {found["state"]: found["session"] for found in at_work(admin)}
         admin.ask("execute", sql=f"CANCEL SESSION {states['waiting']}")
-        wait_until(lambda: [found["state"] for found in at_work(admin)] == ["running"], "the end of the other")
+        wait_until(
+            lambda: [found["state"] for found in at_work(admin)] == ["running"],
+            "the end of the other",
+        )
         for peer, _ in busy:
             peer.socket.close()
 
@@ -213,7 +248,10 @@ def test_a_half_closed_client_gets_its_answers(running: Running):
         endless = peer.send("execute", sql=ENDLESS)
         peer.socket.shutdown(socket.SHUT_WR)
         assert peer.reply(first)["results"][0]["rows"] == [[1000000]]
-        wait_until(lambda: hours.waiting and running.server.core.runners.running, "the statement, and its time")
+        wait_until(
+            lambda: hours.waiting and running.server.core.runners.running,
+            "the statement, and its time",
+        )
         hours.go_on(9.9)
         assert running.on_loop(lambda: running.server.core.runners.running) == 1
         hours.go_on(1.0)

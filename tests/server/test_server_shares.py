@@ -13,7 +13,8 @@ from tests.waiting import WAIT, wait_until
 
 
 class Plans:
-    """Plans that run until the test ends them; `begun` has their names in the order in which they got a place."""
+    """Plans that run until the test ends them; `begun` has their names in the order in which they
+    got a place."""
 
     def __init__(self, places: int, long_seconds: float = 1.0) -> None:
         self.now = 0.0
@@ -71,7 +72,13 @@ def test_one_principal_leaves_a_place(plans):
 def test_principals_take_turns(plans):
     p = plans(1)
     p.ask("a", 1, "a1")
-    for name, principal, session in (("a2", "a", 2), ("a3", "a", 3), ("b1", "b", 4), ("b2", "b", 5), ("c1", "c", 6)):
+    for name, principal, session in (
+        ("a2", "a", 2),
+        ("a3", "a", 3),
+        ("b1", "b", 4),
+        ("b2", "b", 5),
+        ("c1", "c", 6),
+    ):
         p.ask(principal, session, name)
     order = []
     for _ in range(6):

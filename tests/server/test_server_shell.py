@@ -1,4 +1,5 @@
-"""Parts of the shell: where statements end, how rows and errors look, what completion offers, the live view."""
+"""Parts of the shell: where statements end, how rows and errors look, what completion offers, the
+live view."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def test_statements_end_at_semicolons(text, statements):
 
 
 def test_a_typed_text_is_complete_when_all_its_statements_are():
-    assert [complete(t) for t in ("", "a;", "a; b;", "\\d", "a", "a; b", "a ';", "a; /* b", "a; -- b")] == [
+    assert [
+        complete(t) for t in ("", "a;", "a; b;", "\\d", "a", "a; b", "a ';", "a; /* b", "a; -- b")
+    ] == [
         True,
         True,
         True,
@@ -51,7 +54,10 @@ def test_a_typed_text_is_complete_when_all_its_statements_are():
 
 
 def test_scripts_mix_statements_and_commands():
-    pieces = [p if isinstance(p, str) else (p.text, p.line) for p in script("a;\n\\d\nb 'x\n\\y';\n  c\n\\q")]
+    pieces = [
+        p if isinstance(p, str) else (p.text, p.line)
+        for p in script("a;\n\\d\nb 'x\n\\y';\n  c\n\\q")
+    ]
     assert pieces == [("a", 1), "\\d", ("b 'x\n\\y'", 3), ("c", 5), "\\q"]
 
 
@@ -74,8 +80,14 @@ def test_help_exit_and_quit_are_commands_where_a_statement_could_begin(text, pie
     assert complete(text) or pieces[-1] not in ("\\?", "\\q")
 
 
-COLUMNS, TYPES = ("k", "name", "t", "n", "y", "b"), ("INT", "STRING", "TIMESTAMP", "INTERVAL", "BYTES", "BOOL")
-ROWS = [(1, 'a "b",\nc', 1357017420500000, 90_061_000_000, b"\x00\xff", True), (-20, None, None, -1, None, False)]
+COLUMNS, TYPES = (
+    ("k", "name", "t", "n", "y", "b"),
+    ("INT", "STRING", "TIMESTAMP", "INTERVAL", "BYTES", "BOOL"),
+)
+ROWS = [
+    (1, 'a "b",\nc', 1357017420500000, 90_061_000_000, b"\x00\xff", True),
+    (-20, None, None, -1, None, False),
+]
 
 
 def test_table():
@@ -99,7 +111,11 @@ def test_csv_json_vertical():
         '1,"a ""b"",\nc",2013-01-01 05:17:00.500000,1 d 1 h 1 min 1 s,\\x00ff,true',
         "-20,,,-1 us,,false",
     ]
-    assert list(show.render(("a", "f"), ("DECIMAL(4,2)", "FLOAT"), [("1.25", float("nan")), (None, 0.1)], "json")) == [
+    assert list(
+        show.render(
+            ("a", "f"), ("DECIMAL(4,2)", "FLOAT"), [("1.25", float("nan")), (None, 0.1)], "json"
+        )
+    ) == [
         '{"a": "1.25", "f": "NaN"}',
         '{"a": null, "f": 0.1}',
     ]
@@ -116,8 +132,15 @@ def test_data_keeps_columns_of_one_name_and_texts_that_look_like_null():
         ("STRING", "INT", "INTERVAL"),
         [("NULL", 1, -90_000_000_000), ("\\N", 2, None)],
     )
-    assert list(show.render(names, types, rows, "csv")) == ["k,k_1,k_2", '"NULL",1,-1 d -1 h', '"\\N",2,']
-    assert next(show.render(names, types, rows, "json")) == '{"k": "NULL", "k_1": 1, "k_2": "-1 d -1 h"}'
+    assert list(show.render(names, types, rows, "csv")) == [
+        "k,k_1,k_2",
+        '"NULL",1,-1 d -1 h',
+        '"\\N",2,',
+    ]
+    assert (
+        next(show.render(names, types, rows, "json"))
+        == '{"k": "NULL", "k_1": 1, "k_2": "-1 d -1 h"}'
+    )
     assert next(show.render(names, types, rows, "table")).split() == ["k", "|", "k_1", "|", "k"]
 
 
@@ -139,7 +162,11 @@ class Names:
     def names(self, timeout=None):
         flights = [("carrier", "STRING"), ("delay", "INT")]
         planes = [("tail", "STRING")]
-        return {"streams": {"flights": flights}, "tables": {"planes": planes}, "queries": {"late": flights}}
+        return {
+            "streams": {"flights": flights},
+            "tables": {"planes": planes},
+            "queries": {"late": flights},
+        }
 
     def functions(self, timeout=None):
         return ["APPROX_TOPK", "FLOOR", "CASE"]
@@ -191,7 +218,11 @@ def push(kind, seq, *rows, at=5_000_000, more=False):
 
 def test_the_live_view_of_a_view_is_its_content():
     view = View()
-    for item in (push("snapshot", 0, (1,), (2,)), push("delete", 0, (1,)), push("insert", 1, (3,), (3,))):
+    for item in (
+        push("snapshot", 0, (1,), (2,)),
+        push("delete", 0, (1,)),
+        push("insert", 1, (3,), (3,)),
+    ):
         view.add(item)
     assert sorted(view.rows(10)) == [(2,), (3,), (3,)]
     assert view.title("q") == "q at 1970-01-01 00:00:05: 3 rows   (Ctrl-C leaves)"

@@ -1,4 +1,5 @@
-"""A server whose streams are archived: rows land beside its work, and its Spark process is told to update."""
+"""A server whose streams are archived: rows land beside its work, and its Spark process is told to
+update."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def server(tmp_path, monkeypatch):
 
 
 def metrics(server: Running) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.server.http_port}/metrics", timeout=WAIT) as page:
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{server.server.http_port}/metrics", timeout=WAIT
+    ) as page:
         lines = [line for line in page.read().decode().splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
@@ -48,12 +51,20 @@ def test_rows_land_and_the_index_is_updated(server, tmp_path):
         db.execute(STREAM)
         assert metrics(server)["dsms_spark_up"] == 0 and server.server.spark.starts == 0
         feed(db, range(95))
-        wait_until(lambda: len(list((tmp_path / "s" / "landing").glob("*.parquet"))) == 9, "the ninth landing file")
+        wait_until(
+            lambda: len(list((tmp_path / "s" / "landing").glob("*.parquet"))) == 9,
+            "the ninth landing file",
+        )
         wait_until(lambda: _update(db).startswith("done "), "the end of the updates")
     updates = 'dsms_archive_updates_total{archive="s",outcome="done"}'
-    wait_until(lambda: (seen := metrics(server)).get(updates) and not seen["dsms_archive_updates_due"], "all updates")
+    wait_until(
+        lambda: (seen := metrics(server)).get(updates) and not seen["dsms_archive_updates_due"],
+        "all updates",
+    )
     seen = metrics(server)
-    assert seen["dsms_spark_up"] == seen["dsms_spark_starts"] == 1 and seen["dsms_spark_deaths"] == 0
+    assert (
+        seen["dsms_spark_up"] == seen["dsms_spark_starts"] == 1 and seen["dsms_spark_deaths"] == 0
+    )
     assert seen['dsms_archive_update_rows_total{archive="s"}'] >= 10  # the fake takes ten each time
 
 
@@ -88,7 +99,10 @@ def test_a_query_that_waits_for_spark_holds_nobody_up_and_can_be_cancelled(serve
         assert db.query("SELECT 1").rows == [(1,)]
         peer.send("cancel", request=waiting)
         error = peer.reply(waiting)["error"]
-    assert error["code"] == "DS610" and "while it waited for Spark, step 2 of 5 (for " in error["message"]
+    assert (
+        error["code"] == "DS610"
+        and "while it waited for Spark, step 2 of 5 (for " in error["message"]
+    )
     wait_until(lambda: not (tmp_path / "s.asked").exists())
 
 

@@ -1,4 +1,5 @@
-"""How `dsms serve` comes up: it listens first, kernels are loaded behind it, and what can't be kept is said once."""
+"""How `dsms serve` comes up: it listens first, kernels are loaded behind it, and what can't be kept
+is said once."""
 
 from __future__ import annotations
 
@@ -30,20 +31,23 @@ def as_it_was(monkeypatch):
 def events(monkeypatch) -> list[str]:
     """What happened while a server came up and went down; loading ends when it is told to."""
     seen: list[str] = []
-    loading, told = threading.Event(), threading.Event()
+    loading, stopped = threading.Event(), threading.Event()
 
     def load(stop):
-        seen.append(f"load in {'its own' if threading.current_thread() is not threading.main_thread() else 'the main'}")
+        main = threading.current_thread() is threading.main_thread()
+        seen.append(f"load in {'the main' if main else 'its own'}")
         loading.set()
-        told.wait(WAIT)
+        stopped.wait(WAIT)
         seen.append(f"told to stop: {stop()}")
 
     def say(line: str) -> None:
         seen.append(line.split(" on ")[0])
         if "listens" in line:
-            threading.Thread(target=lambda: loading.wait(WAIT) and signal.raise_signal(signal.SIGTERM)).start()
+            threading.Thread(
+                target=lambda: loading.wait(WAIT) and signal.raise_signal(signal.SIGTERM)
+            ).start()
         elif "stopping" in line:
-            told.set()
+            stopped.set()
 
     monkeypatch.setattr(warmup, "prepare", lambda progress: seen.append("prepare"))
     monkeypatch.setattr(warmup, "load", load)
@@ -74,7 +78,9 @@ def nowhere(monkeypatch) -> None:
 def test_kernels_that_cannot_be_kept_are_told_of_once(nowhere):
     said: list[str] = []
     assert run(config.build({"port": 0}), said.append, lambda *step: None) == 0
-    assert [line for line in said if "can't be kept" in line] == [f"note: {kernel_folder.complaint()}"]
+    assert [line for line in said if "can't be kept" in line] == [
+        f"note: {kernel_folder.complaint()}"
+    ]
 
 
 def test_warmup_and_doctor_tell_of_it(nowhere, capsys):

@@ -1,4 +1,5 @@
-"""One-time queries beside ingest: read in slices, run beside the engine's thread, in order within a session."""
+"""One-time queries beside ingest: read in slices, run beside the engine's thread, in order within a
+session."""
 
 from __future__ import annotations
 
@@ -13,9 +14,15 @@ from dsms_client import UsageError, connect
 from tests.waiting import WAIT, wait_until
 
 S = 1_000_000
-DECLARE = "CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1000 SECONDS SUBWINDOW 5 SECONDS"
+DECLARE = (
+    "CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1000 SECONDS "
+    "SUBWINDOW 5 SECONDS"
+)
 COUNT = "SELECT COUNT(*), MIN(t), MAX(t) FROM s [RANGE 500 SECONDS] WHERE v >= 0"
-SLOW = "SELECT COUNT(*) FROM s [RANGE 400 S] a, s [RANGE 400 S] b, s [RANGE 400 S] c WHERE a.v + b.v < c.v"
+SLOW = (
+    "SELECT COUNT(*) FROM s [RANGE 400 S] a, s [RANGE 400 S] b, s [RANGE 400 S] c WHERE a.v + "
+    "b.v < c.v"
+)
 
 
 def rows(first: int, last: int) -> list[list[int]]:
@@ -66,7 +73,9 @@ class Writer(threading.Thread):
 @pytest.fixture
 def running(serve):
     def start(kind: str = "ttu", slice_seconds: float = 0.0, **options):
-        server = serve(Engine(settings=Settings(transaction_scheduler=kind, deferred=True)), **options)
+        server = serve(
+            Engine(settings=Settings(transaction_scheduler=kind, deferred=True)), **options
+        )
         server.server.core.read_seconds = slice_seconds
         with connect(port=server.port) as db:
             db.execute(DECLARE)
@@ -131,12 +140,12 @@ def test_statements_of_a_session_keep_their_order(running):
                 "SELECT COUNT(*) FROM t",
             )
         ]
-        told: list[int] = []
-        while len(told) < len(asked):
+        answered: list[int] = []
+        while len(answered) < len(asked):
             message = peer.read()
-            told.append(message["id"])
+            answered.append(message["id"])
             peer.replies[message["id"]] = message
-        assert told == asked
+        assert answered == asked
         replies = [peer.reply(i) for i in asked]
         assert replies[2]["results"][0]["rows"] == [[0]]
         assert [r.get("rows", [[None]])[0][0] for r in replies[4]["results"]] == [500, 2, None]
@@ -148,12 +157,16 @@ def test_the_memory_of_a_plan_beside_the_engine_is_limited(running):
     server.engine.runtime.settings.statement_bytes = 16 << 20
     with connect(port=server.port) as db:
         with pytest.raises(UsageError, match="DS633"):
-            db.query("SELECT a.v, b.v, a.k, b.k FROM s [RANGE 1000 S] a, s [RANGE 1000 S] b, s [RANGE 2 S] c")
+            db.query(
+                "SELECT a.v, b.v, a.k, b.k FROM s [RANGE 1000 S] a, s [RANGE 1000 S] b, s [RANGE "
+                "2 S] c"
+            )
         assert db.query(COUNT).rows[0][0] == 500
 
 
 def test_a_hundred_periodic_queries_and_a_replay_leave_room_for_one_time_queries(running):
-    """Two shells beside each other: one replays, with a hundred queries registered, the other one asks."""
+    """Two shells beside each other: one replays, with a hundred queries registered, the other one
+    asks."""
     server = running(slice_seconds=0.003)
     with connect(port=server.port) as db:
         aggregates = ("SUM(v)", "COUNT(*)", "MAX(v)", "AVG(v)", "COUNT(DISTINCT v)")
@@ -194,7 +207,10 @@ def test_metrics_of_transactions_and_periodic_queries(running):
         db.execute("CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 10 SECONDS SLIDE 5 SECONDS]")
         db.ingest("s", rows(1000, 1100))
         db.query(COUNT)
-    wait_until(lambda: scraped(server).get('dsms_query_evaluations{query="q"}', 0) >= 19, "the engine's figures")
+    wait_until(
+        lambda: scraped(server).get('dsms_query_evaluations{query="q"}', 0) >= 19,
+        "the engine's figures",
+    )
     wait_until(lambda: scraped(server)["dsms_response_seconds_count"] == 1, "the answer's time")
     seen = scraped(server)
     assert seen["dsms_engine_transactions_committed"] == 1

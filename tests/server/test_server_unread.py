@@ -1,4 +1,5 @@
-"""Replies that nobody reads: their session's statements wait, others go on, and in the end the session is let go."""
+"""Replies that are not read: their session's statements wait, others go on, and in the end the
+session is let go."""
 
 from __future__ import annotations
 
@@ -15,7 +16,11 @@ SQL = "SELECT repeat('x', 1000000) AS x"  # a megabyte
 
 @pytest.fixture
 def running(serve: Any) -> Any:
-    return serve(dsms.Engine(settings=dsms.Settings(deferred=True)), reply_bytes=2 << 20, reply_seconds=3600.0)
+    return serve(
+        dsms.Engine(settings=dsms.Settings(deferred=True)),
+        reply_bytes=2 << 20,
+        reply_seconds=3600.0,
+    )
 
 
 def flooded(running: Any) -> Any:
@@ -36,7 +41,8 @@ def test_statements_wait_until_replies_are_read_and_all_are_answered(running: An
         (session,) = held(running)
         for _ in range(3):  # whatever could run has run when another's statement has
             assert other.ask("execute", sql="SELECT 1")["ok"]
-        assert running.on_loop(lambda: len(session.requests.jobs)) > COUNT - 40  # the system's buffers take some
+        # the system's buffers take some
+        assert running.on_loop(lambda: len(session.requests.jobs)) > COUNT - 40
         assert running.on_loop(lambda: running.server.unread) < 6 << 20
         for k in range(COUNT):
             assert len(peer.reply(k)["results"][0]["rows"][0][0]) == 1_000_000
@@ -68,7 +74,9 @@ def test_who_reads_nothing_for_too_long_is_let_go(running: Any) -> None:
 def test_a_named_writer_whose_session_was_held_goes_on_in_another(running: Any) -> None:
     with running.peer() as first:
         first.ask("hello", version=1, client="w")
-        first.raw(b"".join(pack({"op": "execute", "id": 100 + k, "sql": SQL}) for k in range(COUNT)))
+        first.raw(
+            b"".join(pack({"op": "execute", "id": 100 + k, "sql": SQL}) for k in range(COUNT))
+        )
         while not held(running):
             pass
         with running.peer() as second:
@@ -79,6 +87,8 @@ def test_a_named_writer_whose_session_was_held_goes_on_in_another(running: Any) 
 
 
 def test_a_server_stops_while_a_session_is_held(serve: Any) -> None:
-    running = serve(dsms.Engine(settings=dsms.Settings(deferred=True)), reply_bytes=2 << 20, stop_seconds=0.0)
+    running = serve(
+        dsms.Engine(settings=dsms.Settings(deferred=True)), reply_bytes=2 << 20, stop_seconds=0.0
+    )
     with flooded(running):
         running.await_(running.server.stop())

@@ -1,4 +1,5 @@
-"""Answers say how many accepted rows wait behind the clock: over TCP, in both clients, in every format of the shell."""
+"""Answers say how many accepted rows wait behind the clock: over TCP, in both clients, in every
+format of the shell."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def test_every_format_of_the_shell_says_so_beside_the_data(server, form):
         out, err = io.StringIO(), io.StringIO()
         shell = Runner(lambda _: db, form, out, err)
         assert shell.script(f"{COUNT}; SHOW STREAMS; SELECT k FROM r;")
-        assert err.getvalue() == NOTE.format("as of 1970-01-01 00:23:59.999999", "16 accepted rows wait")
+        assert err.getvalue() == NOTE.format(
+            "as of 1970-01-01 00:23:59.999999", "16 accepted rows wait"
+        )
         assert "24" in out.getvalue() and "NOTE" not in out.getvalue()
         db.heartbeat("s", 60 * 60 * S)
         shell.script(f"{COUNT};")
@@ -69,5 +72,7 @@ def test_before_any_clock(serve):
         db.execute(DECLARE + "CREATE STREAM u (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h")
         db.ingest("s", [[1, 0]])
         err = io.StringIO()
-        Runner(lambda _: db, "csv", io.StringIO(), err).script("SELECT COUNT(*) FROM s [RANGE 1 h], u [RANGE 1 h];")
+        Runner(lambda _: db, "csv", io.StringIO(), err).script(
+            "SELECT COUNT(*) FROM s [RANGE 1 h], u [RANGE 1 h];"
+        )
         assert err.getvalue() == NOTE.format("from before any clock", "1 accepted row waits")

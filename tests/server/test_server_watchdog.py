@@ -8,22 +8,28 @@ import urllib.request
 from types import SimpleNamespace
 
 from dsms_server.watchdog import SliceLimit, Watchdog, step
-from dsms_server.worker import Job
+from dsms_server.worker import EngineJob
 from tests.waiting import WAIT
 
 
 def worker(job, began=100.0, slices=7):
     return SimpleNamespace(
-        running=job, began=began, slices=slices, ident=threading.get_ident(), doing=lambda job: f"{job.kind} {job.what}"
+        running=job,
+        began=began,
+        slices=slices,
+        ident=threading.get_ident(),
+        doing=lambda job: f"{job.kind} {job.what}",
     )
 
 
 def test_a_slice_that_holds_the_engine_is_named_once(caplog):
-    job = Job(lambda: iter(()), lambda result, error: None, kind="statement", what="SELECT 1")
+    job = EngineJob(lambda: iter(()), lambda result, error: None, kind="statement", what="SELECT 1")
     dog = Watchdog(worker(job))
     assert dog.look(104.9) and not dog.complaint
     assert not dog.look(105.5)
-    assert dog.complaint.startswith("the engine has not turned for 6 s: it is at statement SELECT 1, in ")
+    assert dog.complaint.startswith(
+        "the engine has not turned for 6 s: it is at statement SELECT 1, in "
+    )
     assert not dog.look(200.0)
     assert [r.message[:38] for r in caplog.records] == ["the engine has not turned for 6 s: it "]
     dog.worker.slices += 1
@@ -41,10 +47,16 @@ def test_the_place_of_a_thread_is_told():
 
     seen = []
     engine = Engine()
-    engine.execute("CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT k + 1 AS k FROM s")
+    engine.execute(
+        "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t; CREATE QUERY q AS SELECT k + 1 AS k "
+        "FROM s"
+    )
     once = basic.ProjectOp.step
     try:
-        basic.ProjectOp.step = lambda self, *args: (seen.append(step(threading.get_ident())), once(self, *args))[1]
+        basic.ProjectOp.step = lambda self, *args: (
+            seen.append(step(threading.get_ident())),
+            once(self, *args),
+        )[1]
         engine.ingest("s", {"k": [1], "t": [1]})
     finally:
         basic.ProjectOp.step = once
@@ -63,7 +75,9 @@ def test_slices_that_take_too_long_are_counted_and_named(caplog):
 
 def page(running, path):
     try:
-        reply = urllib.request.urlopen(f"http://127.0.0.1:{running.server.http_port}{path}", timeout=WAIT)
+        reply = urllib.request.urlopen(
+            f"http://127.0.0.1:{running.server.http_port}{path}", timeout=WAIT
+        )
         return reply.status, reply.read().decode()
     except urllib.error.HTTPError as problem:
         return problem.code, problem.read().decode()
@@ -83,7 +97,9 @@ def test_health_fails_while_the_engine_is_held_and_readiness_does_not(serve):
         return
         yield
 
-    running.on_loop(lambda: running.server.core.worker.submit(Job(steps, lambda result, error: None)))
+    running.on_loop(
+        lambda: running.server.core.worker.submit(EngineJob(steps, lambda result, error: None))
+    )
     assert entered.wait(WAIT)
     status, text = page(running, "/healthz")
     assert (status, text[:30]) == (503, "the engine has not turned for ")

@@ -21,7 +21,7 @@ from dsms_client.aio import AsyncClient
 from dsms_client.cli import main
 
 DECLARE = """CREATE STREAM s (i INT, d DECIMAL(20,2), x STRING, t TIMESTAMP, n INTERVAL) TIMESTAMP BY t
-             RETAIN 100000 d"""
+             RETAIN 100000 d"""  # noqa: E501
 Row = namedtuple("Row", "i d x t n")
 SECOND = np.timedelta64(1, "s")
 AT = dt.datetime(2013, 9, 15, 23, 44, 27)
@@ -47,7 +47,9 @@ def kept(client):
 
 def test_rows_of_other_libraries(client):
     rows = [Row(np.int8(1), EXACT, np.str_("a"), np.datetime64("2013-09-15T23:44:27"), SECOND)]
-    rows += [{"I": pd.NA, "D": "1", "X": None, "T": pd.Timestamp(AT, tz="UTC"), "N": pd.Timedelta("1s")}]
+    rows += [
+        {"I": pd.NA, "D": "1", "X": None, "T": pd.Timestamp(AT, tz="UTC"), "N": pd.Timedelta("1s")}
+    ]
     rows += [(2.0, 5, "b", AT, np.timedelta64("NaT"))]
     assert client.ingest("s", rows).accepted == 3
     micros = 1379288667_000000
@@ -89,7 +91,11 @@ def test_frames(client):
         )
     )
     twice = pd.DataFrame([[1, AT, 2]], columns=["i", "t", "i"])
-    for frame, code in ((twice, "DS506"), (pd.DataFrame({"i": [1j], "t": [AT]}), "DS503"), (5, "DS505")):
+    for frame, code in (
+        (twice, "DS506"),
+        (pd.DataFrame({"i": [1j], "t": [AT]}), "DS503"),
+        (5, "DS505"),
+    ):
         with pytest.raises(UsageError, match=code):
             client.ingest("s", frame)
 
@@ -110,7 +116,9 @@ def test_heartbeats_are_instants(client, server):
 @pytest.fixture
 def load(client, server, capsys):
     def run(line):
-        code = main([*shlex.split(line), "--stream", "s", "--port", str(server.port), "--no-end", "--quiet"])
+        code = main(
+            [*shlex.split(line), "--stream", "s", "--port", str(server.port), "--no-end", "--quiet"]
+        )
         return code, capsys.readouterr().err
 
     return run
@@ -127,11 +135,20 @@ def test_files_of_numbers_need_a_unit(client, load, tmp_path):
 
 def test_files_are_read_exactly(client, load, tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_text('{"t": 1379288667.631000, "d": 12345678901234567.89}\n{"T": 1379288668, "I": 9007199254740993}\n')
+    path.write_text(
+        '{"t": 1379288667.631000, "d": 12345678901234567.89}\n{"T": 1379288668, "I": '
+        "9007199254740993}\n"
+    )
     assert load(f"load {path} --time-unit s")[0] == 0
     parquet = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(
-        pa.table({"x": pa.array(["view"], pa.string_view()), "t": pa.array([1379288669], pa.timestamp("s"))}), parquet
+        pa.table(
+            {
+                "x": pa.array(["view"], pa.string_view()),
+                "t": pa.array([1379288669], pa.timestamp("s")),
+            }
+        ),
+        parquet,
     )
     assert load(f"replay {parquet} --speed max")[0] == 0
     assert [row[:4] for row in kept(client)] == [

@@ -1,4 +1,5 @@
-"""Text of others: on terminals without its control characters, in errors not at full length, and its bytes released."""
+"""Text of others: on terminals without its control characters, in errors not at full length, and
+its bytes released."""
 
 from __future__ import annotations
 
@@ -91,9 +92,18 @@ def test_a_caret_stands_below_its_place():
 
 def test_messages_quote_little():
     long = "x" * 10_000
-    for text in (f"unknown column `{long}`", f"no stream '{long} {long}' here", f"{long}: expected INT", f'a "{long}"'):
+    for text in (
+        f"unknown column `{long}`",
+        f"no stream '{long} {long}' here",
+        f"{long}: expected INT",
+        f'a "{long}"',
+    ):
         assert len(brief(text)) < QUOTED + 40 and "…" in brief(text)
-    names = "it can't be, known names: " + ", ".join(f"`n{i}`" for i in range(200)) + " and it isn't 'so'"
+    names = (
+        "it can't be, known names: "
+        + ", ".join(f"`n{i}`" for i in range(200))
+        + " and it isn't 'so'"
+    )
     assert brief(names) == names
     assert len(brief("a b " * 10_000)) == WHOLE + 1
     assert UsageError("DS1", f"`{long}`", hint=long).fields()["hint"] == "x" * QUOTED + "…"
@@ -128,13 +138,17 @@ def test_replies_quote_little(engine):
         ]
     for reply in replies:
         said = [*reply.get("reasons", []), *map(str, reply.get("error", {}).values())]
-        assert said and all(len(text) < 1000 and "x" * (QUOTED + 1) not in text for text in said), said
+        assert said and all(len(text) < 1000 and "x" * (QUOTED + 1) not in text for text in said), (
+            said
+        )
     assert engine.server.unprocessed == 0
 
 
 def misnamed(names):
     """An Arrow stream whose columns have these names, which need not be text."""
-    batch = pa.record_batch([pa.array([1]), pa.array([{"inner1": 1}])], names=["column1", "column2"])
+    batch = pa.record_batch(
+        [pa.array([1]), pa.array([{"inner1": 1}])], names=["column1", "column2"]
+    )
     data = bytes(columns.ipc(batch))
     for old, new in names.items():
         assert old in data
@@ -149,7 +163,8 @@ def test_an_arrow_column_whose_name_is_no_text(engine, name, padding):
     with engine.peer() as peer, engine.peer() as other:
         for stream in ("s", "nothing"):
             assert peer.ask("ingest", stream=stream, arrow=data)["error"]["code"].startswith("DS")
-        peer.send("execute", sql="CREATE STREAM fresh (k INT)")  # while this is on its way, the engine's thread reads
+        # while this is on its way, the engine's thread reads
+        peer.send("execute", sql="CREATE STREAM fresh (k INT)")
         assert "error" in peer.ask("ingest", stream="fresh", arrow=data)
         assert peer.ask("ping")["ok"] and other.ask("ping")["ok"]
     assert engine.on_loop(lambda: engine.server.unprocessed) == 0

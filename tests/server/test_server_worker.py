@@ -1,4 +1,5 @@
-"""The engine thread alone: lanes keep their order, urgent work passes bulk between slices, nothing starves."""
+"""The engine thread alone: lanes keep their order, urgent work passes bulk between slices, nothing
+starves."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ import pytest
 from dsms.api import Chunk, Push
 from dsms.errors import InternalError, UsageError
 from dsms_client import columns
-from dsms_server.decode import Shape, join, part
-from dsms_server.feeds import Feed
+from dsms_server.decode import StreamShape, join, part
+from dsms_server.feeds import SubscriptionFeed
 from dsms_server.pushes import push_frames
-from dsms_server.worker import Job, Lane, Urgency, Worker
+from dsms_server.worker import EngineJob, Lane, Urgency, Worker
 from tests.waiting import WAIT
 
 
@@ -38,7 +39,10 @@ class Bench:
                 self.results[name] = error or result
                 future.set_result(None)
 
-            worker.submit(Job(lambda name=name, slices=slices: self.steps(name, slices), done, urgency), lane)
+            worker.submit(
+                EngineJob(lambda name=name, slices=slices: self.steps(name, slices), done, urgency),
+                lane,
+            )
         self.go.set()
         await asyncio.gather(gate, *ended)
         await worker.stop()
@@ -62,14 +66,22 @@ def test_bulk_lanes_take_turns():
 
 def test_a_lane_keeps_its_order():
     lane = Lane()
-    jobs = [("a", 2, Urgency.BULK, lane), ("b", 1, Urgency.CONTROL, lane), ("c", 1, Urgency.STATEMENT, lane)]
+    jobs = [
+        ("a", 2, Urgency.BULK, lane),
+        ("b", 1, Urgency.CONTROL, lane),
+        ("c", 1, Urgency.STATEMENT, lane),
+    ]
     assert trace(*jobs, ("x", 2, Urgency.BULK, None)) == "axabcx" or trace(*jobs) == "aabc"
     assert trace(*jobs) == "aabc"
 
 
 def test_statements_and_heartbeats_pass_a_big_frame():
     assert (
-        trace(("a", 4, Urgency.BULK, None), ("s", 1, Urgency.STATEMENT, None), ("h", 1, Urgency.CONTROL, None))
+        trace(
+            ("a", 4, Urgency.BULK, None),
+            ("s", 1, Urgency.STATEMENT, None),
+            ("h", 1, Urgency.CONTROL, None),
+        )
         == "hsaaaa"
     )
 
@@ -99,11 +111,11 @@ def test_a_queued_job_is_dropped_and_a_running_one_is_not():
         worker = Worker(asyncio.get_running_loop())
         go, lane = threading.Event(), Lane()
         worker.start()
-        first = worker.submit(Job(lambda: wait(go), lambda r, e: None), lane)
+        first = worker.submit(EngineJob(lambda: wait(go), lambda r, e: None), lane)
         ran = []
-        second = worker.submit(Job(lambda: note(ran, 2), lambda r, e: None), lane)
-        third = worker.submit(Job(lambda: note(ran, 3), lambda r, e: None), lane)
-        other = worker.submit(Job(lambda: note(ran, 4), lambda r, e: None))
+        second = worker.submit(EngineJob(lambda: note(ran, 2), lambda r, e: None), lane)
+        third = worker.submit(EngineJob(lambda: note(ran, 3), lambda r, e: None), lane)
+        other = worker.submit(EngineJob(lambda: note(ran, 4), lambda r, e: None))
         while first.steps is None:
             await asyncio.sleep(0)
         assert worker.drop(second)
@@ -131,11 +143,15 @@ def test_a_frame_is_joined_and_parted_with_the_places_of_its_rows():
     from dsms.intake.convert import to_batch
     from dsms.sql.types import INT, Field
 
-    shape = Shape("s", (Field("k", INT),))
+    shape = StreamShape("s", (Field("k", INT),))
     pieces = [to_batch(rows, shape.schema) for rows in ([[1], ["x"]], [[2]], [["y"], [3], [4]])]
     whole = join(pieces, shape)
     assert [(r.reason, r.count, r.first) for r in whole.refusals] == [("wrong value", 2, 1)]
-    assert (whole.sent, whole.kept.tolist(), whole.columns[0].to_pylist()) == (6, [0, 2, 4, 5], [1, 2, 3, 4])
+    assert (whole.sent, whole.kept.tolist(), whole.columns[0].to_pylist()) == (
+        6,
+        [0, 2, 4, 5],
+        [1, 2, 3, 4],
+    )
     first, second = part(whole, 0, 3), part(whole, 3, 3)
     assert (first.kept.tolist(), len(first.refusals)) == ([0, 2, 4], 1)
     assert (second.kept.tolist(), second.columns[0].to_pylist(), second.refusals) == ([5], [4], ())
@@ -183,10 +199,18 @@ def test_chunks_become_runs_of_one_kind_and_instant():
 
 
 def test_an_end_takes_its_number_from_what_came_before():
-    feed = Feed(None, "q")
+    feed = SubscriptionFeed(None, "q")
     batch = columns.rows_to_batch([[1], [2]], ["k"], ["INT"])
     feed.number(Push("q", 7, "insert", 5, batch))
     assert feed.number(Push("q", -1, "end", None)).seq == 9
     assert frames(Push("q", 9, "end", None, message="over", code="DS620"), "rows") == [
-        {"push": "q", "seq": 9, "kind": "end", "at": None, "data": None, "message": "over", "code": "DS620"}
+        {
+            "push": "q",
+            "seq": 9,
+            "kind": "end",
+            "at": None,
+            "data": None,
+            "message": "over",
+            "code": "DS620",
+        }
     ]

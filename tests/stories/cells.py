@@ -11,7 +11,14 @@ from typing import Any
 
 from dsms.sql.types import ALWAYS, MAX_INSTANT, MIN_INSTANT, Kind, Type
 
-UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+UNITS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
 SHORT = re.compile(r"(-?\d+(?:\.\d+)?)(us|ms|s|min|h|d)")
 BARE = re.compile(r"[^\W\d][\w./:-]*")
 CELL = re.compile(r"'(?:[^']|'')*'|[^\s']+")

@@ -17,7 +17,8 @@ def same_line(a: Line, b: Line) -> bool:
 
 
 def same_lines(a: Sequence[Line], b: Sequence[Line], loose: bool = False) -> bool:
-    """Equal rows in equal order; `loose`: the order among inserts (or deletes) of one instant does not matter."""
+    """Equal rows in equal order; `loose`: the order among inserts (or deletes) of one instant does
+    not matter."""
     if loose:
         a, b = sorted(a, key=_any_order), sorted(b, key=_any_order)
     return len(a) == len(b) and all(map(same_line, a, b))
@@ -27,14 +28,18 @@ def _any_order(line: Line) -> tuple:
     return (line.at, line.sign == "+", repr(canons(line.values)))
 
 
-def complaint(story: Story, declared: Declared, name: str, want: Sequence[Line], got: Sequence[Line], who: str) -> str:
+def complaint(
+    story: Story, declared: Declared, name: str, want: Sequence[Line], got: Sequence[Line], who: str
+) -> str:
     """The story with what was expected, and below it what came, marked where the two part."""
     for section in story.of("pushes"):
         if section.name == name:
             section.lines = list(want)
     types = declared.types_of(name)
     marked = "\n".join(_marked(want, got, types))
-    return f"{who} pushed something else\n\n{text.render(story, declared)}\n# {who} pushed\n{marked}\n"
+    return (
+        f"{who} pushed something else\n\n{text.render(story, declared)}\n# {who} pushed\n{marked}\n"
+    )
 
 
 def _marked(want: Sequence[Line], got: Sequence[Line], types: list[Type]) -> list[str]:
@@ -50,7 +55,8 @@ def smaller(story: Story, wrong: Callable[[Story], str | None], tries: int = 150
     found = True
     while found and tries > 0:
         found = False
-        for place in range(len(list(story.events())) - 2, -1, -1):  # the last one completes what came before
+        # the last one completes what came before
+        for place in range(len(list(story.events())) - 2, -1, -1):
             tries -= 1
             less = _without(story, place)
             if tries > 0 and wrong(less) is not None:
@@ -64,7 +70,9 @@ def _without(story: Story, place: int) -> Story:
         if section.kind == "input":
             count = len(section.events)
             if 0 <= place < count:
-                section = replace(section, events=section.events[:place] + section.events[place + 1 :])
+                section = replace(
+                    section, events=section.events[:place] + section.events[place + 1 :]
+                )
             place -= count
         sections.append(section)
     return replace(story, sections=sections)

@@ -12,7 +12,16 @@ from dsms.storage.frozen import thaw
 from tests.faults.simfiles import SimFiles
 from tests.stories.declared import Declared
 from tests.stories.model import Beat, Clock, End, Event, Line, Statement, Story
-from tests.stories.play import Way, _expanded, _said, event_streams, framed, rows_in, taken, with_options
+from tests.stories.play import (
+    Way,
+    _expanded,
+    _said,
+    event_streams,
+    framed,
+    rows_in,
+    taken,
+    with_options,
+)
 
 
 @dataclass(slots=True)
@@ -42,7 +51,9 @@ class Host:
         for name, reader in self.readers.items():
             lines = self.pushes[name]
             ended = any(line.sign == "!" for line in lines)
-            lines += [line for line in taken(reader, rows_in(lines)) if line.sign != "!" or not ended]
+            lines += [
+                line for line in taken(reader, rows_in(lines)) if line.sign != "!" or not ended
+            ]
 
     def crash(self) -> None:
         """The process is killed; its next life begins, and readers resume."""
@@ -58,7 +69,12 @@ class Host:
     def saved(self) -> None:
         """Whatever runs can be written down, and read."""
         saver = self.engine.saver
-        thaw(b"".join(saver.checkpointer.copy()()), saver.checkpointer.outside(), saver.durable.resolve, "the state")
+        thaw(
+            b"".join(saver.checkpointer.copy()()),
+            saver.checkpointer.outside(),
+            saver.durable.resolve,
+            "the state",
+        )
         assert saver.checkpointer.trouble is None, saver.checkpointer.trouble
 
     def maybe(self) -> None:
@@ -77,7 +93,9 @@ def play(story: Story, declared: Declared, way: Way, data: str, random: Random) 
             case "sql":
                 host.engine.execute(_expanded(section.body))
             case "query":
-                host.engine.execute(f"CREATE QUERY {section.name} AS {with_options(section.body, way)}")
+                host.engine.execute(
+                    f"CREATE QUERY {section.name} AS {with_options(section.body, way)}"
+                )
                 host.readers[section.name] = host.engine.subscribe(section.name, 0)
                 host.pushes[section.name] = []
             case "input":

@@ -1,4 +1,5 @@
-"""What a story's statements declare: streams and tables with their columns, queries with their bound plans."""
+"""What a story's statements declare: streams and tables with their columns, queries with their
+bound plans."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ class Declared:
     def shown_arrival(self, event: Arrival) -> str:
         stream = self.stream(event.stream)
         kept = [i for i in range(len(stream.schema)) if i != stream.timestamp]
-        return cells.shown_row(tuple(event.values[i] for i in kept), [stream.schema[i].type for i in kept])
+        return cells.shown_row(
+            tuple(event.values[i] for i in kept), [stream.schema[i].type for i in kept]
+        )
 
 
 def timestamp(stream: StreamDef, at: int) -> int:

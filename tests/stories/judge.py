@@ -1,4 +1,5 @@
-"""What the oracle says of a story: which rows are accepted, how tables change, what every query pushes."""
+"""What the oracle says of a story: which rows are accepted, how tables change, what every query
+pushes."""
 
 from __future__ import annotations
 
@@ -72,7 +73,11 @@ class _Inlet:
 
     def _too_far(self, at: int) -> bool:
         known = max(self.newest, self.promised)
-        return self.stream.max_future is not None and known > ALWAYS and at > known + self.stream.max_future
+        return (
+            self.stream.max_future is not None
+            and known > ALWAYS
+            and at > known + self.stream.max_future
+        )
 
     def numbered(self) -> list[Row]:
         """In order of (timestamp, arrival), numbered in that order."""
@@ -82,7 +87,8 @@ class _Inlet:
 
 @dataclass(slots=True)
 class Input:
-    """Everything that came: rows by stream, changes by table; how far each stream is complete, and how far it got."""
+    """Everything that came: rows by stream, changes by table; how far each stream is complete, and
+    how far it got."""
 
     streams: dict[str, list[Row]]
     tables: dict[str, list[Change]]
@@ -104,10 +110,16 @@ def take_in(declared: Declared, story: Story) -> Input:
                 if not source.take(event) and source.stream.late_into is not None:
                     inlets[source.stream.late_into].take_late(event)
             case Beat() | End():
-                named = [inlets[declared.stream(event.stream).name]] if event.stream else list(inlets.values())
+                named = (
+                    [inlets[declared.stream(event.stream).name]]
+                    if event.stream
+                    else list(inlets.values())
+                )
                 for inlet in named:
                     inlet.ended = inlet.ended or isinstance(event, End)
-                    inlet.promised = max(inlet.promised, event.upto if isinstance(event, Beat) else ALWAYS)
+                    inlet.promised = max(
+                        inlet.promised, event.upto if isinstance(event, Beat) else ALWAYS
+                    )
             case Clock():
                 for inlet in inlets.values():
                     inlet.now = max(inlet.now, event.now)
@@ -122,7 +134,8 @@ def take_in(declared: Declared, story: Story) -> Input:
 
 
 def _all_events(story: Story) -> Iterator[Event | str]:
-    """The events, the names of queries as they are registered, and the changes of tables among the statements."""
+    """The events, the names of queries as they are registered, and the changes of tables among the
+    statements."""
     for section in story.sections:
         yield from section.events
         if section.kind == "query":
@@ -133,18 +146,24 @@ def _all_events(story: Story) -> Iterator[Event | str]:
 
 @dataclass(frozen=True, slots=True)
 class _Readers:
-    """What dates a change without AT: the streams as they are, and the queries that are registered."""
+    """What dates a change without AT: the streams as they are, and the queries that are
+    registered."""
 
     inlets: dict[str, _Inlet]
     queries: list[lp.Output]
 
     def instant(self, table: str, log: list[Change]) -> int:
-        """The newest timestamp on streams whose queries read the table, behind the answers given over it."""
+        """The newest timestamp on streams whose queries read the table, behind the answers given
+        over it."""
         readers = [q for q in self.queries if table in _tables_of(q)]
         going = [q for q in readers if not self._ended(q)]
         streams = {name for q in going or readers for name in streams_of(q)} or set(self.inlets)
-        newest = max((self.inlets[name].newest for name in streams), default=ALWAYS) if log else ALWAYS
-        after = [at + 1 for q in going if (at := self._answered(q, log)) > ALWAYS or q.slide is None]
+        newest = (
+            max((self.inlets[name].newest for name in streams), default=ALWAYS) if log else ALWAYS
+        )
+        after = [
+            at + 1 for q in going if (at := self._answered(q, log)) > ALWAYS or q.slide is None
+        ]
         return max([newest, *(c.at for c in log), *(max(at, BEFORE_ROWS) for at in after)])
 
     def _ended(self, query: lp.Output) -> bool:
@@ -152,15 +171,22 @@ class _Readers:
         return bool(names) and all(self.inlets[name].ended for name in names)
 
     def _answered(self, query: lp.Output, log: list[Change]) -> int:
-        """The instant up to which it has answered: a periodic one up to its last boundary, one over tables alone up to
-        their last change, as any other that waits for the first row."""
+        """The instant up to which it has answered: a periodic one up to its last boundary, one over
+        tables alone up to their last change, as any other that waits for the first row."""
         names = streams_of(query)
         clock = min((self.inlets[name].completed for name in names), default=ALWAYS)
         if query.slide is None:
             return max([clock, *(c.at for c in log if c.at < MIN_INSTANT or not names)])
         assert not query.slide.by_rows, "when changes happen under a SLIDE of rows must be said"
-        first = min((at for name in names for at, _ in self.inlets[name].rows if at <= clock), default=clock)
-        return max([ALWAYS, *(b - 1 for b in all_boundaries(query.slide, first, clock + 1) if first < clock)])
+        first = min(
+            (at for name in names for at, _ in self.inlets[name].rows if at <= clock), default=clock
+        )
+        return max(
+            [
+                ALWAYS,
+                *(b - 1 for b in all_boundaries(query.slide, first, clock + 1) if first < clock),
+            ]
+        )
 
 
 def _tables_of(node: lp.Node) -> set[str]:
@@ -169,7 +195,9 @@ def _tables_of(node: lp.Node) -> set[str]:
     return own.union(*(_tables_of(child) for child in lp.children(node)))
 
 
-def change_table(declared: Declared, sql: str, readers: _Readers, tables: dict[str, list[Change]]) -> None:
+def change_table(
+    declared: Declared, sql: str, readers: _Readers, tables: dict[str, list[Change]]
+) -> None:
     """Run INSERT, UPDATE or DELETE on the log of its table."""
     statement = parse_one(sql)
     if not isinstance(statement, ast.Insert | ast.Update | ast.Delete):
@@ -186,7 +214,9 @@ def change_table(declared: Declared, sql: str, readers: _Readers, tables: dict[s
                 log.append(Change(at, "delete", old.values, old.version))
         case Update():
             for old in _picked(log, bound.predicate):
-                new = dict(enumerate(old.values)) | {i: evaluate(e, old.values) for i, e in bound.assignments}
+                new = dict(enumerate(old.values)) | {
+                    i: evaluate(e, old.values) for i, e in bound.assignments
+                }
                 log.append(Change(at, "delete", old.values, old.version))
                 _insert(log, at, tuple(new.values()))
 
@@ -202,8 +232,8 @@ def _picked(log: list[Change], predicate: Expr | None) -> list[Change]:
 
 
 def expected(output: lp.Output, given: Input, registered: int = ALWAYS) -> list[Line]:
-    """Everything that the query pushes, up to its clock.  `registered`: its clock when it began, over streams that had
-    kept all their rows."""
+    """Everything that the query pushes, up to its clock.  `registered`: its clock when it began,
+    over streams that had kept all their rows."""
     if output.slide is not None:
         pushes = periodic(output, given, registered).pushes()
         return [Line(p.at, "=", values) for p in pushes for values in p.rows]
@@ -217,7 +247,7 @@ def expected(output: lp.Output, given: Input, registered: int = ALWAYS) -> list[
 
 
 def _shown(at: int) -> int:
-    """Instants before all rows are told alike."""
+    """Instants before all rows count as one."""
     return ALWAYS if at < MIN_INSTANT else at
 
 
@@ -232,11 +262,14 @@ def registered(story: Story, declared: Declared, name: str) -> int:
 
 def periodic(output: lp.Output, given: Input, registered: int = ALWAYS) -> Periodic:
     """The oracle of a query with SLIDE, up to the query's clock."""
-    return Periodic(output, given.streams, given.tables, answered_until(output, given, registered), registered)
+    return Periodic(
+        output, given.streams, given.tables, answered_until(output, given, registered), registered
+    )
 
 
 def answered_until(output: lp.Output, given: Input, registered: int = ALWAYS) -> int:
-    """The query's clock; once all its streams have ended, at least up to the boundary behind the last row."""
+    """The query's clock; once all its streams have ended, at least up to the boundary behind the
+    last row."""
     slide, upto, names = output.slide, clock(output, given), streams_of(output)
     last = max((row.ts for name in names for row in given.streams[name]), default=ALWAYS)
     ended = all(given.completed[name] == FOREVER - 1 for name in names)
@@ -246,7 +279,8 @@ def answered_until(output: lp.Output, given: Input, registered: int = ALWAYS) ->
 
 
 def answer(output: lp.Output, given: Input) -> list[Values] | None:
-    """The answer as it stands at the query's clock; None where a periodic query has not answered yet."""
+    """The answer as it stands at the query's clock; None where a periodic query has not answered
+    yet."""
     if output.slide is not None:
         last = periodic(output, given).answer()
         return None if last is None else list(last.rows)
@@ -256,12 +290,14 @@ def answer(output: lp.Output, given: Input) -> list[Values] | None:
 
 def kind(output: lp.Output) -> str:
     """What is reported: as the query says or, where it leaves that open, by its pattern."""
-    return output.kind if output.explicit else "istream" if is_monotonic(output.child) else "rstream"
+    return (
+        output.kind if output.explicit else "istream" if is_monotonic(output.child) else "rstream"
+    )
 
 
 def clock(output: lp.Output, given: Input) -> int:
-    """The instant up to which a query is answered: the minimum over the streams it reads, as far as any of them got
-    once all have ended; tables alone are followed at once."""
+    """The instant up to which a query is answered: the minimum over the streams it reads, as far as
+    any of them got once all have ended; tables alone are followed at once."""
     names = streams_of(output)
     least = min((given.completed[s] for s in names), default=FOREVER - 1)
     return least if least < FOREVER - 1 or not names else max(given.fronts[s] for s in names)

@@ -11,7 +11,8 @@ Values = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A row of a stream comes.  `at`: its timestamp, or when it arrives (system time); `values` in column order."""
+    """A row of a stream comes.  `at`: its timestamp, or when it arrives (system time); `values` in
+    column order."""
 
     stream: str
     at: int
@@ -20,7 +21,8 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A heartbeat: no row with a timestamp <= `upto` follows on the stream (None: on any event-time stream)."""
+    """A heartbeat: no row with a timestamp <= `upto` follows on the stream (None: on any event-time
+    stream)."""
 
     stream: str | None
     upto: int
@@ -52,8 +54,8 @@ Event = Arrival | Beat | End | Clock | Statement
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A result row: at which instant it is pushed, + (insert), - (delete) or = (row of a periodic answer), its values;
-    `!` stands for the end of the query, with the error's code as its value."""
+    """A result row: at which instant it is pushed, + (insert), - (delete) or = (row of a periodic
+    answer), its values; `!` stands for the end of the query, with the error's code as its value."""
 
     at: int | None
     sign: str
@@ -84,7 +86,8 @@ class Section:
 
 @dataclass(slots=True, repr=False)
 class Story:
-    """`title` is the comment at the top; `flags` are words after `# only:` and the like, see golden/README.md."""
+    """`title` is the comment at the top; `flags` are words after `# only:` and the like, see
+    golden/README.md."""
 
     title: str = ""
     sections: list[Section] = field(default_factory=list)
@@ -94,7 +97,10 @@ class Story:
         return (s for s in self.sections if s.kind == kind)
 
     def __repr__(self) -> str:
-        return f"<story of {len(list(self.events()))} events: {' '.join(s.body for s in self.of('query'))}>"
+        return (
+            f"<story of {len(list(self.events()))} events: "
+            f"{' '.join(s.body for s in self.of('query'))}>"
+        )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))  # hypothesis would spell everything out

@@ -26,7 +26,8 @@ CUTS = ("all", "rows", "random")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """strategy; how rows are cut into frames; rewrite rules on or off; `seed` of random cuts; other query options."""
+    """strategy; how rows are cut into frames; rewrite rules on or off; `seed` of random cuts; other
+    query options."""
 
     strategy: str = "upa"
     cut: str = "all"
@@ -45,14 +46,16 @@ def all_ways(seed: int = 0) -> list[Way]:
 
 
 def drawn_ways(name: str) -> list[Way]:
-    """Every strategy and every cut once, with the rules on and off: which go together, the name of a story draws."""
+    """Every strategy and every cut once, with the rules on and off: which go together, the name of
+    a story draws."""
     random = Random(crc32(name.encode()))
     cuts, first = random.sample(CUTS, len(CUTS)), random.randrange(2)
     return [Way(strategy, cuts[i], (i + first) % 2 == 0) for i, strategy in enumerate(STRATEGIES)]
 
 
 def some_ways(seed: int = 0) -> list[Way]:
-    """Every strategy, cut and setting of the rules at least once, and forced choices of the planner by the seed."""
+    """Every strategy, cut and setting of the rules at least once, and forced choices of the planner
+    by the seed."""
     random = Random(seed)
     forced = {
         '"distinct"': random.choice(("auto", "input-storing", "delta-star", "counting")),
@@ -61,7 +64,13 @@ def some_ways(seed: int = 0) -> list[Way]:
     }
     return [
         Way("upa", "all"),
-        Way("upa", "random", True, seed, tuple((k, f"'{v}'" if "-" in v else v) for k, v in forced.items())),
+        Way(
+            "upa",
+            "random",
+            True,
+            seed,
+            tuple((k, f"'{v}'" if "-" in v else v) for k, v in forced.items()),
+        ),
         Way("upa", "rows", False),
         Way("direct", "random", True, seed + 1),
         Way("nt", "rows"),
@@ -71,9 +80,11 @@ def some_ways(seed: int = 0) -> list[Way]:
 
 @dataclass(slots=True)
 class Played:
-    """What came of it: lines by query, of all its `pushes` sections; per section of the others what the engine said.
+    """What came of it: lines by query, of all its `pushes` sections; per section of the others what
+    the engine said.
 
-    progress: instants of `progress` pushes, by query; snapshots: (instant, rows) of the answer at the end"""
+    progress: instants of `progress` pushes, by query; snapshots: (instant, rows) of the answer at
+    the end"""
 
     pushes: dict[str, list[Line]] = field(default_factory=dict)
     sections: list[tuple[Section, Any]] = field(default_factory=list)
@@ -135,7 +146,9 @@ def feed(engine: Engine, declared: Declared, events: list[Event], way: Way) -> N
                 engine.ingest(stream, rows)
             case Beat() | End():
                 for name in [event.stream] if event.stream else event_streams(declared):
-                    engine.heartbeat(name, event.upto) if isinstance(event, Beat) else engine.end(name)
+                    engine.heartbeat(name, event.upto) if isinstance(event, Beat) else engine.end(
+                        name
+                    )
             case Clock():
                 engine.advance(event.now)
             case Statement():
@@ -147,8 +160,9 @@ def event_streams(declared: Declared) -> list[str]:
 
 
 def framed(events: list[Event], declared: Declared, way: Way) -> Iterator[Any]:
-    """Arrivals between other events become frames (stream, rows); the order across streams may change, since each
-    stream numbers its own rows (but not where one takes late rows of another)."""
+    """Arrivals between other events become frames (stream, rows); the order across streams may
+    change, since each stream numbers its own rows (but not where one takes late rows of
+    another)."""
     random = Random(way.seed)
     run: list[Arrival] = []
     ordered = any(s.late_into is not None for s in declared.catalog.streams.values())
@@ -190,7 +204,11 @@ def frames(rows: list[Arrival], cut: str, random: Random) -> Iterator[tuple[str,
 
 def rows_of(data: pa.RecordBatch) -> list[tuple]:
     """Rows as Python values."""
-    return [tuple(r) for r in zip(*(c.to_pylist() for c in data.columns), strict=True)] if data.num_columns else []
+    return (
+        [tuple(r) for r in zip(*(c.to_pylist() for c in data.columns), strict=True)]
+        if data.num_columns
+        else []
+    )
 
 
 SIGNS = {"insert": "+", "delete": "-", "result": "="}
@@ -201,11 +219,14 @@ def rows_in(lines: list[Line]) -> int:
 
 
 def taken(reader: Subscription, seq: int, progress: list[int] | None = None) -> Iterator[Line]:
-    """What a reader has got; its numbers must follow on `seq`.  `progress`: there go instants that had no rows."""
+    """What a reader has got; its numbers must follow on `seq`.  `progress`: there go instants that
+    had no rows."""
     for push in reader.take():
         match push:
             case Push(kind="progress"):
-                assert push.at is not None and push.seq == seq, f"progress says {push.seq} after {seq} rows"
+                assert push.at is not None and push.seq == seq, (
+                    f"progress says {push.seq} after {seq} rows"
+                )
                 if progress is not None:
                     progress.append(push.at)
             case Push(kind="end"):
@@ -215,14 +236,21 @@ def taken(reader: Subscription, seq: int, progress: list[int] | None = None) -> 
                 assert push.seq == seq, f"gap in seq: {push.seq} after {seq} rows"
                 assert push.data is not None
                 ats = [push.at] * push.data.num_rows if push.ats is None else push.ats.to_pylist()
-                assert not ats or ats[-1] == push.at or push.at is None, "`at` is the instant of the last row"
+                assert not ats or ats[-1] == push.at or push.at is None, (
+                    "`at` is the instant of the last row"
+                )
                 for at, values in zip(ats, rows_of(push.data), strict=True):
                     yield Line(ALWAYS if at is None else at, SIGNS[push.kind], values)
                 seq += len(ats)
 
 
 def snapshot(reader: Subscription) -> list[tuple]:
-    return [row for push in reader.take() if push.kind == "snapshot" and push.data for row in rows_of(push.data)]
+    return [
+        row
+        for push in reader.take()
+        if push.kind == "snapshot" and push.data
+        for row in rows_of(push.data)
+    ]
 
 
 def _said(engine: Engine, section: Section) -> Any:

@@ -20,7 +20,8 @@ class Malformed(ValueError):
 
 
 def parse(text: str) -> Story:
-    """The story of a file.  Sections are separated by blank lines; the first word of each says its kind."""
+    """The story of a file.  Sections are separated by blank lines; the first word of each says its
+    kind."""
     story = Story()
     for number, block in _blocks(text):
         head = block[0].split()
@@ -60,7 +61,9 @@ def _body(section: Section) -> list[str]:
     lines = section.source
     if section.kind in PARTED:
         if RULE not in lines:
-            raise Malformed(f"a `{section.kind}` section needs a line {RULE} before what is expected")
+            raise Malformed(
+                f"a `{section.kind}` section needs a line {RULE} before what is expected"
+            )
         section.text = "\n".join(lines[lines.index(RULE) + 1 :])
         lines = lines[: lines.index(RULE)]
     return lines
@@ -68,11 +71,14 @@ def _body(section: Section) -> list[str]:
 
 def expand(sql: str) -> str:
     """``@4s`` in a statement stands for the TIMESTAMP literal."""
-    return re.sub(r"(?<!\S)@([^\s;,)]+)", lambda found: cells.sql_instant(cells.instant(found[1])), sql)
+    return re.sub(
+        r"(?<!\S)@([^\s;,)]+)", lambda found: cells.sql_instant(cells.instant(found[1])), sql
+    )
 
 
 def inexact(story: Story) -> bool:
-    """Does a query compute FLOATs that may differ in their last digits, so that rows must be compared with care?"""
+    """Does a query compute FLOATs that may differ in their last digits, so that rows must be
+    compared with care?"""
     found = re.compile(r"AVG|VAR|STDDEV|MEDIAN|QUANTILE_CONT|SUM", re.IGNORECASE)
     return any(found.search(section.body) for section in story.of("query"))
 
@@ -90,7 +96,9 @@ def resolve(story: Story) -> Declared:
             case "query":
                 declared.register(section.name, section.body)
             case "input" if section.source:
-                section.events = [e for e in (event(line, declared) for line in section.source) if e is not None]
+                section.events = [
+                    e for e in (event(line, declared) for line in section.source) if e is not None
+                ]
             case "pushes" if section.source:
                 section.lines = lines(section.source, declared.types_of(section.name))
     return declared
@@ -141,13 +149,17 @@ def shown_event(event: Event, declared: Declared) -> str:
         case Beat():
             return f"{event.stream or '*'} until {cells.shown_instant(event.upto)}"
         case Arrival():
-            return f"{event.stream} {cells.shown_instant(event.at)} {declared.shown_arrival(event)}".rstrip()
+            return (
+                f"{event.stream} {cells.shown_instant(event.at)} {declared.shown_arrival(event)}"
+            ).rstrip()
 
 
 def shown_line(line: Line, types: list[Type]) -> str:
     if line.sign == "!":
         return f"! {' '.join(map(str, line.values))}"
-    return f"{cells.shown_instant(line.at)} {line.sign} {cells.shown_row(line.values, types)}".rstrip()
+    return (
+        f"{cells.shown_instant(line.at)} {line.sign} {cells.shown_row(line.values, types)}".rstrip()
+    )
 
 
 def render(story: Story, declared: Declared) -> str:

@@ -20,7 +20,13 @@ class Bar:
     def __enter__(self) -> Bar:
         if self._show:
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import (
+                BarColumn,
+                Progress,
+                SpinnerColumn,
+                TextColumn,
+                TimeElapsedColumn,
+            )
 
             self._bar = Progress(
                 SpinnerColumn(),
@@ -35,7 +41,12 @@ class Bar:
             self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -43,5 +54,9 @@ class Bar:
         if self._bar is not None:
             steps = f"{done}/{known}" if known else ""
             self._bar.update(
-                self._task, description=f"{self._what}: {what}", completed=done, total=known or None, steps=steps
+                self._task,
+                description=f"{self._what}: {what}",
+                completed=done,
+                total=known or None,
+                steps=steps,
             )

@@ -32,24 +32,27 @@ def percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "0 %"
 
 
-def picture(told: Fields) -> Iterator[str]:
+def picture(report: Fields) -> Iterator[str]:
     """An archive: its layout as a picture, what it holds, what waits to be taken over."""
-    layout = told["layout"]
-    lifetime = "for good" if told["lifetime"] is None else f"for {duration(told['lifetime'])}"
-    by = f", clustered by {told['cluster_by']}" if told["cluster_by"] else ""
-    yield f"{told['kind']} {told['name']}, kept {lifetime}{by}; in {told['folder']}"
+    layout = report["layout"]
+    lifetime = "for good" if report["lifetime"] is None else f"for {duration(report['lifetime'])}"
+    by = f", clustered by {report['cluster_by']}" if report["cluster_by"] else ""
+    yield f"{report['kind']} {report['name']}, kept {lifetime}{by}; in {report['folder']}"
     yield (
-        f"layout {layout['generations']} x {layout['expirations']}, {layout['order']}, {layout['strategy']}, "
-        f"an update every {duration(layout['every'])}"
+        f"layout {layout['generations']} x {layout['expirations']}, {layout['order']}, "
+        f"{layout['strategy']}, an update every {duration(layout['every'])}"
     )
     yield ""
-    yield from _grid(told["subs"], layout["generations"], layout["expirations"])
+    yield from _grid(report["subs"], layout["generations"], layout["expirations"])
     yield ""
-    yield f"index    {_upto(told['upto'])}: {_content(told)}, about {told['expired']:.0%} expired".replace("%", " %")
-    waiting = told["waiting"]
+    yield (
+        f"index    {_upto(report['upto'])}: {_content(report)}, about "
+        f"{report['expired']:.0%} expired"
+    ).replace("%", " %")
+    waiting = report["waiting"]
     waits = f"{_content(waiting)} to be taken over" if waiting["files"] else "nothing waits"
-    yield f"landing  {_upto(told['landed'])}: {waits}"
-    for line in told["damaged"]:
+    yield f"landing  {_upto(report['landed'])}: {waits}"
+    for line in report["damaged"]:
         yield f"damaged  {line}"
 
 
@@ -57,8 +60,11 @@ def _upto(at: int | None) -> str:
     return "empty" if at is None else f"up to {instant(at)}"
 
 
-def _content(told: Fields) -> str:
-    return f"{plural(told['rows'], 'row')}, {size(told['bytes'])} in {plural(told['files'], 'file')}"
+def _content(report: Fields) -> str:
+    return (
+        f"{plural(report['rows'], 'row')}, {size(report['bytes'])} in "
+        f"{plural(report['files'], 'file')}"
+    )
 
 
 def _grid(subs: list[Fields], generations: int, expirations: int) -> Iterator[str]:
@@ -78,35 +84,43 @@ def _cell(sub: Fields, most: int) -> str:
     return f"{shade} {sub['rows']:,} rows {size(sub['bytes'])}"
 
 
-def updated(name: str, told: Fields, what: str) -> Iterator[str]:
+def updated(name: str, report: Fields, what: str) -> Iterator[str]:
     """What an update or a compaction did."""
-    if not told["touched"] and not told["damaged"]:
-        yield f"{name}: nothing to do, the index holds what landed up to {instant(told['upto'])}"
+    if not report["touched"] and not report["damaged"]:
+        yield f"{name}: nothing to do, the index holds what landed up to {instant(report['upto'])}"
         return
-    taken = f"{plural(told['taken'], 'row')} taken over, " if what == "updated" else ""
-    share = percent(told["bytes_written"], told["bytes"])
-    yield f"{name} {what}: {taken}{plural(told['expired'], 'row')} gone; {told['seconds']:.1f} s"
+    taken = f"{plural(report['taken'], 'row')} taken over, " if what == "updated" else ""
+    share = percent(report["bytes_written"], report["bytes"])
     yield (
-        f"  {plural(len(told['rewritten']), 'sub-index').replace('indexs', 'indices')} of "
-        f"{len(told['touched'])} touched written: {size(told['bytes_written'])}, {share} of the index"
+        f"{name} {what}: {taken}{plural(report['expired'], 'row')} gone; {report['seconds']:.1f} s"
     )
-    yield f"  it holds what landed up to {instant(told['upto'])}: {plural(told['rows'], 'row')}, {size(told['bytes'])}"
-    for line in told["damaged"]:
+    yield (
+        f"  {plural(len(report['rewritten']), 'sub-index').replace('indexs', 'indices')} of "
+        f"{len(report['touched'])} touched written: {size(report['bytes_written'])}, {share} of "
+        "the index"
+    )
+    yield (
+        f"  it holds what landed up to {instant(report['upto'])}: "
+        f"{plural(report['rows'], 'row')}, {size(report['bytes'])}"
+    )
+    for line in report["damaged"]:
         yield f"  damaged, set aside: {line}"
 
 
-def figures(told: Fields) -> str:
+def figures(report: Fields) -> str:
     """What a reading read and what it skipped."""
-    all_bytes = told["bytes_read"] + told["bytes_skipped"]
+    all_bytes = report["bytes_read"] + report["bytes_skipped"]
     return (
-        f"read {plural(told['files_read'], 'file')}, {size(told['bytes_read'])} "
-        f"({percent(told['bytes_read'], all_bytes)}); skipped {plural(told['files_skipped'], 'file')}, "
-        f"{size(told['bytes_skipped'])}"
+        f"read {plural(report['files_read'], 'file')}, {size(report['bytes_read'])} "
+        f"({percent(report['bytes_read'], all_bytes)}); skipped "
+        f"{plural(report['files_skipped'], 'file')}, {size(report['bytes_skipped'])}"
     )
 
 
-def scanned(told: Fields) -> Iterator[str]:
+def scanned(report: Fields) -> Iterator[str]:
     """What a scan found."""
-    when = f", from {instant(told['first'])} to {instant(told['last'])}" if told["rows"] else ""
-    yield f"{plural(told['rows'], 'row')}{when}; {told['seconds']:.1f} s"
-    yield figures(told)
+    when = (
+        f", from {instant(report['first'])} to {instant(report['last'])}" if report["rows"] else ""
+    )
+    yield f"{plural(report['rows'], 'row')}{when}; {report['seconds']:.1f} s"
+    yield figures(report)

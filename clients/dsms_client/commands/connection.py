@@ -15,11 +15,19 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """--host, --port, --token, --token-file, --tls, --tls-ca."""
-    said = "what is not said is taken from DSMS_HOST, DSMS_PORT, DSMS_TOKEN and DSMS_WAIT where these are set"
+    said = (
+        "what is not said is taken from DSMS_HOST, DSMS_PORT, DSMS_TOKEN and DSMS_WAIT where "
+        "these are set"
+    )
     group = parser.add_argument_group("connection", said)
-    group.add_argument("--host", default=os.environ.get("DSMS_HOST", "127.0.0.1"), help="default %(default)s")
     group.add_argument(
-        "--port", type=_port, default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)), help="default %(default)s"
+        "--host", default=os.environ.get("DSMS_HOST", "127.0.0.1"), help="default %(default)s"
+    )
+    group.add_argument(
+        "--port",
+        type=_port,
+        default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)),
+        help="default %(default)s",
     )
     tokens.add_options(group, "what the server asks for")
     parser.set_defaults(token=tokens.from_environment())
@@ -30,8 +38,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("DSMS_WAIT", "5"),
         help="for a server that is starting; default %(default)s",
     )
-    group.add_argument("--tls", action="store_true", help="encrypt; the server's certificate is checked")
-    group.add_argument("--tls-ca", metavar="FILE", help="trust certificates signed by this one (implies --tls)")
+    group.add_argument(
+        "--tls", action="store_true", help="encrypt; the server's certificate is checked"
+    )
+    group.add_argument(
+        "--tls-ca", metavar="FILE", help="trust certificates signed by this one (implies --tls)"
+    )
 
 
 def _port(text: str) -> int:

@@ -16,7 +16,8 @@ from dsms.errors import INSTALL_SPARK
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
 
-REQUIRED = ("numpy", "pyarrow", "numba", "msgpack", "lark", "aiohttp", "prometheus_client", "rich", "prompt_toolkit",
+REQUIRED = ("numpy", "pyarrow", "numba", "msgpack", "lark", "aiohttp", "prometheus_client", "rich",
+            "prompt_toolkit",
             "duckdb")  # a long list  # fmt: skip
 OPTIONAL = {
     "uvloop": "the server is slower without it",
@@ -77,8 +78,12 @@ def _java() -> tuple[bool | None, str]:
 def _cache() -> tuple[bool | None, str]:
     from dsms import kernel_folder
 
-    told = kernel_folder.complaint()
-    return (True, f"kernels are kept under {kernel_folder.place()}") if told is None else (None, told)
+    problem = kernel_folder.complaint()
+    return (
+        (True, f"kernels are kept under {kernel_folder.place()}")
+        if problem is None
+        else (None, problem)
+    )
 
 
 def _server(args: argparse.Namespace) -> tuple[bool | None, str]:
@@ -96,4 +101,7 @@ def _server(args: argparse.Namespace) -> tuple[bool | None, str]:
         with socket.create_server((args.host, args.port)):
             return True, f"no server runs at {where}, and the port is free for `dsms serve`"
     except OSError as problem:
-        return False, f"no server answers at {where}, and it cannot be listened on: {problem.strerror}"
+        return (
+            False,
+            f"no server answers at {where}, and it cannot be listened on: {problem.strerror}",
+        )

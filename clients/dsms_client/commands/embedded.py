@@ -12,11 +12,14 @@ from contextlib import contextmanager
 @contextmanager
 def server(data: str | None) -> Iterator[tuple[int, str]]:
     """Start on a free local port behind a random token; gives (port, token), stops at the end."""
-    from dsms_server.config import Config  # the command line is where client, server and engine meet
+    # the command line is where client, server and engine meet
+    from dsms_server.config import Config
     from dsms_server.serve import make_engine
     from dsms_server.server import Server
 
-    config = Config(port=0, data=data, token=secrets.token_hex(16), stop_seconds=1.0, hello_seconds=60.0)
+    config = Config(
+        port=0, data=data, token=secrets.token_hex(16), stop_seconds=1.0, hello_seconds=60.0
+    )
     running = Server(make_engine(config), config)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="dsms-embedded", daemon=True)

@@ -1,4 +1,5 @@
-"""Send the rows of a file to a stream: CSV or TSV with a header, JSON lines, Parquet; each may be gzipped (.gz).
+"""Send the rows of a file to a stream: CSV or TSV with a header, JSON lines, Parquet; each may be
+gzipped (.gz).
 
 Columns are matched by name, as it is written, else in any case.  Lines that are not rows of the
 stream are reported with their numbers and left out; the others are sent.  At the end the stream is
@@ -31,12 +32,19 @@ from typing import Any
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
 
-RECONNECT = 300.0  # seconds for which a load waits for a server that is gone; at a terminal as long as people like
+# seconds for which a load waits for a server that is gone; at a terminal as long as people like
+RECONNECT = 300.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_file_options(parser)
-    parser.add_argument("--batch", type=_count, default=50_000, metavar="N", help="rows sent at a time (default 50000)")
+    parser.add_argument(
+        "--batch",
+        type=_count,
+        default=50_000,
+        metavar="N",
+        help="rows sent at a time (default 50000)",
+    )
     connection.add_options(parser)
 
 
@@ -56,7 +64,8 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--time-unit",
         choices=("s", "ms", "us", "ns"),
-        help="what numbers in TIMESTAMP columns count since 1970, fractions too (unsaid: such numbers are refused)",
+        help="what numbers in TIMESTAMP columns count since 1970, fractions too (unsaid: such "
+        "numbers are refused)",
     )
     add(
         "--null",
@@ -71,10 +80,17 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from dsms_client.files.send import Job, load
+    from dsms_client.files.send import LoadJob, load
 
-    job = Job(
-        args.file, args.stream, dict(args.map), args.null, args.delimiter, args.batch, not args.no_end, args.time_unit
+    job = LoadJob(
+        args.file,
+        args.stream,
+        dict(args.map),
+        args.null,
+        args.delimiter,
+        args.batch,
+        not args.no_end,
+        args.time_unit,
     )
     outcome = asyncio.run(_load(args, job, load))
     return OK if outcome.clean else FAILED
@@ -89,7 +105,9 @@ async def _load(args, job, work):  # type: ignore[no-untyped-def]
         line = Line(reporter.say)
         patience = float("inf") if sys.stderr.isatty() else max(args.wait, RECONNECT)
         more: dict[str, Any] = {"reconnect_seconds": patience, "on_link": line.changed}
-        async with AsyncClient(args.host, args.port, **connection.session_options(args), **more) as client:
+        async with AsyncClient(
+            args.host, args.port, **connection.session_options(args), **more
+        ) as client:
             with line.waiting():
                 return await work(client, job, reporter)
 
@@ -104,7 +122,9 @@ def _pair(text: str) -> tuple[str, str]:
 def _character(text: str) -> str:
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(text) != 1 or not text.isascii() or text in '"\r\n':
-        raise argparse.ArgumentTypeError("a delimiter is one ASCII character, and no quote or line end")
+        raise argparse.ArgumentTypeError(
+            "a delimiter is one ASCII character, and no quote or line end"
+        )
     return text
 
 

@@ -1,4 +1,5 @@
-"""Send the rows of a file to a stream at the pace of their timestamps, so that queries see them as they once came.
+"""Send the rows of a file to a stream at the pace of their timestamps, so that queries see them as
+they once came.
 
 Meanwhile another shell may ask one-time queries, LOOKUP, or \\subscribe to what is answered.
 
@@ -7,7 +8,7 @@ The file's rows must be in the order of the time column; where one steps back, i
 examples:
   dsms replay flights.csv.gz --stream flights --speed 600x     # ten minutes in a second
   dsms replay trace.csv --stream s --time-column t --speed max    # boundaries of periodic queries come as fast
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -21,17 +22,25 @@ from dsms_client.commands.load import _load, add_file_options
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_file_options(parser)
-    parser.add_argument("--speed", type=speed, default=1.0, metavar="10x|max", help="default 1x, as it was")
+    parser.add_argument(
+        "--speed", type=speed, default=1.0, metavar="10x|max", help="default 1x, as it was"
+    )
     parser.add_argument("--time-column", metavar="COLUMN", help="default: the stream's event time")
     connection.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from dsms_client.files.replay import Pace, replay
-    from dsms_client.files.send import Job
+    from dsms_client.files.send import LoadJob
 
-    job = Job(
-        args.file, args.stream, dict(args.map), args.null, args.delimiter, end=not args.no_end, unit=args.time_unit
+    job = LoadJob(
+        args.file,
+        args.stream,
+        dict(args.map),
+        args.null,
+        args.delimiter,
+        end=not args.no_end,
+        unit=args.time_unit,
     )
 
     def work(client, job, reporter):  # type: ignore[no-untyped-def]

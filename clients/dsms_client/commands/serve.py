@@ -17,14 +17,27 @@ from dsms_client.commands.warmup import progress_line
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--config", metavar="FILE", help="TOML file with any of these options; the command line wins")
-    add("--host", help="address to listen on (default 127.0.0.1); one that others reach asks for a token, or --open")
+    add(
+        "--config",
+        metavar="FILE",
+        help="TOML file with any of these options; the command line wins",
+    )
+    add(
+        "--host",
+        help="address to listen on (default 127.0.0.1); one that others reach asks for a token, "
+        "or --open",
+    )
     add("--port", type=int, help="default 7654; 0: any free one")
-    add("--http-port", type=int, help="serve /metrics, /healthz and /readyz there (default: not at all)")
+    add(
+        "--http-port",
+        type=int,
+        help="serve /metrics, /healthz and /readyz there (default: not at all)",
+    )
     add(
         "--data",
         metavar="DIR",
-        help="keep everything there: declarations, tables, windows, answers (default: nothing is kept)",
+        help="keep everything there: declarations, tables, windows, answers (default: nothing is "
+        "kept)",
     )
     add(
         "--archive",
@@ -35,50 +48,109 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--spark-master",
         metavar="URL",
-        help="where archive jobs run, for example spark://host:7077 or sc://host:15002 (default: on this machine)",
+        help="where archive jobs run, for example spark://host:7077 or sc://host:15002 (default: "
+        "on this machine)",
     )
-    add("--spark-memory", metavar="SIZE", help="of Spark's driver, for example 4g (default: as Spark has it, 1g)")
+    add(
+        "--spark-memory",
+        metavar="SIZE",
+        help="of Spark's driver, for example 4g (default: as Spark has it, 1g)",
+    )
     add(
         "--accept-loss",
         action="append",
         metavar="STREAM",
-        help="a stream that takes no rows since files of it are damaged or gone goes on without what was in them; "
-        "so does a stream or query whose archive is gone, with another one (may be given several times)",
+        help="a stream that takes no rows since files of it are damaged or gone goes on without "
+        "what was in them; so does a stream or query whose archive is gone, with another one "
+        "(may be given several times)",
     )
     tokens.add_options(parser, "what clients must show (or DSMS_TOKEN)")
-    add("--open", action="store_true", default=None, help="without a token let everybody in who reaches --host")
+    add(
+        "--open",
+        action="store_true",
+        default=None,
+        help="without a token let everybody in who reaches --host",
+    )
     add("--tls-cert", metavar="FILE")
     add("--tls-key", metavar="FILE")
     add("--max-frame", type=_size, metavar="SIZE", help="longest request frame (default 64M)")
     add("--max-sessions", type=int, metavar="N", help="default 1000")
     add("--max-queries", type=int, metavar="N", help="registered queries (default 1000)")
-    add("--state-bytes", type=_size, metavar="SIZE", help="state that one query may hold (default 4G)")
-    add("--statement-bytes", type=_size, metavar="SIZE", help="what one statement may keep while it runs (default 1G)")
-    add("--step-rows", type=int, metavar="N", help="results of one join at one instant (default 4194304)")
-    add("--subscriber-bytes", type=_size, metavar="SIZE", help="results that may wait for one reader (default 64M)")
-    add("--memory", type=_size, metavar="SIZE", help="of all that is held (default: 3/4 of the machine's; 0: any)")
-    add("--max-selects", type=int, metavar="N", help="SELECTs that run at once (default: one a core, at least 4)")
+    add(
+        "--state-bytes",
+        type=_size,
+        metavar="SIZE",
+        help="state that one query may hold (default 4G)",
+    )
+    add(
+        "--statement-bytes",
+        type=_size,
+        metavar="SIZE",
+        help="what one statement may keep while it runs (default 1G)",
+    )
+    add(
+        "--step-rows",
+        type=int,
+        metavar="N",
+        help="results of one join at one instant (default 4194304)",
+    )
+    add(
+        "--subscriber-bytes",
+        type=_size,
+        metavar="SIZE",
+        help="results that may wait for one reader (default 64M)",
+    )
+    add(
+        "--memory",
+        type=_size,
+        metavar="SIZE",
+        help="of all that is held (default: 3/4 of the machine's; 0: any)",
+    )
+    add(
+        "--max-selects",
+        type=int,
+        metavar="N",
+        help="SELECTs that run at once (default: one a core, at least 4)",
+    )
     add(
         "--statement-timeout",
         type=_seconds,
         metavar="TIME",
-        help="what a statement may take, for example '30 s', unless its session says otherwise (default 0: any)",
+        help="what a statement may take, for example '30 s', unless its session says otherwise "
+        "(default 0: any)",
     )
-    add("--max-slice-ms", type=int, metavar="MS", help="name in the log what holds the engine for longer than that")
+    add(
+        "--max-slice-ms",
+        type=int,
+        metavar="MS",
+        help="name in the log what holds the engine for longer than that",
+    )
     add(
         "--safe-mode",
         action="store_true",
         default=None,
-        help="start with all queries paused, to drop what keeps the server from starting; rows wait for them",
+        help="start with all queries paused, to drop what keeps the server from starting; rows "
+        "wait for them",
     )
-    add("--no-warmup", action="store_true", help="compile kernels when they are first needed instead")
+    add(
+        "--no-warmup",
+        action="store_true",
+        help="compile kernels when they are first needed instead",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     from dsms_server import config  # the command line is where client, server and engine meet
 
-    options = {k: v for k, v in vars(args).items() if k not in ("command", "version", "config", "no_warmup")}
-    layers = [{"token": tokens.from_environment()}, *([config.from_file(args.config)] if args.config else [])]
+    options = {
+        k: v
+        for k, v in vars(args).items()
+        if k not in ("command", "version", "config", "no_warmup")
+    }
+    layers = [
+        {"token": tokens.from_environment()},
+        *([config.from_file(args.config)] if args.config else []),
+    ]
     built = config.build(*layers, options)
     from dsms_server import serve
 
@@ -93,7 +165,9 @@ def _seconds(text: str) -> float:
     """``30 s`` -> seconds."""
     found = 0 if text.strip() == "0" else interval_of(text.strip())
     if found is None or found < 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a length of time; write 500 ms, 30 s, 5 min, or 0 for none")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a length of time; write 500 ms, 30 s, 5 min, or 0 for none"
+        )
     return found / 1_000_000
 
 

@@ -14,7 +14,7 @@ is longer), at a terminal until Ctrl-C.  A statement that was under way is not r
 and \\watch go on where they stopped.
 
 exit codes: 0 fine, 1 a statement failed, 2 wrong usage or no server
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from dsms_client.shell.show import FORMATS
 if TYPE_CHECKING:
     from dsms_client.sync import Client
 
-RECONNECT = 30.0  # seconds for which a script waits for a server that is gone; people wait as long as they like
+# seconds for which a script waits for a server that is gone; people wait as long as they like
+RECONNECT = 30.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,13 +46,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="sql",
         action="append",
         metavar="SQL",
-        help="run these statements and leave (given several times: one after the other, up to one that fails)",
+        help="run these statements and leave (given several times: one after the other, up to one "
+        "that fails)",
     )
-    what.add_argument("-f", "--file", metavar="FILE", help="run a file (- for standard input) and leave")
-    parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are shown (default table)")
+    what.add_argument(
+        "-f", "--file", metavar="FILE", help="run a file (- for standard input) and leave"
+    )
+    parser.add_argument(
+        "--format", choices=FORMATS, default="table", help="how rows are shown (default table)"
+    )
     parser.add_argument("--timing", action="store_true", help="say how long statements take")
-    parser.add_argument("--embedded", action="store_true", help="run an engine in this process instead of connecting")
-    parser.add_argument("--data", metavar="DIR", help="with --embedded: keep declarations and tables there")
+    parser.add_argument(
+        "--embedded",
+        action="store_true",
+        help="run an engine in this process instead of connecting",
+    )
+    parser.add_argument(
+        "--data", metavar="DIR", help="with --embedded: keep declarations and tables there"
+    )
     connection.add_options(parser)
 
 
@@ -62,13 +74,21 @@ def run(args: argparse.Namespace) -> int:
         print(f"cannot read {args.file}: {problem}", file=sys.stderr)
         return MISUSED
     if args.data and not args.embedded:
-        print("--data goes with --embedded; a server has its own (dsms serve --data)", file=sys.stderr)
+        print(
+            "--data goes with --embedded; a server has its own (dsms serve --data)", file=sys.stderr
+        )
         return MISUSED
     if args.embedded:
         from dsms_client.commands import embedded
 
         with embedded.server(args.data) as (port, token):
-            args.host, args.port, args.token, args.tls, args.tls_ca = "127.0.0.1", port, token, False, None
+            args.host, args.port, args.token, args.tls, args.tls_ca = (
+                "127.0.0.1",
+                port,
+                token,
+                False,
+                None,
+            )
             return _run(args, scripts)
     return _run(args, scripts)
 
@@ -77,7 +97,9 @@ def _write_utf8() -> None:
     """Data is UTF-8 whatever the locale says; on a terminal, what it can't show is replaced."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         on_screen = sys.stdout.isatty()
-        sys.stdout.reconfigure(encoding=None if on_screen else "utf-8", errors="replace" if on_screen else "strict")
+        sys.stdout.reconfigure(
+            encoding=None if on_screen else "utf-8", errors="replace" if on_screen else "strict"
+        )
 
 
 def _scripts(args: argparse.Namespace) -> list[str] | None:
@@ -93,7 +115,9 @@ def _run(args: argparse.Namespace, scripts: list[str] | None) -> int:
     patience = float("inf") if scripts is None or sys.stdout.isatty() else max(args.wait, RECONNECT)
 
     def connect(line: Line) -> Client:
-        return connection.open_client(args, data="rows", reconnect_seconds=patience, on_link=line.changed)
+        return connection.open_client(
+            args, data="rows", reconnect_seconds=patience, on_link=line.changed
+        )
 
     _write_utf8()
     runner = Runner(connect, args.format)

@@ -1,7 +1,7 @@
 """Numbers that count seconds, or parts of one, since 1970 -> microseconds, exactly.
 
-Such numbers come from files as text (`1379288667.631000`), so no float is in between.  What is finer than a
-microsecond is rounded down, also before 1970.
+Such numbers come from files as text (`1379288667.631000`), so no float is in between.  What is
+finer than a microsecond is rounded down, also before 1970.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def micros(texts: pa.Array, unit: str) -> np.ndarray:
 def _plain(found: pa.Array, unit: str) -> np.ndarray:
     whole, part = _number(found.field("whole")), found.field("part").fill_null("")
     first = _number(pc.utf8_slice_codeunits(pc.utf8_rpad(part, _DIGITS, "0"), 0, _DIGITS))
-    rest = pc.match_substring_regex(part, f"^[0-9]{{{_DIGITS}}}.*[1-9]").to_numpy(zero_copy_only=False)
+    rest = pc.match_substring_regex(part, f"^[0-9]{{{_DIGITS}}}.*[1-9]").to_numpy(
+        zero_copy_only=False
+    )
     power = UNITS[unit]
     if power >= 0:
         whole = np.minimum(whole, _FAR // 10**power)
@@ -46,7 +48,13 @@ def _plain(found: pa.Array, unit: str) -> np.ndarray:
 
 
 def _number(digits: pa.Array) -> np.ndarray:
-    return pc.if_else(pc.equal(digits, ""), "0", digits).fill_null("0").cast(pa.int64()).to_numpy().copy()
+    return (
+        pc.if_else(pc.equal(digits, ""), "0", digits)
+        .fill_null("0")
+        .cast(pa.int64())
+        .to_numpy()
+        .copy()
+    )
 
 
 def _exact(text: str, unit: str) -> int:

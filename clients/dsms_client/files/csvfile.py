@@ -1,4 +1,5 @@
-"""CSV with a header line.  What NULL looks like (an empty cell, say) means it without quotes only: `""` is empty text.
+"""CSV with a header line.  What NULL looks like (an empty cell, say) means it without quotes only:
+`""` is empty text.
 
 A line without anything is a row where the file has one column, else it is no row, and counted.
 """
@@ -19,11 +20,11 @@ from dsms.errors import UsageError
 from dsms_client.files.header import Header, read_header
 from dsms_client.files.lines import BLOCK, EmptyLines, Numbers
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns, typed
-from dsms_client.files.source import Source
+from dsms_client.files.source import FileSource
 
 
 def read(
-    source: Source,
+    source: FileSource,
     columns: Sequence[Column],
     renamed: dict[str, str],
     nulls: Sequence[str],
@@ -36,7 +37,9 @@ def read(
     return mapping, _pieces(source, header, mapping, nulls, delimiter)
 
 
-def _pieces(source: Source, header: Header, mapping: Mapping, nulls: Sequence[str], delimiter: str) -> Pieces:
+def _pieces(
+    source: FileSource, header: Header, mapping: Mapping, nulls: Sequence[str], delimiter: str
+) -> Pieces:
     invalid: list[Any] = []
     numbers = Numbers(header.lines + 1)
     wide = len(header.names) > 1
@@ -49,16 +52,18 @@ def _pieces(source: Source, header: Header, mapping: Mapping, nulls: Sequence[st
                 kept = np.delete(np.arange(len(lines)), blank)
                 batch, lines = batch.take(pa.array(kept)), lines[kept]
             batch, lines, garbled = _texts(batch, lines, header, mapping)
-            good, lines, wrong = typed(dict(zip(mapping.used, batch.columns, strict=True)), lines, mapping)
+            good, lines, wrong = typed(
+                dict(zip(mapping.used, batch.columns, strict=True)), lines, mapping
+            )
             rejects = sorted([*rejects, *garbled, *wrong], key=lambda r: r.line)
             yield Piece(good, lines, rejects, source.position(), len(blank))
 
 
 def _batches(
-    source: Source, header: Header, nulls: Sequence[str], delimiter: str, invalid: list[Any]
+    source: FileSource, header: Header, nulls: Sequence[str], delimiter: str, invalid: list[Any]
 ) -> Iterator[pa.RecordBatch]:
-    """The cells as bytes, by the number of their column; rows of another length come into `invalid`, before the next
-    batch or the end."""
+    """The cells as bytes, by the number of their column; rows of another length come into
+    `invalid`, before the next batch or the end."""
     names = [str(i) for i in range(len(header.names))]
 
     def skip(row: Any) -> str:
@@ -71,9 +76,14 @@ def _batches(
         try:
             yield from pyarrow.csv.open_csv(
                 stream,
-                read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names),
+                read_options=pyarrow.csv.ReadOptions(
+                    use_threads=False, block_size=BLOCK, column_names=names
+                ),
                 parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=skip
+                    delimiter=delimiter,
+                    newlines_in_values=True,
+                    ignore_empty_lines=False,
+                    invalid_row_handler=skip,
                 ),
                 convert_options=pyarrow.csv.ConvertOptions(
                     column_types={name: pa.binary() for name in names},
@@ -88,7 +98,7 @@ def _batches(
             yield pa.RecordBatch.from_arrays([pa.array([], pa.binary())] * len(names), names)
 
 
-def _skip_header(source: Source, stream: pa.NativeFile, size: int) -> bool:
+def _skip_header(source: FileSource, stream: pa.NativeFile, size: int) -> bool:
     """Go to the first row; False if there is none, which Arrow takes amiss."""
     with source.another().stream() as ahead:
         ahead.read(size)
@@ -98,7 +108,7 @@ def _skip_header(source: Source, stream: pa.NativeFile, size: int) -> bool:
     return True
 
 
-def _unreadable(source: Source, problem: pa.ArrowInvalid) -> UsageError:
+def _unreadable(source: FileSource, problem: pa.ArrowInvalid) -> UsageError:
     if "straddling" in str(problem):
         return UsageError(
             "DS530",
@@ -147,7 +157,11 @@ def _decoded(column: pa.Array) -> tuple[pa.Array, list[int]]:
     except pa.ArrowInvalid:
         found = column.to_pylist()
         texts = [None if v is None else v.decode(errors="replace") for v in found]
-        wrong = [i for i, (t, v) in enumerate(zip(texts, found, strict=True)) if t is not None and t.encode() != v]
+        wrong = [
+            i
+            for i, (t, v) in enumerate(zip(texts, found, strict=True))
+            if t is not None and t.encode() != v
+        ]
         return pa.array(texts, pa.string()), wrong
 
 

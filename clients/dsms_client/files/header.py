@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from dsms.errors import UsageError
-from dsms_client.files.source import BOM, Source
+from dsms_client.files.source import BOM, FileSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Header:
     lines: int
 
 
-def read_header(source: Source, delimiter: str) -> Header:
+def read_header(source: FileSource, delimiter: str) -> Header:
     """The header.  Raises DS530 if there is none."""
     with source.binary() as stream:
         start = len(BOM) if stream.read(len(BOM)) == BOM else 0
@@ -29,7 +29,9 @@ def read_header(source: Source, delimiter: str) -> Header:
         try:
             names = next(csv.reader(_noted(lines, taken), delimiter=delimiter, strict=True), None)
         except csv.Error as problem:
-            raise UsageError("DS530", f"cannot read the header of {source.path}: {problem}") from None
+            raise UsageError(
+                "DS530", f"cannot read the header of {source.path}: {problem}"
+            ) from None
     if not names:
         begins = f"{source.path} begins with an empty line" if taken else f"{source.path} is empty"
         raise UsageError("DS530", f"{begins}, it should begin with a line of column names")

@@ -1,7 +1,8 @@
 """JSON lines: an object per line, its keys are column names in any case.
 
-A block of lines is parsed by Arrow as a whole; a block in which something is unusual is parsed line by line, and its
-values are read as the text that stands in the file, so no number passes through a float.
+A block of lines is parsed by Arrow as a whole; a block in which something is unusual is parsed line
+by line, and its values are read as the text that stands in the file, so no number passes through a
+float.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow.json
 from dsms.errors import UsageError
 from dsms_client.columns import arrow_type
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns
-from dsms_client.files.source import Source
+from dsms_client.files.source import FileSource
 from dsms_client.files.text import convert, reason
 
 BLOCK = 4 << 20
@@ -28,7 +29,7 @@ _COUNTS = pa.decimal128(38, 9)  # which Arrow reads from numbers and from text
 
 
 def read(
-    source: Source, columns: Sequence[Column], renamed: dict[str, str], unit: str | None = None
+    source: FileSource, columns: Sequence[Column], renamed: dict[str, str], unit: str | None = None
 ) -> tuple[Mapping, Pieces]:
     """How columns match (judged by the first line), and the pieces.  Raises DS530, DS532."""
     with source.text() as lines:
@@ -40,9 +41,12 @@ def read(
         assert isinstance(keys, dict)
     except (ValueError, AssertionError):
         raise UsageError(
-            "DS530", f"{source.path} does not begin with a JSON object", hint="JSON lines: one object per line"
+            "DS530",
+            f"{source.path} does not begin with a JSON object",
+            hint="JSON lines: one object per line",
         ) from None
-    different = {key.casefold(): key for key in keys}  # a line that says one twice is rejected, not the file
+    # a line that says one twice is rejected, not the file
+    different = {key.casefold(): key for key in keys}
     mapping = map_columns(list(different.values()), columns, renamed)
     asked = {name.casefold(): key for name, key in renamed.items()}
     return mapping, _pieces(
@@ -50,7 +54,7 @@ def read(
     )
 
 
-def _pieces(source: Source, reader: _Reader) -> Pieces:
+def _pieces(source: FileSource, reader: _Reader) -> Pieces:
     line = 1
     for block in _blocks(source):
         piece = reader.whole(block, line) or reader.by_line(block, line)
@@ -59,7 +63,7 @@ def _pieces(source: Source, reader: _Reader) -> Pieces:
         yield piece
 
 
-def _blocks(source: Source) -> Iterator[bytes]:
+def _blocks(source: FileSource) -> Iterator[bytes]:
     """Whole lines, about BLOCK bytes at a time."""
     with source.binary() as stream:
         rest = b""
@@ -74,14 +78,24 @@ def _blocks(source: Source) -> Iterator[bytes]:
 
 
 class _Reader:
-    """Blocks of lines -> pieces.  `wanted` are the keys asked for, `keys` those of the first line."""
+    """Blocks of lines -> pieces.  `wanted` are the keys asked for, `keys` those of the first
+    line."""
 
-    def __init__(self, columns: Sequence[Column], wanted: Sequence[str], keys: Sequence[str], unit: str | None) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        wanted: Sequence[str],
+        keys: Sequence[str],
+        unit: str | None,
+    ) -> None:
         self._columns, self._wanted, self._unit = columns, wanted, unit
         folded = {key.casefold(): key for key in keys}
         self._spelled = [key if key in keys else folded.get(key.casefold(), key) for key in wanted]
         self._schema = pa.schema(
-            [(key, self._read_as(sql)) for key, (_, sql) in zip(self._spelled, columns, strict=True)]
+            [
+                (key, self._read_as(sql))
+                for key, (_, sql) in zip(self._spelled, columns, strict=True)
+            ]
         )
         self._exact = {key: place for place, key in enumerate(wanted)}
         self._folded: dict[str, list[int]] = {}
@@ -98,10 +112,14 @@ class _Reader:
         """The block as Arrow reads it, or None if anything is unusual."""
         if not self._has_plain_keys(block):
             return None
-        options = pyarrow.json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
+        options = pyarrow.json.ParseOptions(
+            explicit_schema=self._schema, unexpected_field_behavior="ignore"
+        )
         try:
             table = pyarrow.json.read_json(
-                io.BytesIO(block), pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1), options
+                io.BytesIO(block),
+                pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+                options,
             )
         except pa.ArrowException:
             return None
@@ -119,14 +137,17 @@ class _Reader:
         return Piece(batch, np.arange(first, first + table.num_rows))
 
     def _has_plain_keys(self, block: bytes) -> bool:
-        """No key of a column is spelled otherwise than in the first line.  Text that looks so is taken for one."""
+        """No key of a column is spelled otherwise than in the first line.  Text that looks so is
+        taken for one."""
         if not self._simple or (b"\\" in block and _ESCAPED_KEY.search(block)):
             return False
         lines, counts = block.count(b"\n"), [_count(block, key) for key in self._spelled]
         if set(counts) == {lines} and block.count(b'":') == lines * len(counts):
             return True  # each line has these keys and no others
         lower = block.lower()
-        return all(n == _count(lower, key.lower()) for n, key in zip(counts, self._spelled, strict=True))
+        return all(
+            n == _count(lower, key.lower()) for n, key in zip(counts, self._spelled, strict=True)
+        )
 
     def by_line(self, block: bytes, first: int) -> Piece:
         """Line by line, with reasons."""
@@ -148,8 +169,12 @@ class _Reader:
         bad, arrays = self._typed(rows)
         rejects += [Reject(lines[i], why, texts[i]) for i, why in bad.items()]
         good = np.setdiff1d(np.arange(len(rows)), list(bad))
-        batch = pa.RecordBatch.from_arrays([a.take(pa.array(good)) for a in arrays], [n for n, _ in self._columns])
-        return Piece(batch, np.array(lines, np.int64)[good], sorted(rejects, key=lambda reject: reject.line))
+        batch = pa.RecordBatch.from_arrays(
+            [a.take(pa.array(good)) for a in arrays], [n for n, _ in self._columns]
+        )
+        return Piece(
+            batch, np.array(lines, np.int64)[good], sorted(rejects, key=lambda reject: reject.line)
+        )
 
     def _typed(self, rows: list[list[Any]]) -> tuple[dict[int, str], list[pa.Array]]:
         """Which rows have a value that is not of its column, and the columns."""
@@ -164,15 +189,22 @@ class _Reader:
             texts = pa.array([_text(value) for value in values], pa.string())
             array, wrong = convert(texts, sql, self._unit)
             for i in wrong.tolist():
-                bad.setdefault(i, f"{name}: {_json(values[i])} is not {sql}{reason(texts[i].as_py(), sql)}")
+                bad.setdefault(
+                    i, f"{name}: {_json(values[i])} is not {sql}{reason(texts[i].as_py(), sql)}"
+                )
             arrays.append(array)
         return bad, arrays
 
     def _row(self, text: str) -> list[Any]:
-        """The values of a line in the order of the columns.  Raises ValueError that says what is wrong."""
+        """The values of a line in the order of the columns.  Raises ValueError that says what is
+        wrong."""
         try:
             found = json.loads(
-                text, object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+                text,
+                object_pairs_hook=_Pairs,
+                parse_int=_Number,
+                parse_float=_Number,
+                parse_constant=_Number,
             )
         except (ValueError, RecursionError) as problem:
             raise ValueError(f"not JSON: {problem}") from None
@@ -192,7 +224,8 @@ class _Reader:
         return row
 
     def _place(self, key: str) -> int | None:
-        """The column of a key: exactly as it is named, else in any case.  Raises ValueError if several are so."""
+        """The column of a key: exactly as it is named, else in any case.  Raises ValueError if
+        several are so."""
         if key in self._exact:
             return self._exact[key]
         places = self._folded.get(key.casefold(), [])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms_client.files.pieces import Reject
-from dsms_client.files.source import Source
+from dsms_client.files.source import FileSource
 
 BLOCK = 4 << 20
 NEWLINE, RETURN = 10, 13
@@ -24,8 +24,11 @@ class Numbers:
         self._next = first  # the line of the next row
         self._row = 1  # its number among all rows, as Arrow counts them
 
-    def assign(self, batch: pa.RecordBatch, invalid: Sequence[Any]) -> tuple[np.ndarray, list[Reject]]:
-        """The lines of the batch's rows, and the rows between them that had not as many values as the header."""
+    def assign(
+        self, batch: pa.RecordBatch, invalid: Sequence[Any]
+    ) -> tuple[np.ndarray, list[Reject]]:
+        """The lines of the batch's rows, and the rows between them that had not as many values as
+        the header."""
         wrong = np.array([row.number for row in invalid], np.int64) - self._row
         good = np.ones(batch.num_rows + len(wrong), bool)
         good[wrong] = False
@@ -39,21 +42,27 @@ class Numbers:
         self._row += len(good)
         self._next = int(ends[-1]) if len(ends) else self._next
         rejects = [
-            Reject(int(line), _wrong_length(row), row.text) for line, row in zip(lines[~good], invalid, strict=True)
+            Reject(int(line), _wrong_length(row), row.text)
+            for line, row in zip(lines[~good], invalid, strict=True)
         ]
         return lines[good], rejects
 
 
 def _wrong_length(row: Any) -> str:
     counted = f"{row.actual_columns} values for {row.expected_columns} columns"
-    return f"{counted}; is a quote opened that is never closed?" if row.text.count('"') % 2 else counted
+    return (
+        f"{counted}; is a quote opened that is never closed?"
+        if row.text.count('"') % 2
+        else counted
+    )
 
 
 class EmptyLines:
-    """Tells lines that are empty from rows without a value (`,`), which Arrow does not: by a second look into the file,
-    which goes on where the one before it ended and which a file without such rows does not need."""
+    """Tells lines that are empty from rows without a value (`,`), which Arrow does not: by a second
+    look into the file, which goes on where the one before it ended and which a file without such
+    rows does not need."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FileSource) -> None:
         self._open = contextlib.ExitStack()
         self._source = source
         self._stream: Any = None

@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from dsms.errors import UsageError
 from dsms_client.files.pieces import Column, Mapping, Pieces
-from dsms_client.files.source import NULLS, Source
+from dsms_client.files.source import NULLS, FileSource
 from dsms_client.files.text import NO_UNIT, no_unit
 
 
 def read(
-    source: Source,
+    source: FileSource,
     columns: Sequence[Column],
     renamed: dict[str, str],
     nulls: Sequence[str] = NULLS,
@@ -21,9 +21,11 @@ def read(
     rows: int = 50_000,
     unit: str | None = None,
 ) -> tuple[Mapping, Pieces]:
-    """How the file's columns match the stream's, and its pieces; `unit` is that of numbers that are instants.
+    """How the file's columns match the stream's, and its pieces; `unit` is that of numbers that are
+    instants.
 
-    Raises DS530, DS532; and DS503 (perhaps with the first piece) if a unit is needed and not given."""
+    Raises DS530, DS532; and DS503 (perhaps with the first piece) if a unit is needed and not
+    given."""
     match source.kind:
         case "csv" | "tsv":
             from dsms_client.files import csvfile
@@ -41,8 +43,8 @@ def read(
     return mapping, _guarded(source, pieces if unit else _with_units(pieces))
 
 
-def _guarded(source: Source, pieces: Pieces) -> Pieces:
-    """The pieces; whatever Arrow cannot read in the middle of the file is told as DS530."""
+def _guarded(source: FileSource, pieces: Pieces) -> Pieces:
+    """The pieces; whatever Arrow cannot read in the middle of the file is raised as DS530."""
     with source.guarded():
         try:
             yield from pieces
@@ -51,11 +53,14 @@ def _guarded(source: Source, pieces: Pieces) -> Pieces:
 
 
 def _with_units(pieces: Pieces) -> Pieces:
-    """The same, unless all instants in a column of the first piece are numbers: nothing was sent yet."""
+    """The same, unless all instants in a column of the first piece are numbers: nothing was sent
+    yet."""
     for place, piece in enumerate(pieces):
         unclear = [reject.reason for reject in piece.rejects if reject.reason.endswith(NO_UNIT)]
         if place == 0 and unclear:
             for name, column in zip(piece.batch.schema.names, piece.batch.columns, strict=True):
                 if unclear[0].startswith(f"{name}: ") and column.null_count == len(column):
-                    raise no_unit(name, unclear[0].removeprefix(f"{name}: ").partition(" is not ")[0])
+                    raise no_unit(
+                        name, unclear[0].removeprefix(f"{name}: ").partition(" is not ")[0]
+                    )
         yield piece

@@ -26,8 +26,8 @@ class Reject:
 
 @dataclass(slots=True)
 class Piece:
-    """Good rows with the stream's columns, in order; `lines` are theirs.  `done`: bytes of the file read so far.
-    `empty`: lines without anything that are no rows."""
+    """Good rows with the stream's columns, in order; `lines` are theirs.  `done`: bytes of the file
+    read so far.  `empty`: lines without anything that are no rows."""
 
     batch: pa.RecordBatch
     lines: np.ndarray
@@ -41,8 +41,8 @@ Pieces = Iterator[Piece]
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Which column of the file feeds which of the stream; `missing` ones are NULL, `unused` ones are left out.
-    `unit`: of numbers that are instants."""
+    """Which column of the file feeds which of the stream; `missing` ones are NULL, `unused` ones
+    are left out.  `unit`: of numbers that are instants."""
 
     columns: tuple[Column, ...]
     source: tuple[str | None, ...]  # file column for each
@@ -58,25 +58,35 @@ class Mapping:
         return [s for s in self.source if s is not None]
 
 
-def map_columns(header: Sequence[str], columns: Sequence[Column], renamed: dict[str, str]) -> Mapping:
-    """Match a file's header with a stream's columns: a name as it is written, else in any case; `renamed` maps stream
-    columns to file columns.
+def map_columns(
+    header: Sequence[str], columns: Sequence[Column], renamed: dict[str, str]
+) -> Mapping:
+    """Match a file's header with a stream's columns: a name as it is written, else in any case;
+    `renamed` maps stream columns to file columns.
 
-    Raises DS532 if no column fits, a renamed one is not there, or one that is wanted is there several times, be it
-    in another case.
+    Raises DS532 if no column fits, a renamed one is not there, or one that is wanted is there
+    several times, be it in another case.
     """
     wanted = {k.casefold(): v for k, v in renamed.items()}
     source = []
     for name, _ in columns:
         asked = wanted.pop(name.casefold(), None)
         taken = {other for other, _ in columns if other != name} | set(renamed.values())
-        found = _named(asked, header) if asked else _the_one(name, [h for h in header if h not in taken])
+        found = (
+            _named(asked, header)
+            if asked
+            else _the_one(name, [h for h in header if h not in taken])
+        )
         if asked is not None and found is None:
-            raise UsageError("DS532", f"the file has no column {asked}", hint=f"it has {', '.join(header)}")
+            raise UsageError(
+                "DS532", f"the file has no column {asked}", hint=f"it has {', '.join(header)}"
+            )
         source.append(found)
     if wanted:
         known = ", ".join(n for n, _ in columns)
-        raise UsageError("DS532", f"the stream has no column {', '.join(wanted)}", hint=f"it has {known}")
+        raise UsageError(
+            "DS532", f"the stream has no column {', '.join(wanted)}", hint=f"it has {known}"
+        )
     if all(name is None for name in source):
         known = ", ".join(n for n, _ in columns)
         raise UsageError(
@@ -105,7 +115,9 @@ def _the_one(wanted: str, header: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
-def typed(texts: dict[str, pa.Array], lines: np.ndarray, mapping: Mapping) -> tuple[pa.RecordBatch, np.ndarray, list]:
+def typed(
+    texts: dict[str, pa.Array], lines: np.ndarray, mapping: Mapping
+) -> tuple[pa.RecordBatch, np.ndarray, list]:
     """Columns of text (by file column) -> good rows, their lines, rejects."""
     arrays: list[pa.Array] = []
     bad: dict[int, str] = {}

@@ -1,4 +1,5 @@
-"""Rows of a file sent when their time has come, on a clock that runs `speed` times as fast as ours."""
+"""Rows of a file sent when their time has come, on a clock that runs `speed` times as fast as
+ours."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.errors import UsageError
-from dsms_client.files.send import Job, Outcome, Sender, finish, open_file
+from dsms_client.files.send import LoadJob, Outcome, Sender, finish, open_file
 
 if TYPE_CHECKING:
     from dsms_client.aio import AsyncClient
@@ -24,13 +25,14 @@ TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0.001}
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`speed` times as fast as it was (infinity: no waiting), by this column (None: the stream's event time)."""
+    """`speed` times as fast as it was (infinity: no waiting), by this column (None: the stream's
+    event time)."""
 
     speed: float
     column: str | None = None
 
 
-async def replay(client: AsyncClient, job: Job, reporter: Reporter, pace: Pace) -> Outcome:
+async def replay(client: AsyncClient, job: LoadJob, reporter: Reporter, pace: Pace) -> Outcome:
     """Send everything, paced.  Raises DS530, DS532, DS533 and whatever the server says."""
     began = time.perf_counter()
     name, pieces = await open_file(client, job, reporter)
@@ -51,7 +53,8 @@ async def replay(client: AsyncClient, job: Job, reporter: Reporter, pace: Pace) 
 
 
 def cuts(instants: np.ndarray, speed: float) -> list[tuple[int, int]]:
-    """(start, stop) of runs of rows to send together: those of one step of our time, or all if there is no waiting."""
+    """(start, stop) of runs of rows to send together: those of one step of our time, or all if
+    there is no waiting."""
     if not len(instants):
         return []
     if math.isinf(speed):
@@ -63,7 +66,8 @@ def cuts(instants: np.ndarray, speed: float) -> list[tuple[int, int]]:
 
 
 class _Wheel:
-    """Waits until an instant of the file has come on the accelerated clock; the first one comes at once."""
+    """Waits until an instant of the file has come on the accelerated clock; the first one comes at
+    once."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
@@ -81,13 +85,21 @@ async def _time_column(client: AsyncClient, stream: str, wanted: str | None) -> 
     """The column to pace by, and its unit.  Raises DS533 if there is none."""
     described = await client.query(f'DESCRIBE "{stream}"')
     notes = {row[0]: (row[3] or "") for row in described.rows}
-    units = {name: note.rpartition(" in ")[2] for name, note in notes.items() if note.startswith("event time in ")}
+    units = {
+        name: note.rpartition(" in ")[2]
+        for name, note in notes.items()
+        if note.startswith("event time in ")
+    }
     if wanted is None:
         found = [name for name, note in notes.items() if note.startswith("event time")]
     else:
         found = [name for name in notes if name.casefold() == wanted.casefold()]
     if not found:
-        what = f"{stream} has no column {wanted}" if wanted else f"{stream} is stamped on arrival: it has no event time"
+        what = (
+            f"{stream} has no column {wanted}"
+            if wanted
+            else f"{stream} is stamped on arrival: it has no event time"
+        )
         raise UsageError("DS533", what, hint=f"give one with --time-column: {', '.join(notes)}")
     return found[0], units.get(found[0], "us")
 

@@ -32,7 +32,9 @@ class Reporter:
             try:
                 self._file = open(self._path, "w", encoding="utf-8", newline="")
             except OSError as problem:
-                raise UsageError("DS531", f"cannot write {self._path}: {problem.strerror}") from None
+                raise UsageError(
+                    "DS531", f"cannot write {self._path}: {problem.strerror}"
+                ) from None
             self._writer = csv.writer(self._file)
             self._writer.writerow(("line", "reason", "text"))
         return self
@@ -92,8 +94,8 @@ class Reporter:
             self.say(line)
 
     def summary(self, stream: str, report: IngestReport, sent: int, seconds: float) -> None:
-        """What became of the rows sent.  Frames, or first parts of them, that a server had taken when it died are in no
-        report: they go again, and are known."""
+        """What became of the rows sent.  Frames, or first parts of them, that a server had taken
+        when it died are in no report: they go again, and are known."""
         for reason in report.reasons:
             self.say(f"refused by the server: {reason}")
         parts = [f"{report.accepted:,} rows accepted by {stream}"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dsms.errors import DsmsError, UsageError
 from dsms_client.files.open import read
 from dsms_client.files.pieces import Mapping, Pieces
-from dsms_client.files.source import NULLS, Source
+from dsms_client.files.source import NULLS, FileSource
 from dsms_client.protocol import nearest
 from dsms_client.results import IngestReport
 
@@ -23,7 +23,7 @@ UNDER_WAY = 4  # batches sent and not yet acknowledged
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LoadJob:
     """What to load: `renamed` maps columns of the stream to columns of the file."""
 
     path: str
@@ -46,8 +46,9 @@ class Outcome:
         return not self.rejected and not self.report.refused
 
 
-async def load(client: AsyncClient, job: Job, reporter: Reporter) -> Outcome:
-    """Send everything as fast as the server takes it.  Raises DS530, DS532 and whatever the server says."""
+async def load(client: AsyncClient, job: LoadJob, reporter: Reporter) -> Outcome:
+    """Send everything as fast as the server takes it.  Raises DS530, DS532 and whatever the server
+    says."""
     began = time.perf_counter()
     name, pieces = await open_file(client, job, reporter)
     rows = 0
@@ -64,7 +65,7 @@ async def load(client: AsyncClient, job: Job, reporter: Reporter) -> Outcome:
     return Outcome(report, reporter.rejected)
 
 
-async def finish(client: AsyncClient, job: Job, name: str, sender: Sender) -> IngestReport:
+async def finish(client: AsyncClient, job: LoadJob, name: str, sender: Sender) -> IngestReport:
     """Wait for the last batches; end the stream if asked."""
     report = await sender.finish()
     if job.end:
@@ -72,16 +73,21 @@ async def finish(client: AsyncClient, job: Job, name: str, sender: Sender) -> In
     return report
 
 
-async def open_file(client: AsyncClient, job: Job, reporter: Reporter) -> tuple[str, Pieces]:
-    """The stream's name as declared, and the file's pieces; says which columns are left out or NULL."""
-    source = Source(job.path)
+async def open_file(client: AsyncClient, job: LoadJob, reporter: Reporter) -> tuple[str, Pieces]:
+    """The stream's name as declared, and the file's pieces; says which columns are left out or
+    NULL."""
+    source = FileSource(job.path)
     streams = (await client.names())["streams"]
-    found = [s for s in streams if s == job.stream] or [s for s in streams if s.casefold() == job.stream.casefold()]
+    found = [s for s in streams if s == job.stream] or [
+        s for s in streams if s.casefold() == job.stream.casefold()
+    ]
     if not found:
         hint = nearest(job.stream, streams) or f"streams are {', '.join(streams) or 'none yet'}"
         raise UsageError("DS401", f"there is no stream {job.stream}", hint=hint)
     nulls = tuple(job.nulls) if job.nulls is not None else NULLS
-    mapping, pieces = read(source, streams[found[0]], job.renamed, nulls, job.delimiter, job.batch, job.unit)
+    mapping, pieces = read(
+        source, streams[found[0]], job.renamed, nulls, job.delimiter, job.batch, job.unit
+    )
     _tell(mapping, reporter)
     reporter.begin(job.path, source.size)
     return found[0], pieces
@@ -95,7 +101,8 @@ def _tell(mapping: Mapping, reporter: Reporter) -> None:
 
 
 class Sender:
-    """Batches in order, at most UNDER_WAY of them unanswered.  Left by an error, it says what has been sent."""
+    """Batches in order, at most UNDER_WAY of them unanswered.  Left by an error, it says what has
+    been sent."""
 
     def __init__(self, client: AsyncClient, stream: str, reporter: Reporter) -> None:
         self._client = client
@@ -112,10 +119,13 @@ class Sender:
             return
         with contextlib.suppress(DsmsError):
             accepted = (await self.finish()).accepted
-            self._reporter.say(f"{accepted:,} rows were accepted before this; {self._stream} is not ended")
+            self._reporter.say(
+                f"{accepted:,} rows were accepted before this; {self._stream} is not ended"
+            )
 
     async def send(self, batch: object) -> None:
-        """Send one batch; waits while too many are unanswered.  Raises what the server says of an earlier one."""
+        """Send one batch; waits while too many are unanswered.  Raises what the server says of an
+        earlier one."""
         if len(self._tasks) >= UNDER_WAY:
             self._report += await self._tasks.pop(0)
         self._tasks.append(asyncio.create_task(self._client.ingest(self._stream, batch)))

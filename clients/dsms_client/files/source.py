@@ -28,11 +28,12 @@ MARKS = (  # how files begin that are something else than text: bytes, what it i
     (b"\xff\xfe", "text in UTF-16, not UTF-8", "iconv -f UTF-16 -t UTF-8 FILE > other.csv"),
     (b"\xfe\xff", "text in UTF-16, not UTF-8", "iconv -f UTF-16 -t UTF-8 FILE > other.csv"),
 )
-NULLS = ("", "NULL", "\\N")  # cells of CSV that are NULL unless others are given, and unless they are quoted
+# cells of CSV that are NULL unless others are given, and unless they are quoted
+NULLS = ("", "NULL", "\\N")
 BOM = b"\xef\xbb\xbf"
 
 
-class Source:
+class FileSource:
     """`path` ends in .csv, .tsv, .jsonl, .ndjson, .json or .parquet, perhaps with .gz after it."""
 
     def __init__(self, path: str) -> None:
@@ -60,9 +61,9 @@ class Source:
         self.size = found.st_size
         self._raw: Any = None
 
-    def another(self) -> Source:
+    def another(self) -> FileSource:
         """The same file, read apart from this one."""
-        return Source(self.path)
+        return FileSource(self.path)
 
     def position(self) -> int:
         """Bytes of the file (as it is on disk) read so far."""
@@ -90,8 +91,8 @@ class Source:
 
     @contextlib.contextmanager
     def text(self, errors: str = "strict") -> Iterator[IO[str]]:
-        """The contents as text.  Raises DS530, also where they are something else by how they begin; `errors`: what to
-        do where they are not UTF-8."""
+        """The contents as text.  Raises DS530, also where they are something else by how they
+        begin; `errors`: what to do where they are not UTF-8."""
         with self.binary() as stream:
             self._judge(stream)
             with io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="") as lines:
@@ -103,7 +104,8 @@ class Source:
         for mark, what, hint in MARKS:
             if start.startswith(mark):
                 raise UsageError("DS530", f"cannot read {self.path}: it is {what}", hint=hint)
-        if start[:1] == b"\0" or start[1:2] == b"\0" == start[3:4]:  # every second byte of a wide encoding's ASCII
+        # every second byte of a wide encoding's ASCII
+        if start[:1] == b"\0" or start[1:2] == b"\0" == start[3:4]:
             raise UsageError(
                 "DS530",
                 f"cannot read {self.path}: it is not UTF-8 text",

@@ -1,8 +1,8 @@
 """Columns of text -> columns of a stream's types, naming the values that are not of their type.
 
-INT (also ``3.0``), FLOAT, DECIMAL and BOOL as usual; TIMESTAMP as `dsms.instants` reads it, or a number where the unit
-is known; INTERVAL as `dsms.lengths` reads it, or an integer count of microseconds; BYTES as ``\\x`` and hex digits,
-else the text's UTF-8.
+INT (also ``3.0``), FLOAT, DECIMAL and BOOL as usual; TIMESTAMP as `dsms.instants` reads it, or a
+number where the unit is known; INTERVAL as `dsms.lengths` reads it, or an integer count of
+microseconds; BYTES as ``\\x`` and hex digits, else the text's UTF-8.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _GAPS = r"^([+-]?[0-9]+)\.0*$"  # an integer as pandas writes it in a column tha
 
 
 def convert(texts: pa.Array, sql: str, unit: str | None = None) -> tuple[pa.Array, np.ndarray]:
-    """The column in the physical type of `sql`, NULL where a value is not of it, and the positions of those.
+    """The column in the physical type of `sql`, NULL where a value is not of it, and the positions
+    of those.
 
     `unit` is that of numbers in TIMESTAMP columns; without one no number is an instant."""
     kind = sql.partition("(")[0]
@@ -37,7 +38,9 @@ def convert(texts: pa.Array, sql: str, unit: str | None = None) -> tuple[pa.Arra
         return array, np.empty(0, np.int64) if bad is None else _places(bad)
     found: list[int] = []
     pieces = _convert(texts, sql, 0, found)
-    return pa.concat_arrays(pieces) if pieces else pa.array([], arrow_type(sql)), np.array(found, np.int64)
+    return pa.concat_arrays(pieces) if pieces else pa.array([], arrow_type(sql)), np.array(
+        found, np.int64
+    )
 
 
 def reason(text: str, sql: str) -> str:
@@ -52,7 +55,8 @@ def no_unit(column: str, number: str) -> UsageError:
     """DS503: numbers in a file where instants should be."""
     return UsageError(
         "DS503",
-        f"column {column!r}: expected TIMESTAMP, the file has numbers ({number}) whose unit is not known",
+        f"column {column!r}: expected TIMESTAMP, the file has numbers ({number}) whose unit is "
+        "not known",
         hint="give --time-unit s, ms, us or ns: what they count since 1970",
     )
 
@@ -66,7 +70,9 @@ def _convert(texts: pa.Array, sql: str, first: int, bad: list[int]) -> list[pa.A
             bad.append(first)
             return [pa.nulls(1, arrow_type(sql))]
         half = len(texts) // 2
-        return _convert(texts.slice(0, half), sql, first, bad) + _convert(texts.slice(half), sql, first + half, bad)
+        return _convert(texts.slice(0, half), sql, first, bad) + _convert(
+            texts.slice(half), sql, first + half, bad
+        )
 
 
 def _whole(texts: pa.Array, sql: str) -> pa.Array:
@@ -76,7 +82,8 @@ def _whole(texts: pa.Array, sql: str) -> pa.Array:
 
 
 def _whole_numbers(texts: pa.Array) -> pa.Array:
-    """As Arrow reads them: without a plus sign.  Raises ValueError for 0x1F, which Arrow would read, too."""
+    """As Arrow reads them: without a plus sign.  Raises ValueError for 0x1F, which Arrow would
+    read, too."""
     if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
         raise ValueError("hexadecimal digits")
     if pc.any(pc.match_substring(texts, ".")).as_py():
@@ -115,5 +122,8 @@ def _places(mask: pa.Array) -> np.ndarray:
 
 
 def _blobs(texts: pa.Array) -> pa.Array:
-    values = (bytes.fromhex(t[2:]) if t and t.startswith("\\x") else t and t.encode() for t in texts.to_pylist())
+    values = (
+        bytes.fromhex(t[2:]) if t and t.startswith("\\x") else t and t.encode()
+        for t in texts.to_pylist()
+    )
     return pa.array([v if v != "" else b"" for v in values], pa.binary())

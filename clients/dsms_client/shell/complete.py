@@ -1,4 +1,5 @@
-"""Completion at the prompt: keywords, functions, names of streams, tables, queries, columns, settings, commands."""
+"""Completion at the prompt: keywords, functions, names of streams, tables, queries, columns,
+settings, commands."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class ShellCompleter(Completer):
         """Something was declared or dropped."""
         self._names = None
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
         found = _WORD.search(document.text_before_cursor)
         word = found[0] if found else ""
         for text, kind in self.candidates(document.text, document.text_before_cursor, word):
@@ -54,10 +57,16 @@ class ShellCompleter(Completer):
         for place, table, kind in ((_SET, SETTINGS, "setting"), (_WITH, OPTIONS, "option")):
             if found := place.search(before):
                 chosen = found[1]
-                return [(v, kind) for v in (table if chosen is None else table.get(chosen.lower(), ()))]
+                return [
+                    (v, kind) for v in (table if chosen is None else table.get(chosen.lower(), ()))
+                ]
         if not word:
             return []
-        objects = [(n, kind[:-1] if kind != "queries" else "query") for kind, named in names.items() for n in named]
+        objects = [
+            (n, kind[:-1] if kind != "queries" else "query")
+            for kind, named in names.items()
+            for n in named
+        ]
         if "." in word:
             return self._qualified(text, word, names)
         mentioned = {m.strip('"').lower() for m in _NAME.findall(text)}
@@ -69,14 +78,20 @@ class ShellCompleter(Completer):
             for column, sql in cols
         ]
         words = {**dict.fromkeys(self._called(), "function"), **dict.fromkeys(KEYWORDS, "keyword")}
-        return [*columns, *objects, *((w.lower() if word.islower() else w, kind) for w, kind in words.items())]
+        return [
+            *columns,
+            *objects,
+            *((w.lower() if word.islower() else w, kind) for w, kind in words.items()),
+        ]
 
     def _qualified(self, text: str, word: str, names: dict) -> list[tuple[str, str]]:
         """Columns after ``alias.`` or ``stream.``."""
         prefix = word.rpartition(".")[0]
         for named in names.values():
             for name, cols in named.items():
-                alias = rf"\b{re.escape(name)}\b(?:\s*\[[^\]]*\])?\s+(?:as\s+)?{re.escape(prefix)}\b"
+                alias = (
+                    rf"\b{re.escape(name)}\b(?:\s*\[[^\]]*\])?\s+(?:as\s+)?{re.escape(prefix)}\b"
+                )
                 if name.lower() == prefix.lower() or re.search(alias, text, re.IGNORECASE):
                     return [(f"{prefix}.{c}", f"{t} of {name}") for c, t in cols]
         return []

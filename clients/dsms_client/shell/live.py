@@ -1,8 +1,9 @@
 """The live view of a persistent query: on a terminal a table that changes, else a line per row.
 
-A query that sends a snapshot or deletions is a view, and the table is its current content.  Of a periodic query it is
-the answer of the last boundary (empty, if there was nothing to tell), of any other the newest rows.  Ctrl-C leaves the
-view, not the shell; lines end with their reader (`| head`), also where the query has nothing more to say.
+A query that sends a snapshot or deletions is a view, and the table is its current content.  Of a
+periodic query it is the answer of the last boundary (empty, if there was nothing to tell), of any
+other the newest rows.  Ctrl-C leaves the view, not the shell; lines end with their reader
+(`| head`), also where the query has nothing more to say.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Screen(Protocol):
 
 
 def watch(runner: Screen, query: str, start: int | None) -> None:
-    """Show the results of `query` until it ends or Ctrl-C.  Raises DsmsError if the subscription does."""
+    """Show the results of `query` until it ends or Ctrl-C.  Raises DsmsError if the subscription
+    does."""
     results = runner.client.subscribe(query, start)
     try:
         if sys.stdout.isatty() and runner.form == "table":
@@ -73,7 +75,7 @@ def _print(runner: Screen, results: Subscription) -> None:
 
 
 def _next(results: Subscription, out: TextIO) -> Push | None:
-    """The next push.  Raises BrokenPipeError where it would be for nobody."""
+    """The next push.  Raises BrokenPipeError where the other end is closed."""
     while True:
         try:
             return results.next(timeout=LOOK)
@@ -83,10 +85,11 @@ def _next(results: Subscription, out: TextIO) -> Push | None:
 
 
 def is_read(out: TextIO) -> bool:
-    """False where `out` is a pipe, or a socket, whose other end is closed: a write would tell, but none may come."""
+    """False where `out` is a pipe, or a socket, whose other end is closed: a write would show it,
+    but there may be none."""
     try:
         looking = select.poll()
-        looking.register(out.fileno(), 0)  # hangups and errors are told without being asked for
+        looking.register(out.fileno(), 0)  # hangups and errors are reported without being asked for
         return not looking.poll(0)
     except (AttributeError, OSError, ValueError):  # a system without poll; not a file; a closed one
         return True
@@ -103,7 +106,10 @@ def push_lines(push: Push, types: tuple[str, ...], form: str) -> list[str]:
         return list(show.as_json(names, kinds, _marked(push, push.kind)))
     rows = _marked(push, MARKS.get(push.kind, "?"))
     as_text = show.cell if form == "csv" else show.shown
-    texts = [[as_text(v, t) for v, t in zip(row, ("STRING", "TIMESTAMP", *types), strict=True)] for row in rows]
+    texts = [
+        [as_text(v, t) for v, t in zip(row, ("STRING", "TIMESTAMP", *types), strict=True)]
+        for row in rows
+    ]
     if form == "csv":
         return [show.csv_line(text) for text in texts]
     return [f"{mark} {at}  {' | '.join(values)}" for mark, at, *values in texts]
@@ -155,13 +161,19 @@ class View:
         """At most `count` rows to show."""
         if self.is_periodic:
             return self._answer[:count]
-        return list(self._content.elements())[:count] if self.is_view else list(self._newest)[-count:]
+        return (
+            list(self._content.elements())[:count] if self.is_view else list(self._newest)[-count:]
+        )
 
     def title(self, query: str) -> str:
         if self.is_periodic:
             count = f"{len(self._answer)} rows at this boundary, {self.total} result rows so far"
         else:
-            count = f"{self._content.total()} rows" if self.is_view else f"{self.total} result rows so far"
+            count = (
+                f"{self._content.total()} rows"
+                if self.is_view
+                else f"{self.total} result rows so far"
+            )
         return f"{query} at {show.instant(self.at)}: {count}   (Ctrl-C leaves)"
 
 
@@ -200,7 +212,9 @@ def _picture(view: View, results: Subscription) -> Any:
     out = Table()
     for column, sql in zip(results.columns, results.types, strict=True):
         out.add_column(
-            Text(visible(column)), justify="right" if sql.partition("(")[0] in show._RIGHT else "left", no_wrap=True
+            Text(visible(column)),
+            justify="right" if sql.partition("(")[0] in show._RIGHT else "left",
+            no_wrap=True,
         )
     for row in view.rows(max(3, shutil.get_terminal_size().lines - 7)):
         out.add_row(*(Text(show.shown(v, t)) for v, t in zip(row, results.types, strict=True)))

@@ -15,9 +15,11 @@ from dsms_client.shell.statements import Statement
 
 DEEPEST = 16  # files that include files
 HELP = {
-    "\\d [name]": "what is declared, when queries are answered and how; the columns of one stream, table or query",
+    "\\d [name]": "what is declared, when queries are answered and how; the columns of one "
+    "stream, table or query",
     "\\subscribe q [from]": "watch the results of query q as they come; Ctrl-C leaves",
-    "\\watch [seconds]": "run the last statement (a one-time SELECT) again and again, every 2 s unsaid; Ctrl-C leaves",
+    "\\watch [seconds]": "run the last statement (a one-time SELECT) again and again, every 2 s "
+    "unsaid; Ctrl-C leaves",
     "\\timing [on|off]": "say how long statements take",
     "\\format [name]": "how rows are shown: table, csv, json, vertical",
     "\\i file": "run a file of statements",
@@ -68,16 +70,25 @@ def run(runner: Shell, line: str) -> bool:
 
 def _describe(runner: Shell, rest: list[str]) -> bool:
     names = runner.client.names()
-    told = _evaluated(runner) if names["queries"] else {}
+    evaluated = _evaluated(runner) if names["queries"] else {}
     if rest:
         went_well = runner.statement(Statement(f"DESCRIBE {rest[0]}", 1, 1, True))
-        how = told.get(rest[0].strip('"').lower())
+        how = evaluated.get(rest[0].strip('"').lower())
         if went_well and how and runner.form == "table":
             runner.say(f"answered {how}")
         return went_well
     rows = [
-        (kind, name, ", ".join(f"{c} {t}" for c, t in columns), told.get(name.lower()) if kind == "query" else None)
-        for kind, named in (("stream", names["streams"]), ("table", names["tables"]), ("query", names["queries"]))
+        (
+            kind,
+            name,
+            ", ".join(f"{c} {t}" for c, t in columns),
+            evaluated.get(name.lower()) if kind == "query" else None,
+        )
+        for kind, named in (
+            ("stream", names["streams"]),
+            ("table", names["tables"]),
+            ("query", names["queries"]),
+        )
         for name, columns in named.items()
     ]
     heads = ("kind", "name", "columns", "answered")
@@ -90,12 +101,12 @@ def _describe(runner: Shell, rest: list[str]) -> bool:
 def _evaluated(runner: Shell) -> dict[str, str]:
     """By query when it is answered, and how."""
     answer = runner.client.query("SHOW QUERIES")
-    told = {}
+    evaluated = {}
     for row in answer.rows:
         line = dict(zip(answer.columns, row, strict=True))
         period, path = line.get("period"), line.get("path")
-        told[str(line["query"]).lower()] = _when(period) + (f", path {path}" if path else "")
-    return told
+        evaluated[str(line["query"]).lower()] = _when(period) + (f", path {path}" if path else "")
+    return evaluated
 
 
 def _when(period: str | None) -> str:
@@ -156,7 +167,9 @@ def _watch(runner: Shell, rest: list[str]) -> bool:
         runner.complain(f"\\watch takes a number of seconds, not {rest[0]}")
         return False
     if runner.last is None or period < 0:
-        runner.complain("there is no statement to repeat" if runner.last is None else "seconds are not negative")
+        runner.complain(
+            "there is no statement to repeat" if runner.last is None else "seconds are not negative"
+        )
         return False
     statement, runner.watching = Statement(runner.last, 1, 1, True), True
     try:
@@ -178,13 +191,16 @@ def _was_lost(runner: Shell) -> bool:
 
 def _subscribe(runner: Shell, rest: list[str]) -> bool:
     if not rest or (len(rest) > 1 and not rest[1].isdigit()):
-        runner.complain("\\subscribe needs the name of a query, and may have the number of the first row wanted")
+        runner.complain(
+            "\\subscribe needs the name of a query, and may have the number of the first row wanted"
+        )
         return False
     live.watch(runner, rest[0], int(rest[1]) if len(rest) > 1 else None)
     return True
 
 
 COMMANDS: dict[str, Callable[[Shell, list[str]], bool]] = {
-    "\\d": _describe, "\\q": _quit, "\\timing": _timing, "\\format": _format, "\\?": _help, "\\h": _help,
+    "\\d": _describe, "\\q": _quit, "\\timing": _timing, "\\format": _format, "\\?": _help,
+    "\\h": _help,
     "\\i": _include, "\\watch": _watch, "\\subscribe": _subscribe, "\\s": _subscribe,
 }  # a table  # fmt: skip

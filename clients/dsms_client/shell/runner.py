@@ -53,7 +53,8 @@ class Runner:
         print(prose(line), file=self._err or sys.stderr)
 
     def script(self, text: str) -> bool:
-        """Run a text of statements and lines that begin with a backslash; False at the first that fails."""
+        """Run a text of statements and lines that begin with a backslash; False at the first that
+        fails."""
         with self.line.waiting():
             return all(
                 self.statement(piece) if isinstance(piece, Statement) else meta.run(self, piece)
@@ -99,7 +100,11 @@ class Runner:
             return
         for line in show.render(result.columns, result.types, result.rows, self.form):
             self.say(line)
-        if self.form == "table" and (self.interactive or self.watching) and result.as_of is not None:
+        if (
+            self.form == "table"
+            and (self.interactive or self.watching)
+            and result.as_of is not None
+        ):
             self.say(f"as of {show.instant(result.as_of)}")
         if result.waiting:
             self.complain(show.waiting(result.waiting, result.as_of))

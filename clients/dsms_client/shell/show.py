@@ -24,7 +24,9 @@ Rows = Sequence[Sequence[Any]]
 
 def render(columns: Sequence[str], types: Sequence[str], rows: Rows, form: str) -> Iterator[str]:
     """The lines that show the rows."""
-    yield from {"table": table, "csv": as_csv, "json": as_json, "vertical": vertical}[form](columns, types, rows)
+    yield from {"table": table, "csv": as_csv, "json": as_json, "vertical": vertical}[form](
+        columns, types, rows
+    )
 
 
 def cell(value: Any, sql: str) -> str:
@@ -40,7 +42,11 @@ def cell(value: Any, sql: str) -> str:
     if isinstance(value, bytes):
         return "\\x" + value.hex()
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+        return (
+            repr(value)
+            if math.isfinite(value)
+            else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+        )
     return str(value)
 
 
@@ -50,7 +56,8 @@ def shown(value: Any, sql: str) -> str:
 
 
 def instant(us: int | None) -> str:
-    """Microseconds since the epoch as ``2013-01-01 05:17:00``; what no calendar has stays a number."""
+    """Microseconds since the epoch as ``2013-01-01 05:17:00``; what no calendar has stays a
+    number."""
     if us is None:
         return "NULL"
     try:
@@ -67,7 +74,8 @@ def waiting(rows: int, as_of: int | None) -> str:
 
 
 def duration(us: int) -> str:
-    """Microseconds as ``1 d 2 h``, ``90 ms``, ``-1 d -2 h``: each part has its sign, as in statements."""
+    """Microseconds as ``1 d 2 h``, ``90 ms``, ``-1 d -2 h``: each part has its sign, as in
+    statements."""
     if us == 0:
         return "0 s"
     parts, left = [], abs(us)
@@ -95,14 +103,16 @@ def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[
         yield " | ".join(c.ljust(w) for c, w in zip(columns, widths, strict=True)).rstrip()
         yield "-+-".join("-" * w for w in widths)
     for text in texts:
-        cells = [t.rjust(w) if r else t.ljust(w) for t, w, r in zip(text, widths, right, strict=True)]
+        cells = [
+            t.rjust(w) if r else t.ljust(w) for t, w, r in zip(text, widths, right, strict=True)
+        ]
         yield " | ".join(cells).rstrip()
     yield f"({len(rows)} row{'' if len(rows) == 1 else 's'})"
 
 
 def as_csv(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
-    """A header and the rows.  NULL is empty, empty text is "" (as in PostgreSQL's CSV); a text that `dsms load` would
-    take for NULL is quoted.  Each column has a name of its own (`unique`)."""
+    """A header and the rows.  NULL is empty, empty text is "" (as in PostgreSQL's CSV); a text that
+    `dsms load` would take for NULL is quoted.  Each column has a name of its own (`unique`)."""
     yield csv_line(unique(columns))
     for row in rows:
         yield csv_line([None if v is None else cell(v, t) for v, t in zip(row, types, strict=True)])
@@ -120,8 +130,8 @@ def _csv_cell(text: str) -> str:
 
 
 def as_json(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
-    """An object per row and line; instants, lengths of time, decimals, bytes and what no JSON number is (NaN, Infinity)
-    are text.  Each column has a name of its own (`unique`)."""
+    """An object per row and line; instants, lengths of time, decimals, bytes and what no JSON
+    number is (NaN, Infinity) are text.  Each column has a name of its own (`unique`)."""
     columns = unique(columns)
     for row in rows:
         values = [_json_value(v, t) for v, t in zip(row, types, strict=True)]
@@ -158,7 +168,10 @@ def error(problem: DsmsError, text: str, line: int = 1, column: int = 1) -> Iter
     if problem.line is not None and problem.column is not None:
         lines = text.splitlines()
         if 1 <= problem.line <= len(lines):
-            before, rest = lines[problem.line - 1][: problem.column - 1], lines[problem.line - 1][problem.column - 1 :]
+            before, rest = (
+                lines[problem.line - 1][: problem.column - 1],
+                lines[problem.line - 1][problem.column - 1 :],
+            )
             yield f"  {prose(before)}{prose(rest)}"
             yield "  " + "".join("\t" if c == "\t" else " " for c in prose(before)) + "^"
     if problem.hint:

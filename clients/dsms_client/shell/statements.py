@@ -1,5 +1,5 @@
-"""Where statements end: at a ``;`` outside quotes and comments.  `help`, `exit` and `quit` are commands where a
-statement could begin, in a line of their own or before a ``;``."""
+"""Where statements end: at a ``;`` outside quotes and comments.  `help`, `exit` and `quit` are
+commands where a statement could begin, in a line of their own or before a ``;``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 # a piece that may hold a `;` which ends nothing; an unclosed one runs to the end of the text
-_TOKEN = re.compile(r"""'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|--[^\n]*|/\*.*?(?:\*/|$)|;""", re.DOTALL)
+_TOKEN = re.compile(
+    r"""'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|--[^\n]*|/\*.*?(?:\*/|$)|;""", re.DOTALL
+)
 _BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
@@ -17,7 +19,8 @@ WORDS = {"help": "\\?", "exit": "\\q", "quit": "\\q"}  # the commands that are m
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`text` without the ``;``; `line` (from 1) and `column` (from 1) of its first character in the whole text."""
+    """`text` without the ``;``; `line` (from 1) and `column` (from 1) of its first character in the
+    whole text."""
 
     text: str
     line: int
@@ -42,12 +45,14 @@ def _statement(text: str, start: int, stop: int, ended: bool) -> Statement | Non
     if first >= stop:
         return None
     line = text.count("\n", 0, first) + 1
-    return Statement(text[first:stop].rstrip(), line, first - (text.rfind("\n", 0, first) + 1) + 1, ended)
+    return Statement(
+        text[first:stop].rstrip(), line, first - (text.rfind("\n", 0, first) + 1) + 1, ended
+    )
 
 
 def script(text: str) -> Iterator[Statement | str]:
-    """The statements of a text and, as they are, its lines that begin with a backslash (outside quotes); words that are
-    commands as the commands."""
+    """The statements of a text and, as they are, its lines that begin with a backslash (outside
+    quotes); words that are commands as the commands."""
     buffer: list[str] = []
     first = 1
     for number, line in enumerate(text.split("\n"), 1):
@@ -80,7 +85,8 @@ def _pieces(lines: list[str], first: int) -> Iterator[Statement | str]:
 
 
 def complete(text: str) -> bool:
-    """Whether typed text may be run: a command, nothing at all, or statements that all end with ``;``."""
+    """Whether typed text may be run: a command, nothing at all, or statements that all end with
+    ``;``."""
     if text.lstrip().startswith("\\") or _word(text) in WORDS:
         return True
     pieces = split(text)

@@ -1,7 +1,8 @@
-"""Words that completion offers: those of the language, options and settings, as the server knows them.
+"""Words that completion offers: those of the language, options and settings, as the server knows
+them.
 
-The client imports nothing of the engine; a test holds these lists against the grammar and the engine's tables.
-(Functions and names are asked of the server.)
+The client imports nothing of the engine; a test holds these lists against the grammar and the
+engine's tables.  (Functions and names are asked of the server.)
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ARCHIVE CLUSTER EVERY FOR CANCEL CLOSE SESSION
 WITH PRIMARY KEY NON RETROACTIVE RANGE ROWS SLIDE PARTITION NOW UNBOUNDED UNTIL AGO SINCE WINDOW INTERNAL ALIGN TO TIME
 ZONE ISTREAM DSTREAM RSTREAM WSTREAM ISTREAM-RESTORE RSTREAM-RESTORE FILTER ASC DESC NULLS FIRST LAST TRUE FALSE DATE
 BOOL INT FLOAT DECIMAL STRING BYTES INTERVAL SECONDS MINUTES HOURS DAYS WEEKS MONTHS YEARS
-"""
+"""  # noqa: E501
 KEYWORDS = list(dict.fromkeys(_TEXT.split()))
 
 SETTINGS: dict[str, tuple[str, ...]] = {

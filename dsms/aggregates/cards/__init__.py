@@ -1,4 +1,4 @@
-"""The cards of all aggregates, a file a family: whoever adds one adds it there, and here nothing."""
+"""The cards of all aggregates, a file a family: a new one is added there, and nothing here."""
 
 from __future__ import annotations
 

@@ -34,9 +34,8 @@ CARDS = (
     ),
     Card(
         "argmax",
-        "argmax(value, by): value of the row with the largest `by`, of the earliest such by (ts, arrival); rows "
-        "where either "
-        "is NULL do not take part.",
+        "argmax(value, by): value of the row with the largest `by`, of the earliest such by (ts, "
+        "arrival); rows where either is NULL do not take part.",
         (_BY,),
         distinct=False,
         aliases=("arg_max", "max_by"),

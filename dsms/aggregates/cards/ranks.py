@@ -10,7 +10,8 @@ _MIDDLE = texts("FLOAT -> FLOAT", "TIMESTAMP -> TIMESTAMP", "INTERVAL -> INTERVA
 CARDS = (
     Card(
         "median",
-        "Middle value; between the two middle ones the midpoint (TIMESTAMP, INTERVAL: floored to the microsecond).",
+        "Middle value; between the two middle ones the midpoint (TIMESTAMP, INTERVAL: floored to "
+        "the microsecond).",
         _MIDDLE,
         shared=True,
         ranked=True,
@@ -18,8 +19,8 @@ CARDS = (
     ),
     Card(
         "quantile",
-        "quantile(x, phi): the smallest value v such that at least the share phi of the values is <= v (phi = 0: the "
-        "minimum).",
+        "quantile(x, phi): the smallest value v such that at least the share phi of the values is "
+        "<= v (phi = 0: the minimum).",
         texts("T -> T"),
         params=("phi",),
         aliases=("quantile_disc", "percentile_disc"),
@@ -30,9 +31,8 @@ CARDS = (
     ),
     Card(
         "quantile_cont",
-        "quantile_cont(x, phi): with n sorted values and h = (n - 1) * phi, the value at h, linear between its "
-        "neighbours "
-        "(TIMESTAMP, INTERVAL: floored to the microsecond).",
+        "quantile_cont(x, phi): with n sorted values and h = (n - 1) * phi, the value at h, "
+        "linear between its neighbours (TIMESTAMP, INTERVAL: floored to the microsecond).",
         _MIDDLE,
         params=("phi",),
         aliases=("percentile_cont",),

@@ -8,7 +8,9 @@ from dsms.sql.signatures import texts
 
 def _spread(name: str, doc: str, warm: str, aliases: tuple[str, ...] = ()) -> Card:
     types = texts("FLOAT -> FLOAT")
-    return Card(name, doc, types, aliases, invertible=True, shared=True, counting=True, warm=(warm,))
+    return Card(
+        name, doc, types, aliases, invertible=True, shared=True, counting=True, warm=(warm,)
+    )
 
 
 CARDS = (

@@ -12,9 +12,9 @@ _AVG_DECIMAL = of_decimal("(DECIMAL) -> FLOAT", lambda a: FLOAT)
 CARDS = (
     Card(
         "sum",
-        "Sum, exact for INT, DECIMAL and INTERVAL; a result outside the type is an error (running totals may leave "
-        "it).  "
-        "FLOAT: as close as compensated summation gets; NaN and infinities count while they are in.",
+        "Sum, exact for INT, DECIMAL and INTERVAL; a result outside the type is an error (running "
+        "totals may leave it).  FLOAT: as close as compensated summation gets; NaN and infinities "
+        "count while they are in.",
         texts("INT -> INT", _SUM_DECIMAL, "FLOAT -> FLOAT", "INTERVAL -> INTERVAL"),
         forms=("wide",),
         invertible=True,
@@ -25,8 +25,8 @@ CARDS = (
     ),
     Card(
         "avg",
-        "Mean: the exact sum divided, as FLOAT (DECIMAL too); never overflows.  INTERVAL: to the microsecond, ties "
-        "to even.",
+        "Mean: the exact sum divided, as FLOAT (DECIMAL too); never overflows.  INTERVAL: to the "
+        "microsecond, ties to even.",
         texts("INT -> FLOAT", _AVG_DECIMAL, "FLOAT -> FLOAT", "INTERVAL -> INTERVAL"),
         aliases=("mean",),
         forms=("wide",),

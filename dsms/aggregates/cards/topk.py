@@ -8,9 +8,8 @@ from dsms.sql.types import STRING
 CARDS = (
     Card(
         "topk",
-        "topk(x, k): the k most frequent values, the smaller value first among equally frequent ones, each cast to "
-        "STRING, as "
-        "the text [a, b, c].",
+        "topk(x, k): the k most frequent values, the smaller value first among equally frequent "
+        "ones, each cast to STRING, as the text [a, b, c].",
         (of_any("(any) -> STRING", STRING),),
         distinct=False,
         params=("k",),

@@ -1,11 +1,13 @@
-"""Aggregates whose cells are exact numbers: one row of 64-bit words a cell, which adds and subtracts word by word.
+"""Aggregates whose cells are exact numbers: one row of 64-bit words a cell, which adds and
+subtracts word by word.
 
     n | NaN, +inf, -inf counted apart (once there are any) | limbs of the sum | limbs of the sum of squares (VAR)
 
-Limbs are those of the continuous engine (`dsms.aggregates.parts.limbs`): fixed-point numbers of 32 bits each, as
-many as the exponents of the data ask for, carried before they could overflow.  So nothing is rounded before `lower`,
-whole - part is exact, and every way of cutting a window gives the same answer, bit for bit.
-"""
+Limbs are those of the continuous engine (`dsms.aggregates.parts.limbs`): fixed-point numbers of 32
+bits each, as many as the exponents of the data ask for, carried before they could overflow.  So
+nothing is rounded before `lower`, whole - part is exact, and every way of cutting a window gives
+the same answer, bit for bit.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -20,14 +22,16 @@ from dsms.aggregates.parts.fold import Folds
 from dsms.aggregates.parts.limbs import settle_all
 
 ODD = 3  # columns of NaN, +inf, -inf
-KEPT = 1 << 10  # additions a limb may hold when it is kept: then many of them can be added up without a carry
+# additions a limb may hold when it is kept: then many of them can be added up without a carry
+KEPT = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What the columns of a matrix mean.
 
-    limbs    of the sum, the lowest of which counts 2^base (floats: 0 until a finite value other than zero has come)
+    limbs    of the sum, the lowest of which counts 2^base (floats: 0 until a finite value other
+             than zero has come)
     odd      whether values that are not finite are counted
     squares  whether sums of squares follow: twice as many limbs, from 2^(2 base)
     """
@@ -58,7 +62,8 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """n cells.  words int64[n, layout.width];  added: no limb holds more than that many additions since its carry."""
+    """n cells.  words int64[n, layout.width];  added: no limb holds more than that many additions
+    since its carry."""
 
     words: np.ndarray
     layout: Layout
@@ -180,18 +185,26 @@ class Additive(Folds):
         if not states:
             return self.empty(0)
         states = self._alike(*states)
-        return Numbers(np.concatenate([s.words for s in states]), self.layout, max(s.added for s in states))
+        return Numbers(
+            np.concatenate([s.words for s in states]), self.layout, max(s.added for s in states)
+        )
 
     def nbytes(self, state: Numbers) -> int:
         return int(state.words.nbytes)
 
-    # -- over many cells ----------------------------------------------------------------------------------------------
+    # -- over many cells ---------------------------------------------------------------------------
 
     def present(self, state: Numbers) -> np.ndarray:
         return state.words[:, 0] != 0
 
     def merge(
-        self, state: Numbers, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
+        self,
+        state: Numbers,
+        group: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        base: np.ndarray,
+        cells: int,
     ) -> Numbers:
         most = longest(base)
         if state.added * most >= limbs.CARRY_EVERY:

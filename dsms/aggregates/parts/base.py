@@ -1,8 +1,9 @@
-"""What an aggregate is: told the events of a step in order, it fills in its answer wherever a group comes to rest.
+"""What an aggregate is: it is given the events of a step in order, and fills in its answer after
+the last event of a group at an instant.
 
-The operator (`dsms.operators.group`) finds out which rows arrive and depart at which instant, in which group, in what
-order; an aggregate only adds and takes away.  Whether it can take away (an inverse) and in which order that happens
-decides which class serves it (`follow` of its family):
+The operator (`dsms.operators.group`) finds out which rows arrive and depart at which instant, in
+which group, in what order; an aggregate only adds and takes away.  Whether it can take away (an
+inverse) and in which order that happens decides which class serves it (`follow` of its family):
 
     lift      a row's value                             -> `Arg`: one 64-bit word per slot
     combine   count, limbs, best row, tree of values    -> arrays by group code
@@ -19,7 +20,8 @@ import numpy as np
 
 from dsms.aggregates.parts.words import Coding
 
-# How rows leave a group.  out of age: in any order, and they did not come in the order of their ages either
+# How rows leave a group.  out of age: in any order, and they did not come in the order of their
+# ages either
 Leaving = Literal["never", "in order", "anyhow", "out of age"]
 
 NO_BOOLS = np.empty(0, np.bool_)
@@ -27,14 +29,15 @@ NO_AGES = np.empty((0, 0), np.int64)
 
 
 @dataclass(slots=True)
-class Feed:
+class GroupEvents:
     """Events of one step in order of (instant, departures first).
 
     code int64[m]  group;  sign int8[m];  slot int64[m]: where the row's argument values are
     emit int64[m]  touch that ends with this event (its answer is wanted now), or -1
     touches        number of (group, instant) pairs that had events;  groups: codes are below this
     live int64[t]  rows of the group at the end of each touch
-    ages int64[slots, k]  rows that compare, from the left, as the ages of their slots; none: a later slot is younger
+    ages int64[slots, k]  rows that compare, from the left, as the ages of their slots; none: a
+                          later slot is younger
     """
 
     code: np.ndarray
@@ -54,8 +57,9 @@ class Feed:
 
 @dataclass(slots=True)
 class Arg:
-    """An argument's values by slot: `words` int64, `high` int64 (upper half of wide DECIMALs, else empty), `valid`
-    bool (empty: all rows count; False: NULL or filtered out); `coding` says what a word means."""
+    """An argument's values by slot: `words` int64, `high` int64 (upper half of wide DECIMALs, else
+    empty), `valid` bool (empty: all rows count; False: NULL or filtered out); `coding` says what a
+    word means."""
 
     words: np.ndarray
     high: np.ndarray
@@ -64,13 +68,15 @@ class Arg:
 
     @property
     def rank(self) -> np.ndarray:
-        """int64 by word where words are codes of values; empty where words themselves are in order."""
+        """int64 by word where words are codes of values; empty where words themselves are in
+        order."""
         return self.coding.rank
 
 
 @dataclass(slots=True)
 class Answers:
-    """Answers by touch: words int64[t], high int64[t] (empty unless 128 bits), valid bool[t].  All NULL at first."""
+    """Answers by touch: words int64[t], high int64[t] (empty unless 128 bits), valid bool[t].  All
+    NULL at first."""
 
     words: np.ndarray
     high: np.ndarray
@@ -84,7 +90,7 @@ class Answers:
 class Aggregate(Protocol):
     """One aggregate of a running GROUP BY."""
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         """Take the events in and answer every touch."""
         ...
 
@@ -93,7 +99,8 @@ class Aggregate(Protocol):
         ...
 
     def held(self) -> tuple[np.ndarray, ...]:
-        """Words that are kept in state apart from live slots, by argument (coded values must not be forgotten)."""
+        """Words that are kept in state apart from live slots, by argument (coded values must not be
+        forgotten)."""
         ...
 
     @property

@@ -1,7 +1,8 @@
 """Values as words inside cells, and the dictionary behind them where a word is only a code.
 
-One algebra has one dictionary; it forgets the values that no column of cells uses any more, which it knows from the
-columns themselves: they are on a list for as long as anybody holds them.
+One algebra has one dictionary; it forgets the values that no column of cells uses any more, which
+it knows from the columns themselves: they are on a list for as long as there is a reference to
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ ALL = np.empty(0, np.bool_)  # nothing is NULL
 
 
 def fixed(array: np.ndarray) -> np.ndarray:
-    """The array as one that is contiguous and only read: kernels are compiled for those, wherever values come from."""
+    """The array as one that is contiguous and only read: kernels are compiled for those, wherever
+    values come from."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -40,7 +42,8 @@ def floats(values: np.ndarray, valid: np.ndarray) -> pa.Array:
 
 
 class Words:
-    """The words of one argument.  `columns`: columns of cells that hold some, and the attribute in which."""
+    """The words of one argument.  `columns`: columns of cells that hold some, and the attribute in
+    which."""
 
     def __init__(self, coding: Coding) -> None:
         self.coding = coding
@@ -56,7 +59,8 @@ class Words:
 
     @property
     def rank(self) -> np.ndarray:
-        """int64 by word where words are codes of values; empty where words themselves are in order."""
+        """int64 by word where words are codes of values; empty where words themselves are in
+        order."""
         return self.coding.rank
 
     def enter(self, column: Any, name: str) -> None:
@@ -65,7 +69,8 @@ class Words:
             self.columns[column] = name
 
     def encode(self, column: pa.Array) -> np.ndarray:
-        """int64[n], arbitrary where NULL.  Values that no cell holds are forgotten first, if that pays."""
+        """int64[n], arbitrary where NULL.  Values that no cell holds are forgotten first, if that
+        pays."""
         if isinstance(self.coding, Codes) and self.coding.value:
             held = [getattr(c, name) for c, name in self.columns.items()]
             if self.coding.crowded(sum(map(len, held))):

@@ -1,10 +1,12 @@
-"""Frequency counters: how often each value occurs in a cell, for all aggregates that need no more than that.
+"""Frequency counters: how often each value occurs in a cell, for all aggregates that need no more
+than that.
 
 COUNT(DISTINCT x) and every other DISTINCT, TOPK, QUANTILE and MEDIAN over anything.
 State    a sorted list of (word, count) a cell: 16 bytes for each different value of a cell.
-Cost     O(v log v) to lift v values of a cell, O(v log p) to combine p cells of v different values in all.
-Sets may overlap where only the different values matter.  Subtractable, but not of constant size: a running synopsis
-would remember every value that ever came (Golab 2006, §2.3.4).
+Cost     O(v log v) to lift v values of a cell, O(v log p) to combine p cells of v different values
+         in all.
+Sets may overlap where only the different values matter.  Subtractable, but not of constant size: a
+running synopsis would remember every value that ever came (Golab 2006, §2.3.4).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import pyarrow.compute as pc
 from numba import njit
 
 from dsms.aggregates.cards import CARDS
-from dsms.aggregates.parts.cells import Algebra, Rows
+from dsms.aggregates.parts.cells import Algebra, CellRows
 from dsms.aggregates.parts.coded import Words, counting
 from dsms.aggregates.parts.fold import Folds, ranges
 from dsms.aggregates.parts.items import places
@@ -33,7 +35,8 @@ FEW = 64  # values that are found by insertion
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Tally:
-    """n cells: cell i has the entries from starts[i] to starts[i + 1], by word ascending (`lists`)."""
+    """n cells: cell i has the entries from starts[i] to starts[i + 1], by word ascending
+    (`lists`)."""
 
     starts: np.ndarray
     words: np.ndarray
@@ -42,7 +45,8 @@ class Tally:
 
 @njit(cache=True, nogil=True)
 def _top(starts, words, before, rank, k, best, out_starts, out):
-    """The k most frequent words of each cell, the smaller first among equals; out_starts are their beginnings."""
+    """The k most frequent words of each cell, the smaller first among equals; out_starts are their
+    beginnings."""
     m = 0
     for g in range(len(starts) - 1):
         out_starts[g] = m
@@ -88,9 +92,11 @@ class Counters(Folds):
         return out
 
     def empty(self, cells: int) -> Tally:
-        return self._made(np.zeros(cells + 1, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
+        return self._made(
+            np.zeros(cells + 1, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64)
+        )
 
-    def lift(self, rows: Rows, cells: int) -> Tally:
+    def lift(self, rows: CellRows, cells: int) -> Tally:
         (column,) = rows.args
         return self._made(*tallied(rows.cell, self.words.encode(column), counting(column), cells))
 
@@ -103,7 +109,17 @@ class Counters(Folds):
     def subtract(self, whole: Tally, part: Tally) -> Tally:
         starts = np.empty_like(whole.starts)
         words, before = np.empty_like(whole.words), np.zeros(len(whole.words) + 1, np.int64)
-        m = less(whole.starts, whole.words, whole.before, part.starts, part.words, part.before, starts, words, before)
+        m = less(
+            whole.starts,
+            whole.words,
+            whole.before,
+            part.starts,
+            part.words,
+            part.before,
+            starts,
+            words,
+            before,
+        )
         return self._made(starts, words[:m].copy(), before[: m + 1].copy())
 
     def size(self, state: Tally) -> int:
@@ -124,26 +140,37 @@ class Counters(Folds):
     def nbytes(self, state: Tally) -> int:
         return int(state.starts.nbytes + state.words.nbytes + state.before.nbytes)
 
-    # -- over many cells ----------------------------------------------------------------------------------------------
+    # -- over many cells ---------------------------------------------------------------------------
 
     def present(self, state: Tally) -> np.ndarray:
         return np.diff(state.starts) > 0
 
     def merge(
-        self, state: Tally, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
+        self,
+        state: Tally,
+        group: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        base: np.ndarray,
+        cells: int,
     ) -> Tally:
         index, starts = dealt(group, low, high, base, cells)
-        return self._made(*union(state.words, state.before, state.starts[index], state.starts[index + 1], starts))
+        return self._made(
+            *union(state.words, state.before, state.starts[index], state.starts[index + 1], starts)
+        )
 
     def write(self, state: Tally, at: int, more: Tally) -> Tally:
         used, n, cells = int(state.starts[at]), len(more.words), len(more.starts) - 1
-        state.words, state.before = longer(state.words, used + n), longer(state.before, used + n + 1)
+        state.words, state.before = (
+            longer(state.words, used + n),
+            longer(state.before, used + n + 1),
+        )
         state.words[used : used + n] = more.words
         state.before[used + 1 : used + n + 1] = more.before[1:] + state.before[used]
         state.starts[at + 1 : at + cells + 1] = more.starts[1:] + used
         return state
 
-    # -- answers ------------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def lower(self, state: Tally) -> pa.Array:
         if self.call.fn == "count":
@@ -159,7 +186,7 @@ class Counters(Folds):
         cells = len(state.starts) - 1
         cell = np.repeat(np.arange(cells), np.diff(state.starts))
         column = self.words.decode(state.words, np.ones(len(cell), np.bool_))
-        return self.inside.lower(self.inside.lift(Rows(cell, cell, cell, (column,)), cells))
+        return self.inside.lower(self.inside.lift(CellRows(cell, cell, cell, (column,)), cells))
 
     def _by_rank(self, state: Tally, ranked: AtShare) -> pa.Array:
         words, before = state.words, state.before
@@ -183,7 +210,9 @@ class Counters(Folds):
         rank = self.words.rank
         if k <= FEW:
             starts, out = np.empty_like(state.starts), np.empty(len(state.words), np.int64)
-            m = _top(state.starts, state.words, state.before, rank, k, np.empty(k, np.int64), starts, out)
+            m = _top(
+                state.starts, state.words, state.before, rank, k, np.empty(k, np.int64), starts, out
+            )
             return out[:m], starts
         size = np.diff(state.starts)
         cell = np.repeat(np.arange(len(size)), size)
@@ -196,7 +225,8 @@ class Counters(Folds):
 def dealt(
     group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(stored cells in the order of what they go into, int64[cells + 1] where those of each begin): `Folds.merge`."""
+    """(stored cells in the order of what they go into, int64[cells + 1] where those of each begin):
+    `Folds.merge`."""
     index = ranges(low, high)
     target = np.repeat(base, high - low) + group[index]
     starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=cells))])

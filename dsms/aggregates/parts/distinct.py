@@ -1,7 +1,9 @@
-"""DISTINCT inside an aggregate: only a value's first arrival and last departure in its group are events.
+"""DISTINCT inside an aggregate: only a value's first arrival and last departure in its group are
+events.
 
-Input    any pattern.     State  a counter per (group, value), hashed; those at zero are dropped when the table is
-         rebuilt.         Cost   O(1) an event, and then that of the aggregate inside.
+Input    any pattern.     State  a counter per (group, value), hashed; those at zero are dropped
+         when the table is rebuilt.         Cost   O(1) an event, and then that of the aggregate
+         inside.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Aggregate, Answers, Arg, ByGroup, Feed, grown
+from dsms.aggregates.parts.base import Aggregate, Answers, Arg, ByGroup, GroupEvents, grown
 
 EMPTY = -1
 _EMPTY_HIGH = np.zeros(0, np.int64)
@@ -34,7 +36,8 @@ def find(table, g, w, h):
 
 @njit(cache=True, nogil=True)
 def _turns(code, sign, slot, words, high, valid, table, out):
-    """Where a counter leaves or reaches zero `out` is the event's sign, elsewhere 0; answers the rows newly taken."""
+    """Where a counter leaves or reaches zero `out` is the event's sign, elsewhere 0; answers the
+    rows newly taken."""
     taken = 0
     for i in range(len(code)):
         g, s = code[i], slot[i]
@@ -89,12 +92,16 @@ class Distinct:
     table: np.ndarray = field(default_factory=lambda: new_table(256))
     used: int = 0
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         sign = np.empty(len(feed.sign), np.int8)
         self._make_room(int(np.count_nonzero(feed.sign > 0)))
-        self.used += _turns(feed.code, feed.sign, feed.slot, a.words, a.high, a.valid, self.table, sign)
-        turns = Feed(feed.code, sign, feed.slot, feed.emit, feed.touches, feed.groups, feed.live)
+        self.used += _turns(
+            feed.code, feed.sign, feed.slot, a.words, a.high, a.valid, self.table, sign
+        )
+        turns = GroupEvents(
+            feed.code, sign, feed.slot, feed.emit, feed.touches, feed.groups, feed.live
+        )
         self.inside.run(turns, args, out)
 
     def _make_room(self, extra: int) -> None:
@@ -124,7 +131,7 @@ class CountTurns(ByGroup):
 
     count: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def run(self, feed: Feed, args: tuple[Arg, ...], out: Answers) -> None:
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         self.count = grown(self.count, feed.groups)
         out.valid[:] = True
         _add_signs(feed.code, feed.sign, feed.slot, feed.emit, args[0].valid, self.count, out.words)

@@ -1,12 +1,14 @@
-"""Sums of FLOATs and of their squares, in limbs: by group for those who follow rows, in cells for synopses.
+"""Sums of FLOATs and of their squares, in limbs: by group for operators, which follow rows, and in
+cells for synopses.
 
-Cost     O(1) a row, O(limbs) an answer (VAR: limbs²).     Space  56 to 64 bytes a cell of FLOATs of a few orders of
-         magnitude; 4 bytes more a factor of 65,536 between the smallest and the largest; three times that with squares.
+Cost     O(1) a row, O(limbs) an answer (VAR: limbs²).     Space  56 to 64 bytes a cell of FLOATs of
+         a few orders of magnitude; 4 bytes more a factor of 65,536 between the smallest and the
+         largest; three times that with squares.
 Error    none before the answer, which is rounded once: both sides answer the same, bit for bit.
 
-Limbs are laid out by the same rule on both sides.  But who follows rows keeps counts and limbs in arrays of their own,
-and the kernels of either side spell out what they share: columns of one matrix, or a call that passes arrays, make an
-event 10 to 60 % dearer.
+Limbs are laid out by the same rule on both sides.  But operators keep counts and limbs in arrays of
+their own, and the kernels of either side spell out what they share: columns of one matrix, or a
+call that passes arrays, make an event 10 to 60 % dearer.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from numba import njit
 
 from dsms.aggregates.parts import limbs
 from dsms.aggregates.parts.additive import Additive, Layout, Numbers
-from dsms.aggregates.parts.base import Arg, Feed
-from dsms.aggregates.parts.cells import Rows
+from dsms.aggregates.parts.base import Arg, GroupEvents
+from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.coded import counting, fixed, floats
 from dsms.aggregates.parts.limbs import (
     M32,
@@ -49,12 +51,18 @@ def special(odd, g):
     return math.inf if odd[g, 1] > 0 else (-math.inf if odd[g, 2] > 0 else 0.0)
 
 
-def laid_out(acc: np.ndarray, base: int | None, feed: Feed, arg: Arg) -> tuple[np.ndarray, int | None]:
+def laid_out(
+    acc: np.ndarray, base: int | None, feed: GroupEvents, arg: Arg
+) -> tuple[np.ndarray, int | None]:
     """(acc, base) with room for the exponents of what arrives."""
     low, high = exponents(arg.words, arg.valid, feed.sign, feed.slot)
     needed = _needed(low, high)
     if base is None or not needed.limbs:
-        return (np.zeros((len(acc), needed.limbs), np.int64), needed.base) if needed.limbs else (acc, base)
+        return (
+            (np.zeros((len(acc), needed.limbs), np.int64), needed.base)
+            if needed.limbs
+            else (acc, base)
+        )
     have = Layout(acc.shape[1], base)
     layout = have.joined(needed)
     if layout == have:
@@ -101,8 +109,8 @@ def variance(sums, squares, g, base, n, below, s, square, q, times, total):
 
 @njit(cache=True, nogil=True)
 def _exponents(bits, valid):
-    """Of the doubles that count: (least, greatest exponent field of finite ones other than zero; any that is not
-    finite); the fields are (0x7FF, 0) if there are none."""
+    """Of the doubles that count: (least, greatest exponent field of finite ones other than zero;
+    any that is not finite); the fields are (0x7FF, 0) if there are none."""
     low, high, odd = 0x7FF, 0, False
     for i in range(len(bits)):
         if len(valid) and not valid[i]:
@@ -204,13 +212,14 @@ def _lower_spread(words, first, base, sample, root, out, valid):
 
 
 class DoubleCells(Additive):
-    """SUM, AVG, VAR, VAR_POP, STDDEV, STDDEV_POP of FLOAT (`what`: "sum", "avg", "var" or "stddev")."""
+    """SUM, AVG, VAR, VAR_POP, STDDEV, STDDEV_POP of FLOAT (`what`: "sum", "avg", "var" or
+    "stddev")."""
 
     def __init__(self, what: Literal["sum", "avg", "var", "stddev"], sample: bool = False) -> None:
         super().__init__(Layout(0, squares=what in ("var", "stddev")))
         self.what, self.sample = what, sample
 
-    def lift(self, rows: Rows, cells: int) -> Numbers:
+    def lift(self, rows: CellRows, cells: int) -> Numbers:
         (column,) = rows.args
         if pa.types.is_null(column.type):
             return self.empty(cells)

@@ -1,8 +1,9 @@
 """How synopses put many cells together at once, whatever the algebra.
 
-`Algebra` says what two columns of cells make.  A probe needs more: every answer is a union of several stored cells, and
-answers over windows of growing length follow from each other.  An algebra over plain arrays does that in one kernel
-(a subclass of `Folds` overrides these verbs); for all others it is done here in rounds of `combine`.
+`Algebra` says what two columns of cells make.  A probe needs more: every answer is a union of
+several stored cells, and answers over windows of growing length follow from each other.  An algebra
+over plain arrays does that in one kernel (a subclass of `Folds` overrides these verbs); for all
+others it is done here in rounds of `combine`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from dsms.aggregates.parts.cells import Algebra, Rows, State
+from dsms.aggregates.parts.cells import Algebra, CellRows, State
 
 EMPTY = -1  # in an index: no cell
 
@@ -35,8 +36,11 @@ def _depths(prev, out):
     return most
 
 
-def gathered(algebra: Algebra, state: State, index: np.ndarray, target: np.ndarray, cells: int) -> State:
-    """Out cell t is the union of the cells index[i] with target[i] == t, older ones having smaller i.
+def gathered(
+    algebra: Algebra, state: State, index: np.ndarray, target: np.ndarray, cells: int
+) -> State:
+    """Out cell t is the union of the cells index[i] with target[i] == t, older ones having smaller
+    i.
 
     Neighbours are combined in pairs, so there are as many rounds as the longest list has bits."""
     order = np.argsort(target, kind="stable")
@@ -86,7 +90,8 @@ def chained(algebra: Algebra, state: State, prev: np.ndarray, prev_older: bool) 
 
 
 class Folds(Algebra):
-    """An algebra with verbs over many cells; the class of all algebras of this room that have kernels for them."""
+    """An algebra with verbs over many cells; the class of all algebras of this room that have
+    kernels for them."""
 
     subtractable: bool = False
     duplicate_insensitive: bool = False
@@ -95,27 +100,37 @@ class Folds(Algebra):
     def close(self, state: State) -> State:
         return state
 
-    # -- over many cells ----------------------------------------------------------------------------------------------
+    # -- over many cells ---------------------------------------------------------------------------
 
     def present(self, state: State) -> np.ndarray:
         """bool[n]: False where a cell is as good as empty."""
         return np.ones(self.size(state), np.bool_)
 
-    def merge(self, state: State, group: np.ndarray, low: np.ndarray, high: np.ndarray, base: np.ndarray,
-              cells: int) -> State:  # fmt: skip
-        """Unions of runs of stored cells: cell i of run r (low[r] <= i < high[r]) goes into base[r] + group[i].
+    def merge(
+        self,
+        state: State,
+        group: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        base: np.ndarray,
+        cells: int,
+    ) -> State:
+        """Unions of runs of stored cells: cell i of run r (low[r] <= i < high[r]) goes into base[r]
+        + group[i].
 
-        Runs with the same base stand together, the older first; different bases mean different cells."""
+        Runs with the same base stand together, the older first; different bases mean different
+        cells."""
         index = ranges(low, high)
         return gathered(self, state, index, np.repeat(base, high - low) + group[index], cells)
 
     def chain(self, state: State, prev: np.ndarray, prev_older: bool) -> State:
-        """Out cell i is the union of cell i and out cell prev[i] < i (-1: none), which is older (or newer)."""
+        """Out cell i is the union of cell i and out cell prev[i] < i (-1: none), which is older (or
+        newer)."""
         return chained(self, state, prev, prev_older)
 
     def write(self, state: State, at: int, more: State) -> State:
-        """The column with `more` in the cells from `at` on, which is changed where possible.  Cells are written in
-        order, so those behind may be left in any condition."""
+        """The column with `more` in the cells from `at` on, which is changed where possible.  Cells
+        are written in order, so those behind may be left in any condition."""
         n = self.size(more)
         rest = self.size(state) - at - n
         return self.concat([self.take(state, np.arange(at)), more, self.empty(rest)])
@@ -130,12 +145,15 @@ class Plain(Folds):
 
     def __init__(self, inner: Algebra) -> None:
         self.inner = inner
-        self.subtractable, self.duplicate_insensitive = inner.subtractable, inner.duplicate_insensitive
+        self.subtractable, self.duplicate_insensitive = (
+            inner.subtractable,
+            inner.duplicate_insensitive,
+        )
 
     def empty(self, cells: int) -> State:
         return self.inner.empty(cells)
 
-    def lift(self, rows: Rows, cells: int) -> State:
+    def lift(self, rows: CellRows, cells: int) -> State:
         return self.inner.lift(rows, cells)
 
     def combine(self, older: State, newer: State) -> State:

@@ -1,5 +1,5 @@
-"""Rows that leave in any order, and the best of those that are there: pairing heaps over the slots (Fredman, Sedgewick,
-Sleator, Tarjan 1986) from which any member can be cut out.
+"""Rows that leave in any order, and the best of those that are there: pairing heaps over the slots
+(Fredman, Sedgewick, Sleator, Tarjan 1986) from which any member can be cut out.
 
 All groups share the link array: 24 bytes a slot.     Cost  O(log n) amortised an event.
 """
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Answers, Arg, Feed, grown
+from dsms.aggregates.parts.base import Answers, Arg, GroupEvents, grown
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
 
 NO_WORDS = np.empty(0, np.int64)
-CHILD, AFTER, BEFORE = range(3)  # columns of a node: first child, next sibling, previous sibling (or parent)
+# columns of a node: first child, next sibling, previous sibling (or parent)
+CHILD, AFTER, BEFORE = range(3)
 
 
 @njit(cache=True, nogil=True)
@@ -30,7 +31,8 @@ def older(a, b, ages):
 
 @njit(cache=True, nogil=True)
 def better(a, b, words, rank, down, ages):
-    """Whether slot a beats slot b: a smaller value (`down`: a greater one), among equals the older row.
+    """Whether slot a beats slot b: a smaller value (`down`: a greater one), among equals the older
+    row.
 
     No words: the older row (`down`: the younger one)."""
     if not len(words):
@@ -89,7 +91,23 @@ def _meld_children(node, nodes, words, rank, down, ages):
 
 
 @njit(cache=True, nogil=True)
-def run_heap(code, sign, slot, emit, words, valid, also, rank, payload, down, ages, root, nodes, out, out_valid):
+def run_heap(
+    code,
+    sign,
+    slot,
+    emit,
+    words,
+    valid,
+    also,
+    rank,
+    payload,
+    down,
+    ages,
+    root,
+    nodes,
+    out,
+    out_valid,
+):
     for i in range(len(code)):
         g, s = code[i], slot[i]
         if (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
@@ -123,7 +141,7 @@ class Linked:
     roots: list[np.ndarray]
     links: list[np.ndarray]
 
-    def _grow(self, feed: Feed, slots: int) -> None:
+    def _grow(self, feed: GroupEvents, slots: int) -> None:
         self.roots = [grown(r, feed.groups, NIL) for r in self.roots]
         self.links = [grown(k, slots, NIL) for k in self.links]
 
@@ -142,15 +160,36 @@ class Linked:
 
 @dataclass(slots=True)
 class Heap(Linked):
-    """Rows leave in any order.  down: the greatest is wanted, or the youngest;  roots: one by group;  links: nodes by
-    slot."""
+    """Rows leave in any order.  down: the greatest is wanted, or the youngest;  roots: one by
+    group;  links: nodes by slot."""
 
     down: bool
     roots: list[np.ndarray] = field(default_factory=lambda: [np.empty(0, np.int64)])
     links: list[np.ndarray] = field(default_factory=lambda: [np.empty((0, 3), np.int64)])
 
-    def _run(self, feed: Feed, by: Arg, words: np.ndarray, told: np.ndarray, valid: np.ndarray, out: Answers) -> None:
-        """`words` that compare (none: ages do);  `told`, `valid`: what is reported of the best row."""
+    def _run(
+        self,
+        feed: GroupEvents,
+        by: Arg,
+        words: np.ndarray,
+        told: np.ndarray,
+        valid: np.ndarray,
+        out: Answers,
+    ) -> None:
+        """`words` that compare (none: ages do);  `told`, `valid`: what is reported of the best
+        row."""
         self._grow(feed, len(told))
-        run_heap(*feed.events, words, by.valid, valid, by.rank, told, self.down, feed.ages, *self.roots, *self.links,
-                 out.words, out.valid)  # fmt: skip
+        run_heap(
+            *feed.events,
+            words,
+            by.valid,
+            valid,
+            by.rank,
+            told,
+            self.down,
+            feed.ages,
+            *self.roots,
+            *self.links,
+            out.words,
+            out.valid,
+        )

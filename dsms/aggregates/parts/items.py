@@ -1,7 +1,9 @@
-"""What algebras of frequent items share: values counted per cell, in order, and as CAST to STRING writes them.
+"""What algebras of frequent items share: values counted per cell, in order, and as CAST to STRING
+writes them.
 
-A column of values is *plain* when equal values are equal in Arrow and sort as SQL sorts them: FLOATs become int64 words
-in order (one zero, one NaN, which is above all numbers), all other types are so by themselves.
+A column of values is *plain* when equal values are equal in Arrow and sort as SQL sorts them:
+FLOATs become int64 words in order (one zero, one NaN, which is above all numbers), all other types
+are so by themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def no_values(type_: Type) -> pa.Array:
     return pa.array([], pa.int64() if type_.kind in (Kind.FLOAT, Kind.NULL) else type_.arrow)
 
 
-def plain(column: pa.Array, type_: Type) -> pa.Array:
+def as_items(column: pa.Array, type_: Type) -> pa.Array:
     """The column, without NULLs, as plain values."""
     if type_.kind is not Kind.FLOAT:
         return column
@@ -58,7 +60,8 @@ def coded(values: pa.Array) -> tuple[np.ndarray, pa.Array]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often values occur in cells, sorted by (cell, value): cell, code and count are int64[m], `values` by code."""
+    """How often values occur in cells, sorted by (cell, value): cell, code and count are int64[m],
+    `values` by code."""
 
     cell: np.ndarray
     code: np.ndarray
@@ -68,10 +71,12 @@ class Counts:
 
 def counted(cell: np.ndarray, column: pa.Array, type_: Type) -> Counts:
     """Occurrences of the values that are not NULL."""
-    valid = np.zeros(len(column), np.bool_) if pa.types.is_null(column.type) else numpy_valid(column)
+    valid = (
+        np.zeros(len(column), np.bool_) if pa.types.is_null(column.type) else numpy_valid(column)
+    )
     if valid is not None:
         cell, column = cell[valid], column.filter(pa.array(valid))
-    values = plain(column, type_) if len(column) else no_values(type_)
+    values = as_items(column, type_) if len(column) else no_values(type_)
     return summed(cell, values, np.ones(len(cell), np.int64))
 
 

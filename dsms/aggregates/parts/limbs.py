@@ -1,9 +1,11 @@
-"""Exact sums: fixed-point numbers of 32-bit limbs, one row per group, and their correctly rounded quotients.
+"""Exact sums: fixed-point numbers of 32-bit limbs, one row per group, and their correctly rounded
+quotients.
 
-A number is the sum of limb[j] * 2^(base + 32 j).  While it is added to, limbs are signed and may leave 32 bits (int64
-holds 2^28 additions easily); `settle` carries.  So addition and subtraction are exact inverses whatever the order: a
-sum depends on the set of its terms only, never drifts, and needs no memory of them.  (The idea of a long accumulator is
-Kulisch's; the range of exponents here grows only as far as the data go.)
+A number is the sum of limb[j] * 2^(base + 32 j).  While it is added to, limbs are signed and may
+leave 32 bits (int64 holds 2^28 additions easily); `settle` carries.  So addition and subtraction
+are exact inverses whatever the order: a sum depends on the set of its terms only, never drifts, and
+needs no memory of them.  (The idea of a long accumulator is Kulisch's; the range of exponents here
+grows only as far as the data go.)
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def settle_all(acc):
 
 @njit(cache=True, nogil=True)
 def magnitude(acc, g, out, at):
-    """|acc[g]| as limbs of 32 bits at out[at : at + K + 1] (K limbs and the spill of the last); True if negative."""
+    """|acc[g]| as limbs of 32 bits at out[at : at + K + 1] (K limbs and the spill of the last);
+    True if negative."""
     settle(acc, g)
     last = acc.shape[1] - 1
     negative = acc[g, last] < 0
@@ -131,7 +134,8 @@ def subtract(a, b, n):
 
 @njit(cache=True, nogil=True)
 def to_double(limbs, n, base, sticky):
-    """The double nearest to limbs[:n] * 2^base, ties to even; `sticky`: a bit more than that, below the last limb."""
+    """The double nearest to limbs[:n] * 2^base, ties to even; `sticky`: a bit more than that, below
+    the last limb."""
     h = n - 1
     while h >= 0 and limbs[h] == 0:
         h -= 1
@@ -159,8 +163,8 @@ def to_double(limbs, n, base, sticky):
 
 @njit(cache=True, nogil=True)
 def rounded(q, e, sticky):
-    """The double nearest to q * 2^e (0 < q < 2^62; of 53 bits or more if `sticky`), ties to even; infinite if too
-    large."""
+    """The double nearest to q * 2^e (0 < q < 2^62; of 53 bits or more if `sticky`), ties to even;
+    infinite if too large."""
     length = bit_length(q)
     if length + e > 1024:
         return math.inf
@@ -181,7 +185,8 @@ def rounded(q, e, sticky):
 
 @njit(cache=True, nogil=True)
 def nearest(acc, g, base, d):
-    """The double nearest to acc[g] * 2^base / d for 0 < d < 2^31: long division from the top, as far as 62 bits need.
+    """The double nearest to acc[g] * 2^base / d for 0 < d < 2^31: long division from the top, as
+    far as 62 bits need.
 
     Digits below the last limb are zero: five of them are enough for 55 bits of any quotient."""
     last = acc.shape[1] - 1
@@ -203,7 +208,8 @@ def nearest(acc, g, base, d):
     e = base + 32 * last
     j = last - 1
     sticky = False
-    while q < 0x40000000000000 and j >= -5:  # until it has 55 bits; it never has more than 62 from here
+    # until it has 55 bits; it never has more than 62 from here
+    while q < 0x40000000000000 and j >= -5:
         digit = acc[g, j] if j >= 0 else q * 0
         if negative and j >= z:
             digit = (0x100000000 if j == z else M32) - digit
@@ -211,7 +217,11 @@ def nearest(acc, g, base, d):
             v = (rest << 32) | digit
             digit = v // d
             rest = v - digit * d
-        take = 32 if q < 0x40000000 else (24 if q < 0x4000000000 else (16 if q < 0x400000000000 else 8))
+        take = (
+            32
+            if q < 0x40000000
+            else (24 if q < 0x4000000000 else (16 if q < 0x400000000000 else 8))
+        )
         q = (q << take) | (digit >> (32 - take))
         sticky = (digit & ((1 << (32 - take)) - 1)) != 0
         e -= take
@@ -243,7 +253,8 @@ def mean(acc, g, base, n, tens, scratch):
 
 @njit(cache=True, nogil=True)
 def exponents(words, valid, sign, slot):
-    """Least and greatest power of two by which the last bit of an arriving finite double counts; (1, 0) if none."""
+    """Least and greatest power of two by which the last bit of an arriving finite double counts;
+    (1, 0) if none."""
     low, high = 1, 0
     seen = False
     for i in range(len(slot)):
@@ -264,8 +275,8 @@ def exponents(words, valid, sign, slot):
 
 @njit(cache=True, nogil=True)
 def parts(w):
-    """A word of a finite double as (mantissa, exponent of its last bit, sign); mantissa -1 for NaN, +inf, -inf with
-    exponent 0, 1, 2."""
+    """A word of a finite double as (mantissa, exponent of its last bit, sign); mantissa -1 for NaN,
+    +inf, -inf with exponent 0, 1, 2."""
     sign = -1 if w < 0 else 1
     b = w ^ 0x7FFFFFFFFFFFFFFF if w < 0 else w
     field = (b >> 52) & 0x7FF

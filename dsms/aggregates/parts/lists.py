@@ -1,8 +1,9 @@
-"""Sorted lists of (word, count), cut out of two arrays: kernels that make, merge, subtract and search them.
+"""Sorted lists of (word, count), cut out of two arrays: kernels that make, merge, subtract and
+search them.
 
-`before` int64[m + 1] is how many values stand before each entry, all lists taken together; so the count of entry i is
-before[i + 1] - before[i], and that of a stretch takes one subtraction.  Lists merge in pairs, so a union of p lists of
-q entries in all costs O(q log p).
+`before` int64[m + 1] is how many values stand before each entry, all lists taken together; so the
+count of entry i is before[i + 1] - before[i], and that of a stretch takes one subtraction.  Lists
+merge in pairs, so a union of p lists of q entries in all costs O(q log p).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def _dealt(cell, words, valid, place, out):
 
 @njit(cache=True, nogil=True)
 def _counted(starts, words, long, out_starts, before):
-    """Each cell's words sorted (unless more than `long`: they are) and counted, in place; how many entries that is."""
+    """Each cell's words sorted (unless more than `long`: they are) and counted, in place; how many
+    entries that is."""
     m = 0
     for g in range(len(starts) - 1):
         out_starts[g] = m
@@ -40,7 +42,9 @@ def _counted(starts, words, long, out_starts, before):
     return m
 
 
-def tallied(cell: np.ndarray, words: np.ndarray, valid: np.ndarray, cells: int) -> tuple[np.ndarray, ...]:
+def tallied(
+    cell: np.ndarray, words: np.ndarray, valid: np.ndarray, cells: int
+) -> tuple[np.ndarray, ...]:
     """(starts int64[cells + 1], words, before): how often each word occurs in each cell."""
     counted = cell[valid] if len(valid) else cell
     starts = np.concatenate([[0], np.cumsum(np.bincount(counted, minlength=cells))])
@@ -73,7 +77,8 @@ def _merged(words, counts, a, end_a, b, end_b, out_words, out_counts, at):
 
 @njit(cache=True, nogil=True)
 def _union(words, before, low, high, starts, most, widest, out_starts, out_words, out_before):
-    """Cell t is the union of lists low[r] .. high[r] for starts[t] <= r < starts[t + 1]; answers the entries made.
+    """Cell t is the union of lists low[r] .. high[r] for starts[t] <= r < starts[t + 1]; answers
+    the entries made.
 
     most      lists of a cell;  widest: entries of a cell's lists, at most"""
     here, there = np.empty(widest, np.int64), np.empty(widest, np.int64)
@@ -114,18 +119,27 @@ def _union(words, before, low, high, starts, most, widest, out_starts, out_words
 def union(
     words: np.ndarray, before: np.ndarray, low: np.ndarray, high: np.ndarray, starts: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """(starts, words, before) of cells that are unions of lists: cell t of those from starts[t] to starts[t + 1]."""
+    """(starts, words, before) of cells that are unions of lists: cell t of those from starts[t] to
+    starts[t + 1]."""
     ends = np.concatenate([[0], np.cumsum(high - low)])
     cells, total = len(starts) - 1, int(ends[-1])
     widest = int(np.diff(ends[starts]).max(initial=0))
-    new, out, out_before = np.empty(cells + 1, np.int64), np.empty(total, np.int64), np.zeros(total + 1, np.int64)
+    new, out, out_before = (
+        np.empty(cells + 1, np.int64),
+        np.empty(total, np.int64),
+        np.zeros(total + 1, np.int64),
+    )
     most = int(np.diff(starts).max(initial=0))
     m = _union(words, before, low, high, starts, most, widest, new, out, out_before)
-    return (new, out, out_before) if m == total else (new, out[:m].copy(), out_before[: m + 1].copy())
+    return (
+        (new, out, out_before) if m == total else (new, out[:m].copy(), out_before[: m + 1].copy())
+    )
 
 
 @njit(cache=True, nogil=True)
-def less(starts, words, before, part_starts, part_words, part_before, out_starts, out_words, out_before):
+def less(
+    starts, words, before, part_starts, part_words, part_before, out_starts, out_words, out_before
+):
     """Cell by cell the counts without those of a part; answers the entries that are left."""
     m = 0
     for g in range(len(starts) - 1):
@@ -145,7 +159,9 @@ def less(starts, words, before, part_starts, part_words, part_before, out_starts
     return m
 
 
-def gathered(words: np.ndarray, before: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def gathered(
+    words: np.ndarray, before: np.ndarray, place: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """(words, before) of the entries at those places."""
     new = np.zeros(len(place) + 1, np.int64)
     np.cumsum(before[place + 1] - before[place], out=new[1:])
@@ -169,10 +185,12 @@ def _bound(words, a, b, w):
 
 @njit(cache=True, nogil=True)
 def kth(words, before, low, high, k, mids, sizes):
-    """The k-th value (from 0) of sorted lists low[r] .. high[r], which are narrowed down on the way.
+    """The k-th value (from 0) of sorted lists low[r] .. high[r], which are narrowed down on the
+    way.
 
-    The middles of what is left of the lists vote for a pivot, each with as many votes as its list has entries; so at
-    least a quarter of all entries goes with every round (Arasu and Widom 2004, §3.3)."""
+    The middles of what is left of the lists vote for a pivot, each with as many votes as its list
+    has entries; so at least a quarter of all entries goes with every round (Arasu and Widom 2004,
+    §3.3)."""
     while True:
         n, total = 0, 0
         for r in range(len(low)):

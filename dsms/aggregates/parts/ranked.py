@@ -1,7 +1,8 @@
-"""The value at a share: its place among n sorted values, what lies between two of them, and the answers over cells that
-are unions of sorted lists, found by selection: nothing is merged.
+"""The value at a share: its place among n sorted values, what lies between two of them, and the
+answers over cells that are unions of sorted lists, found by selection: nothing is merged.
 
-A share is the decimal fraction as written, p / q: ranks and weights are whole numbers, so 0.1 of 30 values is 3.
+A share is the decimal fraction as written, p / q: ranks and weights are whole numbers, so 0.1 of 30
+values is 3.
 Cost     for p lists of q entries each O(p log q log(p q)) an answer.     Error  none.
 """
 
@@ -23,12 +24,14 @@ from dsms.state.columns import arrow_values
 
 DIGITS = 18  # of a share; further ones are rounded away
 WIDEST = 80  # limbs that hold any weighted sum of two doubles
-STEP, LINE, FLOOR = range(3)  # no interpolation; exact and rounded to a double; floored to a whole number
+# no interpolation; exact and rounded to a double; floored to a whole number
+STEP, LINE, FLOOR = range(3)
 
 
 @njit(cache=True, nogil=True)
 def scaled(m, p, q):
-    """(m * p) // q and the rest, for 0 <= m < 2^64 (as its bits), 0 <= p <= q < 2^60; bit by bit if m * p is long."""
+    """(m * p) // q and the rest, for 0 <= m < 2^64 (as its bits), 0 <= p <= q < 2^60; bit by bit if
+    m * p is long."""
     if 0 <= m < 0x7FFFFFFF and p < 0x7FFFFFFF:
         return (m * p) // q, (m * p) % q
     whole, rest = np.int64(0), np.int64(0)
@@ -57,7 +60,8 @@ def _weigh(acc, pos, m, weight, sign):
 
 @njit(cache=True, nogil=True)
 def between(a, b, rest, q, twos, fives, acc, scratch):
-    """The double nearest to a + (b - a) * rest / q, for words of doubles a < b and q = 2^twos * fives."""
+    """The double nearest to a + (b - a) * rest / q, for words of doubles a < b and q = 2^twos *
+    fives."""
     ma, ea, sa = parts(a)
     mb, eb, sb = parts(b)
     if ma < 0 or mb < 0:  # from -inf nothing leads anywhere, to +inf everything does
@@ -96,7 +100,15 @@ def _at_share(words, before, low, high, starts, most, p, q, twos, fives, how, ou
             continue
         if how == STEP:
             place, rest = scaled(n, p, q)
-            out[t] = kth(words, before, lows.copy(), highs.copy(), max(0, place if rest else place - 1), mids, sizes)
+            out[t] = kth(
+                words,
+                before,
+                lows.copy(),
+                highs.copy(),
+                max(0, place if rest else place - 1),
+                mids,
+                sizes,
+            )
             continue
         place, rest = scaled(n - 1, p, q)
         a = kth(words, before, lows.copy(), highs.copy(), place, mids, sizes)
@@ -119,17 +131,25 @@ class AtShare:
         self.how = STEP if call.fn == "quantile" else line
 
     def answer(
-        self, words: np.ndarray, before: np.ndarray, low: np.ndarray, high: np.ndarray, starts: np.ndarray, told: Words
+        self,
+        words: np.ndarray,
+        before: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        starts: np.ndarray,
+        coding: Words,
     ) -> pa.Array:
         """One a cell, which has the lists from starts[t] to starts[t + 1]."""
         p, q = self.share.numerator, self.share.denominator
         twos, cells = (q & -q).bit_length() - 1, len(starts) - 1
         out, valid = np.zeros(cells, np.int64), np.zeros(cells, np.bool_)
-        rank = told.rank
+        rank = coding.rank
         if len(rank):
             words = rank[words]
         most = int(np.diff(starts).max(initial=0))
-        _at_share(words, before, low, high, starts, most, p, q, twos, q >> twos, self.how, out, valid)
+        _at_share(
+            words, before, low, high, starts, most, p, q, twos, q >> twos, self.how, out, valid
+        )
         if self.how == LINE:
             return floats(out.view(np.float64), valid)
         if self.how == FLOOR:
@@ -137,4 +157,4 @@ class AtShare:
         if len(rank):
             order = np.argsort(rank)
             out = order[np.minimum(np.searchsorted(rank[order], out), len(order) - 1)]
-        return told.decode(out, valid)
+        return coding.decode(out, valid)

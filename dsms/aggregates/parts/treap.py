@@ -1,8 +1,8 @@
 """Sorted sets, one per group: treaps (Seidel, Aragon 1996) in shared arrays.
 
-A node is a distinct value of a group with its multiplicity.  O(log d) expected for d distinct values, to add, to take
-away, and to find the k-th smallest where nodes know the sizes of their trees.  Values stand in order, or (`by_times`)
-the more frequent ones before them.
+A node is a distinct value of a group with its multiplicity.  O(log d) expected for d distinct
+values, to add, to take away, and to find the k-th smallest where nodes know the sizes of their
+trees.  Values stand in order, or (`by_times`) the more frequent ones before them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from dsms.aggregates.parts.base import grown
 
 NIL = -1
 DEEP = 512  # a path this long does not occur: the expected depth of a billion nodes is about 80
-WORD, TIMES, LEFT, RIGHT, LUCK, SIZE = range(6)  # columns of a node; without the last one it does not know its size
-SPARE, USED, RANDOM = range(3)  # state: the first spare node (chained by LEFT), nodes used, random numbers
+# columns of a node; without the last one it does not know its size
+WORD, TIMES, LEFT, RIGHT, LUCK, SIZE = range(6)
+# state: the first spare node (chained by LEFT), nodes used, random numbers
+SPARE, USED, RANDOM = range(3)
 
 
 @njit(cache=True, nogil=True)
@@ -120,7 +122,8 @@ def insert(nodes, root, g, new, rank, by_times):
 
 @njit(cache=True, nogil=True)
 def _unhook(nodes, root, g, old, above, side):
-    """Put what hangs below node `old` in its place: under node `above`, on that side, or at the root."""
+    """Put what hangs below node `old` in its place: under node `above`, on that side, or at the
+    root."""
     sized = nodes.shape[1] > SIZE
     a, b = nodes[old, LEFT], nodes[old, RIGHT]
     while a >= 0 or b >= 0:
@@ -232,7 +235,8 @@ def first(nodes, x, k, out, at):
 
 @dataclass(slots=True)
 class Multisets:
-    """The arrays.  Spare nodes are kept for later; their number is at most that of nodes in use at the peak."""
+    """The arrays.  Spare nodes are kept for later; their number is at most that of nodes in use at
+    the peak."""
 
     nodes: np.ndarray = field(default_factory=lambda: np.zeros((0, 6), np.int64))
     root: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))

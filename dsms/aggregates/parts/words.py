@@ -3,8 +3,10 @@
 INT, TIMESTAMP, INTERVAL   themselves
 BOOL                       0 or 1
 FLOAT                      an int64 that sorts as the numbers do, NaN last; -0.0 is 0.0
-DECIMAL up to 18 digits    the unscaled number; wider ones: low half here, high half in a second word
-STRING, BYTES, any order   a code, with `rank` (by code) in the order of the values; wide DECIMALs likewise
+DECIMAL up to 18 digits    the unscaled number; wider ones: low half here, high half in a second
+                           word
+STRING, BYTES, any order   a code, with `rank` (by code) in the order of the values; wide DECIMALs
+                           likewise
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def decimal_halves(col: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return raw[0::2], raw[1::2]
 
 
-def decimal_array(low: np.ndarray, high: np.ndarray, valid: np.ndarray, type_: pa.DataType) -> pa.Array:
+def decimal_array(
+    low: np.ndarray, high: np.ndarray, valid: np.ndarray, type_: pa.DataType
+) -> pa.Array:
     """decimal128 from halves."""
     raw = np.empty((len(low), 2), np.int64)
     raw[:, 0], raw[:, 1] = low, high
@@ -81,7 +85,8 @@ def decimal_array(low: np.ndarray, high: np.ndarray, valid: np.ndarray, type_: p
 
 @dataclass(slots=True)
 class Coding:
-    """How values of one type become words; the base serves all types whose words are in order by themselves."""
+    """How values of one type become words; the base serves all types whose words are in order by
+    themselves."""
 
     type: Type
     wide: bool = False  # DECIMAL in two words
@@ -103,7 +108,9 @@ class Coding:
             case _:
                 return numpy_values(col).astype(np.int64, copy=False), NONE
 
-    def decode(self, words: np.ndarray, high: np.ndarray, valid: np.ndarray, rows: np.ndarray) -> pa.Array:
+    def decode(
+        self, words: np.ndarray, high: np.ndarray, valid: np.ndarray, rows: np.ndarray
+    ) -> pa.Array:
         """The column of `type` that the words at `rows` stand for."""
         valid = valid[rows]
         if self.type.kind is Kind.FLOAT:
@@ -115,7 +122,9 @@ class Coding:
             case Kind.BOOL:
                 return arrow_values(words.astype(np.bool_), valid)
             case Kind.DECIMAL:
-                return decimal_array(words, high if self.wide else words >> 63, valid, self.type.arrow)
+                return decimal_array(
+                    words, high if self.wide else words >> 63, valid, self.type.arrow
+                )
             case Kind.NULL:
                 return pa.nulls(len(words))
             case _:
@@ -139,11 +148,13 @@ GAP = 1 << 32  # between ranks of neighbours at first
 
 @dataclass(slots=True)
 class Codes(Coding):
-    """Codes for values that don't fit a word, kept in order: new values take ranks between those of their neighbours.
+    """Codes for values that don't fit a word, kept in order: new values take ranks between those of
+    their neighbours.
 
-    Python work is done per distinct value of a batch, O(log d) to find it a place and O(d) moves of pointers."""
+    Python work is done per distinct value of a batch, O(log d) to find it a place and O(d) moves of
+    pointers."""
 
-    ordered: bool = True  # False: nobody asks for ranks
+    ordered: bool = True  # False: ranks are not asked for
     code: dict[Any, int] = field(default_factory=dict)
     value: list[Any] = field(default_factory=list)  # by code
     spare: list[int] = field(default_factory=list)
@@ -228,7 +239,8 @@ class Codes(Coding):
 
 
 def coding(type_: Type, wide: bool = False, ordered: bool = True) -> Coding:
-    """How to keep values of a type; `wide`: a DECIMAL is wanted as a number of up to two words, not in order."""
+    """How to keep values of a type; `wide`: a DECIMAL is wanted as a number of up to two words, not
+    in order."""
     if type_.kind in (Kind.STRING, Kind.BYTES):
         return Codes(type_, ordered=ordered)
     if type_.kind is Kind.DECIMAL and type_.precision > NARROW:
@@ -255,4 +267,8 @@ def arg_coding(call: AggCall, k: int) -> Coding:
 
 def validity(col: pa.Array) -> np.ndarray | None:
     """bool[n], or None if nothing is NULL."""
-    return np.zeros(len(col), np.bool_) if pa.types.is_null(col.type) and len(col) else numpy_valid(col)
+    return (
+        np.zeros(len(col), np.bool_)
+        if pa.types.is_null(col.type) and len(col)
+        else numpy_valid(col)
+    )

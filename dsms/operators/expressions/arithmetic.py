@@ -1,6 +1,7 @@
 """+ - * / % and signs over INT, FLOAT, TIMESTAMP and INTERVAL.
 
-The checked Arrow kernel runs first; only if it complains are the failing rows looked for, made NULL, and counted.
+The checked Arrow kernel runs first; only if it complains are the failing rows looked for, made
+NULL, and counted.
 """
 
 from __future__ import annotations
@@ -66,12 +67,19 @@ def _checked(name: str, leaves: Bad, what: str) -> Kernel:
         try:
             return call(list(args))
         except pa.ArrowInvalid:
-            return call([without(errors, args, leaves, RANGE, f"{what} leaves the range of the type"), *args[1:]])
+            return call(
+                [
+                    without(errors, args, leaves, RANGE, f"{what} leaves the range of the type"),
+                    *args[1:],
+                ]
+            )
 
     return kernel
 
 
-def without(errors: ErrorCounter, args: Sequence[Value], leaves: Bad, code: str, message: str) -> pa.Array:
+def without(
+    errors: ErrorCounter, args: Sequence[Value], leaves: Bad, code: str, message: str
+) -> pa.Array:
     """The first argument with NULL in the rows that leave the type, which are counted."""
     n = length(*args)
     bad = np.broadcast_to(leaves(*(ints(a) for a in args)), n)
@@ -173,7 +181,10 @@ def _div(call: Call, args: Sequence[Node]) -> Built:
     if kind is Kind.FLOAT:
         return Built(_divide_floats, not _safe(args[1]))
     if call.type.kind is Kind.FLOAT:  # INTERVAL / INTERVAL
-        return Built(lambda errors, x, y: _divide_floats(errors, _as_floats(x), _as_floats(y)), not _safe(args[1]))
+        return Built(
+            lambda errors, x, y: _divide_floats(errors, _as_floats(x), _as_floats(y)),
+            not _safe(args[1]),
+        )
     if _safe(args[1]):
         divide = pc.get_function("divide").call
         return Built(lambda errors, x, y: divide([x, y]))
@@ -220,7 +231,14 @@ def _scale_length(errors: ErrorCounter, x: Value, y: Value) -> pa.Array:
     bad = ~((out >= LOW) & (out < -float(LOW)))
     valid = _together(len(out), x, y)
     values = np.where(bad, 0, out).astype(np.int64)
-    return refuse(errors, from_ints(values, valid), bad, [x, y], RANGE, "INTERVAL * FLOAT leaves the range of the type")
+    return refuse(
+        errors,
+        from_ints(values, valid),
+        bad,
+        [x, y],
+        RANGE,
+        "INTERVAL * FLOAT leaves the range of the type",
+    )
 
 
 def _numbers(x: Value) -> np.ndarray:
@@ -262,9 +280,19 @@ def _pick(on_int: Builder, on_float: Builder, on_decimal: Builder) -> Builder:
 
 
 BUILDERS: dict[str, Builder] = {
-    "add": _pick(_int_pair("add_checked", _add_leaves), _float_pair("add"), decimals.BUILDERS["add"]),
-    "sub": _pick(_int_pair("subtract_checked", _sub_leaves), _float_pair("subtract"), decimals.BUILDERS["sub"]),
-    "mul": _pick(_int_pair("multiply_checked", _mul_leaves), _float_pair("multiply"), decimals.BUILDERS["mul"]),
+    "add": _pick(
+        _int_pair("add_checked", _add_leaves), _float_pair("add"), decimals.BUILDERS["add"]
+    ),
+    "sub": _pick(
+        _int_pair("subtract_checked", _sub_leaves),
+        _float_pair("subtract"),
+        decimals.BUILDERS["sub"],
+    ),
+    "mul": _pick(
+        _int_pair("multiply_checked", _mul_leaves),
+        _float_pair("multiply"),
+        decimals.BUILDERS["mul"],
+    ),
     "div": _div,
     "mod": _pick(_mod, _mod, decimals.BUILDERS["mod"]),
     "neg": _one("negate_checked", "negate"),

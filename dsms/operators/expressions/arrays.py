@@ -1,6 +1,8 @@
-"""Between Arrow arrays and NumPy: views of values without copying, arrays from values, rows made NULL.
+"""Between Arrow arrays and NumPy: views of values without copying, arrays from values, rows made
+NULL.
 
-The value of a NULL row is unspecified in every view: whoever looks at values also looks at validity.
+The value of a NULL row is unspecified in every view: code that reads values must also read
+validity.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ def buffer_of(mask: np.ndarray | None) -> pa.Buffer | None:
     return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
-def _from(values: np.ndarray, valid: np.ndarray | None, dtype: type, arrow: pa.DataType) -> pa.Array:
+def _from(
+    values: np.ndarray, valid: np.ndarray | None, dtype: type, arrow: pa.DataType
+) -> pa.Array:
     data = pa.py_buffer(np.ascontiguousarray(values, dtype))
     return pa.Array.from_buffers(arrow, len(values), [buffer_of(valid), data])
 
@@ -99,9 +103,18 @@ def blank(x: pa.Array, bad: np.ndarray) -> pa.Array:
 def either(chosen: pa.Array, x: Value | None, y: Value | None) -> pa.Array:
     """`x` where chosen (which has no NULLs), else `y`; None or a scalar stands for all rows.
 
-    Arrow's if_else (23.0) returns wrong bytes for a NULL constant beside a slice of text, so a NULL is an array here.
+    Arrow's if_else (23.0) returns wrong bytes for a NULL constant beside a slice of text, so a NULL
+    is an array here.
     """
-    some = x if isinstance(x, pa.Array) else y if isinstance(y, pa.Array) else x if x is not None else y
+    some = (
+        x
+        if isinstance(x, pa.Array)
+        else y
+        if isinstance(y, pa.Array)
+        else x
+        if x is not None
+        else y
+    )
     assert some is not None
     x, y = (_nothing(v, some.type, len(chosen)) for v in (x, y))
     return pc.if_else(chosen, x, y)
@@ -141,7 +154,8 @@ _SIGN = np.int64(2**63 - 1)
 
 
 def order_keys(x: Value) -> Value:
-    """int64 keys of FLOAT values in SQL's order: -0.0 and 0.0 have one key, NaN one above all; NULLs stay."""
+    """int64 keys of FLOAT values in SQL's order: -0.0 and 0.0 have one key, NaN one above all;
+    NULLs stay."""
     values = floats(x) + 0.0  # -0.0 + 0.0 is 0.0
     values[np.isnan(values)] = np.nan  # one NaN of all
     raw = values.view(np.int64)

@@ -13,7 +13,14 @@ from dsms.errors import InternalError
 from dsms.operators.expressions import parse, show
 from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import blank, floats, from_floats, from_ints, present
-from dsms.operators.expressions.decimals import WIDE, from_integers, from_unscaled, rescale, to_unscaled, unscaled
+from dsms.operators.expressions.decimals import (
+    WIDE,
+    from_integers,
+    from_unscaled,
+    rescale,
+    to_unscaled,
+    unscaled,
+)
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node
 from dsms.sql.expr import Call
@@ -88,8 +95,8 @@ def _sample(x: pa.Array, bad: np.ndarray) -> object:
 def _float_to_decimal(to: Type) -> Kernel:
     """By its shortest decimal text, rounded half away from zero.
 
-    Times 10^scale in FLOAT arithmetic tells the nearest whole number unless the product is near a tie or past 2^51:
-    only those rows are worked out in decimal digits.
+    Times 10^scale in FLOAT arithmetic tells the nearest whole number unless the product is near a
+    tie or past 2^51: only those rows are worked out in decimal digits.
     """
     power = 10.0**to.scale
     limit = min(2.0**51, 10.0**to.precision)
@@ -106,7 +113,9 @@ def _float_to_decimal(to: Type) -> Kernel:
     return kernel
 
 
-def _exactly(errors: ErrorCounter, x: pa.Array, out: pa.Array, rows: np.ndarray, to: Type) -> pa.Array:
+def _exactly(
+    errors: ErrorCounter, x: pa.Array, out: pa.Array, rows: np.ndarray, to: Type
+) -> pa.Array:
     here = present(x)
     where = np.flatnonzero(rows if here is None else rows & here)
     values = x.take(pa.array(where)).to_pylist()
@@ -127,7 +136,9 @@ def _decimal_to_int(errors: ErrorCounter, x: pa.Array) -> pa.Array:
     try:
         return whole.cast(pa.int64())
     except pa.ArrowInvalid:
-        low, high = (pa.scalar(Decimal(v), pa.decimal256(WIDE, x.type.scale)) for v in (-(2**63), 2**63 - 1))
+        low, high = (
+            pa.scalar(Decimal(v), pa.decimal256(WIDE, x.type.scale)) for v in (-(2**63), 2**63 - 1)
+        )
         good = pc.and_(pc.greater_equal(whole, low), pc.less_equal(whole, high)).fill_null(True)
         bad = ~good.to_numpy(zero_copy_only=False)
         errors.add(int(bad.sum()), CAST, f"DECIMAL {_sample(x, bad)} is no INT")
@@ -135,7 +146,8 @@ def _decimal_to_int(errors: ErrorCounter, x: pa.Array) -> pa.Array:
 
 
 def _decimal_to_float(errors: ErrorCounter, x: pa.Array) -> pa.Array:
-    """The nearest FLOAT: by one division where both numbers are exact FLOATs, else by way of text."""
+    """The nearest FLOAT: by one division where both numbers are exact FLOATs, else by way of
+    text."""
     values, scale = unscaled(x), x.type.scale
     if values is not None and scale <= 22:
         here = present(x)

@@ -1,7 +1,9 @@
-"""Comparisons, IN, GREATEST and LEAST, in SQL's order: NaN equals itself and stands above all numbers, -0.0 is 0.0.
+"""Comparisons, IN, GREATEST and LEAST, in SQL's order: NaN equals itself and stands above all
+numbers, -0.0 is 0.0.
 
-Arrow compares FLOATs by IEEE 754, where NaN compares with nothing.  Against a constant that is made right by asking the
-opposite question; between columns only batches in which there is a NaN go the slower way, over integer keys.
+Arrow compares FLOATs by IEEE 754, where NaN compares with nothing.  Against a constant that is made
+right by asking the opposite question; between columns only batches in which there is a NaN go the
+slower way, over integer keys.
 """
 
 from __future__ import annotations
@@ -160,7 +162,9 @@ def _extreme(name: str) -> Builder:
             case Kind.FLOAT:
                 return Built(lambda errors, *xs: _extreme_floats(function, xs))
             case Kind.BOOL:
-                return Built(lambda errors, *xs: function(*(x.cast(pa.int8()) for x in xs)).cast(pa.bool_()))
+                return Built(
+                    lambda errors, *xs: function(*(x.cast(pa.int8()) for x in xs)).cast(pa.bool_())
+                )
             case Kind.NULL:
                 return Built(lambda errors, *xs: pa.nulls(length(*xs)))
         return Built(lambda errors, *xs: function(*xs))
@@ -171,7 +175,8 @@ def _extreme(name: str) -> Builder:
 def _extreme_floats(function: Callable[..., pa.Array], xs: Sequence[Value]) -> pa.Array:
     if any(has_nan(x) for x in xs):
         return from_order_keys(function(*(order_keys(x) for x in xs)))
-    return pc.add(function(*xs), 0.0)  # no -0.0, as the keys have none: answers must not depend on the batch
+    # no -0.0, as the keys have none: answers must not depend on the batch
+    return pc.add(function(*xs), 0.0)
 
 
 def _nullif(call: Call, args: Sequence[Node]) -> Built:

@@ -1,4 +1,5 @@
-"""From expression to closure: each call becomes the kernel of its function over the closures of its arguments."""
+"""From expression to closure: each call becomes the kernel of its function over the closures of its
+arguments."""
 
 from __future__ import annotations
 
@@ -10,12 +11,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import InternalError, QueryError
-from dsms.operators.expressions import arithmetic, casts, compare, digests, logic, maths, patterns, strings, times
+from dsms.operators.expressions import (
+    arithmetic,
+    casts,
+    compare,
+    digests,
+    logic,
+    maths,
+    patterns,
+    strings,
+    times,
+)
 from dsms.operators.expressions.arrays import NO
 from dsms.operators.expressions.errors import ErrorCounter
 from dsms.operators.expressions.growth import bytes_of, in_turns, measured
 from dsms.operators.expressions.made import Texts
-from dsms.operators.expressions.node import Builder, Built, Evaluator, Kernel, Node, bind, literal, reads_of
+from dsms.operators.expressions.node import (
+    Builder,
+    Built,
+    Evaluator,
+    Kernel,
+    Node,
+    bind,
+    literal,
+    reads_of,
+)
 from dsms.sql.expr import Call, Col, Expr, Lit, walk
 from dsms.sql.types import Kind
 
@@ -25,7 +45,8 @@ Predicate = Callable[[Sequence[pa.Array], int, ErrorCounter], pa.BooleanArray]
 
 
 class Compiled:
-    """What `make(of)` gave, called as such.  Pickled it is `make` and `of`: closures don't travel, expressions do."""
+    """What `make(of)` gave, called as such.  Pickled it is `make` and `of`: closures don't travel,
+    expressions do."""
 
     __slots__ = ("make", "of", "run")
 
@@ -47,15 +68,19 @@ _BUILDERS: dict[str, Builder] = {
 
 
 def compile_expr(expr: Expr) -> Evaluator:
-    """The evaluator of an expression: `(cols, n, errors) -> array` of n rows, of the expression's physical type.
+    """The evaluator of an expression: `(cols, n, errors) -> array` of n rows, of the expression's
+    physical type.
 
-    `cols` are the columns of the expression's schema (unchunked, of n rows; slices are welcome).  Rows that fail are
-    NULL and counted in `errors`, or raise QueryError DS7xx in its `stop` mode.  A bare column is passed on, not copied.
+    `cols` are the columns of the expression's schema (unchunked, of n rows; slices are welcome).
+    Rows that fail are NULL and counted in `errors`, or raise QueryError DS7xx in its `stop` mode.
+    A bare column is passed on, not copied.
     """
     return Compiled(_whole(expr), compile_expr, expr)
 
 
-def compile_many(exprs: Sequence[Expr]) -> Callable[[Sequence[pa.Array], int, ErrorCounter], tuple[pa.Array, ...]]:
+def compile_many(
+    exprs: Sequence[Expr],
+) -> Callable[[Sequence[pa.Array], int, ErrorCounter], tuple[pa.Array, ...]]:
     """The evaluator of several expressions over one schema; equal ones are evaluated once."""
     distinct = list(dict.fromkeys(exprs))
     runs = [_whole(e) for e in distinct]
@@ -82,13 +107,14 @@ def compile_predicate(expr: Expr) -> Predicate:
 
 
 def can_fail(expr: Expr) -> bool:
-    """Whether a row may fail in it: then it must not be evaluated for rows that would not have come to it."""
+    """Whether a row may fail in it: then it must not be evaluated for rows that would not have come
+    to it."""
     return _node(expr).fallible
 
 
 def evaluate_constant(expr: Expr) -> Lit | None:
-    """The value of an expression without columns; None if it fails, so that the failure stays where it is, and for a
-    long text, of which many may stand in one statement."""
+    """The value of an expression without columns; None if it fails, so that the failure stays where
+    it is, and for a long text, of which many may stand in one statement."""
     try:
         value = compile_expr(expr)([], 1, ErrorCounter("stop"))
     except QueryError:
@@ -105,7 +131,9 @@ def _whole(expr: Expr) -> Evaluator:
 def _node(expr: Expr) -> Node:
     match expr:
         case Col(index, type_):
-            return Node(lambda cols, n, errors: cols[index], type_, None, False, frozenset((index,)))
+            return Node(
+                lambda cols, n, errors: cols[index], type_, None, False, frozenset((index,))
+            )
         case Lit(value, type_):
             return literal(value, type_)
         case Call():
@@ -116,7 +144,9 @@ def _node(expr: Expr) -> Node:
 def _call(call: Call, args: Sequence[Node]) -> Node:
     builder = _BUILDERS.get(call.fn)
     if builder is None:
-        raise InternalError("DS902", f"function {call.fn} has no implementation; please report this")
+        raise InternalError(
+            "DS902", f"function {call.fn} has no implementation; please report this"
+        )
     if not args:
         args = [literal(None, call.type)]  # gives the kernel its number of rows
     built = builder(call, args)
@@ -132,7 +162,9 @@ def _growing(node: Node, run: Evaluator, args: Sequence[Node], grows: bool) -> N
     """The node, whose texts are counted if they may have grown."""
     if not grows and not any(a.grows for a in args):
         return node
-    return replace(node, run=measured(run) if node.type.kind in (Kind.STRING, Kind.BYTES) else run, grows=True)
+    return replace(
+        node, run=measured(run) if node.type.kind in (Kind.STRING, Kind.BYTES) else run, grows=True
+    )
 
 
 def _folded(node: Node) -> Node:

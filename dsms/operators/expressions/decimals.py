@@ -1,7 +1,8 @@
-"""DECIMAL arithmetic: exact, rounding half away from zero, NULL where 38 digits do not hold the result.
+"""DECIMAL arithmetic: exact, rounding half away from zero, NULL where 38 digits do not hold the
+result.
 
-Arrow's 128-bit kernels work where the result's digits surely fit; else the operands are widened to 256 bits (76
-digits), which always suffice, and the result is fitted back.
+Arrow's 128-bit kernels work where the result's digits surely fit; else the operands are widened to
+256 bits (76 digits), which always suffice, and the result is fitted back.
 """
 
 from __future__ import annotations
@@ -31,11 +32,16 @@ def widen(x: Value, scale: int, precision: int = WIDE) -> Value:
     if precision == WIDE:
         return wide
     to = pa.decimal256(precision, scale)
-    return relabel(pa.array([wide.as_py()], wide.type), to)[0] if isinstance(wide, pa.Scalar) else relabel(wide, to)
+    return (
+        relabel(pa.array([wide.as_py()], wide.type), to)[0]
+        if isinstance(wide, pa.Scalar)
+        else relabel(wide, to)
+    )
 
 
 def fit(errors: ErrorCounter, x: pa.Array, to: Type, why: str) -> pa.Array:
-    """The array, of the target's scale, as the target; rows with too many digits are NULL and counted."""
+    """The array, of the target's scale, as the target; rows with too many digits are NULL and
+    counted."""
     try:
         return x.cast(to.arrow)
     except pa.ArrowInvalid:
@@ -80,7 +86,8 @@ def _mul(call: Call, args: Sequence[Node]) -> Built:
     if a.precision + b.precision < _NARROW:
         return Built(lambda errors, x, y: relabel(native([x, y]), to.arrow))
     why = f"{a} * {b} leaves {to}"
-    room = min(b.precision, WIDE - 1 - a.precision)  # the product of 38 digits has 76, which Arrow would label 77
+    # the product of 38 digits has 76, which Arrow would label 77
+    room = min(b.precision, WIDE - 1 - a.precision)
 
     def kernel(errors: ErrorCounter, x: Value, y: Value) -> pa.Array:
         left = x.cast(pa.decimal256(a.precision, a.scale))
@@ -167,7 +174,9 @@ def _long_mod(errors: ErrorCounter, x: pa.Array, y: pa.Array, to: Type) -> pa.Ar
 
 def _integers(x: pa.Array, scale: int) -> list[int | None]:
     more = 10 ** (scale - x.type.scale)
-    return [None if d is None else int(d.scaleb(x.type.scale, _DIGITS)) * more for d in x.to_pylist()]
+    return [
+        None if d is None else int(d.scaleb(x.type.scale, _DIGITS)) * more for d in x.to_pylist()
+    ]
 
 
 def to_unscaled(number: Decimal, to: Type) -> int | None:
@@ -176,7 +185,9 @@ def to_unscaled(number: Decimal, to: Type) -> int | None:
         return None
     if number.adjusted() < -to.scale - 1:
         return 0
-    scaled = int(number.quantize(Decimal(1).scaleb(-to.scale), context=_EXACT).scaleb(to.scale, _EXACT))
+    scaled = int(
+        number.quantize(Decimal(1).scaleb(-to.scale), context=_EXACT).scaleb(to.scale, _EXACT)
+    )
     return scaled if abs(scaled) < 10**to.precision else None
 
 
@@ -192,7 +203,8 @@ def from_integers(values: Sequence[int | None], to: Type) -> pa.Array:
 
 
 def _whole(name: str) -> Builder:
-    """CEIL, FLOOR, TRUNC, ROUND to scale 0, in a type with a digit more, so that nothing overflows."""
+    """CEIL, FLOOR, TRUNC, ROUND to scale 0, in a type with a digit more, so that nothing
+    overflows."""
 
     def build(call: Call, args: Sequence[Node]) -> Built:
         to, scale = call.type, args[0].type.scale

@@ -32,7 +32,9 @@ def _made(to: pa.DataType, bounds: np.ndarray, data: np.ndarray, x: pa.Array) ->
     here = present(x)
     bitmap = None if here is None else from_bits(here).buffers()[1]
     offsets = pa.py_buffer(bounds.astype(np.int32))
-    return pa.Array.from_buffers(to, len(x), [bitmap, offsets, pa.py_buffer(np.ascontiguousarray(data))])
+    return pa.Array.from_buffers(
+        to, len(x), [bitmap, offsets, pa.py_buffer(np.ascontiguousarray(data))]
+    )
 
 
 def _hex(errors: ErrorCounter, x: pa.Array) -> pa.Array:
@@ -64,7 +66,9 @@ def _tight(x: pa.Array) -> pa.Array:
 
 def _digest(name: str) -> Builder:
     def one(value: str | bytes) -> str:
-        return hashlib.new(name, value.encode() if isinstance(value, str) else value, usedforsecurity=False).hexdigest()
+        return hashlib.new(
+            name, value.encode() if isinstance(value, str) else value, usedforsecurity=False
+        ).hexdigest()
 
     return lambda call, args: Built(lambda errors, x: _each(x, one))
 
@@ -72,7 +76,9 @@ def _digest(name: str) -> Builder:
 def _each(x: pa.Array, function: Callable[..., str]) -> pa.Array:
     """Once per distinct value."""
     encoded = x.dictionary_encode()
-    return pa.array([function(v) for v in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
+    return pa.array([function(v) for v in encoded.dictionary.to_pylist()], pa.string()).take(
+        encoded.indices
+    )
 
 
 def _plain(function: Callable[[ErrorCounter, pa.Array], pa.Array]) -> Builder:

@@ -1,4 +1,5 @@
-"""What becomes of a row whose expression has no value: NULL and counted, or the end of the query."""
+"""The error policy of expressions: a row that fails becomes NULL and is counted, or the query
+ends."""
 
 from __future__ import annotations
 
@@ -28,9 +29,11 @@ _HINTS = {
 class ErrorCounter:
     """Counts rows that failed, under `WITH (on_error = null | stop)`.
 
-    `null`: the row's value is NULL and `count` grows; `first` is the first complaint.  `stop`: QueryError at once.
+    `null`: the row's value is NULL and `count` grows; `first` is the first complaint.  `stop`:
+    QueryError at once.
 
-    room   bytes of text that an expression may make for one batch; past it, an error with the code `full`
+    room   bytes of text that an expression may make for one batch; past it, an error with the code
+           `full`
     texts  what the evaluation under way has made
     """
 
@@ -44,7 +47,8 @@ class ErrorCounter:
 
     @classmethod
     def once(cls, room: int) -> ErrorCounter:
-        """Of a statement, which a failing row ends, as more than so many bytes of text do (DS633)."""
+        """Of a statement, which a failing row ends, as more than so many bytes of text do
+        (DS633)."""
         return cls("stop", room=min(room, LARGEST), full="DS633")
 
     @classmethod

@@ -1,10 +1,14 @@
-"""Text that functions make: its size is known before it is made, and rows take turns where together they make much.
+"""Text that functions make: its size is computed before it is made, and large batches are worked on
+in parts.
 
-    MOST     bytes of one text: past it the function fails for that row (DS705), whatever the other rows are
-    AT_ONCE  bytes that one evaluation makes: past it the rows are cut in parts that take turns (`made`)
+    MOST     bytes of one text: past it the function fails for that row (DS705), whatever the other
+             rows are
+    AT_ONCE  bytes that one evaluation makes: past it the rows are cut in parts that take turns
+             (`made`)
 
 What an expression gives for a whole batch is held against the room of its query or statement
-(`ErrorCounter.room`).  Kernels of functions whose result may be longer than their arguments call `admitted` first.
+(`ErrorCounter.room`).  Kernels of functions whose result may be longer than their arguments call
+`admitted` first.
 """
 
 from __future__ import annotations
@@ -44,8 +48,11 @@ def sizes_of(x: Value) -> np.ndarray:
     return sizes if here is None else np.where(here, sizes, 0)
 
 
-def admitted(errors: ErrorCounter, x: pa.Array, sizes: np.ndarray, others: Sequence[Value], what: str) -> pa.Array:
-    """`x`, the first argument of a function, with NULL where its result would be too long (which is counted).
+def admitted(
+    errors: ErrorCounter, x: pa.Array, sizes: np.ndarray, others: Sequence[Value], what: str
+) -> pa.Array:
+    """`x`, the first argument of a function, with NULL where its result would be too long (which is
+    counted).
 
     sizes   int64: bytes of each row's result, or more
     others  the other arguments: a row in which one is NULL makes nothing
@@ -103,12 +110,15 @@ def full(errors: ErrorCounter) -> UsageError:
     """DS630 or DS633."""
     return UsageError(
         errors.full,
-        f"an expression makes more than {errors.room >> 20} MiB of text for one batch of rows, which is the limit",
+        f"an expression makes more than {errors.room >> 20} MiB of text for one batch of rows, "
+        "which is the limit",
         hint="take fewer rows at once, or shorter texts",
     )
 
 
-def _parts(run: Run, cols: Sequence[pa.Array], n: int, most: int, errors: ErrorCounter) -> Iterator[pa.Array]:
+def _parts(
+    run: Run, cols: Sequence[pa.Array], n: int, most: int, errors: ErrorCounter
+) -> Iterator[pa.Array]:
     todo = [(start, min(most, n - start)) for start in range(0, max(n, 1), most)][::-1]
     while todo:
         start, count = todo.pop()
@@ -118,7 +128,9 @@ def _parts(run: Run, cols: Sequence[pa.Array], n: int, most: int, errors: ErrorC
             found = run(part, count, attempt)
         except InParts as much:
             step = -(-count // min(max(much.parts, 2), count))
-            todo += [(k, min(step, start + count - k)) for k in range(start, start + count, step)][::-1]
+            todo += [(k, min(step, start + count - k)) for k in range(start, start + count, step)][
+                ::-1
+            ]
             continue
         errors.merge(attempt)
         yield found

@@ -1,7 +1,8 @@
 """AND, OR, NOT, CASE, COALESCE, IS NULL: three-valued, and only what a row needs may fail.
 
-Arguments are evaluated for all rows, which is fastest; if a row fails in one that it perhaps does not need (a division,
-a cast), the batch is done again, each argument only where the ones before it leave the answer open.
+Arguments are evaluated for all rows, which is fastest; if a row fails in one that it perhaps does
+not need (a division, a cast), the batch is done again, each argument only where the ones before it
+leave the answer open.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ import pyarrow.compute as pc
 
 from dsms.operators.expressions.arrays import NO, Value, bits, either, from_bits
 from dsms.operators.expressions.errors import ErrorCounter
-from dsms.operators.expressions.node import Builder, Built, Evaluator, Node, bind, reads_of, run_where
+from dsms.operators.expressions.node import (
+    Builder,
+    Built,
+    Evaluator,
+    Node,
+    bind,
+    reads_of,
+    run_where,
+)
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind
 
@@ -23,7 +32,8 @@ _PATIENCE = 30  # batches that go the careful way at once after one that failed
 
 
 def _hopeful(at_once: Evaluator, in_turn: Evaluator) -> Evaluator:
-    """All at once, and only if a row failed each argument in its turn, which alone counts failures."""
+    """All at once, and only if a row failed each argument in its turn, which alone counts
+    failures."""
     careful = [0]
 
     def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.Array:
@@ -106,7 +116,10 @@ def _case(expr: Call, args: Sequence[Node]) -> Node:
     if expr.type.kind is Kind.NULL:
         run = _case_of_nulls(conditions)
     elif any(a.fallible for a in args[1:]):
-        run = _hopeful(_case_at_once(conditions, values, otherwise), _case_in_turn(conditions, values, otherwise))
+        run = _hopeful(
+            _case_at_once(conditions, values, otherwise),
+            _case_in_turn(conditions, values, otherwise),
+        )
     else:
         run = _case_at_once(conditions, values, otherwise)
     return Node(run, expr.type, None, fallible, reads_of(args))
@@ -128,7 +141,9 @@ def _case_at_once(conditions: Sequence[Node], values: Sequence[Node], otherwise:
         answer = otherwise.const if otherwise.const is not None else otherwise.run(cols, n, errors)
         for condition, value in pairs:
             chosen = pc.fill_null(condition.run(cols, n, errors), NO)
-            answer = either(chosen, value.run(cols, n, errors) if value.const is None else value.const, answer)
+            answer = either(
+                chosen, value.run(cols, n, errors) if value.const is None else value.const, answer
+            )
         return answer
 
     return run

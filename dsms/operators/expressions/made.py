@@ -1,7 +1,8 @@
 """How much text an evaluation has made, and may make.
 
 AT_ONCE  bytes that one evaluation makes: past it the rows are cut in parts that take turns
-ONE_ROW  bytes that one evaluation makes for a single row, in all its functions: past it the row fails
+ONE_ROW  bytes that one evaluation makes for a single row, in all its functions: past it the row
+         fails
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Texts:
     made: int = 0
 
     def fits(self, size: int) -> bool:
-        """Whether so many bytes more may be made; of several rows, InParts is raised where they may not."""
+        """Whether so many bytes more may be made; of several rows, InParts is raised where they may
+        not."""
         if self.made + size <= AT_ONCE:
             return True
         if self.rows > 1:

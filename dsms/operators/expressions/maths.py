@@ -11,7 +11,15 @@ import pyarrow.compute as pc
 
 from dsms.operators.expressions import decimals
 from dsms.operators.expressions.arithmetic import refuse
-from dsms.operators.expressions.arrays import Value, both, floats, from_floats, from_ints, ints, present
+from dsms.operators.expressions.arrays import (
+    Value,
+    both,
+    floats,
+    from_floats,
+    from_ints,
+    ints,
+    present,
+)
 from dsms.operators.expressions.errors import DOMAIN, RANGE, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Node
 from dsms.operators.expressions.rounding import half_away, round_floats
@@ -22,7 +30,8 @@ Outside = Callable[..., np.ndarray]  # where a function is not defined
 
 
 def _function(name: str, outside: Outside | None = None, why: str = "") -> Builder:
-    """A FLOAT function of Arrow's (the C library's), with NULL and a count where it is not defined."""
+    """A FLOAT function of Arrow's (the C library's), with NULL and a count where it is not
+    defined."""
     call = pc.get_function(name).call
 
     def defined(errors: ErrorCounter, *args: Value) -> pa.Array:
@@ -125,7 +134,9 @@ BUILDERS: dict[str, Builder] = {
     "floor": _whole("floor"),
     "trunc": _whole("trunc"),
     "round": _round,
-    "sqrt": _function("sqrt", lambda x: x < 0, "the square root of a negative number is not defined"),
+    "sqrt": _function(
+        "sqrt", lambda x: x < 0, "the square root of a negative number is not defined"
+    ),
     "exp": _function("exp"),
     "ln": _function("ln", lambda x: x <= 0, _LOG),
     "log10": _function("log10", lambda x: x <= 0, _LOG),

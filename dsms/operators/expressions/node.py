@@ -15,14 +15,15 @@ from dsms.sql.expr import Call
 from dsms.sql.types import Type
 
 Evaluator = Callable[[Sequence[pa.Array], int, ErrorCounter], pa.Array]
-# a function over evaluated arguments: arrays of one length, constants as scalars, but never only scalars
+# a function over evaluated arguments: arrays of one length, constants as scalars, but never only
+# scalars
 Kernel = Callable[..., pa.Array]  # (errors, *args)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`run` gives an array of n rows of `type`; `const` is set for literals; `fallible` if a row may fail; `grows` if a
-    text in it may be much longer than those that it reads."""
+    """`run` gives an array of n rows of `type`; `const` is set for literals; `fallible` if a row
+    may fail; `grows` if a text in it may be much longer than those that it reads."""
 
     run: Evaluator
     type: Type
@@ -34,7 +35,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a builder makes of a call: a kernel, whether a row may fail in it, and whether it makes longer texts."""
+    """What a builder makes of a call: a kernel, whether a row may fail in it, and whether it makes
+    longer texts."""
 
     kernel: Kernel
     fallible: bool = False
@@ -49,7 +51,9 @@ def reads_of(args: Sequence[Node]) -> frozenset[int]:
     return frozenset().union(*(a.reads for a in args))
 
 
-def run_where(node: Node, rows: np.ndarray, cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.Array:
+def run_where(
+    node: Node, rows: np.ndarray, cols: Sequence[pa.Array], n: int, errors: ErrorCounter
+) -> pa.Array:
     """n rows with the node's values at the positions `rows` (ascending) and NULL elsewhere.
 
     Only those rows are evaluated, so only they can fail.
@@ -89,7 +93,8 @@ def _long(scalar: pa.Scalar, size: int) -> Evaluator:
 
 
 def bind(kernel: Kernel, args: Sequence[Node]) -> Evaluator:
-    """The evaluator that calls the kernel over its arguments; constants stay scalars if one argument is an array."""
+    """The evaluator that calls the kernel over its arguments; constants stay scalars if one
+    argument is an array."""
     if all(a.const is not None for a in args):
         args = [Node(args[0].run, args[0].type, grows=args[0].grows), *args[1:]]
     long = sum(int(sizes_of(a.const)[0]) for a in args if a.grows and a.const is not None)
@@ -128,7 +133,9 @@ def _bind_many(kernel: Kernel, args: Sequence[Node]) -> Evaluator:
     parts = [(a.run, a.const) for a in args]
 
     def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.Array:
-        return kernel(errors, *(run(cols, n, errors) if const is None else const for run, const in parts))
+        return kernel(
+            errors, *(run(cols, n, errors) if const is None else const for run, const in parts)
+        )
 
     return run
 

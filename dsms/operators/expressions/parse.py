@@ -1,4 +1,5 @@
-"""Text to values, as the documentation of `cast` says: a pattern tells what is well formed, then Arrow converts."""
+"""Text to values, as the documentation of `cast` says: a pattern tells what is well formed, then
+Arrow converts."""
 
 from __future__ import annotations
 
@@ -115,7 +116,9 @@ def _long_decimals(errors: ErrorCounter, x: pa.Array, to: Type) -> pa.Array:
     found: list[int | None] = []
     for text in x.to_pylist():
         number = None if text is None else to_unscaled(_exact(text), to)
-        errors.add(int(text is not None and number is None), CAST, f"'{(text or '')[:40]}' is no {to}")
+        errors.add(
+            int(text is not None and number is None), CAST, f"'{(text or '')[:40]}' is no {to}"
+        )
         found.append(number)
     return from_integers(found, to)
 

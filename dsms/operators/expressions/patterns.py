@@ -67,7 +67,11 @@ def _regex(part: object) -> str:
 def _like(call: Call, args: Sequence[Node]) -> Built:
     escape = str(call.params[0]) if call.params and call.params[0] is not None else None
     const = args[1].const
-    if const is not None and const.is_valid and (parts := tokens(const.as_py(), escape)) is not None:
+    if (
+        const is not None
+        and const.is_valid
+        and (parts := tokens(const.as_py(), escape)) is not None
+    ):
         test = like_test(parts)
         return Built(lambda errors, x, pattern: test(spread(x, length(x, pattern))))
 
@@ -75,7 +79,11 @@ def _like(call: Call, args: Sequence[Node]) -> Built:
         def one(column: pa.Array, text: str) -> pa.Array:
             parts = tokens(text, escape)
             if parts is None:
-                errors.add(len(column) - column.null_count, ARGUMENT, f"the pattern '{text[:40]}' ends in its escape")
+                errors.add(
+                    len(column) - column.null_count,
+                    ARGUMENT,
+                    f"the pattern '{text[:40]}' ends in its escape",
+                )
                 return pa.nulls(len(column), pa.bool_())
             return like_test(parts)(column)
 
@@ -94,14 +102,17 @@ def _replace(errors: ErrorCounter, x: Value, *rest: Value) -> pa.Array:
 
 def _replaced(errors: ErrorCounter, x: pa.Array, regex: str, to: str) -> pa.Array:
     size = sizes_of(x)
-    kept = size * (1 + to.count("\\"))  # matches do not overlap: each group is no longer than the text
+    # matches do not overlap: each group is no longer than the text
+    kept = size * (1 + to.count("\\"))
     most = kept + (size + 1) * len(to.encode())
     if most.sum() > AT_ONCE or most.max(initial=0) > MOST:
         of_nothing = pc.match_substring_regex(pa.scalar(""), regex).as_py()
         found = None if of_nothing else pc.count_substring_regex(x, regex)
         if found is not None:
             most = kept + ints(pc.fill_null(found.cast(pa.int64()), 0)) * len(to.encode())
-    return pc.replace_substring_regex(admitted(errors, x, most, (), "a text with replacements"), regex, to)
+    return pc.replace_substring_regex(
+        admitted(errors, x, most, (), "a text with replacements"), regex, to
+    )
 
 
 def _turns(function: Callable[..., pa.Array], to: pa.DataType) -> Builder:

@@ -1,4 +1,5 @@
-"""ROUND of FLOATs to decimal digits: of the shortest decimal text that reads back as the FLOAT, ties away from zero.
+"""ROUND of FLOATs to decimal digits: of the shortest decimal text that reads back as the FLOAT,
+ties away from zero.
 
 So ROUND(1.325, 2) is 1.33, as people read 1.325, though the FLOAT lies a little below it; CAST to
 DECIMAL and ROUND of a DECIMAL agree.  Which side of a tie a FLOAT is on, FLOAT arithmetic can
@@ -27,7 +28,8 @@ def half_away(x: np.ndarray) -> np.ndarray:
 
 
 def round_floats(x: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """float64 `x` rounded to int64 `places` digits behind the point (negative: before it); NaN and infinities stay."""
+    """float64 `x` rounded to int64 `places` digits behind the point (negative: before it); NaN and
+    infinities stay."""
     x, n = np.broadcast_arrays(x, np.clip(places, -MOST, MOST))
     with np.errstate(all="ignore"):
         out, sure = _by_ties(np.abs(x), n)
@@ -45,7 +47,9 @@ def _by_ties(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     power = _POWERS[np.abs(places)]
     down = np.floor(np.where(places >= 0, x * power, x / power))
     tie = (2 * down + 1) * 5  # times 10^-(n + 1)
-    tie = np.where(places >= 0, tie / _POWERS[np.abs(places + 1)], tie * _POWERS[np.abs(places + 1)])
+    tie = np.where(
+        places >= 0, tie / _POWERS[np.abs(places + 1)], tie * _POWERS[np.abs(places + 1)]
+    )
     count = down + (x >= tie)
     return np.where(places >= 0, count / power, count * power), known & (down < _COUNTED)
 

@@ -31,7 +31,8 @@ def show(source: Type) -> Built:
 
 
 def _float(x: pa.Array) -> pa.Array:
-    """Arrow writes the same digits as Python's repr, but 1 for 1.0, and has exponents in other places."""
+    """Arrow writes the same digits as Python's repr, but 1 for 1.0, and has exponents in other
+    places."""
     values, texts = floats(x), x.cast(_TEXT)
     size = np.abs(values)
     odd = (size != 0) & ((size < 1e-4) | (size >= 1e9)) & np.isfinite(values)
@@ -42,7 +43,9 @@ def _float(x: pa.Array) -> pa.Array:
     odd = odd if here is None else odd & here
     if not odd.any():
         return texts
-    return pc.replace_with_mask(texts, from_bits(odd), pa.array([repr(v) for v in values[odd].tolist()], _TEXT))
+    return pc.replace_with_mask(
+        texts, from_bits(odd), pa.array([repr(v) for v in values[odd].tolist()], _TEXT)
+    )
 
 
 def _decimal(x: pa.Array) -> pa.Array:
@@ -51,14 +54,18 @@ def _decimal(x: pa.Array) -> pa.Array:
     short = pc.match_substring(texts, "E").fill_null(False)
     if not pc.any(short).as_py():
         return texts
-    return pc.replace_with_mask(texts, short, pa.array([f"{v:f}" for v in x.filter(short).to_pylist()], _TEXT))
+    return pc.replace_with_mask(
+        texts, short, pa.array([f"{v:f}" for v in x.filter(short).to_pylist()], _TEXT)
+    )
 
 
 def _bytes(errors: ErrorCounter, x: pa.Array) -> pa.Array:
     try:
         return x.cast(_TEXT)
     except pa.ArrowInvalid:
-        bad = np.fromiter((v is not None and not _is_text(v) for v in x.to_pylist()), np.bool_, len(x))
+        bad = np.fromiter(
+            (v is not None and not _is_text(v) for v in x.to_pylist()), np.bool_, len(x)
+        )
         errors.add(int(bad.sum()), CAST, "these BYTES are no UTF-8 text")
         return blank(x, bad).cast(_TEXT)
 
@@ -79,12 +86,15 @@ def _timestamp(x: pa.Array) -> pa.Array:
 def _interval(x: pa.Array) -> pa.Array:
     values = ints(x)
     negative = values < 0
-    size = np.where(negative, -values.astype(np.uint64), values.astype(np.uint64))  # the smallest INT has no abs
+    # the smallest INT has no abs
+    size = np.where(negative, -values.astype(np.uint64), values.astype(np.uint64))
     seconds, fraction = size // np.uint64(1_000_000), size % np.uint64(1_000_000)
     parts = [_digits(seconds // 3600, 2), _digits(seconds // 60 % 60, 2), _digits(seconds % 60, 2)]
     clock = pc.binary_join_element_wise(*parts, ":")
     after = pc.utf8_rtrim(pc.binary_join_element_wise(clock, _digits(fraction, 6), "."), "0")
-    texts = pc.binary_join_element_wise(pc.if_else(pa.array(negative), "-", ""), pc.utf8_rtrim(after, "."), "")
+    texts = pc.binary_join_element_wise(
+        pc.if_else(pa.array(negative), "-", ""), pc.utf8_rtrim(after, "."), ""
+    )
     here = present(x)
     return texts if here is None else blank(texts, ~here)
 

@@ -1,4 +1,5 @@
-"""Pieces of text by code points, for whole columns: where each row starts and ends, then one gather of bytes.
+"""Pieces of text by code points, for whole columns: where each row starts and ends, then one gather
+of bytes.
 
 Arrow slices text only at constant places; here every row has its own.
 """
@@ -29,7 +30,8 @@ def data_of(x: pa.Array) -> np.ndarray:
 
 
 class Points:
-    """Where the code points of a STRING array begin: `first[i]` is row i's first one, counted over all rows."""
+    """Where the code points of a STRING array begin: `first[i]` is row i's first one, counted over
+    all rows."""
 
     __slots__ = ("bounds", "data", "first", "starts")
 
@@ -57,7 +59,9 @@ class Points:
         return byte if self.starts is None else np.searchsorted(self.starts, byte)
 
 
-def gather(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, valid: np.ndarray | None) -> pa.Array:
+def gather(
+    data: np.ndarray, starts: np.ndarray, ends: np.ndarray, valid: np.ndarray | None
+) -> pa.Array:
     """The STRING array of the byte ranges [start, end) of the data."""
     sizes = ends - starts
     if valid is not None:
@@ -65,8 +69,16 @@ def gather(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, valid: np.nda
     bounds = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=bounds[1:])
     if bounds[-1] > _HUGE:
-        raise UsageError("DS615", "a column of text in one batch holds 2 GiB at most", hint="send smaller batches")
-    taken = _long(data, starts, bounds) if bounds[-1] > _LONG * len(sizes) else _short(data, starts, bounds)
+        raise UsageError(
+            "DS615",
+            "a column of text in one batch holds 2 GiB at most",
+            hint="send smaller batches",
+        )
+    taken = (
+        _long(data, starts, bounds)
+        if bounds[-1] > _LONG * len(sizes)
+        else _short(data, starts, bounds)
+    )
     buffers = [buffer_of(valid), pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(taken)]
     return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
 
@@ -78,15 +90,25 @@ def _short(data: np.ndarray, starts: np.ndarray, bounds: np.ndarray) -> np.ndarr
 def _long(data: np.ndarray, starts: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Row by row, as an index of every byte would be eight times as large."""
     out = np.empty(bounds[-1], np.uint8)
-    for start, low, high in zip(starts.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+    for start, low, high in zip(
+        starts.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
+    ):
         out[low:high] = data[start : start + high - low]
     return out
 
 
-def slice_points(x: pa.Array, start: np.ndarray, stop: np.ndarray, valid: np.ndarray | None) -> pa.Array:
-    """Code points [start, stop) of each row, from 0, cut to what there is; NULL where not `valid`."""
+def slice_points(
+    x: pa.Array, start: np.ndarray, stop: np.ndarray, valid: np.ndarray | None
+) -> pa.Array:
+    """Code points [start, stop) of each row, from 0, cut to what there is; NULL where not
+    `valid`."""
     points = Points(x)
     size = points.lengths()
     low = np.clip(start, 0, size)
     high = np.maximum(np.clip(stop, 0, size), low)
-    return gather(points.data, points.byte_of(points.first[:-1] + low), points.byte_of(points.first[:-1] + high), valid)
+    return gather(
+        points.data,
+        points.byte_of(points.first[:-1] + low),
+        points.byte_of(points.first[:-1] + high),
+        valid,
+    )

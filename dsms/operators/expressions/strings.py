@@ -1,4 +1,5 @@
-"""Text functions.  Arguments that Arrow wants constant are taken one distinct value at a time if they are columns."""
+"""Text functions.  Arguments that Arrow wants constant are taken one distinct value at a time if
+they are columns."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.operators.expressions.arithmetic import refuse
-from dsms.operators.expressions.arrays import Value, both, either, from_bits, from_ints, ints, present, spread
+from dsms.operators.expressions.arrays import (
+    Value,
+    both,
+    either,
+    from_bits,
+    from_ints,
+    ints,
+    present,
+    spread,
+)
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
 from dsms.operators.expressions.growth import MOST, admitted, sizes_of
 from dsms.operators.expressions.made import AT_ONCE
@@ -29,7 +39,8 @@ def _simple(name: str, **options: object) -> Builder:
 
 
 def by_distinct(function: Callable[..., pa.Array], to: pa.DataType) -> Kernel:
-    """A kernel whose function takes a column and constants: each distinct combination of those has its turn."""
+    """A kernel whose function takes a column and constants: each distinct combination of those has
+    its turn."""
 
     def kernel(errors: ErrorCounter, x: Value, *rest: Value) -> pa.Array:
         n = length(x, *rest)
@@ -48,12 +59,18 @@ def by_distinct(function: Callable[..., pa.Array], to: pa.DataType) -> Kernel:
 
 
 def _one_turn(
-    function: Callable[..., pa.Array], out: pa.Array, x: pa.Array, rest: Sequence[Value], values: list
+    function: Callable[..., pa.Array],
+    out: pa.Array,
+    x: pa.Array,
+    rest: Sequence[Value],
+    values: list,
 ) -> pa.Array:
     rows = np.ones(len(x), np.bool_)
     for r, value in zip(rest, values, strict=True):
         same = pc.fill_null(pc.equal(r, pa.scalar(value, r.type)), False)
-        rows &= np.broadcast_to(np.asarray(same), len(x)) if isinstance(r, pa.Array) else same.as_py()
+        rows &= (
+            np.broadcast_to(np.asarray(same), len(x)) if isinstance(r, pa.Array) else same.as_py()
+        )
     part = function(x.filter(from_bits(rows)), *values)
     return pc.replace_with_mask(out, from_bits(rows), part)
 
@@ -73,7 +90,9 @@ def _concat(call: Call, args: Sequence[Node]) -> Built:
     between = pa.scalar(empty, call.type.arrow)
 
     def kernel(errors: ErrorCounter, *xs: Value) -> pa.Array:
-        first = admitted(errors, spread(xs[0], length(*xs)), _sum_of(xs), xs[1:], "a text put together")
+        first = admitted(
+            errors, spread(xs[0], length(*xs)), _sum_of(xs), xs[1:], "a text put together"
+        )
         return pc.binary_join_element_wise(first, *xs[1:], between)
 
     return Built(kernel, True, True)
@@ -87,7 +106,9 @@ def _sum_of(xs: Sequence[Value]) -> np.ndarray:
 
 
 def _concat_ws(call: Call, args: Sequence[Node]) -> Built:
-    return Built(_joined, True, True) if len(args) > 1 else Built(lambda errors, separator: separator)
+    return (
+        Built(_joined, True, True) if len(args) > 1 else Built(lambda errors, separator: separator)
+    )
 
 
 def _joined(errors: ErrorCounter, separator: Value, *xs: Value) -> pa.Array:
@@ -153,7 +174,8 @@ def _substr(call: Call, args: Sequence[Node]) -> Built:
 
 
 def _stop(first: np.ndarray, low: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """first + count - 1 without overflow; first <= 0 leaves room for every count, first > 0 takes part in few."""
+    """first + count - 1 without overflow; first <= 0 leaves room for every count, first > 0 takes
+    part in few."""
     many = np.maximum(count, 0)
     with np.errstate(over="ignore"):
         stop = np.where(first > 0, low + np.minimum(many, 2**41), first + many - 1)
@@ -170,7 +192,9 @@ def _constant_substr(args: Sequence[Node]) -> Kernel | None:
     first = max(first, 0)
     if first > 2**31 or (stop is not None and stop > 2**31):
         return None
-    return lambda errors, x, *rest: pc.utf8_slice_codeunits(x, first, None if stop is None else max(stop, first))
+    return lambda errors, x, *rest: pc.utf8_slice_codeunits(
+        x, first, None if stop is None else max(stop, first)
+    )
 
 
 def _left(call: Call, args: Sequence[Node]) -> Built:
@@ -199,7 +223,10 @@ def _right(call: Call, args: Sequence[Node]) -> Built:
 def _pad(after: bool) -> Builder:
     def kernel(errors: ErrorCounter, x: Value, count: Value, *fill: Value) -> pa.Array:
         n = length(x, count, *fill)
-        x, count = spread(x, n), _limited(errors, spread(count, n), [x, *fill], "a padded text is too long")
+        x, count = (
+            spread(x, n),
+            _limited(errors, spread(count, n), [x, *fill], "a padded text is too long"),
+        )
         size = np.maximum(ints(count), 0)
         widest = _widest(fill[0]) if fill else 1
         x = admitted(errors, x, sizes_of(x) + size * widest, [count, *fill], "a padded text")
@@ -222,11 +249,20 @@ def _filling(fill: pa.Array, missing: np.ndarray) -> pa.Array:
     """`missing` code points of each row's fill, repeated."""
     size = Points(fill).lengths()
     times = -(-missing // np.maximum(size, 1))
-    return slice_points(pc.binary_repeat(fill, from_ints(times)), np.zeros(1, np.int64), missing, present(fill))
+    return slice_points(
+        pc.binary_repeat(fill, from_ints(times)), np.zeros(1, np.int64), missing, present(fill)
+    )
 
 
 def _limited(errors: ErrorCounter, count: pa.Array, others: Sequence[Value], why: str) -> pa.Array:
-    return refuse(errors, count, ints(count) > LIMIT, [count, *others], ARGUMENT, f"{why}: {LIMIT} is the most")
+    return refuse(
+        errors,
+        count,
+        ints(count) > LIMIT,
+        [count, *others],
+        ARGUMENT,
+        f"{why}: {LIMIT} is the most",
+    )
 
 
 def _repeat(errors: ErrorCounter, x: Value, count: Value) -> pa.Array:
@@ -235,9 +271,18 @@ def _repeat(errors: ErrorCounter, x: Value, count: Value) -> pa.Array:
     times = np.maximum(ints(count), 0)
     size = np.diff(offsets_of(x))
     long = (size > 0) & (times > LIMIT // np.maximum(size, 1))
-    x = admitted(errors, x, np.where(long, 0, size * np.minimum(times, LIMIT)), [count], "a repeated text")
+    x = admitted(
+        errors, x, np.where(long, 0, size * np.minimum(times, LIMIT)), [count], "a repeated text"
+    )
     count = from_ints(np.where(long | (size == 0), 0, times), present(count))
-    return refuse(errors, pc.binary_repeat(x, count), long, [x, count], ARGUMENT, "a repeated text is too long")
+    return refuse(
+        errors,
+        pc.binary_repeat(x, count),
+        long,
+        [x, count],
+        ARGUMENT,
+        "a repeated text is too long",
+    )
 
 
 # --- parts
@@ -262,7 +307,14 @@ def _replaced(errors: ErrorCounter, x: pa.Array, old: str, new: str) -> pa.Array
 def _split_part(errors: ErrorCounter, x: Value, separator: Value, place: Value) -> pa.Array:
     n = length(x, separator, place)
     x, place = spread(x, n), spread(place, n)
-    place = refuse(errors, place, ints(place) == 0, [x, separator, place], ARGUMENT, "parts count from 1, or from -1")
+    place = refuse(
+        errors,
+        place,
+        ints(place) == 0,
+        [x, separator, place],
+        ARGUMENT,
+        "parts count from 1, or from -1",
+    )
     kernel = by_distinct(_nth_part, _TEXT)
     return kernel(errors, x, separator, place)
 

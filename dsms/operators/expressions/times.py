@@ -1,4 +1,5 @@
-"""Calendar fields, DATE_TRUNC, zones, and ways between numbers and instants.  All floor, before 1970 too."""
+"""Calendar fields, DATE_TRUNC, zones, and ways between numbers and instants.  All floor, before
+1970 too."""
 
 from __future__ import annotations
 
@@ -85,7 +86,9 @@ def _field(function: Callable[[pa.Array], pa.Array]) -> Builder:
 
         def step(errors: ErrorCounter, x: pa.Array) -> pa.Array:
             if where is not None:
-                x = in_years(errors, from_ints(where.to_local(ints(x)), present(x)), "the local time")
+                x = in_years(
+                    errors, from_ints(where.to_local(ints(x)), present(x)), "the local time"
+                )
             return function(relabel(x, _STAMP))
 
         return Built(_of(0, step), where is not None)
@@ -107,7 +110,8 @@ def floor_to(unit: str, x: np.ndarray) -> np.ndarray:
 
 
 def _days_floored(unit: str, days: np.ndarray) -> np.ndarray:
-    """The first day of each day's month, quarter or year; by a table if the batch spans fewer days than it has rows."""
+    """The first day of each day's month, quarter or year; by a table if the batch spans fewer days
+    than it has rows."""
     if len(days) == 0:
         return days
     low, high = int(days.min()), int(days.max())
@@ -126,7 +130,8 @@ def _first_day(unit: str, days: np.ndarray) -> np.ndarray:
 
 
 def floor_in_zone(unit: str, x: np.ndarray, where: Zone) -> np.ndarray:
-    """The start of the unit under a zone: calendar from the day on, elapsed time from the day's start below."""
+    """The start of the unit under a zone: calendar from the day on, elapsed time from the day's
+    start below."""
     local = where.to_local(x)
     if LENGTH_UNITS.get(unit, DAY) >= DAY:
         return where.first_instant(floor_to(unit, local))
@@ -142,7 +147,9 @@ def _date_trunc(call: Call, args: Sequence[Node]) -> Built:
 
     def step(errors: ErrorCounter, x: pa.Array) -> pa.Array:
         if where is not None:
-            local = in_years(errors, from_ints(where.to_local(ints(x)), present(x)), "the local time")
+            local = in_years(
+                errors, from_ints(where.to_local(ints(x)), present(x)), "the local time"
+            )
             x = either(pc.is_valid(local), x, None) if local.null_count > x.null_count else x
         here = present(x)
         values = ints(x) if here is None else np.where(here, ints(x), 0)
@@ -157,7 +164,14 @@ def _floor_length(unit: str) -> Callable[[ErrorCounter, pa.Array], pa.Array]:
         values = ints(x)
         with np.errstate(over="ignore"):
             out = values - values % LENGTH_UNITS[unit]
-        return refuse(errors, from_ints(out, present(x)), out > values, [x], RANGE, "DATE_TRUNC leaves INTERVAL")
+        return refuse(
+            errors,
+            from_ints(out, present(x)),
+            out > values,
+            [x],
+            RANGE,
+            "DATE_TRUNC leaves INTERVAL",
+        )
 
     return step
 
@@ -178,7 +192,13 @@ def _times(x: pa.Array, factor: int, errors: ErrorCounter, what: str) -> pa.Arra
         return pc.multiply_checked(x, factor)
     except pa.ArrowInvalid:
         low, high = -(-LOW // factor), HIGH // factor
-        fitting = without(errors, [x], lambda v: (v < low) | (v > high), RANGE, f"{what} leaves the range of the type")
+        fitting = without(
+            errors,
+            [x],
+            lambda v: (v < low) | (v > high),
+            RANGE,
+            f"{what} leaves the range of the type",
+        )
         return pc.multiply_checked(fitting, factor)
 
 
@@ -205,7 +225,11 @@ def _from_seconds(errors: ErrorCounter, x: pa.Array) -> pa.Array:
         values = np.rint(floats(x) * 1e6)
     bad = ~((values >= -(2.0**63)) & (values < 2.0**63))
     out = from_ints(np.where(bad, 0, values).astype(np.int64), present(x))
-    return in_years(errors, refuse(errors, out, bad, [x], RANGE, "TO_TIMESTAMP leaves TIMESTAMP"), "TO_TIMESTAMP")
+    return in_years(
+        errors,
+        refuse(errors, out, bad, [x], RANGE, "TO_TIMESTAMP leaves TIMESTAMP"),
+        "TO_TIMESTAMP",
+    )
 
 
 def _make_interval(call: Call, args: Sequence[Node]) -> Built:

@@ -1,8 +1,9 @@
-"""Time zones as arrays: when the offset from UTC changes, and to what; for whole columns of instants at once.
+"""Time zones as arrays: when the offset from UTC changes, and to what; for whole columns of
+instants at once.
 
-The transitions are those of the system's (or the `tzdata` package's) TZif files, as `zoneinfo` reads them.  After the
-last one in the file its rule goes on for ever; the Gregorian calendar repeats every 400 years, so the rule is asked for
-400 years at most.
+The transitions are those of the system's (or the `tzdata` package's) TZif files, as `zoneinfo`
+reads them.  After the last one in the file its rule goes on for ever; the Gregorian calendar
+repeats every 400 years, so the rule is asked for 400 years at most.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """`offsets[i]` (µs, local minus UTC) holds before `changes[i]`, `offsets[-1]` after the last change.
+    """`offsets[i]` (µs, local minus UTC) holds before `changes[i]`, `offsets[-1]` after the last
+    change.
 
     From `cycle` on (an instant; None: never) the offsets are those of 400 years before.
     """
@@ -57,7 +59,8 @@ class Zone:
 
 
 def _segments(changes: np.ndarray, instants: np.ndarray) -> np.ndarray:
-    """How many changes each instant is at or past.  Those of one batch mostly lie between the same two changes."""
+    """How many changes each instant is at or past.  Those of one batch mostly lie between the same
+    two changes."""
     if len(instants):
         first, last = np.searchsorted(changes, [instants.min(), instants.max()], side="right")
         if first == last:
@@ -76,7 +79,11 @@ def zone(name: str) -> Zone:
     if not more:
         return Zone(changes, offsets, None)
     at = np.concatenate([changes, np.array([instant for instant, _ in more], np.int64)])
-    return Zone(at, np.concatenate([offsets, np.array([o for _, o in more], np.int64)]), _micros(start) + _CYCLE)
+    return Zone(
+        at,
+        np.concatenate([offsets, np.array([o for _, o in more], np.int64)]),
+        _micros(start) + _CYCLE,
+    )
 
 
 def _micros(when: datetime) -> int:
@@ -90,7 +97,8 @@ def _offset(info: ZoneInfo, when: datetime) -> int:
 
 
 def _rule(info: ZoneInfo, start: datetime) -> list[tuple[int, int]]:
-    """Changes of the rule in the 400 years (two spare) from `start`; none if its first two years have none."""
+    """Changes of the rule in the 400 years (two spare) from `start`; none if its first two years
+    have none."""
     found: list[tuple[int, int]] = []
     before, was = start, _offset(info, start)
     for step in range(1, 402 * 24 + 1):

@@ -1,12 +1,13 @@
 """The rewrite rules: one table, one file per rule, named alike in EXPLAIN.
 
-Each looks at one node.  The driver (`dsms.plan.optimize`) walks the plan and checks after every step that the columns
-and ids are the same and the update pattern is no worse.
+Each looks at one node.  The driver (`dsms.plan.optimize`) walks the plan and checks after every
+step that the columns and ids are the same and the update pattern is no worse.
 
-Tables (Golab 2006, §3.5.3): no rule puts a strict operator below a ⋈R or ⋈NRR, and plans in which a ⋈R has a strict
-input count as dearer than any in which it has not, so negation, outer joins and join orders make room for it.  A ⋈NRR
-stays where the query has it: it reads its table as of the birth of the row that comes, and below a join or a negation
-rows are born at other instants.  Over a strict input it keeps its results (`probe-stored`) to take them back.
+Tables (Golab 2006, §3.5.3): no rule puts a strict operator below a ⋈R or ⋈NRR, and plans in which a
+⋈R has a strict input count as dearer than any in which it has not, so negation, outer joins and
+join orders make room for it.  A ⋈NRR stays where the query has it: it reads its table as of the
+birth of the row that comes, and below a join or a negation rows are born at other instants.  Over a
+strict input it keeps its results (`probe-stored`) to take them back.
 """
 
 from dsms.plan.rules.base import Context, Rule

@@ -31,7 +31,8 @@ class Context:
 
     @property
     def free(self) -> bool:
-        """Nobody above can tell which of several equal rows stands for them, or which came first."""
+        """No operator above depends on which of several equal rows stands for them, or which came
+        first."""
         return self.asked is Demand.NOTHING
 
 
@@ -40,10 +41,11 @@ Apply = Callable[[lp.Node, Context], lp.Node]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite, named like its function.  `apply` looks at one node and returns it, or a new one of equal schema.
+    """A rewrite, named like its function.  `apply` looks at one node and returns it, or a new one
+    of equal schema.
 
-    when  always: applied wherever it fits;  cost: tried, and kept if the whole plan gets cheaper;  last: applied
-          wherever it fits once the shape of the plan stands;  both: always and last
+    when  always: applied wherever it fits;  cost: tried, and kept if the whole plan gets cheaper;
+          last: applied wherever it fits once the shape of the plan stands;  both: always and last
     """
 
     apply: Apply
@@ -62,12 +64,14 @@ def select(child: lp.Node, parts: Sequence[Expr]) -> lp.Node:
 
 
 def both_hold(residual: Expr | None, parts: Sequence[Expr]) -> Expr | None:
-    """A join condition and more parts, each said once: a rule that says again what is known must come to an end."""
+    """A join condition and more parts, each said once: a rule that says again what is known must
+    come to an end."""
     return conjunction(list(dict.fromkeys([*conjuncts(residual), *parts])))
 
 
 def pick(child: lp.Node, columns: Sequence[int], schema: Schema | None = None) -> lp.Node:
-    """The child's columns at these positions, in that order; itself if these are all, as they are."""
+    """The child's columns at these positions, in that order; itself if these are all, as they
+    are."""
     wanted = tuple(child.schema[i] for i in columns) if schema is None else schema
     if list(columns) == list(range(len(child.schema))) and wanted == child.schema:
         return child
@@ -75,7 +79,8 @@ def pick(child: lp.Node, columns: Sequence[int], schema: Schema | None = None) -
 
 
 def narrow(child: lp.Node, needed: Iterable[int]) -> tuple[lp.Node, dict[int, int]]:
-    """(the child reduced to the needed columns, old position -> new one).  At least one column stays."""
+    """(the child reduced to the needed columns, old position -> new one).  At least one column
+    stays."""
     kept = sorted(set(needed)) or [0] if child.schema else []
     if len(kept) == len(child.schema):
         return child, {i: i for i in kept}
@@ -99,7 +104,7 @@ def beside(left: dict[int, int], right: dict[int, int], old: int, new: int) -> d
     return {**left, **{old + i: new + j for i, j in right.items()}}
 
 
-def plain(exprs: Sequence[Expr]) -> list[int] | None:
+def column_positions(exprs: Sequence[Expr]) -> list[int] | None:
     """Positions if all expressions are bare columns."""
     found = [e.index for e in exprs if isinstance(e, Col)]
     return found if len(found) == len(exprs) else None

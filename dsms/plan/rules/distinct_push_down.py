@@ -1,4 +1,4 @@
-"""Duplicates go before a join or a union, not only after it."""
+"""Duplicates are eliminated before a join or a union, not only after it."""
 
 from dataclasses import replace
 
@@ -8,12 +8,13 @@ from dsms.sql import logical as lp
 
 
 def distinct_push_down(node: lp.Node, ctx: Context) -> lp.Node:
-    """Distinct(Project(Join(l, r))) -> Distinct(Project(Join(Distinct(l), r))), l reduced to the columns that are read;
-    so for r, for Distinct(Join) and for the branches of a union.
+    """Distinct(Project(Join(l, r))) -> Distinct(Project(Join(Distinct(l), r))), l reduced to the
+    columns that are read; so for r, for Distinct(Join) and for the branches of a union.
 
-    The values of the join at an instant depend on the values of its inputs at that instant, not on how many rows have
-    them.  But another row may come to stand for a value, and results of one instant are ordered by those rows; so only
-    where nothing above can tell (an aggregate of the whole, the right side of EXISTS).
+    The values of the join at an instant depend on the values of its inputs at that instant, not on
+    how many rows have them.  But another row may come to stand for a value, and results of one
+    instant are ordered by those rows; so only where nothing above can tell (an aggregate of the
+    whole, the right side of EXISTS).
     """
     if not (ctx.free and isinstance(node, lp.Distinct)):
         return node
@@ -22,7 +23,9 @@ def distinct_push_down(node: lp.Node, ctx: Context) -> lp.Node:
         case lp.Union():
             return _into_union(node, inner)
         case lp.Join(kind="inner"):
-            return _into_join(node, lp.Project(inner, identity_exprs(inner.schema), inner.schema), inner)
+            return _into_join(
+                node, lp.Project(inner, identity_exprs(inner.schema), inner.schema), inner
+            )
         case lp.Project(lp.Join(kind="inner") as join) if all(total(e) for e in inner.exprs):
             return _into_join(node, inner, join)
         case _:
@@ -32,7 +35,9 @@ def distinct_push_down(node: lp.Node, ctx: Context) -> lp.Node:
 def _into_union(node: lp.Distinct, union: lp.Union) -> lp.Node:
     if any(isinstance(x, lp.Distinct) for x in union.inputs):
         return node
-    return replace(node, child=replace(union, inputs=tuple(lp.Distinct(x, x.schema) for x in union.inputs)))
+    return replace(
+        node, child=replace(union, inputs=tuple(lp.Distinct(x, x.schema) for x in union.inputs))
+    )
 
 
 def _into_join(node: lp.Distinct, project: lp.Project, join: lp.Join) -> lp.Node:

@@ -1,13 +1,14 @@
-"""A projection that changes nothing goes."""
+"""A projection that changes nothing is dropped."""
 
-from dsms.plan.rules.base import Context, plain
+from dsms.plan.rules.base import Context, column_positions
 from dsms.sql import logical as lp
 
 
 def drop_projection(node: lp.Node, ctx: Context) -> lp.Node:
-    """Project(x, all columns in order) -> x, under the names of the projection.  Row by row the same."""
+    """Project(x, all columns in order) -> x, under the names of the projection.  Row by row the
+    same."""
     match node:
         case lp.Project(child, exprs):
-            return child if plain(exprs) == list(range(len(child.schema))) else node
+            return child if column_positions(exprs) == list(range(len(child.schema))) else node
         case _:
             return node

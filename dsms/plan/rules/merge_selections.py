@@ -8,7 +8,8 @@ from dsms.sql.expr import conjuncts
 def merge_selections(node: lp.Node, ctx: Context) -> lp.Node:
     """Select(Select(x, p), q) -> Select(x, p AND q).
 
-    Row by row the same, at every instant.  AND looks at p first, so q's errors count only where p lets a row pass.
+    Row by row the same, at every instant.  AND looks at p first, so q's errors count only where p
+    lets a row pass.
     """
     match node:
         case lp.Select(lp.Select() as inner, predicate):

@@ -10,7 +10,7 @@ from dsms.sql import logical as lp
 def narrow_exists(node: lp.Node, ctx: Context) -> lp.Node:
     """SemiJoin(a, r) -> SemiJoin(a, Project(r)), r reduced to the columns of the condition.
 
-    Nothing of r is shown; which rows match whom stays the same at every instant.
+    Nothing of r is shown; which rows match which stays the same at every instant.
     """
     if not isinstance(node, lp.SemiJoin):
         return node

@@ -1,4 +1,4 @@
-"""A join keeps only the columns that somebody reads."""
+"""A join keeps only the columns that are read above it."""
 
 from dataclasses import replace
 
@@ -8,9 +8,11 @@ from dsms.sql import logical as lp
 
 
 def narrow_join(node: lp.Node, ctx: Context) -> lp.Node:
-    """Project(Join(l, r), e) -> Project(Join(Project(l), Project(r)), e) with what e and the condition read.
+    """Project(Join(l, r), e) -> Project(Join(Project(l), Project(r)), e) with what e and the
+    condition read.
 
-    Columns are values; the rows, their parts and their lifetimes stay.  The join's state holds less.
+    Columns are values; the rows, their parts and their lifetimes stay.  The join's state holds
+    less.
     """
     if not (isinstance(node, lp.Project) and isinstance(node.child, lp.Join)):
         return node

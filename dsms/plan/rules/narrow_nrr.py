@@ -1,4 +1,4 @@
-"""A join with a non-retroactive relation carries on only the columns that somebody reads."""
+"""A join with a non-retroactive relation carries on only the columns that are read above it."""
 
 from dataclasses import replace
 
@@ -8,7 +8,8 @@ from dsms.sql import logical as lp
 
 
 def narrow_nrr(node: lp.Node, ctx: Context) -> lp.Node:
-    """Project(JoinNRR(x, t), e) -> Project(JoinNRR(Project(x), t), e) with what e and the condition read of x.
+    """Project(JoinNRR(x, t), e) -> Project(JoinNRR(Project(x), t), e) with what e and the condition
+    read of x.
 
     Columns are values; the rows, their births and their lifetimes stay.
     """

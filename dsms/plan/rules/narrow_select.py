@@ -11,7 +11,9 @@ def narrow_select(node: lp.Node, ctx: Context) -> lp.Node:
     Columns are values; the same rows pass at the same instants.  Over a scan it would save nothing.
     """
     match node:
-        case lp.Project(lp.Select() as inner, exprs) if not isinstance(inner.child, lp.StreamScan | lp.TableScan):
+        case lp.Project(lp.Select() as inner, exprs) if not isinstance(
+            inner.child, lp.StreamScan | lp.TableScan
+        ):
             needed = reads([*exprs, inner.predicate])
             if not narrows(inner.child, needed):
                 return node

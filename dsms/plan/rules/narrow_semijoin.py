@@ -1,4 +1,4 @@
-"""EXISTS and negation keep of their left input only the columns that somebody reads."""
+"""EXISTS and negation keep of their left input only the columns that are read above them."""
 
 from dataclasses import replace
 
@@ -8,7 +8,8 @@ from dsms.sql import logical as lp
 
 
 def narrow_semijoin(node: lp.Node, ctx: Context) -> lp.Node:
-    """Project(SemiJoin(a, r), e) -> Project(SemiJoin(Project(a), r), e) with what e and the condition read of a.
+    """Project(SemiJoin(a, r), e) -> Project(SemiJoin(Project(a), r), e) with what e and the
+    condition read of a.
 
     Columns are values; the same rows are shown at the same instants.
     """
@@ -16,7 +17,11 @@ def narrow_semijoin(node: lp.Node, ctx: Context) -> lp.Node:
         return node
     semi, width = node.child, len(node.child.left.schema)
     residual = [] if semi.residual is None else [semi.residual]
-    needed = reads(node.exprs) | reads([a for a, _ in semi.keys]) | {i for i in reads(residual) if i < width}
+    needed = (
+        reads(node.exprs)
+        | reads([a for a, _ in semi.keys])
+        | {i for i in reads(residual) if i < width}
+    )
     if not narrows(semi.left, needed):
         return node
     left, moves = narrow(semi.left, needed)

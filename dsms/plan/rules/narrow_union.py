@@ -13,6 +13,10 @@ def narrow_union(node: lp.Node, ctx: Context) -> lp.Node:
     """
     match node:
         case lp.Project(lp.Union() as union, exprs, schema):
-            return replace(union, inputs=tuple(lp.Project(x, exprs, schema) for x in union.inputs), schema=schema)
+            return replace(
+                union,
+                inputs=tuple(lp.Project(x, exprs, schema) for x in union.inputs),
+                schema=schema,
+            )
         case _:
             return node

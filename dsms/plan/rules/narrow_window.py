@@ -1,4 +1,4 @@
-"""A window holds only the columns that somebody reads."""
+"""A window holds only the columns that are read above it."""
 
 from dataclasses import replace
 
@@ -9,7 +9,8 @@ from dsms.sql import logical as lp
 
 
 def narrow_window(node: lp.Node, ctx: Context) -> lp.Node:
-    """Project(Window(x), e) -> Project(Window(Project(x)), e) with what e and PARTITION BY read; all kinds of windows.
+    """Project(Window(x), e) -> Project(Window(Project(x)), e) with what e and PARTITION BY read;
+    all kinds of windows.
 
     A projection leaves out no row, so the newest n rows stay the newest n.
     """
@@ -20,7 +21,9 @@ def narrow_window(node: lp.Node, ctx: Context) -> lp.Node:
                 return node
             child, moves = narrow(window.child, needed)
             schema = tuple(window.schema[i] for i in sorted(moves))
-            slim = replace(window, child=child, spec=windows.moved(window.spec, moves), schema=schema)
+            slim = replace(
+                window, child=child, spec=windows.moved(window.spec, moves), schema=schema
+            )
             return lp.Project(slim, tuple(remap(e, moves) for e in exprs), node.schema)
         case _:
             return node

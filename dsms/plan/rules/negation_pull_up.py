@@ -1,4 +1,5 @@
-"""Negation (and EXISTS) above a join instead of below it: update pattern simplification (Golab 2006, §3.5.3)."""
+"""Negation (and EXISTS) above a join instead of below it: update pattern simplification (Golab
+2006, §3.5.3)."""
 
 from dataclasses import replace
 
@@ -9,11 +10,13 @@ from dsms.sql.expr import Col, Expr, rewrite, shift
 
 
 def negation_pull_up(node: lp.Node, ctx: Context) -> lp.Node:
-    """Join(Negation(a, r), s) -> Negation(Join(a, s), r), and with a on the right; the left plan of Fig 3.5.
+    """Join(Negation(a, r), s) -> Negation(Join(a, s), r), and with a on the right; the left plan of
+    Fig 3.5.
 
-    Whether a row of `a` is shown at an instant depends on that row and on `r`; a join result has one part in `a`, so it
-    may as well be asked of the result, with the same answer at every instant.  The join then has no negative tuples to
-    process.  Of an outer join only the preserved side may hold the negation: a padded row shows its preserved part.
+    Whether a row of `a` is shown at an instant depends on that row and on `r`; a join result has
+    one part in `a`, so it may as well be asked of the result, with the same answer at every
+    instant.  The join then has no negative tuples to process.  Of an outer join only the preserved
+    side may hold the negation: a padded row shows its preserved part.
     """
     if not isinstance(node, lp.Join):
         return node
@@ -32,7 +35,8 @@ def movable(semi: lp.SemiJoin) -> bool:
 
 
 def _above(semi: lp.SemiJoin, join: lp.Join, before: int, after: int) -> lp.Node:
-    """The semi-join over the join; `before`, `after`: how many columns now stand on either side of its left input's."""
+    """The semi-join over the join; `before`, `after`: how many columns now stand on either side of
+    its left input's."""
     width = len(semi.left.schema)
     keys = tuple((shift(a, before), b) for a, b in semi.keys)
     residual = None if semi.residual is None else spread(semi.residual, width, before, after)
@@ -40,5 +44,8 @@ def _above(semi: lp.SemiJoin, join: lp.Join, before: int, after: int) -> lp.Node
 
 
 def spread(residual: Expr, width: int, before: int, after: int) -> Expr:
-    """A condition over a ++ r (a of that width) told over (before ++ a ++ after) ++ r."""
-    return rewrite(residual, lambda c: Col(c.index + before + (after if c.index >= width else 0), c.type, c.name))
+    """A condition over a ++ r (a of that width) rewritten over (before ++ a ++ after) ++ r."""
+    return rewrite(
+        residual,
+        lambda c: Col(c.index + before + (after if c.index >= width else 0), c.type, c.name),
+    )

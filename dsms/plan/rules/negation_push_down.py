@@ -1,4 +1,5 @@
-"""Negation (and EXISTS) below a join, on the side that it asks about (Golab 2006, §3.5.3)."""
+"""Negation (and EXISTS) below a join, on the side whose columns its condition uses (Golab 2006,
+§3.5.3)."""
 
 from dataclasses import replace
 
@@ -12,12 +13,12 @@ _SIDES = {"inner": ("left", "right"), "left": ("left",), "right": ("right",), "f
 
 
 def negation_push_down(node: lp.Node, ctx: Context) -> lp.Node:
-    """Negation(Join(a, s), r) -> Join(Negation(a, r), s) if the condition reads only a (or only s) and r: the right
-    plan of Fig 3.5.
+    """Negation(Join(a, s), r) -> Join(Negation(a, r), s) if the condition reads only a (or only s)
+    and r: the right plan of Fig 3.5.
 
-    The reverse of negation_pull_up, for the same reason; good if few rows survive the negation, at the price of a join
-    over a strict input.  Never onto the input of a join with a table (⋈R), nor past ⋈NRR: their input may not be strict
-    (§3.5.3).
+    The reverse of negation_pull_up, for the same reason; good if few rows survive the negation, at
+    the price of a join over a strict input.  Never onto the input of a join with a table (⋈R), nor
+    past ⋈NRR: their input may not be strict (§3.5.3).
     """
     if not (isinstance(node, lp.SemiJoin) and isinstance(node.left, lp.Join) and movable(node)):
         return node
@@ -49,14 +50,18 @@ def _residual(node: lp.SemiJoin) -> list[Expr]:
 
 
 def _below(semi: lp.SemiJoin, side: lp.Node, before: int, after: int, whole: int) -> lp.SemiJoin:
-    """The semi-join over one side of the join, whose columns no longer have `before` and `after` others around them."""
+    """The semi-join over one side of the join, whose columns no longer have `before` and `after`
+    others around them."""
     keys = tuple((shift(a, -before), b) for a, b in semi.keys)
     residual = semi.residual
     if residual is not None:
         residual = rewrite(
-            residual, lambda c: Col(c.index - before - (after if c.index >= whole else 0), c.type, c.name)
+            residual,
+            lambda c: Col(c.index - before - (after if c.index >= whole else 0), c.type, c.name),
         )
     out = replace(semi, left=side, keys=keys, residual=residual, schema=side.schema)
     assert all(within(a, 0, len(side.schema)) for a, _ in keys)
-    assert residual is None or max(columns(residual), default=0) < len(side.schema) + len(semi.right.schema)
+    assert residual is None or max(columns(residual), default=0) < len(side.schema) + len(
+        semi.right.schema
+    )
     return out

@@ -9,10 +9,12 @@ from dsms.sql import logical as lp
 
 
 def outer_to_inner(node: lp.Node, ctx: Context) -> lp.Node:
-    """Select(LeftJoin(l, r), p) -> Select(Join(l, r), p), if p rejects NULLs in r's columns; so for RIGHT and FULL.
+    """Select(LeftJoin(l, r), p) -> Select(Join(l, r), p), if p rejects NULLs in r's columns; so for
+    RIGHT and FULL.
 
-    The padded rows never pass p, at no instant; all others are those of the inner join, with the same parts.  The
-    result is no longer STR because of the join: this is update pattern simplification.
+    The padded rows never pass p, at no instant; all others are those of the inner join, with the
+    same parts.  The result is no longer STR because of the join: this is update pattern
+    simplification.
     """
     match node:
         case lp.Select(lp.Join(kind="left" | "right" | "full") as join, predicate):

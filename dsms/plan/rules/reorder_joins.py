@@ -1,4 +1,5 @@
-"""Inner joins in the cheapest order (Golab 2006, §5.3), without cross products where the conditions allow."""
+"""Inner joins in the cheapest order (Golab 2006, §5.3), without cross products where the conditions
+allow."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 
 from dsms.plan.exprs import reads, remap, total
 from dsms.plan.physical import Pattern, Phys
-from dsms.plan.rules.base import Context, pick, plain
+from dsms.plan.rules.base import Context, column_positions, pick
 from dsms.plan.rules.negation_push_down import is_table
 from dsms.sql import logical as lp
 from dsms.sql.expr import Call, Expr, conjunction, conjuncts, shift
@@ -16,17 +17,20 @@ from dsms.sql.types import BOOL
 
 MOST = 6  # joins of more inputs are left as they were written: the number of orders explodes
 
-Columns = tuple[int, ...]  # for each column of a tree, its place among the columns of all inputs in FROM order
+# for each column of a tree, its place among the columns of all inputs in FROM order
+Columns = tuple[int, ...]
 Score = tuple[int, float]
 
 
 def reorder_joins(node: lp.Node, ctx: Context) -> lp.Node:
-    """Join(Join(a, b), c) -> Project(Join(Join(a, c), b)), columns put back in order; any tree over the same inputs.
+    """Join(Join(a, b), c) -> Project(Join(Join(a, c), b)), columns put back in order; any tree over
+    the same inputs.
 
-    A result is a combination of one row of each input that meets all conditions, alive while all its parts are: the
-    order of combining changes neither.  Trees are compared by cost per unit of time; a tree in which a table meets a
-    strict input (§3.5.3) only if no other is possible; on a tie the order as written stays.  In a branch
-    of a union only trees that keep the inputs in order are considered, for the sake of the id columns.
+    A result is a combination of one row of each input that meets all conditions, alive while all
+    its parts are: the order of combining changes neither.  Trees are compared by cost per unit of
+    time; a tree in which a table meets a strict input (§3.5.3) only if no other is possible; on a
+    tie the order as written stays.  In a branch of a union only trees that keep the inputs in order
+    are considered, for the sake of the id columns.
     """
     if not isinstance(node, lp.Join) or node.kind != "inner":
         return node
@@ -62,7 +66,8 @@ def strict_tables(phys: Phys) -> int:
 
 @dataclass(slots=True)
 class _Cluster:
-    """Inner joins flattened.  Expressions are over all columns of all inputs in the order as written."""
+    """Inner joins flattened.  Expressions are over all columns of all inputs in the order as
+    written."""
 
     inputs: list[lp.Node] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -72,7 +77,8 @@ class _Cluster:
     known: dict[Expr, int] = field(default_factory=dict)
 
     def movable(self) -> bool:
-        """Whether no condition can fail, and every one reads columns: a constant belongs to no input."""
+        """Whether no condition can fail, and every one reads columns: a constant belongs to no
+        input."""
         conditions = [e for pair in self.equal for e in pair] + self.others
         return all(total(e) and reads([e]) for e in conditions)
 
@@ -95,7 +101,8 @@ def _collect(node: lp.Join) -> _Cluster:
 
 
 def _flatten(node: lp.Node, into: _Cluster) -> Columns:
-    """Adds the inputs and conditions below `node`; where the node's columns are among all columns."""
+    """Adds the inputs and conditions below `node`; where the node's columns are among all
+    columns."""
     match node:
         case lp.Join(kind="inner"):
             left, right = _flatten(node.left, into), _flatten(node.right, into)
@@ -103,7 +110,9 @@ def _flatten(node: lp.Node, into: _Cluster) -> Columns:
             into.equal += [(remap(a, both), remap(shift(b, len(left)), both)) for a, b in node.keys]
             into.others += [remap(p, both) for p in conjuncts(node.residual)]
             return left + right
-        case lp.Project(lp.Join(kind="inner"), exprs) if (at := plain(exprs)) is not None:
+        case lp.Project(lp.Join(kind="inner"), exprs) if (
+            at := column_positions(exprs)
+        ) is not None:
             below = _flatten(node.child, into)
             return tuple(below[i] for i in at)
         case _:
@@ -136,7 +145,8 @@ class _Search:
         self.classes = [part for c in self.classes for part in self._sound(c)]
 
     def _sound(self, same: list[Expr]) -> list[list[Expr]]:
-        """The class, if one equality per join implies the others: its members are of different single inputs.
+        """The class, if one equality per join implies the others: its members are of different
+        single inputs.
 
         Otherwise its equalities one by one.
         """
@@ -160,26 +170,35 @@ class _Search:
     def _join_up(self, members: int, trees: dict[int, _Tree]) -> _Tree | None:
         pairs = [(a, b) for a, b in _splits(members, self.ctx.ordered) if a in trees and b in trees]
         connected = [(a, b) for a, b in pairs if self._connected(a, b)]
-        if not connected and members != (1 << len(self.cluster.inputs)) - 1 and self._connectable(members):
+        if (
+            not connected
+            and members != (1 << len(self.cluster.inputs)) - 1
+            and self._connectable(members)
+        ):
             return None
         options = [self._joined(a, b, trees) for a, b in connected or pairs]
         return min(options, key=lambda t: t.score, default=None)
 
     def _connectable(self, members: int) -> bool:
-        """Whether the members hang on other inputs by some condition, so that a cross product can be put off."""
+        """Whether the members hang on other inputs by some condition, so that a cross product can
+        be put off."""
         return any(
             bits & members and bits & ~members
-            for bits in [self.cluster.inputs_of(a) | self.cluster.inputs_of(b) for a, b in self.cluster.equal]
+            for bits in [
+                self.cluster.inputs_of(a) | self.cluster.inputs_of(b) for a, b in self.cluster.equal
+            ]
             + [self.cluster.inputs_of(p) for p in self.cluster.others]
         )
 
     def _connected(self, a: int, b: int) -> bool:
         return bool(self._keys(a, b)) or any(
-            bits & a and bits & b and not bits & ~(a | b) for bits in map(self.cluster.inputs_of, self.cluster.others)
+            bits & a and bits & b and not bits & ~(a | b)
+            for bits in map(self.cluster.inputs_of, self.cluster.others)
         )
 
     def _keys(self, a: int, b: int) -> list[tuple[Expr, Expr]]:
-        """One equality per class of equal expressions with members on both sides: the others follow."""
+        """One equality per class of equal expressions with members on both sides: the others
+        follow."""
         keys = []
         for same in self.classes:
             left = [e for e in same if not self.cluster.inputs_of(e) & ~a]
@@ -205,12 +224,15 @@ class _Search:
         both = {**to_left, **{c: len(left.columns) + i for c, i in to_right.items()}}
         keys = tuple((remap(x, to_left), remap(y, to_right)) for x, y in self._keys(a, b))
         residual = conjunction([remap(p, both) for p in self._late(a, b)])
-        node = lp.Join(left.node, right.node, "inner", keys, residual, left.node.schema + right.node.schema)
+        node = lp.Join(
+            left.node, right.node, "inner", keys, residual, left.node.schema + right.node.schema
+        )
         return _Tree(node, left.columns + right.columns, score(self.ctx.build(node)))
 
 
 def _splits(members: int, ordered: bool) -> Iterator[tuple[int, int]]:
-    """Ways to part a set in two, the part with the first input on the left; if `ordered` only runs of neighbours."""
+    """Ways to part a set in two, the part with the first input on the left; if `ordered` only runs
+    of neighbours."""
     first = members & -members
     rest = members ^ first
     chosen = rest

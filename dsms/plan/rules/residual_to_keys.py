@@ -9,10 +9,12 @@ from dsms.sql.expr import Call, Expr, columns, conjunction, conjuncts, shift
 
 
 def residual_to_keys(node: lp.Node, ctx: Context) -> lp.Node:
-    """Join(l, r, e_l = e_r AND p) -> Join(l, r, keys (e_l, e_r), p); so for EXISTS, negation and ⋈NRR.
+    """Join(l, r, e_l = e_r AND p) -> Join(l, r, keys (e_l, e_r), p); so for EXISTS, negation and
+    ⋈NRR.
 
-    Keys and condition are one conjunction; NULL equals nothing in either.  Not under NOT IN, whose keys are aware of
-    NULL; nor if a side can fail, which would then be worked out for rows that meet no partner.
+    Keys and condition are one conjunction; NULL equals nothing in either.  Not under NOT IN, whose
+    keys are aware of NULL; nor if a side can fail, which would then be worked out for rows that
+    meet no partner.
     """
     match node:
         case lp.Join() | lp.SemiJoin(null_aware=False):
@@ -33,7 +35,8 @@ def residual_to_keys(node: lp.Node, ctx: Context) -> lp.Node:
 
 
 def as_key(part: Expr, width: int) -> tuple[Expr, Expr] | None:
-    """(left, right) if the part is an equality of equal types between the sides of a join, each over its own side."""
+    """(left, right) if the part is an equality of equal types between the sides of a join, each
+    over its own side."""
     if not isinstance(part, Call) or part.fn != "eq" or not total(part):
         return None
     a, b = part.args

@@ -10,7 +10,8 @@ from dsms.sql import logical as lp
 def select_through_distinct(node: lp.Node, ctx: Context) -> lp.Node:
     """Select(Distinct(x), p) -> Distinct(Select(x, p)); also below a Sort without LIMIT.
 
-    Equal rows pass or fail together, so a value that is shown keeps all its rows, and the same one stands for it.
+    Equal rows pass or fail together, so a value that is shown keeps all its rows, and the same one
+    stands for it.
     """
     match node:
         case lp.Select(lp.Distinct() | lp.Sort(limit=None, offset=0) as inner, predicate):

@@ -1,4 +1,5 @@
-"""A selection on the streaming side of a join with a non-retroactive relation is made before the look-up."""
+"""A selection on the streaming side of a join with a non-retroactive relation is made before the
+look-up."""
 
 from dataclasses import replace
 
@@ -8,9 +9,11 @@ from dsms.sql import logical as lp
 
 
 def select_through_nrr(node: lp.Node, ctx: Context) -> lp.Node:
-    """Select(JoinNRR(x, t), p_x AND p_xt) -> JoinNRR(Select(x, p_x), t) with p_xt in the join condition (inner join).
+    """Select(JoinNRR(x, t), p_x AND p_xt) -> JoinNRR(Select(x, p_x), t) with p_xt in the join
+    condition (inner join).
 
-    The table is read as of the birth of x's row, which a filter does not change.  Of a left join p_xt stays above.
+    The table is read as of the birth of x's row, which a filter does not change.  Of a left join
+    p_xt stays above.
     """
     match node:
         case lp.Select(lp.JoinNRR() as join, predicate):
@@ -18,7 +21,9 @@ def select_through_nrr(node: lp.Node, ctx: Context) -> lp.Node:
             inside = rest if join.kind == "inner" else []
             if not (early or inside):
                 return node
-            moved = replace(join, child=select(join.child, early), residual=both_hold(join.residual, inside))
+            moved = replace(
+                join, child=select(join.child, early), residual=both_hold(join.residual, inside)
+            )
             return select(moved, [] if join.kind == "inner" else rest)
         case _:
             return node

@@ -1,4 +1,5 @@
-"""A selection on computed columns looks at what they are computed from."""
+"""A selection on computed columns is made below the projection, on the expressions that compute
+them."""
 
 from dsms.plan.exprs import substitute, total
 from dsms.plan.rules.base import Context, select
@@ -9,8 +10,8 @@ from dsms.sql.expr import conjuncts
 def select_through_project(node: lp.Node, ctx: Context) -> lp.Node:
     """Select(Project(x, e), p) -> Project(Select(x, p with e put in), e).
 
-    A projection changes neither when a row comes nor when it goes.  A part of p stays above if it, or what it would be
-    computed from, can fail: such an expression would be worked out twice.
+    A projection changes neither when a row comes nor when it goes.  A part of p stays above if it,
+    or what it would be computed from, can fail: such an expression would be worked out twice.
     """
     match node:
         case lp.Select(lp.Project() as project, predicate):
@@ -23,6 +24,8 @@ def select_through_project(node: lp.Node, ctx: Context) -> lp.Node:
                     high.append(part)
             if not low:
                 return node
-            return select(lp.Project(select(project.child, low), project.exprs, project.schema), high)
+            return select(
+                lp.Project(select(project.child, low), project.exprs, project.schema), high
+            )
         case _:
             return node

@@ -10,8 +10,8 @@ from dsms.sql import logical as lp
 def select_through_semijoin(node: lp.Node, ctx: Context) -> lp.Node:
     """Select(SemiJoin(a, r), p) -> SemiJoin(Select(a, p), r), and for the anti join.
 
-    Whether a row of `a` is shown at an instant depends on that row and on `r` alone, so other rows of `a` may be left
-    out.  (For EXCEPT ALL, which counts copies: select_through_set_op.)
+    Whether a row of `a` is shown at an instant depends on that row and on `r` alone, so other rows
+    of `a` may be left out.  (For EXCEPT ALL, which counts copies: select_through_set_op.)
     """
     match node:
         case lp.Select(lp.SemiJoin() as semi, predicate):

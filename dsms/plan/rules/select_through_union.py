@@ -13,6 +13,8 @@ def select_through_union(node: lp.Node, ctx: Context) -> lp.Node:
     """
     match node:
         case lp.Select(lp.Union() as union, predicate):
-            return replace(union, inputs=tuple(lp.Select(x, predicate, x.schema) for x in union.inputs))
+            return replace(
+                union, inputs=tuple(lp.Select(x, predicate, x.schema) for x in union.inputs)
+            )
         case _:
             return node

@@ -8,10 +8,11 @@ from dsms.sql.types import BOOL
 
 
 def simplify_predicate(node: lp.Node, ctx: Context) -> lp.Node:
-    """Select(x, p AND TRUE) -> Select(x, p);  Select(x, TRUE) -> x;  p AND FALSE -> FALSE;  p AND p -> p;  and for OR.
+    """Select(x, p AND TRUE) -> Select(x, p);  Select(x, TRUE) -> x;  p AND FALSE -> FALSE;  p AND p
+    -> p;  and for OR.
 
-    The predicate has the same value on every row, whenever it comes.  A selection that passes nothing stays: its input
-    still moves time on.
+    The predicate has the same value on every row, whenever it comes.  A selection that passes
+    nothing stays: its input still moves time on.
     """
     if not isinstance(node, lp.Select):
         return node
@@ -21,7 +22,8 @@ def simplify_predicate(node: lp.Node, ctx: Context) -> lp.Node:
 
 
 def simplified(expr: Expr) -> Expr:
-    """The boolean expression with AND, OR and NOT of constants worked out; the same object if there are none."""
+    """The boolean expression with AND, OR and NOT of constants worked out; the same object if there
+    are none."""
     if not isinstance(expr, Call) or expr.fn not in ("and", "or", "not"):
         return expr
     args = tuple(simplified(a) for a in expr.args)

@@ -1,4 +1,5 @@
-"""What one side of an equi-join is known to be compared with, the other side is compared with too."""
+"""A comparison of one side's key of an equi-join with a constant is applied to the other side's key
+too."""
 
 from dataclasses import replace
 
@@ -9,11 +10,13 @@ from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjuncts, shift
 
 
 def transitive_constants(node: lp.Node, ctx: Context) -> lp.Node:
-    """Join(Select(l, a = 5), r, keys (a, b)) -> Join(Select(l, a = 5), Select(r, b = 5), keys (a, b)); so for <, > ...
+    """Join(Select(l, a = 5), r, keys (a, b)) -> Join(Select(l, a = 5), Select(r, b = 5), keys (a,
+    b)); so for <, > ...
 
-    A row of r that fails b = 5 equals no a that is shown, so it takes part in nothing at any instant.  It may be left
-    out wherever a row without match is not shown: to the right of inner and left joins, of EXISTS and of negation (not
-    of NOT IN), to the left of inner and right joins and of EXISTS.
+    A row of r that fails b = 5 equals no a that is shown, so it takes part in nothing at any
+    instant.  It may be left out wherever a row without match is not shown: to the right of inner
+    and left joins, of EXISTS and of negation (not of NOT IN), to the left of inner and right joins
+    and of EXISTS.
     """
     match node:
         case lp.Join():
@@ -30,7 +33,8 @@ def transitive_constants(node: lp.Node, ctx: Context) -> lp.Node:
 
 
 def _implied(source: lp.Node, target: lp.Node, keys: list[tuple[Expr, Expr]]) -> list[Expr]:
-    """Comparisons with constants that hold on `target` because they hold on `source`, and are not known there yet."""
+    """Comparisons with constants that hold on `target` because they hold on `source`, and are not
+    known there yet."""
     known, there = facts(source), facts(target)
     found = []
     for a, b in keys:
@@ -41,14 +45,17 @@ def _implied(source: lp.Node, target: lp.Node, keys: list[tuple[Expr, Expr]]) ->
 
 
 def facts(node: lp.Node) -> list[Expr]:
-    """Comparisons `column op constant` that every row of the node is known to meet; columns named as in its schema."""
+    """Comparisons `column op constant` that every row of the node is known to meet; columns named
+    as in its schema."""
     match node:
         case lp.Select():
             found = _comparisons(node.predicate) + facts(node.child)
         case lp.Window() | lp.Distinct() | lp.Sort() | lp.Append():
             found = facts(node.child)
         case lp.JoinNRR():
-            found = facts(node.child) + (_comparisons(node.residual) if node.kind == "inner" else [])
+            found = facts(node.child) + (
+                _comparisons(node.residual) if node.kind == "inner" else []
+            )
         case lp.SemiJoin() | lp.SetOp():
             found = facts(node.left)
         case lp.Project():
@@ -57,7 +64,11 @@ def facts(node: lp.Node) -> list[Expr]:
             found = _passed_on(node.keys, node.child)
         case lp.Union():
             first, *others = [facts(x) for x in node.inputs]
-            found = [f for f in first if all(_about(f, x) in o for x, o in zip(node.inputs[1:], others, strict=True))]
+            found = [
+                f
+                for f in first
+                if all(_about(f, x) in o for x, o in zip(node.inputs[1:], others, strict=True))
+            ]
         case lp.Join():
             left = facts(node.left) if node.kind in ("inner", "left") else []
             right = facts(node.right) if node.kind in ("inner", "right") else []
@@ -76,7 +87,8 @@ def _passed_on(exprs: tuple[Expr, ...], child: lp.Node) -> list[Expr]:
 
 
 def _about(fact: Expr, node: lp.Node, index: int | None = None) -> Expr:
-    """The fact as one about the node's column `index`, named as there, so that equal facts are equal expressions."""
+    """The fact as one about the node's column `index`, named as there, so that equal facts are
+    equal expressions."""
     assert isinstance(fact, Call)
     at = next(iter(columns(fact))) if index is None else index
     column = Col(at, node.schema[at].type, node.schema[at].name)

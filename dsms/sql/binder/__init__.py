@@ -1,4 +1,5 @@
-"""The binder: from the syntax tree to the typed logical plan, definitions, and changes of tables."""
+"""The binder: from the syntax tree to the typed logical plan, definitions, and changes of
+tables."""
 
 from dsms.sql.binder.changes import Change, Delete, Insert, Update, bind_table_statement
 from dsms.sql.binder.definitions import bind_create_query, bind_create_stream, bind_create_table

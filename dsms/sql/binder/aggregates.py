@@ -1,4 +1,5 @@
-"""GROUP BY, HAVING and aggregates: everything above the grouping is an expression over its keys and aggregates."""
+"""GROUP BY, HAVING and aggregates: everything above the grouping is an expression over its keys and
+aggregates."""
 
 from __future__ import annotations
 
@@ -38,12 +39,14 @@ def has_aggregate(node: ast.Node) -> bool:
 
 @dataclass(slots=True)
 class Grouping:
-    """The grouping of one block while its expressions are bound: keys are fixed, aggregates are collected."""
+    """The grouping of one block while its expressions are bound: keys are fixed, aggregates are
+    collected."""
 
     keys: list[Expr]
     names: list[str]
     aggs: list[AggCall] = field(default_factory=list)
-    known: dict[AggCall, int] = field(default_factory=dict)  # where in `aggs` the same call is, whatever its name
+    # where in `aggs` the same call is, whatever its name
+    known: dict[AggCall, int] = field(default_factory=dict)
 
     def node(self, child: Node) -> GroupBy:
         """The GROUP BY over the block's rows."""
@@ -71,7 +74,10 @@ class Grouping:
     def _ungrouped(self, env: Env, node: ast.ColumnRef) -> Exception:
         name = find(env.scope, node).name
         if self.keys:
-            hint = f"add {name} to GROUP BY ({', '.join(self.names)}), or aggregate it: LAST({name}), COUNT({name})"
+            hint = (
+                f"add {name} to GROUP BY ({', '.join(self.names)}), or aggregate it: "
+                f"LAST({name}), COUNT({name})"
+            )
         else:
             hint = f"add GROUP BY {name}, or aggregate it: LAST({name}), COUNT({name})"
         return error("DS303", f"column `{name}` is neither grouped nor aggregated", node, hint)
@@ -90,14 +96,28 @@ def _agg_call(env: Env, node: ast.FuncCall) -> AggCall:
     inside = replace(env.plain(), place=f"an aggregate ({name.upper()})")
     if node.star and (name.casefold() != "count" or node.distinct):
         shown = "DISTINCT *" if node.distinct else "*"
-        raise error("DS304", f"{name.upper()} does not take {shown}", node, "only COUNT(*) counts rows; name a column")
+        raise error(
+            "DS304",
+            f"{name.upper()} does not take {shown}",
+            node,
+            "only COUNT(*) counts rows; name a column",
+        )
     values, params = _arguments(inside, node)
     try:
-        found = functions.resolve_aggregate(name, [v.type for v in values], distinct=node.distinct, params=params)
+        found = functions.resolve_aggregate(
+            name, [v.type for v in values], distinct=node.distinct, params=params
+        )
     except FunctionError as failure:
         raise function_error(failure, name, [v.type for v in values], node) from None
-    args = tuple(v if to is None else functions.cast(v, to) for v, to in zip(values, found.casts, strict=True))
-    where = None if node.filter is None else bind_condition(replace(inside, place="an aggregate's FILTER"), node.filter)
+    args = tuple(
+        v if to is None else functions.cast(v, to)
+        for v, to in zip(values, found.casts, strict=True)
+    )
+    where = (
+        None
+        if node.filter is None
+        else bind_condition(replace(inside, place="an aggregate's FILTER"), node.filter)
+    )
     if functions.aggregate(name).sampled:
         env.ctx.by_subwindow.append((name, node))
     return AggCall(found.fn, args, found.type, node.distinct, where, found.params, to_sql(node))
@@ -111,7 +131,10 @@ def _arguments(env: Env, node: ast.FuncCall) -> tuple[list[Expr], list[object]]:
     params: list[object] = []
     for expr, at in zip(bound[split:], node.args[split:], strict=True):
         if not isinstance(expr, Lit):
-            message = f"{node.name.text.upper()} expects a constant {', '.join(wanted) or 'argument'} here"
+            message = (
+                f"{node.name.text.upper()} expects a constant "
+                f"{', '.join(wanted) or 'argument'} here"
+            )
             raise error("DS207", message, at, "write a number such as 0.95")
         params.append(expr.value)
     if not wanted:
@@ -123,7 +146,8 @@ def _arguments(env: Env, node: ast.FuncCall) -> tuple[list[Expr], list[object]]:
 
 
 def group_keys(env: Env, select: ast.Select) -> tuple[list[Expr], list[str]]:
-    """The grouping expressions and what their columns are called.  By expression, alias or position."""
+    """The grouping expressions and what their columns are called.  By expression, alias or
+    position."""
     keys: list[Expr] = []
     names: list[str] = []
     for node in select.group_by:
@@ -131,7 +155,11 @@ def group_keys(env: Env, select: ast.Select) -> tuple[list[Expr], list[str]]:
         expr = _typed(bind(env, target))
         if expr not in keys:
             keys.append(expr)
-            names.append(find(env.scope, target).name if isinstance(target, ast.ColumnRef) else to_sql(target))
+            names.append(
+                find(env.scope, target).name
+                if isinstance(target, ast.ColumnRef)
+                else to_sql(target)
+            )
     return keys, names
 
 
@@ -142,7 +170,9 @@ def _typed(expr: Expr) -> Expr:
 def _key_target(env: Env, select: ast.Select, node: ast.Expr) -> ast.Expr:
     if isinstance(node, ast.IntLit):
         items = select.items
-        if not 1 <= node.value <= len(items) or not isinstance(items[node.value - 1], ast.SelectItem):
+        if not 1 <= node.value <= len(items) or not isinstance(
+            items[node.value - 1], ast.SelectItem
+        ):
             raise position_error("GROUP BY", node, len(items))
         item = items[node.value - 1]
         assert isinstance(item, ast.SelectItem)
@@ -156,7 +186,8 @@ def position_error(clause: str, node: ast.IntLit, count: int) -> Exception:
 
 
 def without_aliases(env: Env, select: ast.Select, node: ast.Expr) -> ast.Expr:
-    """HAVING or ORDER BY with aliases of the select list spelled out; columns of FROM come before aliases."""
+    """HAVING or ORDER BY with aliases of the select list spelled out; columns of FROM come before
+    aliases."""
 
     def swap(part: ast.Node) -> ast.Node | None:
         return _aliased(env, select, part) if isinstance(part, ast.ColumnRef) else None
@@ -168,7 +199,11 @@ def _aliased(env: Env, select: ast.Select, node: ast.ColumnRef) -> ast.Expr | No
     if node.table is not None or env.scope.matching(node):
         return None
     for item in select.items:
-        if isinstance(item, ast.SelectItem) and item.alias is not None and node.name.matches(item.alias.text):
+        if (
+            isinstance(item, ast.SelectItem)
+            and item.alias is not None
+            and node.name.matches(item.alias.text)
+        ):
             return item.expr
     return None
 

@@ -1,7 +1,8 @@
 """What may be read of archives: FROM ARCHIVE s [window], and s [window ARCHIVE].
 
-Both are for one-time queries.  The first is a window over what is archived, as far as that goes; the second is the
-window itself, live and archived rows together, so it may not reach back further than the archive keeps rows.
+Both are for one-time queries.  The first is a window over what is archived, as far as that goes;
+the second is the window itself, live and archived rows together, so it may not reach back further
+than the archive keeps rows.
 """
 
 from __future__ import annotations
@@ -53,33 +54,48 @@ def beside_live(ctx: Context, stream: StreamDef, window: ast.Window) -> Archived
 def check_window(child: Node, spec: WindowSpec, window: ast.Window) -> None:
     """Whether an archive can answer that window.  Raises DS391, DS392."""
     if not isinstance(child, StreamScan) or child.archive is None:
-        message = "only the window of a stream reaches into an archive: results of a subquery are not archived"
-        raise error("DS391", message, window, "write ARCHIVE into the windows of the streams inside")
+        message = (
+            "only the window of a stream reaches into an archive: results of a subquery are "
+            "not archived"
+        )
+        raise error(
+            "DS391", message, window, "write ARCHIVE into the windows of the streams inside"
+        )
     if window.archive and not child.archive.live:
-        message = "FROM ARCHIVE reads the archived part alone, and this window asks for the live part, too"
+        message = (
+            "FROM ARCHIVE reads the archived part alone, and this window asks for the live "
+            "part, too"
+        )
         raise error("DS391", message, window, "leave one of the two out")
-    reach = _reach(spec, window)
+    lookback = _reach(spec, window)
     if child.archive.live:
-        _check_reach(child.stream, reach, window)
+        _check_reach(child.stream, lookback, window)
 
 
 def check_appended(node: Node, at: ast.Node) -> None:
     """Results of INTERNAL windows depend on all that ever came, one by one.  Raises DS391."""
     if reads_archive(node):
         message = (
-            "what INTERNAL windows, Wstream or Istream append is made as rows come, and an archive is read as a whole"
+            "what INTERNAL windows, Wstream or Istream append is made as rows come, and an "
+            "archive is read as a whole"
         )
-        hint = "leave INTERNAL out (or Wstream, or Istream), or read the live stream: leave ARCHIVE out"
+        hint = (
+            "leave INTERNAL out (or Wstream, or Istream), or read the live stream: leave "
+            "ARCHIVE out"
+        )
         raise error("DS391", message, at, hint)
 
 
 def reads_archive(node: Node) -> bool:
     """Whether there is an archive below."""
-    return (isinstance(node, StreamScan) and node.archive is not None) or any(map(reads_archive, children(node)))
+    return (isinstance(node, StreamScan) and node.archive is not None) or any(
+        map(reads_archive, children(node))
+    )
 
 
 def _reach(spec: WindowSpec, window: ast.Window) -> float:
-    """How many µs an archive must go back to have all of the window; of ROWS n and SINCE that shows when asked."""
+    """How many µs an archive must go back to have all of the window; of ROWS n and SINCE that shows
+    when asked."""
     match spec:
         case Time():
             return spec.length
@@ -94,20 +110,25 @@ def _reach(spec: WindowSpec, window: ast.Window) -> float:
             assert_never(spec)
 
 
-def _check_reach(stream: StreamDef, reach: float, window: ast.Window) -> None:
+def _check_reach(stream: StreamDef, lookback: float, window: ast.Window) -> None:
     """A window that can't be whole is an error, never a silent part."""
     keeps = stream.archive_for
-    if keeps is None or reach <= keeps:
+    if keeps is None or lookback <= keeps:
         return
     kept = duration_text(duration(keeps))
-    message = f"the archive of {stream.name} keeps rows for {kept}, and this window reaches back further"
+    message = (
+        f"the archive of {stream.name} keeps rows for {kept}, and this window reaches back further"
+    )
     hint = f"write [RANGE {kept} ARCHIVE], or FROM ARCHIVE {stream.name} for whatever is archived"
     raise error("DS392", message, window, hint)
 
 
 def _check_once(ctx: Context, at: ast.Node) -> None:
     if ctx.persistent:
-        message = "a persistent query follows what comes, and nothing comes to an archive that it has not seen live"
+        message = (
+            "a persistent query follows what comes, and nothing comes to an archive that it "
+            "has not seen live"
+        )
         raise error("DS391", message, at, "ask once (without CREATE QUERY), or widen the windows")
 
 
@@ -115,4 +136,9 @@ def _check_declared(found: StreamDef | QueryDef, at: ast.Node) -> None:
     if not found.archive:
         what = "STREAM" if isinstance(found, StreamDef) else "QUERY"
         message = f"{what.lower()} {found.name} has no archive"
-        raise error("DS390", message, at, f"declare it with one: CREATE {what} {found.name} ... ARCHIVE FOR 30 DAYS")
+        raise error(
+            "DS390",
+            message,
+            at,
+            f"declare it with one: CREATE {what} {found.name} ... ARCHIVE FOR 30 DAYS",
+        )

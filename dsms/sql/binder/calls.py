@@ -1,4 +1,5 @@
-"""Typed calls of operators and functions, with their casts written out and constants folded into them."""
+"""Typed calls of operators and functions, with their casts written out and constants folded into
+them."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ..
     return Call(found.fn, typed, found.type, found.params)
 
 
-def function_error(failure: FunctionError, name: str, types: Sequence[Type], at: ast.Node) -> Exception:
+def function_error(
+    failure: FunctionError, name: str, types: Sequence[Type], at: ast.Node
+) -> Exception:
     """The failure of a function look-up as an error at its place."""
     sign = _SIGNS.get(name) if len(types) >= 2 or (name == "neg" and types) else None
     if failure.kind == "types" and sign is not None:
@@ -38,8 +41,14 @@ def function_error(failure: FunctionError, name: str, types: Sequence[Type], at:
         kinds = ", ".join(dict.fromkeys(str(t) for t in types))
         message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
         return error("DS208", message, at, _conversion_hint(types))
-    hint = f"there is {'; '.join(failure.candidates[:6])}" if failure.kind == "types" and failure.candidates else None
-    message = f"{name.upper()}({', '.join(map(str, types))}) does not exist" if hint else failure.message
+    hint = (
+        f"there is {'; '.join(failure.candidates[:6])}"
+        if failure.kind == "types" and failure.candidates
+        else None
+    )
+    message = (
+        f"{name.upper()}({', '.join(map(str, types))}) does not exist" if hint else failure.message
+    )
     return error("DS207", message, at, hint)
 
 

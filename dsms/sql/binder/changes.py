@@ -23,8 +23,9 @@ from dsms.sql.types import NULL, Field, Kind, Type
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Rows for a table, one expression (without columns) per column of the table; or a one-time query's rows, whose
-    columns are those of the table in order.  `at`: the instant (µs) it happens at, None: as the engine says."""
+    """Rows for a table, one expression (without columns) per column of the table; or a one-time
+    query's rows, whose columns are those of the table in order.  `at`: the instant (µs) it happens
+    at, None: as the engine says."""
 
     table: TableDef
     rows: tuple[tuple[Expr, ...], ...]
@@ -34,7 +35,8 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """New values (column index, expression over the table's columns) for the rows that pass `predicate` (None: all)."""
+    """New values (column index, expression over the table's columns) for the rows that pass
+    `predicate` (None: all)."""
 
     table: TableDef
     assignments: tuple[tuple[int, Expr], ...]
@@ -54,7 +56,9 @@ class Delete:
 Change = Insert | Update | Delete
 
 
-def bind_table_statement(statement: ast.Insert | ast.Update | ast.Delete, catalog: Catalog) -> Change:
+def bind_table_statement(
+    statement: ast.Insert | ast.Update | ast.Delete, catalog: Catalog
+) -> Change:
     """The typed change of a table."""
     table = _table(statement, catalog)
     at = None if statement.at is None else statement.at.micros
@@ -64,7 +68,9 @@ def bind_table_statement(statement: ast.Insert | ast.Update | ast.Delete, catalo
             return _insert(ctx, statement, table, at)
         case ast.Update():
             env = Env(ctx, relation_scope(table.schema, table.name), "UPDATE")
-            return Update(table, _assignments(env, statement, table), _predicate(env, statement.where), at)
+            return Update(
+                table, _assignments(env, statement, table), _predicate(env, statement.where), at
+            )
         case ast.Delete():
             env = Env(ctx, relation_scope(table.schema, table.name), "DELETE")
             return Delete(table, _predicate(env, statement.where), at)
@@ -77,10 +83,21 @@ def _table(statement: ast.Insert | ast.Update | ast.Delete, catalog: Catalog) ->
         return found
     if found is None:
         hint = suggest(name.text, [t.name for t in catalog.tables.values()], "tables")
-        raise error("DS203", f"unknown table `{name.text}`", name, hint or "declare it first: CREATE TABLE ...")
+        raise error(
+            "DS203",
+            f"unknown table `{name.text}`",
+            name,
+            hint or "declare it first: CREATE TABLE ...",
+        )
     verb = type(statement).__name__.upper()
-    hint = "rows enter a stream by ingest (dsms load, or a client)" if kind_of(found) == "stream" else "name a table"
-    raise error("DS216", f"{verb} changes tables, and {found.name} is a {kind_of(found)}", name, hint)
+    hint = (
+        "rows enter a stream by ingest (dsms load, or a client)"
+        if kind_of(found) == "stream"
+        else "name a table"
+    )
+    raise error(
+        "DS216", f"{verb} changes tables, and {found.name} is a {kind_of(found)}", name, hint
+    )
 
 
 def _predicate(env: Env, where: ast.Expr | None) -> Expr | None:
@@ -93,7 +110,9 @@ def _predicate(env: Env, where: ast.Expr | None) -> Expr | None:
 def _insert(ctx: Context, statement: ast.Insert, table: TableDef, at: int | None) -> Insert:
     targets = _targets(statement, table)
     if statement.query is not None:
-        return Insert(table, (), _rows_of(statement, statement.query, table, targets, ctx.catalog), at)
+        return Insert(
+            table, (), _rows_of(statement, statement.query, table, targets, ctx.catalog), at
+        )
     env = Env(ctx, Scope(), "VALUES")
     rows = [_row(env, statement, row, table, targets) for row in statement.rows]
     return Insert(table, tuple(rows), None, at)
@@ -106,40 +125,71 @@ def _targets(statement: ast.Insert, table: TableDef) -> list[int]:
     found = [column_index(table.schema, name, "INSERT") for name in statement.columns]
     for at, name in enumerate(statement.columns):
         if found[at] in found[:at]:
-            raise error("DS212", f"column `{name.text}` is named twice", name, "name each column once")
+            raise error(
+                "DS212", f"column `{name.text}` is named twice", name, "name each column once"
+            )
     return found
 
 
 def _row(
-    env: Env, statement: ast.Insert, row: Sequence[ast.Expr], table: TableDef, targets: Sequence[int]
+    env: Env,
+    statement: ast.Insert,
+    row: Sequence[ast.Expr],
+    table: TableDef,
+    targets: Sequence[int],
 ) -> tuple[Expr, ...]:
     if len(row) != len(targets):
         raise _count_error(statement, len(row), table, targets, row[0])
-    values = {i: _assigned(bind(env, node), table.schema[i], node) for i, node in zip(targets, row, strict=True)}
+    values = {
+        i: _assigned(bind(env, node), table.schema[i], node)
+        for i, node in zip(targets, row, strict=True)
+    }
     return tuple(values.get(i) or _missing(f, statement) for i, f in enumerate(table.schema))
 
 
 def _rows_of(
-    statement: ast.Insert, query: ast.Query, table: TableDef, targets: Sequence[int], catalog: Catalog
+    statement: ast.Insert,
+    query: ast.Query,
+    table: TableDef,
+    targets: Sequence[int],
+    catalog: Catalog,
 ) -> Node:
     bound = bind_query(query, catalog, persistent=False)
     if len(bound.schema) != len(targets):
         raise _count_error(statement, len(bound.schema), table, targets, query)
-    have = {i: Col(n, f.type, f.name) for n, (i, f) in enumerate(zip(targets, bound.schema, strict=True))}
-    exprs = [_assigned(have[i], f, query) if i in have else _missing(f, statement) for i, f in enumerate(table.schema)]
+    have = {
+        i: Col(n, f.type, f.name)
+        for n, (i, f) in enumerate(zip(targets, bound.schema, strict=True))
+    }
+    exprs = [
+        _assigned(have[i], f, query) if i in have else _missing(f, statement)
+        for i, f in enumerate(table.schema)
+    ]
     return project(bound.child, exprs, [f.name for f in table.schema])
 
 
-def _count_error(statement: ast.Insert, count: int, table: TableDef, targets: Sequence[int], at: ast.Node) -> Exception:
+def _count_error(
+    statement: ast.Insert, count: int, table: TableDef, targets: Sequence[int], at: ast.Node
+) -> Exception:
     names = ", ".join(table.schema[i].name for i in targets)
     message = f"{count} values for {len(targets)} columns ({names})"
-    return error("DS217", message, at, "give one value per column, or name the columns: INSERT INTO t (a, b) ...")
+    return error(
+        "DS217",
+        message,
+        at,
+        "give one value per column, or name the columns: INSERT INTO t (a, b) ...",
+    )
 
 
 def _missing(column: Field, statement: ast.Insert) -> Expr:
     if not column.nullable:
         message = f"column {column.name} is NOT NULL and gets no value"
-        raise error("DS218", message, statement.columns[-1] if statement.columns else statement, "give it a value")
+        raise error(
+            "DS218",
+            message,
+            statement.columns[-1] if statement.columns else statement,
+            "give it a value",
+        )
     return Lit(None, column.type)
 
 
@@ -147,7 +197,8 @@ def _missing(column: Field, statement: ast.Insert) -> Expr:
 
 
 def _assigned(value: Expr, column: Field, at: ast.Node) -> Expr:
-    """The value as the column's type: numbers convert (not FLOAT to INT), NULL takes the type; DS218."""
+    """The value as the column's type: numbers convert (not FLOAT to INT), NULL takes the type;
+    DS218."""
     if value.type == NULL or (isinstance(value, Lit) and value.value is None):
         if not column.nullable:
             raise error("DS218", f"column {column.name} is NOT NULL", at, "give it a value")

@@ -15,8 +15,9 @@ from dsms.sql.window import WindowSpec
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound query below its output: the plan, what its columns are called (further columns are only for ORDER BY),
-    where INTERNAL windows of its own block stand (if there are any), and second names of its columns."""
+    """A bound query below its output: the plan, what its columns are called (further columns are
+    only for ORDER BY), where INTERNAL windows of its own block stand (if there are any), and second
+    names of its columns."""
 
     node: Node
     names: tuple[str, ...]
@@ -30,8 +31,9 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Something a block reads: is its window INTERNAL, do its rows ever leave, do they leave unpredictably?"""
+class BlockInput:
+    """Something a block reads: is its window INTERNAL, do its rows ever leave, do they leave
+    unpredictably?"""
 
     at: ast.Node
     internal: bool = False
@@ -42,10 +44,11 @@ class Source:
 
 @dataclass(slots=True)
 class Block:
-    """One SELECT block (with the EXISTS/IN blocks it absorbs).  `internal`: Wstream asks for INTERNAL windows."""
+    """One SELECT block (with the EXISTS/IN blocks it absorbs).  `internal`: Wstream asks for
+    INTERNAL windows."""
 
     internal: bool = False
-    sources: list[Source] = field(default_factory=list)
+    sources: list[BlockInput] = field(default_factory=list)
     negations: list[ast.Node] = field(default_factory=list)  # NOT EXISTS, NOT IN, outer joins
 
 
@@ -53,8 +56,8 @@ class Block:
 class Context:
     """One statement: the catalog, whether the query persists, leaves, windows and such seen so far.
 
-    `bind_query` binds a nested query (FROM subqueries, grouped IN subqueries); it stands here so that the modules of
-    the binder need not import each other in a circle.
+    `bind_query` binds a nested query (FROM subqueries, grouped IN subqueries); it stands here so
+    that the modules of the binder need not import each other in a circle.
     """
 
     catalog: Catalog
@@ -62,7 +65,8 @@ class Context:
     bind_query: Callable[..., Bound]
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
-    by_subwindow: list[tuple[str, ast.Node]] = field(default_factory=list)  # aggregates that need sub-windows
+    # aggregates that need sub-windows
+    by_subwindow: list[tuple[str, ast.Node]] = field(default_factory=list)
 
     def next_leaf(self) -> int:
         self.leaves += 1
@@ -82,5 +86,7 @@ def project(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
     if same and all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs)):
         return node
     nullable = [node.schema[e.index].nullable if isinstance(e, Col) else True for e in exprs]
-    schema = tuple(Field(n, e.type, None, null) for n, e, null in zip(names, exprs, nullable, strict=True))
+    schema = tuple(
+        Field(n, e.type, None, null) for n, e, null in zip(names, exprs, nullable, strict=True)
+    )
     return Project(node, tuple(exprs), schema)

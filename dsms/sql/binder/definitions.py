@@ -1,4 +1,5 @@
-"""CREATE STREAM, CREATE TABLE and CREATE QUERY: from the syntax tree to definitions for the catalog.
+"""CREATE STREAM, CREATE TABLE and CREATE QUERY: from the syntax tree to definitions for the
+catalog.
 
 With IF NOT EXISTS, a name taken by an object of the same kind gives that object back, unchanged.
 """
@@ -58,16 +59,23 @@ def bind_create_table(statement: ast.CreateTable, catalog: Catalog, sql: str = "
     key = [column_index(schema, name, "PRIMARY KEY") for name in statement.primary_key]
     for at, name in enumerate(statement.primary_key):
         if key[at] in key[:at]:
-            raise error("DS226", f"PRIMARY KEY names `{name.text}` twice", name, "name each key column once")
+            raise error(
+                "DS226", f"PRIMARY KEY names `{name.text}` twice", name, "name each key column once"
+            )
     check_options(statement.options, "table")
-    fields = [Field(f.name, f.type, None, f.nullable and i not in key) for i, f in enumerate(schema)]
-    return TableDef(statement.name.text, tuple(fields), tuple(key), not statement.non_retroactive, sql)
+    fields = [
+        Field(f.name, f.type, None, f.nullable and i not in key) for i, f in enumerate(schema)
+    ]
+    return TableDef(
+        statement.name.text, tuple(fields), tuple(key), not statement.non_retroactive, sql
+    )
 
 
 def bind_create_query(
     statement: ast.CreateQuery, catalog: Catalog, sql: str = ""
 ) -> tuple[QueryDef, Output] | tuple[QueryDef, None]:
-    """The registered query and its plan; the plan is None if IF NOT EXISTS found the query there."""
+    """The registered query and its plan; the plan is None if IF NOT EXISTS found the query
+    there."""
     taken = _taken(statement, statement.name, QueryDef, catalog)
     if isinstance(taken, QueryDef):
         return taken, None
@@ -96,9 +104,13 @@ def bind_create_query(
 
 
 def _taken(
-    statement: ast.CreateStream | ast.CreateTable | ast.CreateQuery, name: ast.Ident, kind: type, catalog: Catalog
+    statement: ast.CreateStream | ast.CreateTable | ast.CreateQuery,
+    name: ast.Ident,
+    kind: type,
+    catalog: Catalog,
 ) -> StreamDef | TableDef | QueryDef | None:
-    """The object of that name, if IF NOT EXISTS lets it stand; DS213 if the name is taken otherwise."""
+    """The object of that name, if IF NOT EXISTS lets it stand; DS213 if the name is taken
+    otherwise."""
     found = catalog.find(name.text)  # unquoted: names that differ in case only would be a trap
     if found is None:
         return None
@@ -128,7 +140,12 @@ def _schema(columns: Sequence[ast.ColumnDef]) -> Schema:
     fields = []
     for column in columns:
         if column.name.text.casefold() in seen:
-            raise error("DS212", f"column `{column.name.text}` is declared twice", column.name, "rename one of them")
+            raise error(
+                "DS212",
+                f"column `{column.name.text}` is declared twice",
+                column.name,
+                "rename one of them",
+            )
         seen.add(column.name.text.casefold())
         fields.append(Field(column.name.text, type_of(column.type), None, not column.not_null))
     return tuple(fields)
@@ -145,15 +162,21 @@ def _timestamp(by: ast.TimestampBy | None, schema: Schema) -> tuple[int | None, 
     if column.type == TIMESTAMP:
         if by.unit is not None:
             hint = "leave UNIT out: it is for INT columns"
-            raise error("DS224", f"{column.name} is a TIMESTAMP, whose unit is known", by.column, hint)
+            raise error(
+                "DS224", f"{column.name} is a TIMESTAMP, whose unit is known", by.column, hint
+            )
         return index, None
     if column.type != INT:
-        message = f"TIMESTAMP BY needs a TIMESTAMP or INT column, and {column.name} is {column.type}"
+        message = (
+            f"TIMESTAMP BY needs a TIMESTAMP or INT column, and {column.name} is {column.type}"
+        )
         raise error("DS223", message, by.column, "declare the column TIMESTAMP, or INT with a UNIT")
     if by.unit not in UNITS:
         got = "none is given" if by.unit is None else f"{by.unit} is none"
         message = f"{column.name} is INT: it needs a UNIT, and {got}"
-        raise error("DS224", message, by.column, f"write TIMESTAMP BY {column.name} UNIT s (or ms, us, ns)")
+        raise error(
+            "DS224", message, by.column, f"write TIMESTAMP BY {column.name} UNIT s (or ms, us, ns)"
+        )
     return index, by.unit
 
 
@@ -161,11 +184,17 @@ def _check_event_time(statement: ast.CreateStream) -> None:
     """Rows stamped on arrival are never late and never early."""
     if statement.timestamp is not None:
         return
-    clauses = (("SLACK", statement.slack), ("LATE", statement.late), ("MAX FUTURE", statement.max_future))
+    clauses = (
+        ("SLACK", statement.slack),
+        ("LATE", statement.late),
+        ("MAX FUTURE", statement.max_future),
+    )
     for name, clause in clauses:
         if clause is not None:
             hint = "add TIMESTAMP BY column, or leave it out"
-            raise error("DS228", f"{name} needs event time: this stream is stamped on arrival", clause, hint)
+            raise error(
+                "DS228", f"{name} needs event time: this stream is stamped on arrival", clause, hint
+            )
 
 
 def _late_into(late: ast.Late | None, schema: Schema, catalog: Catalog) -> str | None:
@@ -174,14 +203,26 @@ def _late_into(late: ast.Late | None, schema: Schema, catalog: Catalog) -> str |
     found = catalog.find(late.into.text, late.into.quoted)
     if found is None:
         hint = suggest(late.into.text, [s.name for s in catalog.streams.values()], "streams")
-        raise error("DS203", f"LATE INTO: unknown stream `{late.into.text}`", late.into, hint or "declare it first")
+        raise error(
+            "DS203",
+            f"LATE INTO: unknown stream `{late.into.text}`",
+            late.into,
+            hint or "declare it first",
+        )
     if not isinstance(found, StreamDef):
-        raise error("DS216", f"LATE INTO: {found.name} is a {kind_of(found)}", late.into, "name a stream")
+        raise error(
+            "DS216", f"LATE INTO: {found.name} is a {kind_of(found)}", late.into, "name a stream"
+        )
     if [f.type for f in found.schema] != [f.type for f in schema]:
         wanted = ", ".join(str(f.type) for f in schema)
         has = ", ".join(str(f.type) for f in found.schema)
         message = f"late rows have the columns ({wanted}), and {found.name} has ({has})"
-        raise error("DS225", message, late.into, "declare that stream with the same column types in the same order")
+        raise error(
+            "DS225",
+            message,
+            late.into,
+            "declare that stream with the same column types in the same order",
+        )
     return found.name
 
 

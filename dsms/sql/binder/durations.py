@@ -1,4 +1,5 @@
-"""Lengths of time as the plan wants them: microseconds, positive, of fixed length unless a calendar is at hand."""
+"""Lengths of time as the plan wants them: microseconds, positive, of fixed length unless a calendar
+is at hand."""
 
 from __future__ import annotations
 
@@ -11,13 +12,18 @@ _DAYS = {ast.Unit.DAY: 86_400_000_000, ast.Unit.WEEK: 7 * 86_400_000_000}
 
 
 def fixed(duration: ast.Duration, what: str, zero: bool = False) -> int:
-    """Microseconds of a duration that must have a fixed length and be positive (or zero, if `zero`); DS227."""
+    """Microseconds of a duration that must have a fixed length and be positive (or zero, if
+    `zero`); DS227."""
     if duration.months:
         hint = "write it in DAY or WEEK"
-        raise error("DS227", f"{what} needs a fixed length, and a month or year has none", duration, hint)
+        raise error(
+            "DS227", f"{what} needs a fixed length, and a month or year has none", duration, hint
+        )
     if duration.micros < 0 or (duration.micros == 0 and not zero):
         expected = "zero or positive" if zero else "positive"
-        raise error("DS227", f"{what} must be {expected}", duration, "write a length such as 10 SECONDS")
+        raise error(
+            "DS227", f"{what} must be {expected}", duration, "write a length such as 10 SECONDS"
+        )
     return duration.micros
 
 
@@ -26,12 +32,16 @@ def maybe_fixed(duration: ast.Duration | None, what: str, zero: bool = False) ->
 
 
 def calendar(duration: ast.Duration, zoned: bool) -> tuple[int, str] | None:
-    """(count, unit) of a duration that follows the calendar: MONTH and YEAR always, DAY and WEEK under a TIME ZONE.
+    """(count, unit) of a duration that follows the calendar: MONTH and YEAR always, DAY and WEEK
+    under a TIME ZONE.
 
     Raises DS227 for one that is longer than calendars are good for."""
     if duration.months > 12 * YEARS or duration.micros > 366 * YEARS * _DAYS[ast.Unit.DAY]:
         raise error(
-            "DS227", f"a calendar is followed for {YEARS} years at most", duration, f"write {YEARS} YEARS or less"
+            "DS227",
+            f"a calendar is followed for {YEARS} years at most",
+            duration,
+            f"write {YEARS} YEARS or less",
         )
     if duration.months:
         per = 12 if duration.unit is ast.Unit.YEAR else 1

@@ -1,4 +1,5 @@
-"""Scalar expressions: names become columns, operators and functions become typed calls with their casts written out."""
+"""Scalar expressions: names become columns, operators and functions become typed calls with their
+casts written out."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from dsms.sql.unbind import digits
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """Where an expression stands: the names it sees, the clause (for messages), and what comes before the usual
-    meaning of a node, if anything does (grouping columns and aggregates)."""
+    """Where an expression stands: the names it sees, the clause (for messages), and what comes
+    before the usual meaning of a node, if anything does (grouping columns and aggregates)."""
 
     ctx: Context
     scope: Scope
@@ -146,7 +147,10 @@ def _predicate(env: Env, node: ast.Expr) -> Expr:
     match node:
         case ast.Between(operand=operand, low=low, high=high):
             x = bind(env, operand)
-            found = _chain("and", [call("ge", [x, bind(env, low)], node), call("le", [x, bind(env, high)], node)])
+            found = _chain(
+                "and",
+                [call("ge", [x, bind(env, low)], node), call("le", [x, bind(env, high)], node)],
+            )
         case ast.InList():
             found = _in_list(env, node)
         case ast.Like(operand=operand, pattern=pattern):
@@ -167,7 +171,12 @@ def _in_list(env: Env, node: ast.InList) -> Expr:
     if not isinstance(node.operand, ast.RowExpr):
         rows = [i for i in node.items if isinstance(i, ast.RowExpr)]
         if rows:
-            raise error("DS217", "IN compares one value with a row of several", rows[0], "write one value per item")
+            raise error(
+                "DS217",
+                "IN compares one value with a row of several",
+                rows[0],
+                "write one value per item",
+            )
         return call("in", [bind(env, node.operand), *(bind(env, i) for i in node.items)], node)
     left = [bind(env, x) for x in node.operand.items]
     options = [_row_equals(env, left, item) for item in node.items]
@@ -176,8 +185,15 @@ def _in_list(env: Env, node: ast.InList) -> Expr:
 
 def _row_equals(env: Env, left: list[Expr], item: ast.Expr) -> Expr:
     if not isinstance(item, ast.RowExpr) or len(item.items) != len(left):
-        raise error("DS217", f"IN expects rows of {len(left)} values here", item, "write (a, b) IN ((1, 2), (3, 4))")
-    return _chain("and", [call("eq", [a, bind(env, b)], b) for a, b in zip(left, item.items, strict=True)])
+        raise error(
+            "DS217",
+            f"IN expects rows of {len(left)} values here",
+            item,
+            "write (a, b) IN ((1, 2), (3, 4))",
+        )
+    return _chain(
+        "and", [call("eq", [a, bind(env, b)], b) for a, b in zip(left, item.items, strict=True)]
+    )
 
 
 def _case(env: Env, node: ast.Case) -> Expr:
@@ -202,7 +218,9 @@ def _explicit_cast(operand: Expr, node: ast.Cast) -> Expr:
     try:
         return fold(functions.cast(operand, target))
     except FunctionError as failure:
-        raise error("DS208", failure.message, node, "cast by way of STRING, or use a function that converts") from None
+        raise error(
+            "DS208", failure.message, node, "cast by way of STRING, or use a function that converts"
+        ) from None
 
 
 def _function(env: Env, node: ast.FuncCall) -> Expr:
@@ -229,28 +247,39 @@ def _extract(env: Env, node: ast.FuncCall) -> Expr:
     _only_plain(node)
     field = node.args[0] if node.args else None
     if not isinstance(field, ast.StringLit) or len(node.args) < 2:
-        raise error("DS207", "EXTRACT expects a field and a value", node, "write EXTRACT(HOUR FROM t)")
+        raise error(
+            "DS207", "EXTRACT expects a field and a value", node, "write EXTRACT(HOUR FROM t)"
+        )
     name = field.value.casefold()
     if name not in functions.EXTRACT_FIELDS:
-        hint = suggest(name, functions.EXTRACT_FIELDS, "fields") or ", ".join(functions.EXTRACT_FIELDS)
+        hint = suggest(name, functions.EXTRACT_FIELDS, "fields") or ", ".join(
+            functions.EXTRACT_FIELDS
+        )
         raise error("DS206", f"EXTRACT knows no field `{field.value}`", field, hint)
     return call(name, [bind(env, a) for a in node.args[1:]], node)
 
 
 def _unknown_function(node: ast.FuncCall) -> Exception:
     name = node.name.text
-    known = [n.upper() for n in (*functions.scalar_names(operators=False), *functions.aggregate_names())]
+    known = [
+        n.upper() for n in (*functions.scalar_names(operators=False), *functions.aggregate_names())
+    ]
     hint = instead(name, "function", "bare")
     if hint is None:
         near = nearest(name, known)
-        hint = f"did you mean {near}?" if near else "SHOW FUNCTIONS lists the functions that there are"
+        hint = (
+            f"did you mean {near}?" if near else "SHOW FUNCTIONS lists the functions that there are"
+        )
     return error("DS206", f"unknown function `{name}`", node.name, hint)
 
 
 def _stray_aggregate(env: Env, node: ast.FuncCall) -> Exception:
     name = node.name.text.upper()
     if env.place.startswith("an aggregate"):
-        hint = "compute the inner one in a subquery: SELECT MAX(s) FROM (SELECT SUM(x) AS s FROM ... GROUP BY k)"
+        hint = (
+            "compute the inner one in a subquery: SELECT MAX(s) FROM (SELECT SUM(x) AS s FROM "
+            "... GROUP BY k)"
+        )
         return error("DS302", f"aggregate {name} stands inside of an aggregate", node, hint)
     hint = "filter groups with HAVING" if env.place == "WHERE" else "compute it in a subquery first"
     return error("DS301", f"aggregate {name} can't stand in {env.place}", node, hint)
@@ -259,17 +288,33 @@ def _stray_aggregate(env: Env, node: ast.FuncCall) -> Exception:
 def _misplaced(env: Env, node: ast.Expr) -> Exception:
     match node:
         case ast.ScalarQuery():
-            hint = "put the subquery into FROM and join it, for example FROM s [NOW], (SELECT MAX(a) AS m FROM s) x"
+            hint = (
+                "put the subquery into FROM and join it, for example FROM s [NOW], (SELECT "
+                "MAX(a) AS m FROM s) x"
+            )
             return error("DS321", "a subquery can't stand for a value", node, hint)
         case ast.RowExpr():
-            return error("DS217", "a row of values can only stand on the left of IN", node, "write its items apart")
+            return error(
+                "DS217",
+                "a row of values can only stand on the left of IN",
+                node,
+                "write its items apart",
+            )
         case ast.WstreamArg():
             hint = "write SUM(Wstream(SUM(a))[ROWS 10]) in the select list"
-            return error("DS327", "Wstream can only stand directly in an aggregate of the select list", node, hint)
+            return error(
+                "DS327",
+                "Wstream can only stand directly in an aggregate of the select list",
+                node,
+                hint,
+            )
     what = "EXISTS" if isinstance(node, ast.Exists) else "IN (SELECT ...)"
     if env.place == "WHERE":
         hint = "make it a part of WHERE joined by AND; for an OR, use a UNION of two queries"
-        message = f"{what} inside of an OR, a NOT of several conditions, a CASE or a function can't be evaluated"
+        message = (
+            f"{what} inside of an OR, a NOT of several conditions, a CASE or a function "
+            "can't be evaluated"
+        )
     else:
         hint = "move it to WHERE as a condition joined by AND"
         message = f"{what} can only stand in WHERE, not in {env.place}"

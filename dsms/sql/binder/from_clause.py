@@ -1,4 +1,5 @@
-"""FROM: its items become leaves with numbered columns, its names a scope, its commas and JOINs a `Group` to build."""
+"""FROM: its items become leaves with numbered columns, its names a scope, its commas and JOINs a
+`Group` to build."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from dataclasses import dataclass
 from dsms.sql import ast
 from dsms.sql.binder import archives, windows
 from dsms.sql.binder.calls import call
-from dsms.sql.binder.context import Block, Context, Source, relabel
+from dsms.sql.binder.context import Block, BlockInput, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
 from dsms.sql.binder.joins import Group, Leaf, Outer, is_table
 from dsms.sql.binder.properties import append_only, reads_stream, strict
-from dsms.sql.binder.scope import Column, Scope, relation_scope
+from dsms.sql.binder.scope import Scope, VisibleColumn, relation_scope
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Expr, conjuncts
@@ -34,7 +35,8 @@ class From:
 
 
 def bind_from(ctx: Context, block: Block, select: ast.Select, beyond: tuple[Scope, ...]) -> From:
-    """The FROM clause of a SELECT block; `beyond` are scopes it can't see but may name in errors."""
+    """The FROM clause of a SELECT block; `beyond` are scopes it can't see but may name in
+    errors."""
     binder = _FromBinder(ctx, block, select.window, beyond)
     group, scope = Group(), Scope(beyond=beyond)
     for item in select.from_:
@@ -44,7 +46,12 @@ def bind_from(ctx: Context, block: Block, select: ast.Select, beyond: tuple[Scop
         scope = _together(scope, names, item)
     if select.window is not None and not binder.windowed:
         hint = "put a stream into FROM, or leave WINDOW out"
-        raise error("DS317", "WINDOW puts a window on every stream of FROM, and there is none", select.window, hint)
+        raise error(
+            "DS317",
+            "WINDOW puts a window on every stream of FROM, and there is none",
+            select.window,
+            hint,
+        )
     if not select.from_:
         group.items.append(Leaf(Values(((),), ()), (), select))
     return From(group, scope, binder.width)
@@ -53,7 +60,9 @@ def bind_from(ctx: Context, block: Block, select: ast.Select, beyond: tuple[Scop
 class _FromBinder:
     """Walks the items of one FROM clause and numbers their columns."""
 
-    def __init__(self, ctx: Context, block: Block, window: ast.Window | None, beyond: tuple[Scope, ...]) -> None:
+    def __init__(
+        self, ctx: Context, block: Block, window: ast.Window | None, beyond: tuple[Scope, ...]
+    ) -> None:
         self.ctx, self.block, self.window, self.beyond = ctx, block, window, beyond
         self.width = 0
         self.windowed = 0
@@ -69,7 +78,9 @@ class _FromBinder:
                 return self._join(item)
         raise AssertionError(item)
 
-    def _leaf(self, node: Node, scope: Scope, at: ast.Node, table: bool = False) -> tuple[Group, Scope]:
+    def _leaf(
+        self, node: Node, scope: Scope, at: ast.Node, table: bool = False
+    ) -> tuple[Group, Scope]:
         virtual = tuple(range(self.width, self.width + len(node.schema)))
         scope = scope.shifted(self.width)
         self.left += (scope,)
@@ -89,10 +100,16 @@ class _FromBinder:
                 return self._answer(found, ref)
         known = self.ctx.catalog.names()
         other = instead(ref.name.text, "relation")
-        hint = other or (suggest(ref.name.text, known, "names") if known else "declare it first: CREATE STREAM ...")
+        hint = other or (
+            suggest(ref.name.text, known, "names")
+            if known
+            else "declare it first: CREATE STREAM ..."
+        )
         raise error("DS203", f"unknown stream or table `{ref.name.text}`", ref.name, hint)
 
-    def _stream(self, stream: StreamDef, ref: ast.TableRef, archive: Archived | None = None) -> tuple[Group, Scope]:
+    def _stream(
+        self, stream: StreamDef, ref: ast.TableRef, archive: Archived | None = None
+    ) -> tuple[Group, Scope]:
         alias = ref.alias.text if ref.alias else stream.name
         scope = relation_scope(stream.schema, alias, stream.name)
         schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in stream.schema)
@@ -111,18 +128,24 @@ class _FromBinder:
     def _window_of(self, ref: ast.TableRef, name: str) -> ast.Window | None:
         if self.window is not None and ref.window is not None:
             hint = "leave one of the two out"
-            message = f"{name} has a window of its own, and the query's WINDOW would put another on it"
+            message = (
+                f"{name} has a window of its own, and the query's WINDOW would put another on it"
+            )
             raise error("DS317", message, ref.window, hint)
         return ref.window or self.window
 
     def _table(self, table: TableDef, ref: ast.TableRef) -> tuple[Group, Scope]:
         if ref.window is not None:
             hint = "leave the window out: a table is read as it stands"
-            raise error("DS305", f"{table.name} is a table, and windows are for streams", ref.window, hint)
+            raise error(
+                "DS305", f"{table.name} is a table, and windows are for streams", ref.window, hint
+            )
         alias = ref.alias.text if ref.alias else table.name
         schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in table.schema)
         scan = TableScan(table, schema, alias, self.ctx.next_leaf())
-        return self._leaf(scan, relation_scope(table.schema, alias, table.name), ref, not table.retroactive)
+        return self._leaf(
+            scan, relation_scope(table.schema, alias, table.name), ref, not table.retroactive
+        )
 
     def _answer(self, query: QueryDef, ref: ast.TableRef) -> tuple[Group, Scope]:
         """The answer of a persistent query, as it stands: to a one-time query it is a table."""
@@ -136,14 +159,18 @@ class _FromBinder:
         node = relabel(bound.node, schema)
         scope = relation_scope(schema, alias, also=bound.also)
         if ref.window is not None:
-            node = windows.put_window(self.ctx, node, ref.window, scope, schema, self.block.internal)
+            node = windows.put_window(
+                self.ctx, node, ref.window, scope, schema, self.block.internal
+            )
         self._source(ref, node)
         return self._leaf(node, scope, ref)
 
     def _source(self, ref: ast.TableRef | ast.SubqueryRef, node: Node) -> None:
         internal = isinstance(node, Window) and node.spec.internal
         at = ref.window or ref
-        self.block.sources.append(Source(at, internal, not append_only(node), strict(node), reads_stream(node)))
+        self.block.sources.append(
+            BlockInput(at, internal, not append_only(node), strict(node), reads_stream(node))
+        )
 
     def _join(self, join: ast.Join) -> tuple[Group, Scope]:
         left, left_names = self.item(join.left)
@@ -153,11 +180,17 @@ class _FromBinder:
         if join.using:
             scope, on = _using(join, left_names, right_names)
         elif join.on is not None:
-            env = Env(self.ctx, Scope(scope.columns, scope.relations, scope.declared, beyond=self.beyond), "ON")
+            env = Env(
+                self.ctx,
+                Scope(scope.columns, scope.relations, scope.declared, beyond=self.beyond),
+                "ON",
+            )
             on = conjuncts(bind_condition(env, join.on))
         if join.kind in (ast.JoinKind.INNER, ast.JoinKind.CROSS):
             return Group(left.items + right.items, left.conjuncts + right.conjuncts + on), scope
-        if join.kind is ast.JoinKind.FULL or not is_table(right if join.kind is ast.JoinKind.LEFT else left):
+        if join.kind is ast.JoinKind.FULL or not is_table(
+            right if join.kind is ast.JoinKind.LEFT else left
+        ):
             self.block.negations.append(join)
         return Group([Outer(join.kind.value.lower(), left, right, on, join)]), scope
 
@@ -168,11 +201,18 @@ def _check_readable(ctx: Context, query: QueryDef, ref: ast.TableRef) -> None:
         message = f"{query.name} is a query: persistent queries read streams and tables"
         raise error("DS325", message, ref.name, hint)
     if query.on_lookup:
-        message = f"{query.name} was registered ON LOOKUP: it has an answer when it is asked for one"
+        message = (
+            f"{query.name} was registered ON LOOKUP: it has an answer when it is asked for one"
+        )
         raise error("DS329", message, ref.name, f"LOOKUP {query.name}")
     if ref.window is not None and ref.window.archive:
         message = f"{query.name} is a query: what has left its answer is read on its own"
-        raise error("DS391", message, ref.window, f"write FROM ARCHIVE {query.name}, with a window or without")
+        raise error(
+            "DS391",
+            message,
+            ref.window,
+            f"write FROM ARCHIVE {query.name}, with a window or without",
+        )
     if ref.window is not None:
         message = f"{query.name} is a query, read as its answer stands, and windows are for streams"
         raise error("DS305", message, ref.window, "leave the window out")
@@ -183,33 +223,48 @@ def _together(left: Scope, right: Scope, at: ast.FromItem) -> Scope:
     for name in right.relations:
         if name.casefold() in taken:
             place = at.alias or at.name if isinstance(at, ast.TableRef) else at
-            raise error("DS205", f"`{name}` stands in FROM twice", place, f"give one an alias: {name} AS {name}2")
+            raise error(
+                "DS205",
+                f"`{name}` stands in FROM twice",
+                place,
+                f"give one an alias: {name} AS {name}2",
+            )
     return left.joined(right)
 
 
 def _using(join: ast.Join, left: Scope, right: Scope) -> tuple[Scope, list[Expr]]:
     """JOIN USING: the columns once, first, then the others of both sides; and the equalities."""
-    merged: list[Column] = []
+    merged: list[VisibleColumn] = []
     on: list[Expr] = []
     hidden: set[int] = set()
     for name in join.using:
         a, b = _one(left, name), _one(right, name)
         hidden |= {id(a), id(b)}
         on.append(call("eq", [a.expr, b.expr], name))
-        merged.append(Column(a.name, _merged(join.kind, a.expr, b.expr, name)))
-    rest = [Column(c.name, c.expr, c.aliases, c.hidden or id(c) in hidden) for c in left.columns + right.columns]
+        merged.append(VisibleColumn(a.name, _merged(join.kind, a.expr, b.expr, name)))
+    rest = [
+        VisibleColumn(c.name, c.expr, c.aliases, c.hidden or id(c) in hidden)
+        for c in left.columns + right.columns
+    ]
     relations, declared = left.relations + right.relations, left.declared + right.declared
     return Scope((*merged, *rest), relations, declared, beyond=left.beyond), on
 
 
-def _one(scope: Scope, name: ast.Ident) -> Column:
+def _one(scope: Scope, name: ast.Ident) -> VisibleColumn:
     found = scope.matching(ast.ColumnRef(name, pos=name.pos))
     if len(found) == 1:
         return found[0]
     if found:
-        raise error("DS202", f"column `{name.text}` is ambiguous on one side of the join", name, "use ON with aliases")
+        raise error(
+            "DS202",
+            f"column `{name.text}` is ambiguous on one side of the join",
+            name,
+            "use ON with aliases",
+        )
     hint = suggest(name.text, [c.name for c in scope.visible()], "columns of this side")
-    raise error("DS201", f"USING names `{name.text}`, which one side of the join does not have", name, hint)
+    raise error(
+        "DS201", f"USING names `{name.text}`, which one side of the join does not have", name, hint
+    )
 
 
 def _merged(kind: ast.JoinKind, left: Expr, right: Expr, name: ast.Ident) -> Expr:

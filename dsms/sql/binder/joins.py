@@ -1,10 +1,11 @@
 """Joins: from the items of FROM to a left-deep tree in the order written.
 
-Binding a FROM clause goes in three steps.  `from_clause` numbers the columns of all leaves in FROM order ("virtual"
-positions) and makes a `Group` of inner-joined items, in which an outer join is one item with groups of its own.  WHERE
-is then bound over the virtual positions.  `build` lets every conjunct sink to the lowest inner join that sees all its
-columns, makes the nodes, and says where each virtual column ended up: a non-retroactive table that stands before the
-first stream is joined after it (⋈NRR reads the table as of each stream row), so the order may differ.
+Binding a FROM clause goes in three steps.  `from_clause` numbers the columns of all leaves in FROM
+order ("virtual" positions) and makes a `Group` of inner-joined items, in which an outer join is one
+item with groups of its own.  WHERE is then bound over the virtual positions.  `build` lets every
+conjunct sink to the lowest inner join that sees all its columns, makes the nodes, and says where
+each virtual column ended up: a non-retroactive table that stands before the first stream is joined
+after it (⋈NRR reads the table as of each stream row), so the order may differ.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from dsms.sql.types import BOOL, Schema
 
 @dataclass(slots=True)
 class Leaf:
-    """One FROM item that is not a join.  `virtual`: the positions of its columns.  `table`: non-retroactive."""
+    """One FROM item that is not a join.  `virtual`: the positions of its columns.  `table`:
+    non-retroactive."""
 
     node: Node
     virtual: tuple[int, ...]
@@ -70,7 +72,8 @@ def is_table(group: Group) -> bool:
 
 
 def settle_tables(ctx: Context, group: Group) -> None:
-    """Without a stream a one-time query reads non-retroactive tables as they stand; a persistent one can't (DS324)."""
+    """Without a stream a one-time query reads non-retroactive tables as they stand; a persistent
+    one can't (DS324)."""
     leaves = list(_leaves(group))
     if any(reads_stream(leaf.node) for leaf in leaves):
         return
@@ -84,7 +87,10 @@ def no_stream(leaf: Leaf) -> QueryError:
     """DS324: a non-retroactive table with no stream to join."""
     assert isinstance(leaf.node, TableScan)
     name = leaf.node.table.name
-    message = f"{name} is non-retroactive: it is read as of each stream row, and here is no stream to join it with"
+    message = (
+        f"{name} is non-retroactive: it is read as of each stream row, and here is no "
+        "stream to join it with"
+    )
     hint = f"join a stream with {name} directly, or declare {name} without NON RETROACTIVE"
     return error("DS324", message, leaf.at, hint)
 
@@ -111,7 +117,8 @@ class Built:
 
 
 def build(group: Group, where: Sequence[Expr]) -> tuple[Built, list[Expr]]:
-    """The join tree, with the conjuncts that found their join in it; and those left over (over virtual positions)."""
+    """The join tree, with the conjuncts that found their join in it; and those left over (over
+    virtual positions)."""
     pool: list[Expr] = []
     left_over: list[Expr] = []
     for conjunct in [*group.conjuncts, *where]:
@@ -122,12 +129,14 @@ def build(group: Group, where: Sequence[Expr]) -> tuple[Built, list[Expr]]:
 
 
 def _spans(group: Group, used: set[int]) -> bool:
-    """Does a conjunct over these columns join anything of the group (rather than filter one leaf)?"""
+    """Does a conjunct over these columns join anything of the group (rather than filter one
+    leaf)?"""
     return bool(used) and not any(used <= set(leaf.virtual) for leaf in _leaves(group))
 
 
 def _sink(group: Group, pool: list[Expr]) -> tuple[dict[int, list[Expr]], list[Expr]]:
-    """Conjuncts that lie within the preserved side of an outer join go down there, by item; the rest stays."""
+    """Conjuncts that lie within the preserved side of an outer join go down there, by item; the
+    rest stays."""
     sunk: dict[int, list[Expr]] = {}
     rest: list[Expr] = []
     for conjunct in pool:
@@ -146,14 +155,19 @@ def _preserved(outer: Outer) -> set[int]:
 
 
 def _build_items(group: Group, sunk: dict[int, list[Expr]], pool: list[Expr]) -> Built:
-    """Left-deep in FROM order, but tables that need a stream wait for the first one.  Takes what it uses from pool."""
+    """Left-deep in FROM order, but tables that need a stream wait for the first one.  Takes what it
+    uses from pool."""
     acc: Built | None = None
     waiting: list[Leaf] = []
     for i, item in enumerate(group.items):
         if isinstance(item, Leaf) and item.table and (acc is None or not reads_stream(acc.node)):
             waiting.append(item)
             continue
-        next_ = Built(item.node, item.virtual) if isinstance(item, Leaf) else _build_outer(item, sunk.get(i, []))
+        next_ = (
+            Built(item.node, item.virtual)
+            if isinstance(item, Leaf)
+            else _build_outer(item, sunk.get(i, []))
+        )
         if acc is None:
             acc = next_
         elif isinstance(item, Leaf) and item.table:
@@ -169,7 +183,8 @@ def _build_items(group: Group, sunk: dict[int, list[Expr]], pool: list[Expr]) ->
 
 
 def _applicable(acc: Built, more: Sequence[int], pool: list[Expr]) -> list[Expr]:
-    """Takes from the pool the conjuncts that the join of `acc` with the columns `more` sees whole."""
+    """Takes from the pool the conjuncts that the join of `acc` with the columns `more` sees
+    whole."""
     seen = set(acc.layout) | set(more)
     found = [c for c in pool if columns(c) <= seen]
     pool[:] = [c for c in pool if not columns(c) <= seen]
@@ -198,15 +213,16 @@ def _build_side(outer: Outer, side: Group, name: str, sunk: list[Expr]) -> Built
 
 
 def _check_preserved(outer: Outer, side: Group, name: str) -> None:
-    """A non-retroactive table may only be the side that gets padded: its rows alone make no results; DS323."""
+    """A non-retroactive table may only be the side that gets padded: its rows alone make no
+    results; DS323."""
     other = outer.right if name == "left" else outer.left
     if outer.kind in (name, "full") or is_table(other):
         leaf = side.items[0]
         assert isinstance(leaf, Leaf) and isinstance(leaf.node, TableScan)
         table = leaf.node.table.name
         message = (
-            f"{outer.kind.upper()} JOIN would keep the rows of {table} without a match, but a non-retroactive table "
-            "is only read when a stream row arrives"
+            f"{outer.kind.upper()} JOIN would keep the rows of {table} without a match, but a "
+            "non-retroactive table is only read when a stream row arrives"
         )
         hint = f"put the stream on the kept side, or declare {table} without NON RETROACTIVE"
         raise error("DS323", message, leaf.at, hint)
@@ -230,7 +246,9 @@ def _join(kind: str, left: Built, right: Built, conditions: list[Expr]) -> Built
     layout = left.layout + right.layout
     place = {v: i for i, v in enumerate(layout)}
     keys, residual = split([_moved(c, place) for c in conditions], len(left.layout))
-    schema = padded(left.node.schema, kind in ("right", "full")) + padded(right.node.schema, kind in ("left", "full"))
+    schema = padded(left.node.schema, kind in ("right", "full")) + padded(
+        right.node.schema, kind in ("left", "full")
+    )
     return Built(Join(left.node, right.node, kind, keys, residual, schema), layout)  # type: ignore[arg-type]
 
 
@@ -248,8 +266,11 @@ def _join_table(child: Built, table: Leaf | Outer, kind: str, conditions: list[E
     return Built(JoinNRR(child.node, table.node, kind, keys, residual, schema), layout)  # type: ignore[arg-type]
 
 
-def split(conditions: Sequence[Expr], width: int) -> tuple[tuple[tuple[Expr, Expr], ...], Expr | None]:
-    """Conjuncts over left ++ right (`width`: columns of left) as keys, each over its own side, and a residual."""
+def split(
+    conditions: Sequence[Expr], width: int
+) -> tuple[tuple[tuple[Expr, Expr], ...], Expr | None]:
+    """Conjuncts over left ++ right (`width`: columns of left) as keys, each over its own side, and
+    a residual."""
     keys, rest = [], []
     for condition in conditions:
         key = _key(condition, width)

@@ -12,7 +12,8 @@ from dsms.sql.codes import error, suggest
 
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
-    """`on`: stream, table, query.  `type`: word (one of `choices`), int (>= `least`), bool or text."""
+    """`on`: stream, table, query.  `type`: word (one of `choices`), int (>= `least`), bool or
+    text."""
 
     on: tuple[str, ...]
     type: str
@@ -23,18 +24,33 @@ class OptionSpec:
 
 OPTIONS: dict[str, OptionSpec] = {
     "strategy": OptionSpec(("query",), "word", "how the plan runs", ("upa", "direct", "nt")),
-    "boundaries": OptionSpec(("query",), "word", "every boundary, or SLIDE as an upper bound", ("every", "elastic")),
-    "on_error": OptionSpec(("query",), "word", "what a failing scalar does", ("null", "stop")),
-    "partitions": OptionSpec(("query",), "int", "buckets of a calendar queue (default: from the data)", least=1),
-    "optimize": OptionSpec(("query",), "bool", "rewrite the plan (default), or run it as bound"),
-    "negation": OptionSpec(("query",), "word", "where negation stands in the plan", ("auto", "up", "down")),
-    "distinct": OptionSpec(
-        ("query",), "word", "the form of DISTINCT", ("auto", "input-storing", "delta-star", "counting")
+    "boundaries": OptionSpec(
+        ("query",), "word", "every boundary, or SLIDE as an upper bound", ("every", "elastic")
     ),
-    "result_log": OptionSpec(("query",), "int", "result rows kept for subscribers that resume", least=0),
-    "durability": OptionSpec(("stream",), "word", "when a row counts as kept", ("none", "interval", "sync")),
+    "on_error": OptionSpec(("query",), "word", "what a failing scalar does", ("null", "stop")),
+    "partitions": OptionSpec(
+        ("query",), "int", "buckets of a calendar queue (default: from the data)", least=1
+    ),
+    "optimize": OptionSpec(("query",), "bool", "rewrite the plan (default), or run it as bound"),
+    "negation": OptionSpec(
+        ("query",), "word", "where negation stands in the plan", ("auto", "up", "down")
+    ),
+    "distinct": OptionSpec(
+        ("query",),
+        "word",
+        "the form of DISTINCT",
+        ("auto", "input-storing", "delta-star", "counting"),
+    ),
+    "result_log": OptionSpec(
+        ("query",), "int", "result rows kept for subscribers that resume", least=0
+    ),
+    "durability": OptionSpec(
+        ("stream",), "word", "when a row counts as kept", ("none", "interval", "sync")
+    ),
     "description": OptionSpec(("stream", "query"), "text", "kept with the definition"),
-    "path": OptionSpec(("query",), "word", "how a periodic query is evaluated", ("auto", "is", "ws", "ss", "iss")),
+    "path": OptionSpec(
+        ("query",), "word", "how a periodic query is evaluated", ("auto", "is", "ws", "ss", "iss")
+    ),
     "synopsis": OptionSpec(
         ("query",),
         "word",
@@ -80,7 +96,12 @@ def _value(name: str, spec: OptionSpec, option: ast.Option) -> Option:
             if isinstance(value, str):
                 return value
             expected = "a text"
-    raise error("DS215", f"option {name} ({spec.meaning}) expects {expected}", option, f"got {_shown(value)}")
+    raise error(
+        "DS215",
+        f"option {name} ({spec.meaning}) expects {expected}",
+        option,
+        f"got {_shown(value)}",
+    )
 
 
 def _shown(value: object) -> str:

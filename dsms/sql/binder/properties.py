@@ -1,5 +1,6 @@
-"""What the language's rules need to know of a plan: does it append only, does it read a stream, may rows leave
-unpredictably?  (The planner's patterns of Golab 2006, §3.5.1 say more; these three are properties of the query.)"""
+"""What the language's rules need to know of a plan: does it append only, does it read a stream, may
+rows leave unpredictably?  (The planner's patterns of Golab 2006, §3.5.1 say more; these three are
+properties of the query.)"""
 
 from __future__ import annotations
 
@@ -78,7 +79,10 @@ def why_not_append_only(node: Node) -> str:
     """The reason a window can't be put over this result (Golab 2006, §3.3.3 and §3.4)."""
     match node:
         case GroupBy():
-            return "an aggregate over external windows is one current answer that is replaced, not a stream of results"
+            return (
+                "an aggregate over external windows is one current answer that is replaced, "
+                "not a stream of results"
+            )
         case Distinct():
             return "rows of DISTINCT leave when their values leave the window"
         case SemiJoin(anti=True) | SetOp():
@@ -88,8 +92,14 @@ def why_not_append_only(node: Node) -> str:
         case TableScan():
             return "rows of a table are updated and deleted"
         case Join() | JoinNRR() | SemiJoin() | Window():
-            guilty: list[Node] = [c for c in children(node) if not append_only(c) and not isinstance(c, Window)]
-            return why_not_append_only(guilty[0]) if guilty else "rows leave when the windows inside slide on"
+            guilty: list[Node] = [
+                c for c in children(node) if not append_only(c) and not isinstance(c, Window)
+            ]
+            return (
+                why_not_append_only(guilty[0])
+                if guilty
+                else "rows leave when the windows inside slide on"
+            )
         case _:
             guilty = [c for c in children(node) if not append_only(c)]
             return why_not_append_only(guilty[0]) if guilty else "rows leave it"

@@ -30,8 +30,8 @@ def bind_query(
 ) -> Output:
     """The typed logical plan of a query.
 
-    `options` are those of its WITH clause (checked here; `check_options` gives their values).  `persistent` is False
-    for one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
+    `options` are those of its WITH clause (checked here; `check_options` gives their values).
+    `persistent` is False for one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
     """
     on_lookup = False
     if isinstance(query, ast.SelectStatement | ast.CreateQuery):
@@ -65,13 +65,26 @@ def bind_query(
 def _check_sampled(ctx: Context) -> None:
     """Aggregates that are made of sub-windows need some; DS331."""
     for name, at in ctx.by_subwindow:
-        hint = "add SLIDE to the window, such as [RANGE 10 min SLIDE 1 min], or ask once (without CREATE QUERY)"
-        raise error("DS331", f"{name.upper()} is put together from sub-windows, which this query has not", at, hint)
+        hint = (
+            "add SLIDE to the window, such as [RANGE 10 min SLIDE 1 min], or ask once (without "
+            "CREATE QUERY)"
+        )
+        raise error(
+            "DS331",
+            f"{name.upper()} is put together from sub-windows, which this query has not",
+            at,
+            hint,
+        )
 
 
 def _unwrapped(query: ast.Query) -> ast.Query:
     """A query that is nothing but a query in parentheses is that query."""
-    while isinstance(query.body, ast.Query) and not query.order_by and query.limit is None and query.offset is None:
+    while (
+        isinstance(query.body, ast.Query)
+        and not query.order_by
+        and query.limit is None
+        and query.offset is None
+    ):
         query = query.body
     return query
 
@@ -81,5 +94,13 @@ def _check_order(query: ast.Query, continuous: bool) -> None:
         return
     at = query.order_by[0] if query.order_by else query
     what = "ORDER BY" if query.order_by else "LIMIT"
-    message = f"{what} needs an answer that is given as a whole: a continuous query reports changes, one by one"
-    raise error("DS318", message, at, f"add SLIDE to its windows, ask once (without CREATE QUERY), or leave {what} out")
+    message = (
+        f"{what} needs an answer that is given as a whole: a continuous query reports "
+        "changes, one by one"
+    )
+    raise error(
+        "DS318",
+        message,
+        at,
+        f"add SLIDE to its windows, ask once (without CREATE QUERY), or leave {what} out",
+    )

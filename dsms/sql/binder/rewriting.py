@@ -10,7 +10,8 @@ from dsms.sql import ast
 
 
 def replaced(node: Any, swap: Callable[[ast.Node], ast.Node | None]) -> Any:
-    """The node with every part for which `swap` answers replaced by that answer; subqueries are left alone."""
+    """The node with every part for which `swap` answers replaced by that answer; subqueries are
+    left alone."""
     if isinstance(node, tuple):
         return tuple(replaced(n, swap) for n in node)
     if not isinstance(node, ast.Node) or isinstance(node, ast.Query):
@@ -18,5 +19,7 @@ def replaced(node: Any, swap: Callable[[ast.Node], ast.Node | None]) -> Any:
     found = swap(node)
     if found is not None:
         return found
-    changed = {f.name: replaced(getattr(node, f.name), swap) for f in fields(node) if f.name != "pos"}
+    changed = {
+        f.name: replaced(getattr(node, f.name), swap) for f in fields(node) if f.name != "pos"
+    }
     return replace(node, **changed)

@@ -1,9 +1,9 @@
 """What names mean inside one query block, and the nearest known name when they mean nothing.
 
-A scope lists the columns of a FROM clause in the order `*` shows them, each with the expression that reads it from the
-plan node below (a commuted join stores them in another order; the column of a full JOIN USING is computed).  A
-correlated subquery sees two scopes: its own, and its parent's, whose columns stand before its own in the schema both
-are bound over.
+A scope lists the columns of a FROM clause in the order `*` shows them, each with the expression
+that reads it from the plan node below (a commuted join stores them in another order; the column of
+a full JOIN USING is computed).  A correlated subquery sees two scopes: its own, and its parent's,
+whose columns stand before its own in the schema both are bound over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dsms.sql.types import Schema, Type
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class VisibleColumn:
     """A visible column.  `aliases`: the FROM name it may be qualified with, if any."""
 
     name: str
@@ -37,11 +37,11 @@ class Column:
 class Scope:
     """Columns in `*` order; `relations` are the FROM names, also those without columns here.
 
-    `declared` maps a declared name to the alias that hides it; `beyond` are columns of enclosing blocks that can't be
-    reached from here, kept so that the error can say so.
+    `declared` maps a declared name to the alias that hides it; `beyond` are columns of enclosing
+    blocks that can't be reached from here, kept so that the error can say so.
     """
 
-    columns: tuple[Column, ...] = ()
+    columns: tuple[VisibleColumn, ...] = ()
     relations: tuple[str, ...] = ()
     declared: tuple[tuple[str, str], ...] = ()
     parent: Scope | None = None
@@ -53,7 +53,9 @@ class Scope:
 
     def mapped(self, leaf: Callable[[Col], Expr]) -> Scope:
         """The same names, every plan column replaced by `leaf(column)`."""
-        return replace(self, columns=tuple(replace(c, expr=rewrite(c.expr, leaf)) for c in self.columns))
+        return replace(
+            self, columns=tuple(replace(c, expr=rewrite(c.expr, leaf)) for c in self.columns)
+        )
 
     def joined(self, other: Scope) -> Scope:
         """Both sides' names; `other` already stands in its place."""
@@ -64,11 +66,11 @@ class Scope:
             declared=self.declared + other.declared,
         )
 
-    def visible(self) -> list[Column]:
+    def visible(self) -> list[VisibleColumn]:
         """What `*` shows."""
         return [c for c in self.columns if not c.hidden]
 
-    def matching(self, ref: ast.ColumnRef) -> list[Column]:
+    def matching(self, ref: ast.ColumnRef) -> list[VisibleColumn]:
         """The columns of this scope (not its parent's) that the reference may mean."""
         table = ref.table
         if table is None:
@@ -88,14 +90,20 @@ def relation_scope(
     """The scope of one FROM item; `also` are second names of its columns."""
     aliases = (alias,) if alias is not None else ()
     columns = tuple(
-        Column(f.name, Col(i, f.type, f.name), aliases, also=also[i] if i < len(also) else None)
+        VisibleColumn(
+            f.name, Col(i, f.type, f.name), aliases, also=also[i] if i < len(also) else None
+        )
         for i, f in enumerate(schema)
     )
-    hides = ((declared, alias),) if alias and declared and declared.casefold() != alias.casefold() else ()
+    hides = (
+        ((declared, alias),)
+        if alias and declared and declared.casefold() != alias.casefold()
+        else ()
+    )
     return Scope(columns, aliases, hides)
 
 
-def find(scope: Scope, ref: ast.ColumnRef) -> Column:
+def find(scope: Scope, ref: ast.ColumnRef) -> VisibleColumn:
     """The column that a reference means; DS201, DS202, DS204 or DS322 otherwise."""
     level: Scope | None = scope
     while level is not None:
@@ -110,7 +118,7 @@ def find(scope: Scope, ref: ast.ColumnRef) -> Column:
     raise _unknown(scope, ref)
 
 
-def star(scope: Scope, item: ast.StarItem) -> list[Column]:
+def star(scope: Scope, item: ast.StarItem) -> list[VisibleColumn]:
     """The columns of ``*`` or ``t.*``."""
     if item.table is None:
         return scope.visible()
@@ -120,7 +128,7 @@ def star(scope: Scope, item: ast.StarItem) -> list[Column]:
     return [c for c in scope.columns if any(table.matches(a) for a in c.aliases)]
 
 
-def _ambiguous(ref: ast.ColumnRef, found: Sequence[Column]) -> Exception:
+def _ambiguous(ref: ast.ColumnRef, found: Sequence[VisibleColumn]) -> Exception:
     owners = [f"{c.aliases[0]}.{c.name}" for c in found if c.aliases]
     hint = f"write {' or '.join(owners)}" if owners else "give the columns different names with AS"
     message = f"column {_quote(ref.name.text)} is ambiguous: {len(found)} columns have that name"
@@ -147,8 +155,14 @@ def _unknown(scope: Scope, ref: ast.ColumnRef) -> Exception:
 
 
 def _out_of_reach(ref: ast.ColumnRef) -> Exception:
-    message = f"column {_quote(ref.name.text)} belongs to an enclosing query that can't be reached from here"
-    hint = "a subquery in FROM sees only its own FROM; EXISTS and IN see the query directly around them, in WHERE"
+    message = (
+        f"column {_quote(ref.name.text)} belongs to an enclosing query that can't be "
+        "reached from here"
+    )
+    hint = (
+        "a subquery in FROM sees only its own FROM; EXISTS and IN see the query directly "
+        "around them, in WHERE"
+    )
     return error("DS322", message, ref, hint)
 
 
@@ -157,7 +171,9 @@ def _unknown_relation(scope: Scope, table: ast.Ident) -> Exception:
         for declared, alias in level.declared:
             if table.matches(declared):
                 message = f"{_quote(table.text)} is called {alias} in this query"
-                return error("DS204", message, table, f"write {alias}, the alias it was given in FROM")
+                return error(
+                    "DS204", message, table, f"write {alias}, the alias it was given in FROM"
+                )
     known = [r for s in _levels(scope) for r in s.relations]
     message = f"nothing in FROM is called {_quote(table.text)}"
     return error("DS204", message, table, suggest(table.text, known, "in FROM"))

@@ -1,9 +1,9 @@
 """SELECT blocks, set operations and whole queries.
 
-A block is bound from the inside out: FROM, WHERE, tests by subquery, grouping, HAVING, select list, DISTINCT; then
-`Append` if its windows are INTERNAL.  Wstream is rewritten first: its argument becomes a subquery whose windows are
-INTERNAL, and the window is put on that subquery (Golab 2006, §3.4).  Istream in FROM is an `Append` above whatever
-stands inside.
+A block is bound from the inside out: FROM, WHERE, tests by subquery, grouping, HAVING, select list,
+DISTINCT; then `Append` if its windows are INTERNAL.  Wstream is rewritten first: its argument
+becomes a subquery whose windows are INTERNAL, and the window is put on that subquery (Golab 2006,
+§3.4).  Istream in FROM is an `Append` above whatever stands inside.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ Order = tuple[Expr, bool, bool]
 
 @dataclass(slots=True)
 class Ordering:
-    """ORDER BY of the whole query, handed to the block whose names it may use.  `keys` are filled in there."""
+    """ORDER BY of the whole query, handed to the block whose names it may use.  `keys` are filled
+    in there."""
 
     items: Sequence[ast.OrderItem]
     keys: list[Order] = field(default_factory=list)
@@ -66,7 +67,12 @@ def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) 
     if output.restore or output.kind is ast.OutputKind.DSTREAM:
         name = output.kind.value + ("-restore" if output.restore else "")
         hint = "in FROM use Istream (what enters is appended) or nothing"
-        raise error("DS328", f"{name} describes the output of a whole query, not of a subquery", output, hint)
+        raise error(
+            "DS328",
+            f"{name} describes the output of a whole query, not of a subquery",
+            output,
+            hint,
+        )
     bound = bind_body(ctx, body, beyond)
     return replace(bound, node=entries(bound.node, output), internal=None)
 
@@ -78,7 +84,9 @@ def output_of(body: ast.Select | ast.SetOp | ast.Query) -> ast.Output | None:
         wstream.check_restore(output)
         if (output.kind, output.restore) != (found[0].kind, found[0].restore):
             hint = f"write {found[0].kind.value} in all operands, or only in the first"
-            raise error("DS328", "the operands of a set operation ask for different outputs", output, hint)
+            raise error(
+                "DS328", "the operands of a set operation ask for different outputs", output, hint
+            )
     return found[0] if found else None
 
 
@@ -101,7 +109,8 @@ def bind_body(
     ordering: Ordering | None = None,
     open_nulls: bool = False,
 ) -> Bound:
-    """A SELECT block or a set operation, below its output.  `open_nulls`: a column of bare NULLs has no type yet."""
+    """A SELECT block or a set operation, below its output.  `open_nulls`: a column of bare NULLs
+    has no type yet."""
     match body:
         case ast.Query():
             return bind_nested(ctx, body, beyond)
@@ -122,7 +131,12 @@ class _Block:
     """Binds one SELECT block."""
 
     def __init__(
-        self, ctx: Context, select: ast.Select, beyond: tuple[Scope, ...], internal: bool, open_nulls: bool
+        self,
+        ctx: Context,
+        select: ast.Select,
+        beyond: tuple[Scope, ...],
+        internal: bool,
+        open_nulls: bool,
     ) -> None:
         self.ctx, self.select, self.beyond, self.open_nulls = ctx, select, beyond, open_nulls
         self.block = Block(internal)
@@ -144,7 +158,9 @@ class _Block:
         if self.select.distinct:
             node = Distinct(node, node.schema)
         node = appended(self.block, node, self.select)
-        return Bound(node, tuple(names), self._internal_at(), tuple(map(_argument_name, self.select.items)))
+        return Bound(
+            node, tuple(names), self._internal_at(), tuple(map(_argument_name, self.select.items))
+        )
 
     def _rows(self) -> tuple[Node, Scope]:
         """FROM and WHERE."""
@@ -163,22 +179,33 @@ class _Block:
         return node, scope
 
     def _condition(self, env: Env, node: ast.Expr) -> Expr:
-        """A condition of WHERE; one that names an alias of the select list is told so."""
+        """A condition of WHERE; the error for one that names an alias of the select list says
+        so."""
         try:
             return bind_condition(env, node)
         except QueryError as failure:
-            aliases = [i.alias.text for i in self.select.items if isinstance(i, ast.SelectItem) and i.alias]
+            aliases = [
+                i.alias.text for i in self.select.items if isinstance(i, ast.SelectItem) and i.alias
+            ]
             for alias in aliases:
-                if failure.code == "DS201" and f"`{alias.casefold()}`" in failure.message.casefold():
+                if (
+                    failure.code == "DS201"
+                    and f"`{alias.casefold()}`" in failure.message.casefold()
+                ):
                     failure.hint = (
-                        f"{alias} is an alias of the select list, which WHERE does not see: repeat what it means"
+                        f"{alias} is an alias of the select list, which WHERE does not "
+                        "see: repeat what it means"
                     )
             raise
 
     def _grouping(self, env: Env) -> Grouping | None:
         select = self.select
         items = [i.expr for i in select.items if isinstance(i, ast.SelectItem)]
-        if not select.group_by and select.having is None and not any(has_aggregate(e) for e in items):
+        if (
+            not select.group_by
+            and select.having is None
+            and not any(has_aggregate(e) for e in items)
+        ):
             return None
         keys, names = group_keys(replace(env, place="GROUP BY"), select)
         return Grouping(keys, names)
@@ -197,7 +224,12 @@ class _Block:
 
     def _star(self, env: Env, item: ast.StarItem, exprs: list[Expr], names: list[str]) -> None:
         if not self.select.from_:
-            raise error("DS304", "* needs a FROM clause to take columns from", item, "add FROM, or name a value")
+            raise error(
+                "DS304",
+                "* needs a FROM clause to take columns from",
+                item,
+                "add FROM, or name a value",
+            )
         for column in star(env.scope, item):
             if env.before is None:
                 exprs.append(column.expr)
@@ -218,10 +250,15 @@ class _Block:
         having = self.select.having
         if having is None:
             return None
-        return bind_condition(replace(env, place="HAVING"), without_aliases(env, self.select, having))
+        return bind_condition(
+            replace(env, place="HAVING"), without_aliases(env, self.select, having)
+        )
 
-    def _order(self, env: Env, ordering: Ordering, exprs: list[Expr], names: list[str]) -> tuple[list[Expr], list[str]]:
-        """Fills in the ordering's keys over the select list; columns that it needs besides are returned, named."""
+    def _order(
+        self, env: Env, ordering: Ordering, exprs: list[Expr], names: list[str]
+    ) -> tuple[list[Expr], list[str]]:
+        """Fills in the ordering's keys over the select list; columns that it needs besides are
+        returned, named."""
         hidden: list[Expr] = []
         called: list[str] = []
         env = replace(env, place="ORDER BY")
@@ -229,11 +266,15 @@ class _Block:
             at = _output_column(item, names)
             if at is None:
                 if env.before is None and has_aggregate(item.expr):
-                    raise error("DS301", "ORDER BY an aggregate needs a grouped query", item, "add GROUP BY")
+                    raise error(
+                        "DS301", "ORDER BY an aggregate needs a grouped query", item, "add GROUP BY"
+                    )
                 expr = bind(env, without_aliases(env, self.select, item.expr))
                 if expr not in exprs and self.select.distinct:
                     hint = "add it to the select list"
-                    raise error("DS332", "with DISTINCT, ORDER BY can only use the select list", item, hint)
+                    raise error(
+                        "DS332", "with DISTINCT, ORDER BY can only use the select list", item, hint
+                    )
                 at = _position(exprs + hidden, expr)
                 if at == len(exprs) + len(hidden):
                     hidden.append(expr)
@@ -248,8 +289,13 @@ class _Block:
 
 
 def _argument_name(item: ast.SelectItem | ast.StarItem) -> str | None:
-    """The column in an unnamed aggregate: the thesis calls the column of (SELECT SUM(a) ...) simply a (§3.4)."""
-    if not isinstance(item, ast.SelectItem) or item.alias is not None or not is_aggregate_call(item.expr):
+    """The column in an unnamed aggregate: the thesis calls the column of (SELECT SUM(a) ...) simply
+    a (§3.4)."""
+    if (
+        not isinstance(item, ast.SelectItem)
+        or item.alias is not None
+        or not is_aggregate_call(item.expr)
+    ):
         return None
     columns = {part.name.text for part in ast.walk(item.expr) if isinstance(part, ast.ColumnRef)}
     return columns.pop() if len(columns) == 1 else None
@@ -286,10 +332,16 @@ def _set_op(ctx: Context, op: ast.SetOp, beyond: tuple[Scope, ...]) -> Bound:
     return combined(op, _operand(ctx, op.left, beyond), _operand(ctx, op.right, beyond))
 
 
-def _operand(ctx: Context, operand: ast.Select | ast.SetOp | ast.Query, beyond: tuple[Scope, ...]) -> Bound:
-    """One side of a set operation.  Output functions of operands are judged by the caller of the whole query."""
+def _operand(
+    ctx: Context, operand: ast.Select | ast.SetOp | ast.Query, beyond: tuple[Scope, ...]
+) -> Bound:
+    """One side of a set operation.  Output functions of operands are judged by the caller of the
+    whole query."""
     if isinstance(operand, ast.Select) and wstream.uses(operand):
-        hint = "put the SELECT with Wstream into FROM: SELECT * FROM (SELECT Wstream(...) ...) UNION ALL ..."
+        hint = (
+            "put the SELECT with Wstream into FROM: SELECT * FROM (SELECT Wstream(...) ...) "
+            "UNION ALL ..."
+        )
         raise error("DS327", "Wstream can't stand in an operand of a set operation", operand, hint)
     nulls = isinstance(operand, ast.Select) and not operand.distinct
     return bind_body(ctx, operand, beyond, open_nulls=nulls)
@@ -303,7 +355,9 @@ def _order_columns(ctx: Context, bound: Bound, ordering: Ordering) -> None:
         if at is None:
             hint = "order by a column of the first SELECT, or by its position"
             if not isinstance(item.expr, ast.ColumnRef) or item.expr.table is not None:
-                raise error("DS332", "ORDER BY over a set operation takes its output columns", item, hint)
+                raise error(
+                    "DS332", "ORDER BY over a set operation takes its output columns", item, hint
+                )
             expr = bind(env, item.expr)
         else:
             expr = Col(at, bound.node.schema[at].type, bound.names[at])
@@ -311,6 +365,6 @@ def _order_columns(ctx: Context, bound: Bound, ordering: Ordering) -> None:
 
 
 def sorted_(bound: Bound, ordering: Ordering, query: ast.Query) -> Sort:
-    """The answer in order, cut to LIMIT.  Its schema is the first columns of its child's: the others, which only
-    ORDER BY needs, are dropped."""
+    """The answer in order, cut to LIMIT.  Its schema is the first columns of its child's: the
+    others, which only ORDER BY needs, are dropped."""
     return Sort(bound.node, tuple(ordering.keys), query.limit, query.offset or 0, bound.schema())

@@ -1,8 +1,8 @@
 """EXISTS, NOT EXISTS, IN and NOT IN as conditions of WHERE: semi joins and the thesis's negation.
 
-A simple subquery (no grouping) is absorbed: its FROM becomes the right side, conditions over its own columns stay
-there, those that also read the outer query's columns become keys or the residual of the semi join.  Any other subquery
-is bound whole, and can't be correlated.
+A simple subquery (no grouping) is absorbed: its FROM becomes the right side, conditions over its
+own columns stay there, those that also read the outer query's columns become keys or the residual
+of the semi join.  Any other subquery is bound whole, and can't be correlated.
 """
 
 from __future__ import annotations
@@ -12,10 +12,19 @@ from dataclasses import dataclass, replace
 from dsms.sql import ast
 from dsms.sql.binder.aggregates import has_aggregate
 from dsms.sql.binder.calls import call
-from dsms.sql.binder.context import Block, Context, Source
+from dsms.sql.binder.context import Block, BlockInput, Context
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.from_clause import bind_from
-from dsms.sql.binder.joins import Built, Leaf, build, no_stream, padded, select_over, settle_tables, split
+from dsms.sql.binder.joins import (
+    Built,
+    Leaf,
+    build,
+    no_stream,
+    padded,
+    select_over,
+    settle_tables,
+    split,
+)
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scope import Scope, star
 from dsms.sql.codes import error
@@ -97,7 +106,9 @@ def _simple(query: ast.Query) -> ast.Select | None:
 def _whole(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> Node:
     bound = ctx.bind_query(ctx, test.query, beyond=(replace(scope, parent=None), *scope.beyond))
     right = bound.node
-    block.sources.append(Source(test.at, False, not append_only(right), strict(right), reads_stream(right)))
+    block.sources.append(
+        BlockInput(test.at, False, not append_only(right), strict(right), reads_stream(right))
+    )
     width = len(left.schema)
     inner = [Col(width + i, f.type, f.name) for i, f in enumerate(bound.schema())]
     env = Env(ctx, scope, "IN")
@@ -105,7 +116,9 @@ def _whole(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> 
     return _semi(block, left, right, test, [], equal)
 
 
-def _absorbed(ctx: Context, block: Block, left: Node, scope: Scope, test: Test, select: ast.Select) -> Node:
+def _absorbed(
+    ctx: Context, block: Block, left: Node, scope: Scope, test: Test, select: ast.Select
+) -> Node:
     width = len(left.schema)
     outer = replace(scope, parent=None)
     from_ = bind_from(ctx, block, select, (outer, *scope.beyond))
@@ -113,7 +126,11 @@ def _absorbed(ctx: Context, block: Block, left: Node, scope: Scope, test: Test, 
     env = Env(ctx, names, "WHERE")
     plain, tests = parts(select.where)
     conditions = [c for node in plain for c in conjuncts(bind_condition(env, node))]
-    equal = [] if test.values is None else _equalities(replace(env, scope=outer), test, _items(env, test, select))
+    equal = (
+        []
+        if test.values is None
+        else _equalities(replace(env, scope=outer), test, _items(env, test, select))
+    )
     table = _lone_table(from_.group.items)
     if table is not None and reads_stream(left):
         return _table_test(left, table, test, conditions, equal)
@@ -125,17 +142,26 @@ def _absorbed(ctx: Context, block: Block, left: Node, scope: Scope, test: Test, 
     place = built.place()
 
     def settled(expr: Expr) -> Expr:
-        return rewrite(expr, lambda c: c if c.index < width else Col(width + place[c.index - width], c.type, c.name))
+        return rewrite(
+            expr,
+            lambda c: c if c.index < width else Col(width + place[c.index - width], c.type, c.name),
+        )
 
     right = built.node
     for inner in tests:
-        right = bind_test(ctx, block, right, _inner_scope(from_.scope, built, (outer, *scope.beyond)), inner)
-    return _semi(block, left, right, test, [settled(c) for c in correlated], [settled(c) for c in equal])
+        right = bind_test(
+            ctx, block, right, _inner_scope(from_.scope, built, (outer, *scope.beyond)), inner
+        )
+    return _semi(
+        block, left, right, test, [settled(c) for c in correlated], [settled(c) for c in equal]
+    )
 
 
 def _inner_scope(scope: Scope, built: Built, beyond: tuple[Scope, ...]) -> Scope:
     place = built.place()
-    return replace(scope.mapped(lambda c: Col(place[c.index], c.type, c.name)), parent=None, beyond=beyond)
+    return replace(
+        scope.mapped(lambda c: Col(place[c.index], c.type, c.name)), parent=None, beyond=beyond
+    )
 
 
 def _shift(expr: Expr, by: int) -> Expr:
@@ -154,11 +180,14 @@ def _items(env: Env, test: Test, select: ast.Select) -> list[Expr]:
 
 
 def _equalities(env: Env, test: Test, inner: list[Expr]) -> list[Expr]:
-    """One comparison per value of IN; `env` sees the outer query, `inner` are the subquery's columns."""
+    """One comparison per value of IN; `env` sees the outer query, `inner` are the subquery's
+    columns."""
     values = test.values or ()
     if len(values) != len(inner):
         message = f"IN compares {_count(len(values))} with a subquery of {_count(len(inner))}"
-        raise error("DS217", message, test.at, "name as many columns in the subquery as stand on the left")
+        raise error(
+            "DS217", message, test.at, "name as many columns in the subquery as stand on the left"
+        )
     return [call("eq", [bind(env, v), i], v) for v, i in zip(values, inner, strict=True)]
 
 
@@ -166,9 +195,11 @@ def _count(n: int) -> str:
     return "1 column" if n == 1 else f"{n} columns"
 
 
-def _semi(block: Block, left: Node, right: Node, test: Test, correlated: list[Expr], equal: list[Expr]) -> SemiJoin:
-    """NOT IN looks at NULLs: with one comparison and no correlation the flag says so; otherwise a comparison that is
-    not false counts as a match, which is the same rule written out."""
+def _semi(
+    block: Block, left: Node, right: Node, test: Test, correlated: list[Expr], equal: list[Expr]
+) -> SemiJoin:
+    """NOT IN looks at NULLs: with one comparison and no correlation the flag says so; otherwise a
+    comparison that is not false counts as a match, which is the same rule written out."""
     if test.anti:
         block.negations.append(test.at)
     width = len(left.schema)
@@ -185,7 +216,8 @@ def _is_key(condition: Expr, width: int) -> bool:
     return bool(split([condition], width)[0])
 
 
-# ---------------------------------------------------------------- tests against a non-retroactive table
+# ---------------------------------------------------------------- tests against a non-retroactive
+# table
 
 
 def _lone_table(items: list) -> Leaf | None:
@@ -194,8 +226,11 @@ def _lone_table(items: list) -> Leaf | None:
     return None
 
 
-def _table_test(left: Node, leaf: Leaf, test: Test, conditions: list[Expr], equal: list[Expr]) -> Node:
-    """EXISTS against a non-retroactive table by its key finds one row at most: a ⋈NRR, then the left columns again."""
+def _table_test(
+    left: Node, leaf: Leaf, test: Test, conditions: list[Expr], equal: list[Expr]
+) -> Node:
+    """EXISTS against a non-retroactive table by its key finds one row at most: a ⋈NRR, then the
+    left columns again."""
     scan = leaf.node
     assert isinstance(scan, TableScan)
     width = len(left.schema)
@@ -209,14 +244,21 @@ def _table_test(left: Node, leaf: Leaf, test: Test, conditions: list[Expr], equa
         first = width + scan.table.key[0]
         key = Col(first, schema[first].type, schema[first].name)
         node = Select(node, Call("is_null", (key,), BOOL), schema)
-    return Project(node, tuple(Col(i, f.type, f.name) for i, f in enumerate(left.schema)), left.schema)
+    return Project(
+        node, tuple(Col(i, f.type, f.name) for i, f in enumerate(left.schema)), left.schema
+    )
 
 
 def _needs_key(leaf: Leaf, scan: TableScan, test: Test) -> Exception:
     name = scan.table.name
     if test.anti and test.values is not None:
         hint = f"write NOT EXISTS (SELECT * FROM {name} WHERE ...)"
-        return error("DS324", f"NOT IN can't be tested against the non-retroactive table {name}", test.at, hint)
+        return error(
+            "DS324",
+            f"NOT IN can't be tested against the non-retroactive table {name}",
+            test.at,
+            hint,
+        )
     plain = no_stream(leaf)
     hint = f"compare the whole primary key of {name}, or join it in FROM"
     return error("DS324", plain.message, leaf.at, hint)

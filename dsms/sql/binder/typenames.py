@@ -36,7 +36,9 @@ def type_of(name: ast.TypeName) -> Type:
 
 
 def _decimal(name: ast.TypeName) -> Type:
-    precision, scale = {0: (MAX_DIGITS, 0), 1: (*name.args, 0), 2: name.args}.get(len(name.args), (0, 0))
+    precision, scale = {0: (MAX_DIGITS, 0), 1: (*name.args, 0), 2: name.args}.get(
+        len(name.args), (0, 0)
+    )
     if not (1 <= precision <= MAX_DIGITS and 0 <= scale <= precision):
         hint = f"write DECIMAL(p, s) with 1 <= p <= {MAX_DIGITS} and 0 <= s <= p"
         raise error("DS211", f"{name.name} does not exist with these arguments", name, hint)

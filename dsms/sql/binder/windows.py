@@ -1,4 +1,5 @@
-"""Windows: from what is written between the brackets to `dsms.sql.window`, and the rules that bind windows together."""
+"""Windows: from what is written between the brackets to `dsms.sql.window`, and the rules that bind
+windows together."""
 
 from __future__ import annotations
 
@@ -18,18 +19,40 @@ from dsms.sql.expr import Col
 from dsms.sql.logical import Node, StreamScan, Window
 from dsms.sql.suggest import nearest
 from dsms.sql.types import Schema
-from dsms.sql.window import UNBOUNDED, Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec, counts
+from dsms.sql.window import (
+    UNBOUNDED,
+    Landmark,
+    Now,
+    Partitioned,
+    Rows,
+    Slide,
+    Time,
+    Unbounded,
+    WindowSpec,
+    counts,
+)
 
 MOST_SUBWINDOWS = 1_000_000  # of one window: past this the ring would cost more than the rows in it
 DAY = 86_400_000_000
 
 
-def put_window(ctx: Context, child: Node, window: ast.Window, scope: Scope, schema: Schema, internal: bool) -> Window:
-    """A window over a stream or an append-only result; DS306 for any other.  `internal`: Wstream says so."""
+def put_window(
+    ctx: Context, child: Node, window: ast.Window, scope: Scope, schema: Schema, internal: bool
+) -> Window:
+    """A window over a stream or an append-only result; DS306 for any other.  `internal`: Wstream
+    says so."""
     if not append_only(child):
         reason = why_not_append_only(child)
-        hint = "write Istream(...) around the select list inside: what enters its answer is appended, and stays"
-        raise error("DS306", f"a window needs an append-only input, and this result is not: {reason}", window, hint)
+        hint = (
+            "write Istream(...) around the select list inside: what enters its answer is "
+            "appended, and stays"
+        )
+        raise error(
+            "DS306",
+            f"a window needs an append-only input, and this result is not: {reason}",
+            window,
+            hint,
+        )
     spec = window_spec(window, scope)
     if window.archive or (isinstance(child, StreamScan) and child.archive is not None):
         archives.check_window(child, spec, window)
@@ -71,12 +94,18 @@ def _range(window: ast.RangeWindow, zone: str | None) -> Time:
         raise error("DS307", "RANGE 0 holds nothing", length, hint)
     calendar = durations.calendar(length, zone is not None)
     if length.months and window.slide is None:
-        hint = "add SLIDE (calendar windows are evaluated at calendar boundaries), or write the length in DAY"
+        hint = (
+            "add SLIDE (calendar windows are evaluated at calendar boundaries), or write the "
+            "length in DAY"
+        )
         raise error("DS227", "a RANGE in months or years needs a SLIDE", length, hint)
     micros = durations.at_most(length) if length.months else durations.fixed(length, "RANGE")
     until = 0 if window.until is None else durations.fixed(window.until, "UNTIL", zero=True)
     if until >= micros and window.until is not None:
-        hint = f"RANGE reaches back {micros} us and UNTIL ends {until} us ago: make UNTIL the shorter one"
+        hint = (
+            f"RANGE reaches back {micros} us and UNTIL ends {until} us ago: make UNTIL the "
+            "shorter one"
+        )
         raise error("DS313", "UNTIL must be shorter than RANGE", window.until, hint)
     return Time(micros, until, calendar)
 
@@ -104,26 +133,46 @@ def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
     if isinstance(slide.every, int):
         assert counts(spec)  # the parser sees to that
         if slide.every <= 0:
-            raise error("DS308", "SLIDE must be at least one row", slide, "write SLIDE 1, or leave SLIDE out")
+            raise error(
+                "DS308",
+                "SLIDE must be at least one row",
+                slide,
+                "write SLIDE 1, or leave SLIDE out",
+            )
         if align is not None or slide.time_zone is not None:
-            raise error("DS308", "ALIGN TO and TIME ZONE need a SLIDE in time", slide, "leave them out after ROWS")
+            raise error(
+                "DS308",
+                "ALIGN TO and TIME ZONE need a SLIDE in time",
+                slide,
+                "leave them out after ROWS",
+            )
         return replace(spec, slide=Slide(slide.every, by_rows=True))
     if counts(spec):
-        raise error("DS308", "SLIDE of a ROWS window counts rows", slide, "write SLIDE 10: an answer after 10 rows")
+        raise error(
+            "DS308",
+            "SLIDE of a ROWS window counts rows",
+            slide,
+            "write SLIDE 10: an answer after 10 rows",
+        )
     calendar = durations.calendar(slide.every, slide.time_zone is not None)
     micros = durations.at_most(slide.every)
     if micros <= 0:
-        raise error("DS308", "SLIDE must be positive", slide, "write SLIDE 10 SECONDS, or leave SLIDE out")
+        raise error(
+            "DS308", "SLIDE must be positive", slide, "write SLIDE 10 SECONDS, or leave SLIDE out"
+        )
     found = Slide(micros, align=align, zone=slide.time_zone, calendar=calendar)
     if found.zone is not None and calendar is None and DAY % micros:
         hint = "write a SLIDE that divides 24 hours, or leave TIME ZONE out"
-        raise error("DS310", "under TIME ZONE a SLIDE shorter than a day must divide the day", slide, hint)
+        raise error(
+            "DS310", "under TIME ZONE a SLIDE shorter than a day must divide the day", slide, hint
+        )
     _check_measure(spec, found, slide)
     return replace(spec, slide=found)
 
 
 def _check_measure(spec: WindowSpec, slide: Slide, at: ast.Slide) -> None:
-    """The sub-window is the greatest common divisor of RANGE, UNTIL and SLIDE: it must not be absurdly short."""
+    """The sub-window is the greatest common divisor of RANGE, UNTIL and SLIDE: it must not be
+    absurdly short."""
     match spec:
         case Time(length, until, calendar=None) if slide.calendar is None:
             unit = math.gcd(length, until, slide.every)
@@ -163,21 +212,33 @@ def governing_slide(ctx: Context) -> Slide | None:
         if slide != first:
             place = at.slide if isinstance(at, ast.Window) else at
             message = "one SLIDE governs a query, and this one differs from an earlier one"
-            raise error("DS309", message, place, "give all windows the same SLIDE, or split the query in two")
+            raise error(
+                "DS309",
+                message,
+                place,
+                "give all windows the same SLIDE, or split the query in two",
+            )
     return first
 
 
 def check_restore(ctx: Context, output: ast.Output) -> None:
     """Restore reports what lived between two evaluations: every window must share one SLIDE; DS311.
 
-    Where it counts rows, windows that count none can't say it: they are looked at after the same rows."""
+    Where it counts rows, windows that count none can't say it: they are looked at after the same
+    rows."""
     slide = governing_slide(ctx)
     by_rows = slide is not None and slide.by_rows
     for spec, at in ctx.windows:
         if spec.slide is None and (counts(spec) or not by_rows):
             hint = "write [RANGE t SLIDE s] with the same s on every window, or leave -restore out"
-            message = f"{output.kind.value}-restore needs the same SLIDE on all windows, and this one has none"
+            message = (
+                f"{output.kind.value}-restore needs the same SLIDE on all windows, and this "
+                "one has none"
+            )
             raise error("DS311", message, at, hint)
     if not ctx.windows:
-        message = f"{output.kind.value}-restore needs windows with a SLIDE: without one, no result is missed"
+        message = (
+            f"{output.kind.value}-restore needs windows with a SLIDE: without one, no "
+            "result is missed"
+        )
         raise error("DS311", message, output, "write [RANGE t SLIDE s], or leave -restore out")

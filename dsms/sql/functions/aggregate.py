@@ -18,7 +18,8 @@ Params = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAgg:
-    """The aggregate, the cast each argument needs (None: none), its type, and its constants, checked."""
+    """The aggregate, the cast each argument needs (None: none), its type, and its constants,
+    checked."""
 
     fn: str
     casts: tuple[Type | None, ...]
@@ -26,7 +27,8 @@ class ResolvedAgg:
     params: Params = ()
 
 
-_WHOLE = {"k": (1, 1_000_000), "lg_k": (4, 21), "size": (8, 65_535)}  # constants that are whole numbers
+# constants that are whole numbers
+_WHOLE = {"k": (1, 1_000_000), "lg_k": (4, 21), "size": (8, 65_535)}
 
 AGGREGATES = tuple(CARDS.values())
 _BY_NAME = {n: a for a in AGGREGATES for n in (a.name, *a.aliases)}
@@ -58,7 +60,8 @@ def aggregate_params(name: str) -> tuple[str, ...]:
 def resolve_aggregate(
     name: str, args: Sequence[Type], *, distinct: bool = False, params: Sequence[object] = ()
 ) -> ResolvedAgg:
-    """The aggregate for arguments of these types (without the constant ones); COUNT without arguments is COUNT(*).
+    """The aggregate for arguments of these types (without the constant ones); COUNT without
+    arguments is COUNT(*).
 
     Raises FunctionError.
     """
@@ -73,10 +76,15 @@ def resolve_aggregate(
 
 
 def _checked(spec: Card, params: Sequence[object]) -> Params:
-    params = (*params, *spec.defaults[max(len(spec.defaults) - (len(spec.params) - len(params)), 0) :])
+    params = (
+        *params,
+        *spec.defaults[max(len(spec.defaults) - (len(spec.params) - len(params)), 0) :],
+    )
     if len(params) != len(spec.params):
         wants = " and ".join(spec.params) or "no constant"
-        raise FunctionError("constant", f"{spec.name} takes {wants} after its argument", spec.signatures())
+        raise FunctionError(
+            "constant", f"{spec.name} takes {wants} after its argument", spec.signatures()
+        )
     return tuple(_check(spec, what, value) for what, value in zip(spec.params, params, strict=True))
 
 
@@ -93,7 +101,11 @@ def _check(spec: Card, what: str, value: object) -> object:
         share = math.nan
     if 0 <= share <= 1:
         return share
-    raise FunctionError("constant", f"{spec.name} needs a constant share from 0 to 1, not {_shown(value)}", position=1)
+    raise FunctionError(
+        "constant",
+        f"{spec.name} needs a constant share from 0 to 1, not {_shown(value)}",
+        position=1,
+    )
 
 
 def _shown(value: object) -> str:

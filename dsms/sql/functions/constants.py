@@ -17,7 +17,8 @@ from dsms.sql.types import INTERVAL
 
 
 def _near(word: str, known: Iterable[str]) -> list[str]:
-    """The name that a word is a slip of, if there is one; of a long text difflib would build a table."""
+    """The name that a word is a slip of, if there is one; of a long text difflib would build a
+    table."""
     return difflib.get_close_matches(word, known, 1) if len(word) < 200 else []
 
 
@@ -71,21 +72,28 @@ _CHECKS: dict[str, Callable[[str], str | None]] = {
 }
 
 
-def check_constants(fn: str, constants: Mapping[int, str], args: Sequence[Expr], params: tuple[object, ...]) -> None:
-    """Raise FunctionError `constant` unless the arguments at those positions are constants that pass their checks."""
+def check_constants(
+    fn: str, constants: Mapping[int, str], args: Sequence[Expr], params: tuple[object, ...]
+) -> None:
+    """Raise FunctionError `constant` unless the arguments at those positions are constants that
+    pass their checks."""
     for at, what in constants.items():
         if at >= len(args):
             continue
         arg = args[at]
         if not isinstance(arg, Lit) or not isinstance(arg.value, str):
-            raise FunctionError("constant", f"argument {at + 1} of {fn} must be a constant text", position=at)
+            raise FunctionError(
+                "constant", f"argument {at + 1} of {fn} must be a constant text", position=at
+            )
         complaint = _CHECKS[what](arg.value)
         if complaint:
             raise FunctionError("constant", complaint, position=at)
     if fn == "date_trunc" and args[1].type == INTERVAL and isinstance(args[0], Lit):
         complaint = _CHECKS["length_unit"](str(args[0].value))
         if complaint:
-            raise FunctionError("constant", f"{complaint} (a length of time has no longer ones)", position=0)
+            raise FunctionError(
+                "constant", f"{complaint} (a length of time has no longer ones)", position=0
+            )
     if fn == "like":
         _check_like(args[1], params)
     if fn == "regexp_replace":
@@ -98,7 +106,9 @@ def _check_replacement(regex: object, to: object) -> None:
         pc.replace_substring_regex(pa.array([""]), str(regex), str(to))
     except pa.ArrowInvalid as error:
         why = str(error).split(": ", 1)[-1]
-        raise FunctionError("constant", f"'{to}' can't replace '{regex}': {why}", position=2) from None
+        raise FunctionError(
+            "constant", f"'{to}' can't replace '{regex}': {why}", position=2
+        ) from None
 
 
 def _check_like(pattern: Expr, params: tuple[object, ...]) -> None:
@@ -108,4 +118,6 @@ def _check_like(pattern: Expr, params: tuple[object, ...]) -> None:
     if escape is not None and isinstance(pattern, Lit) and isinstance(pattern.value, str):
         rest = pattern.value.replace(escape * 2, "")
         if rest.endswith(escape):
-            raise FunctionError("constant", f"the pattern ends in its escape '{escape}'", position=1)
+            raise FunctionError(
+                "constant", f"the pattern ends in its escape '{escape}'", position=1
+            )

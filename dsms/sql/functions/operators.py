@@ -17,14 +17,16 @@ from dsms.sql.functions.rules import (
 from dsms.sql.signatures import Function, texts
 
 _OVERFLOW = "A result outside the type is an error of that row."
-_ORDER = "Numbers by value (-0.0 = 0.0, NaN = NaN and above all), text by code point, bytes by byte, false < true."
+_ORDER = (
+    "Numbers by value (-0.0 = 0.0, NaN = NaN and above all), text by code point, bytes by "
+    "byte, false < true."
+)
 
 OPERATORS = (
     Function(
         "add",
-        f"x + y. {_OVERFLOW} FLOAT as IEEE 754. DECIMAL keeps the larger scale, exactly. TIMESTAMP + INTERVAL must "
-        "stay in "
-        "years 0001 to 9999.",
+        f"x + y. {_OVERFLOW} FLOAT as IEEE 754. DECIMAL keeps the larger scale, exactly. "
+        "TIMESTAMP + INTERVAL must stay in years 0001 to 9999.",
         texts(
             "INT, INT -> INT",
             ADD_DECIMALS,
@@ -36,7 +38,8 @@ OPERATORS = (
     ),
     Function(
         "sub",
-        f"x - y. {_OVERFLOW} As add; TIMESTAMP - TIMESTAMP is the length between them (negative if x is earlier).",
+        f"x - y. {_OVERFLOW} As add; TIMESTAMP - TIMESTAMP is the length between them (negative "
+        "if x is earlier).",
         texts(
             "INT, INT -> INT",
             ADD_DECIMALS,
@@ -48,8 +51,8 @@ OPERATORS = (
     ),
     Function(
         "mul",
-        f"x * y. {_OVERFLOW} DECIMAL has the sum of the scales, exactly. INTERVAL * FLOAT rounds to the microsecond, "
-        "half to even; a NaN or infinite factor is an error of that row.",
+        f"x * y. {_OVERFLOW} DECIMAL has the sum of the scales, exactly. INTERVAL * FLOAT rounds "
+        "to the microsecond, half to even; a NaN or infinite factor is an error of that row.",
         texts(
             "INT, INT -> INT",
             MUL_DECIMALS,
@@ -62,8 +65,9 @@ OPERATORS = (
     ),
     Function(
         "div",
-        "x / y. A zero divisor is an error of that row (also 0.0). INT / INT and INTERVAL / INT truncate toward zero; "
-        "DECIMALs are divided as FLOATs (cast the result for a scale), INTERVAL / INTERVAL too, as microseconds.",
+        "x / y. A zero divisor is an error of that row (also 0.0). INT / INT and INTERVAL / INT "
+        "truncate toward zero; DECIMALs are divided as FLOATs (cast the result for a scale), "
+        "INTERVAL / INTERVAL too, as microseconds.",
         texts(
             "INT, INT -> INT",
             "FLOAT, FLOAT -> FLOAT",
@@ -73,10 +77,10 @@ OPERATORS = (
     ),
     Function(
         "mod",
-        "x % y, the remainder of the division truncated toward zero: it has the sign of x. A zero divisor is an "
-        "error of that "
-        "row. FLOAT as C's fmod; DECIMAL exactly, at the larger scale.",
-        texts("INT, INT -> INT", MOD_DECIMALS, "FLOAT, FLOAT -> FLOAT", "INTERVAL, INTERVAL -> INTERVAL"),
+        "x % y, the remainder of the division truncated toward zero: it has the sign of x. A zero "
+        "divisor is an error of that row. FLOAT as C's fmod; DECIMAL exactly, at the larger scale.",
+        texts("INT, INT -> INT", MOD_DECIMALS, "FLOAT, FLOAT -> FLOAT",
+              "INTERVAL, INTERVAL -> INTERVAL"),
     ),
     Function(
         "neg",
@@ -85,10 +89,13 @@ OPERATORS = (
     ),
     Function(
         "concat",
-        "x || y || ...: one text (or byte string) after the other. If one is text, the others are cast to STRING.",
+        "x || y || ...: one text (or byte string) after the other. If one is text, the others are "
+        "cast to STRING.",
         texts("STRING, STRING... -> STRING", "BYTES, BYTES... -> BYTES", CONCAT),
     ),
-    Function("eq", f"x = y. {_ORDER} INT and FLOAT as FLOATs, DECIMALs exactly whatever their scales.", (COMPARE,)),
+    Function("eq",
+             f"x = y. {_ORDER} INT and FLOAT as FLOATs, DECIMALs exactly whatever "
+             "their scales.", (COMPARE,)),
     Function("ne", "x <> y: not (x = y).", (COMPARE,)),
     Function("lt", f"x < y. {_ORDER}", (COMPARE,)),
     Function("le", "x <= y: x < y or x = y.", (COMPARE,)),
@@ -103,17 +110,15 @@ OPERATORS = (
     Function("not_distinct_from", "Not (x IS DISTINCT FROM y).", (COMPARE,), nulls="never NULL"),
     Function(
         "and",
-        "False if one argument is false, else NULL if one is NULL, else true. Where the arguments before already say "
-        "false, "
-        "errors of a later one do not count.",
+        "False if one argument is false, else NULL if one is NULL, else true. Where the arguments "
+        "before already say false, errors of a later one do not count.",
         texts("BOOL, BOOL... -> BOOL"),
         nulls="three-valued",
     ),
     Function(
         "or",
-        "True if one argument is true, else NULL if one is NULL, else false. Where the arguments before already say "
-        "true, "
-        "errors of a later one do not count.",
+        "True if one argument is true, else NULL if one is NULL, else false. Where the arguments "
+        "before already say true, errors of a later one do not count.",
         texts("BOOL, BOOL... -> BOOL"),
         nulls="three-valued",
     ),
@@ -122,22 +127,23 @@ OPERATORS = (
     Function("is_not_null", "x IS NOT NULL.", (ANY_TO_BOOL,), nulls="never NULL"),
     Function(
         "in",
-        "x IN (a, b, ...), args x, a, b, ...: true if x = one of them, else NULL if x or one of them is NULL, else "
-        "false.",
+        "x IN (a, b, ...), args x, a, b, ...: true if x = one of them, else NULL if x or one of "
+        "them is NULL, else false.",
         (IN_LIST,),
         nulls="three-valued",
     ),
     Function(
         "case",
-        "args condition1, value1, condition2, value2, ..., otherwise: the value of the first condition that is true, "
-        "else "
-        "the last. Errors count only in what the row needs: the conditions up to the true one, and its value.",
+        "args condition1, value1, condition2, value2, ..., otherwise: the value of the first "
+        "condition that is true, else the last. Errors count only in what the row needs: the "
+        "conditions up to the true one, and its value.",
         (CASE,),
         nulls="a NULL condition is not true; a NULL value is passed on",
     ),
     Function(
         "coalesce",
-        "The first argument that is not NULL; NULL if all are. Errors count only in the arguments looked at.",
+        "The first argument that is not NULL; NULL if all are. Errors count only in the arguments "
+        "looked at.",
         texts("T... -> T"),
         aliases=("ifnull", "nvl"),
         nulls="skips NULLs",

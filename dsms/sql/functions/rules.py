@@ -1,4 +1,5 @@
-"""Typing rules that a signature text cannot say: numbers, DECIMAL digits, instants and lengths, CASE, IN."""
+"""Typing rules that a signature text cannot say: numbers, DECIMAL digits, instants and lengths,
+CASE, IN."""
 
 from __future__ import annotations
 
@@ -37,13 +38,18 @@ def _decimals(n: int, result: Callable[..., Type]) -> Callable[[Types], Match | 
 
 def _sum_type(a: Type, b: Type) -> Type:
     scale = max(a.scale, b.scale)
-    return decimal(min(MAX_DIGITS, max(a.precision - a.scale, b.precision - b.scale) + scale + 1), scale)
+    return decimal(
+        min(MAX_DIGITS, max(a.precision - a.scale, b.precision - b.scale) + scale + 1), scale
+    )
 
 
 def _product_type(a: Type, b: Type) -> Type:
     scale = a.scale + b.scale
     if scale > MAX_DIGITS:
-        rule = f"has {scale} digits after the point, {MAX_DIGITS} is the most: cast one to a smaller scale"
+        rule = (
+            f"has {scale} digits after the point, {MAX_DIGITS} is the most: cast one to a "
+            "smaller scale"
+        )
         raise FunctionError("types", f"{a} * {b} {rule}")
     return decimal(min(MAX_DIGITS, a.precision + b.precision), scale)
 
@@ -68,9 +74,15 @@ def _round_to(args: Types) -> Match | None:
     return Match((args[0], INT), _rounded_type(args[0]))
 
 
-ADD_DECIMALS = Overload("(DECIMAL, DECIMAL) -> DECIMAL(.., the larger scale)", _decimals(2, _sum_type))
-MUL_DECIMALS = Overload("(DECIMAL, DECIMAL) -> DECIMAL(.., the sum of scales)", _decimals(2, _product_type))
-MOD_DECIMALS = Overload("(DECIMAL, DECIMAL) -> DECIMAL(.., the larger scale)", _decimals(2, _rest_type))
+ADD_DECIMALS = Overload(
+    "(DECIMAL, DECIMAL) -> DECIMAL(.., the larger scale)", _decimals(2, _sum_type)
+)
+MUL_DECIMALS = Overload(
+    "(DECIMAL, DECIMAL) -> DECIMAL(.., the sum of scales)", _decimals(2, _product_type)
+)
+MOD_DECIMALS = Overload(
+    "(DECIMAL, DECIMAL) -> DECIMAL(.., the larger scale)", _decimals(2, _rest_type)
+)
 SAME_DECIMAL = Overload("(DECIMAL(p,s)) -> DECIMAL(p,s)", _decimals(1, lambda a: a))
 WHOLE_DECIMAL = Overload("(DECIMAL(p,s)) -> DECIMAL(p-s+1,0)", _decimals(1, _whole_type))
 SIGN_DECIMAL = Overload("(DECIMAL) -> INT", _decimals(1, lambda a: INT))
@@ -78,7 +90,8 @@ ROUND_DECIMAL = Overload("(DECIMAL(p,s), INT) -> DECIMAL(p+1,s)", _round_to)
 
 
 def _comparable(args: Types) -> Match | None:
-    """Two DECIMALs (or INT and DECIMAL) compare exactly whatever their scales, so they need no common column type."""
+    """Two DECIMALs (or INT and DECIMAL) compare exactly whatever their scales, so they need no
+    common column type."""
     if len(args) != 2:
         return None
     if _exact(args):

@@ -1,4 +1,5 @@
-"""Numbers and text: exact meaning of each function.  Text counts in code points, positions from 1."""
+"""Numbers and text: exact meaning of each function.  Text counts in code points, positions from
+1."""
 
 from __future__ import annotations
 
@@ -34,9 +35,10 @@ NUMBERS = (
     Function("trunc", "x without what stands after the point.", _WHOLE, aliases=("truncate",)),
     Function(
         "round",
-        "The nearest whole number, ties away from zero; round(x, n): to n digits after the point (n < 0: before it). "
-        "A FLOAT counts as its shortest decimal text, as in CAST to DECIMAL: round(1.325, 2) is 1.33; "
-        "NaN and infinities stay, as does a FLOAT whose rounded value would be infinite.",
+        "The nearest whole number, ties away from zero; round(x, n): to n digits after the point "
+        "(n < 0: before it). A FLOAT counts as its shortest decimal text, as in CAST to DECIMAL: "
+        "round(1.325, 2) is 1.33; NaN and infinities stay, as does a FLOAT whose rounded value "
+        "would be infinite.",
         (*_WHOLE, *texts("INT, INT -> INT", ROUND_DECIMAL, "FLOAT, INT -> FLOAT")),
     ),
     _float("sqrt", "Square root; of a negative number an error of that row."),
@@ -46,8 +48,8 @@ NUMBERS = (
     _float("log2", "Logarithm to base 2; of zero or less an error of that row."),
     Function(
         "power",
-        "x to the power y, as C's pow; a negative x to a fractional y, and zero to a negative y, are errors of that "
-        "row.",
+        "x to the power y, as C's pow; a negative x to a fractional y, and zero to a negative y, "
+        "are errors of that row.",
         texts("FLOAT, FLOAT -> FLOAT"),
         aliases=("pow",),
     ),
@@ -57,7 +59,9 @@ NUMBERS = (
     _float("asin", "Arc sine; outside -1..1 an error of that row."),
     _float("acos", "Arc cosine; outside -1..1 an error of that row."),
     _float("atan", "Arc tangent."),
-    Function("atan2", "Angle of the point (y, x), args y, x, in radians.", texts("FLOAT, FLOAT -> FLOAT")),
+    Function(
+        "atan2", "Angle of the point (y, x), args y, x, in radians.", texts("FLOAT, FLOAT -> FLOAT")
+    ),
     _float("radians", "x * (pi / 180)."),
     _float("degrees", "x * (180 / pi)."),
     Function("pi", "3.141592653589793.", texts("-> FLOAT")),
@@ -77,20 +81,25 @@ TEXT = (
         "In upper case by Unicode's simple mapping, each code point for itself (ß gives ẞ).",
         texts("STRING -> STRING"),
     ),
-    Function("trim", f"Without the {_CHARS} at both ends.", texts("STRING -> STRING", "STRING, STRING -> STRING")),
-    Function("ltrim", f"Without the {_CHARS} at the start.", texts("STRING -> STRING", "STRING, STRING -> STRING")),
-    Function("rtrim", f"Without the {_CHARS} at the end.", texts("STRING -> STRING", "STRING, STRING -> STRING")),
+    Function("trim", f"Without the {_CHARS} at both ends.",
+             texts("STRING -> STRING", "STRING, STRING -> STRING")),
+    Function("ltrim", f"Without the {_CHARS} at the start.",
+             texts("STRING -> STRING", "STRING, STRING -> STRING")),
+    Function("rtrim", f"Without the {_CHARS} at the end.",
+             texts("STRING -> STRING", "STRING, STRING -> STRING")),
     Function(
         "length",
         "Number of code points; of BYTES, number of bytes.",
         texts("STRING -> INT", "BYTES -> INT"),
         aliases=("char_length", "character_length", "len"),
     ),
-    Function("octet_length", "Number of bytes (text in UTF-8).", texts("STRING -> INT", "BYTES -> INT")),
+    Function("octet_length", "Number of bytes (text in UTF-8).",
+             texts("STRING -> INT", "BYTES -> INT")),
     Function(
         "substr",
-        "substr(s, start, n): the code points at positions p with start <= p < start + n that exist (start may be 0 or "
-        "negative: those positions hold nothing); without n to the end; n < 0 as 0.",
+        "substr(s, start, n): the code points at positions p with start <= p < start + n that "
+        "exist (start may be 0 or negative: those positions hold nothing); without n to the end; "
+        "n < 0 as 0.",
         texts("STRING, INT -> STRING", "STRING, INT, INT -> STRING"),
         aliases=("substring",),
     ),
@@ -106,37 +115,43 @@ TEXT = (
     ),
     Function(
         "replace",
-        "replace(s, a, b): every a in s, found from the left without overlap, replaced by b; an empty a is nowhere.",
+        "replace(s, a, b): every a in s, found from the left without overlap, replaced by b; an "
+        "empty a is nowhere.",
         texts("STRING, STRING, STRING -> STRING"),
     ),
     Function(
         "position",
-        "position(part, s), POSITION(part IN s): where part first begins in s, 0 if nowhere, 1 if part is empty.",
+        "position(part, s), POSITION(part IN s): where part first begins in s, 0 if nowhere, 1 if "
+        "part is empty.",
         texts("STRING, STRING -> INT"),
     ),
-    Function("strpos", "strpos(s, part): position(part, s).", texts("STRING, STRING -> INT"), aliases=("instr",)),
-    Function("contains", "contains(s, part): whether part is in s.", texts("STRING, STRING -> BOOL")),
-    Function("starts_with", "starts_with(s, part): whether s begins with part.", texts("STRING, STRING -> BOOL")),
-    Function("ends_with", "ends_with(s, part): whether s ends with part.", texts("STRING, STRING -> BOOL")),
+    Function("strpos", "strpos(s, part): position(part, s).", texts("STRING, STRING -> INT"),
+             aliases=("instr",)),
+    Function("contains", "contains(s, part): whether part is in s.",
+             texts("STRING, STRING -> BOOL")),
+    Function("starts_with", "starts_with(s, part): whether s begins with part.",
+             texts("STRING, STRING -> BOOL")),
+    Function("ends_with", "ends_with(s, part): whether s ends with part.",
+             texts("STRING, STRING -> BOOL")),
     Function(
         "like",
-        "s LIKE pattern: % stands for any run of code points (line ends too), _ for one, all else for itself. "
-        "params (escape,): a code point that makes the next one stand for itself; params (): none. A pattern that "
-        "ends in "
-        "the escape is an error of that row.",
+        "s LIKE pattern: % stands for any run of code points (line ends too), _ for one, all else "
+        "for itself. params (escape,): a code point that makes the next one stand for itself; "
+        "params (): none. A pattern that ends in the escape is an error of that row.",
         texts("STRING, STRING -> BOOL"),
     ),
     Function(
         "concat_ws",
-        "concat_ws(separator, a, b, ...): those that are not NULL, as text, with the separator between.",
+        "concat_ws(separator, a, b, ...): those that are not NULL, as text, with the separator "
+        "between.",
         (CONCAT_WS,),
         nulls="NULL if the separator is NULL; skips others",
     ),
     Function(
         "lpad",
-        "lpad(s, n, fill): s after as many code points of fill, repeated from its start, as make n in all (default "
-        "fill: "
-        "the space); a longer s is cut to its first n; n < 0 as 0; n above 1000000 is an error of that row.",
+        "lpad(s, n, fill): s after as many code points of fill, repeated from its start, as make "
+        "n in all (default fill: the space); a longer s is cut to its first n; n < 0 as 0; n "
+        "above 1000000 is an error of that row.",
         texts("STRING, INT -> STRING", "STRING, INT, STRING -> STRING"),
     ),
     Function(
@@ -152,9 +167,8 @@ TEXT = (
     Function("reverse", "The code points in reverse order.", texts("STRING -> STRING")),
     Function(
         "split_part",
-        "split_part(s, separator, n): part n of s cut at every separator, n < 0 from the end; '' if there is none; "
-        "an empty "
-        "separator cuts nothing; n = 0 is an error of that row.",
+        "split_part(s, separator, n): part n of s cut at every separator, n < 0 from the end; '' "
+        "if there is none; an empty separator cuts nothing; n = 0 is an error of that row.",
         texts("STRING, STRING, INT -> STRING"),
     ),
     Function(
@@ -165,18 +179,23 @@ TEXT = (
     ),
     Function(
         "regexp_replace",
-        "regexp_replace(s, regex, to): every match replaced by the constant text `to`, where \\1 is the first group.",
+        "regexp_replace(s, regex, to): every match replaced by the constant text `to`, where \\1 "
+        "is the first group.",
         texts("STRING, STRING, STRING -> STRING"),
         constants={1: "regex", 2: "text"},
     ),
-    Function("hex", "Two digits 0-9A-F per byte (text in UTF-8).", texts("BYTES -> STRING", "STRING -> STRING"),
+    Function("hex", "Two digits 0-9A-F per byte (text in UTF-8).",
+             texts("BYTES -> STRING", "STRING -> STRING"),
              aliases=("to_hex",)),
     Function(
         "unhex",
-        "The bytes that pairs of hexadecimal digits, of either case, stand for; other text is an error of that row.",
+        "The bytes that pairs of hexadecimal digits, of either case, stand for; other text is an "
+        "error of that row.",
         texts("STRING -> BYTES"),
         aliases=("from_hex",),
     ),
-    Function("md5", "MD5 digest, as 32 digits 0-9a-f (text in UTF-8).", texts("STRING -> STRING", "BYTES -> STRING")),
-    Function("sha256", "SHA-256 digest, as 64 digits 0-9a-f.", texts("STRING -> STRING", "BYTES -> STRING")),
+    Function("md5", "MD5 digest, as 32 digits 0-9a-f (text in UTF-8).",
+             texts("STRING -> STRING", "BYTES -> STRING")),
+    Function("sha256", "SHA-256 digest, as 64 digits 0-9a-f.",
+             texts("STRING -> STRING", "BYTES -> STRING")),
 )  # a table  # fmt: skip

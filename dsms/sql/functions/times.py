@@ -1,8 +1,8 @@
 """Instants and lengths, and CAST: exact meaning of each function.
 
-An optional last argument is a constant time zone name (`Europe/Berlin`); without it the calendar is UTC.  It is the
-proleptic Gregorian calendar; all fields floor, before 1970 too.  A local time outside years 0001 to 9999 is an error of
-that row.
+An optional last argument is a constant time zone name (`Europe/Berlin`); without it the calendar is
+UTC.  It is the proleptic Gregorian calendar; all fields floor, before 1970 too.  A local time
+outside years 0001 to 9999 is an error of that row.
 """
 
 from __future__ import annotations
@@ -25,9 +25,25 @@ FIELDS = {
     "millisecond": "Second and its fraction in whole milliseconds, 0 to 59999.",
     "microsecond": "Second and its fraction in microseconds, 0 to 59999999.",
 }
-_ALIASES = {"day": ("dayofmonth",), "dow": ("dayofweek",), "doy": ("dayofyear",), "week": ("weekofyear",)}
+_ALIASES = {
+    "day": ("dayofmonth",),
+    "dow": ("dayofweek",),
+    "doy": ("dayofyear",),
+    "week": ("weekofyear",),
+}
 
-UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
+UNITS = (
+    "microsecond",
+    "millisecond",
+    "second",
+    "minute",
+    "hour",
+    "day",
+    "week",
+    "month",
+    "quarter",
+    "year",
+)
 
 
 def _field(name: str, doc: str) -> Function:
@@ -48,7 +64,8 @@ TIMES = (
     *(_field(name, doc) for name, doc in FIELDS.items()),
     Function(
         "epoch",
-        "Microseconds since 1970-01-01 UTC (or of the INTERVAL) / 1000000.0; a zone changes nothing.",
+        "Microseconds since 1970-01-01 UTC (or of the INTERVAL) / 1000000.0; a zone changes "
+        "nothing.",
         texts("TIMESTAMP -> FLOAT", "INTERVAL -> FLOAT", "TIMESTAMP, STRING -> FLOAT"),
         constants={1: "zone"},
     ),
@@ -57,15 +74,17 @@ TIMES = (
         "Microseconds since 1970-01-01 UTC, or of the INTERVAL.",
         texts("TIMESTAMP -> INT", "INTERVAL -> INT"),
     ),
-    Function("epoch_ms", "Whole milliseconds, floored, as epoch_us.", texts("TIMESTAMP -> INT", "INTERVAL -> INT")),
+    Function("epoch_ms", "Whole milliseconds, floored, as epoch_us.",
+             texts("TIMESTAMP -> INT", "INTERVAL -> INT")),
     Function(
         "date_trunc",
-        "date_trunc(unit, t[, zone]): the start of the unit that holds t; units " + ", ".join(UNITS) + ". Weeks begin "
-        "on Monday. Under a zone, day and longer are local calendar units that start at the first instant whose local "
-        "time is at "
-        "or past their midnight; hour and shorter count elapsed time from the start of the local day. A start before "
-        "year "
-        "0001 is an error of that row. Of an INTERVAL (day and shorter): the largest multiple of the unit <= it.",
+        "date_trunc(unit, t[, zone]): the start of the unit that holds t; units "
+        + ", ".join(UNITS) + ". Weeks begin on Monday. Under a zone, day and longer are local "
+                             "calendar units that start at the first instant whose local time is "
+                             "at or past their midnight; hour and shorter count elapsed time from "
+                             "the start of the local day. A start before year 0001 is an error of "
+                             "that row. Of an INTERVAL (day and shorter): the largest multiple of "
+                             "the unit <= it.",
         texts(
             "STRING, TIMESTAMP -> TIMESTAMP",
             "STRING, TIMESTAMP, STRING -> TIMESTAMP",
@@ -75,9 +94,9 @@ TIMES = (
     ),
     Function(
         "to_timestamp",
-        "The instant that many seconds after 1970-01-01 UTC (FLOAT: x * 1000000.0 rounded, ties to even); "
-        "to_timestamp(n, unit): n units s, ms, us or ns (floored). NaN, infinite, or outside years 0001 to 9999: an "
-        "error of that row.",
+        "The instant that many seconds after 1970-01-01 UTC (FLOAT: x * 1000000.0 rounded, ties "
+        "to even); to_timestamp(n, unit): n units s, ms, us or ns (floored). NaN, infinite, or "
+        "outside years 0001 to 9999: an error of that row.",
         texts("INT -> TIMESTAMP", "FLOAT -> TIMESTAMP", "INT, STRING -> TIMESTAMP"),
         constants={1: "epoch_unit"},
     ),
@@ -89,20 +108,22 @@ TIMES = (
     ),
     Function(
         "date_diff",
-        "date_diff(unit, a, b): whole units (microsecond to week) that fit between a and b, toward zero: (b - a) / "
-        "unit.",
+        "date_diff(unit, a, b): whole units (microsecond to week) that fit between a and b, "
+        "toward zero: (b - a) / unit.",
         texts("STRING, TIMESTAMP, TIMESTAMP -> INT"),
         constants={0: "length_unit"},
     ),
     Function(
         "at_zone",
-        "t AT TIME ZONE zone, args t, zone: the TIMESTAMP whose UTC reading is the local time of t there.",
+        "t AT TIME ZONE zone, args t, zone: the TIMESTAMP whose UTC reading is the local time of "
+        "t there.",
         texts("TIMESTAMP, STRING -> TIMESTAMP"),
         constants={1: "zone"},
     ),
     Function(
         "from_zone",
-        "args t, zone: the first instant whose local time there is at or past the UTC reading of t.",
+        "args t, zone: the first instant whose local time there is at or past the UTC reading of "
+        "t.",
         texts("TIMESTAMP, STRING -> TIMESTAMP"),
         constants={1: "zone"},
     ),
@@ -130,7 +151,7 @@ TIMES = (
   DECIMAL -> STRING   with exactly s digits after the point, never an exponent: 0.10, -5
   BYTES -> STRING     UTF-8; other bytes fail
   TIMESTAMP -> STRING YYYY-MM-DD HH:MM:SS[.digits without trailing zeros], UTC
-  INTERVAL -> STRING  [-]HH:MM:SS[.digits without trailing zeros], as many hours as there are: 26:03:04.5""",
+  INTERVAL -> STRING  [-]HH:MM:SS[.digits without trailing zeros], as many hours as there are: 26:03:04.5""",  # noqa: E501
         (Overload("(any AS type) -> type", _refuse),),
     ),
 )  # a table  # fmt: skip

@@ -39,14 +39,16 @@ class Ident(Node):
 
 @dataclass(frozen=True, slots=True)
 class TypeName(Node):
-    """A type as written, upper case: ``DECIMAL(10,2)`` is name DECIMAL, args (10, 2).  Known names: dsms.sql.types."""
+    """A type as written, upper case: ``DECIMAL(10,2)`` is name DECIMAL, args (10, 2).  Known names:
+    dsms.sql.types."""
 
     name: str
     args: tuple[int, ...] = ()
 
 
 class Unit(StrEnum):
-    """Units of duration, coarsest last.  DAY and longer are calendar units under TIME ZONE; MONTH and YEAR always."""
+    """Units of duration, coarsest last.  DAY and longer are calendar units under TIME ZONE; MONTH
+    and YEAR always."""
 
     MICROSECOND = "us"
     MILLISECOND = "ms"
@@ -61,7 +63,8 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Duration(Node):
-    """A length of time.  `micros` for units up to WEEK (then months is 0), `months` for MONTH and YEAR (micros is 0).
+    """A length of time.  `micros` for units up to WEEK (then months is 0), `months` for MONTH and
+    YEAR (micros is 0).
 
     `unit` is the one written, or the next finer one that divides the length (1.5 h is 90 min).
     """

@@ -28,7 +28,8 @@ class FloatLit(Expr):
 
 @dataclass(frozen=True, slots=True)
 class DecimalLit(Expr):
-    """``DECIMAL '1.50'``: exact, scale kept; `text` is [-]digits[.digits] without leading zeros, at most 38 digits."""
+    """``DECIMAL '1.50'``: exact, scale kept; `text` is [-]digits[.digits] without leading zeros, at
+    most 38 digits."""
 
     text: str
 
@@ -57,14 +58,16 @@ class NullLit(Expr):
 
 @dataclass(frozen=True, slots=True)
 class IntervalLit(Expr):
-    """``INTERVAL '5' MINUTE``; may be negative; never MONTH or YEAR (INTERVAL counts microseconds)."""
+    """``INTERVAL '5' MINUTE``; may be negative; never MONTH or YEAR (INTERVAL counts
+    microseconds)."""
 
     duration: Duration
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampLit(Expr):
-    """``TIMESTAMP '2013-01-01 00:00:00'`` (UTC unless an offset is written); ``DATE '...'`` is midnight."""
+    """``TIMESTAMP '2013-01-01 00:00:00'`` (UTC unless an offset is written); ``DATE '...'`` is
+    midnight."""
 
     micros: int
 
@@ -185,7 +188,8 @@ class When(Node):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expr):
-    """``CASE [operand] WHEN .. THEN .. [ELSE ..] END``; with an operand each condition is a value to equal it."""
+    """``CASE [operand] WHEN .. THEN .. [ELSE ..] END``; with an operand each condition is a value
+    to equal it."""
 
     whens: tuple[When, ...]
     operand: Expr | None = None

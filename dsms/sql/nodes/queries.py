@@ -21,8 +21,8 @@ class OutputKind(StrEnum):
 class Output(Node):
     """The relation-to-stream function around the select list.
 
-    `restore`: the -restore form.  `window`: given for Wstream, and only there.  Dstream-restore is not in the grammar;
-    Wstream-restore is, so that the binder can say why it has no meaning.
+    `restore`: the -restore form.  `window`: given for Wstream, and only there.  Dstream-restore is
+    not in the grammar; Wstream-restore is, so that the binder can say why it has no meaning.
     """
 
     kind: OutputKind
@@ -50,7 +50,8 @@ class FromItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class TableRef(FromItem):
-    """A stream, table or registered query by name.  `archive`: ``FROM ARCHIVE s``, the archived part alone."""
+    """A stream, table or registered query by name.  `archive`: ``FROM ARCHIVE s``, the archived
+    part alone."""
 
     name: Ident
     alias: Ident | None = None
@@ -90,7 +91,8 @@ class Join(FromItem):
 class Select(Node):
     """One SELECT block.  `distinct` also when written inside: ``Rstream(DISTINCT a)``.
 
-    `from_` is empty for ``SELECT 1``.  `window` is the final ``WINDOW t``: it applies to every stream of the FROM list.
+    `from_` is empty for ``SELECT 1``.  `window` is the final ``WINDOW t``: it applies to every
+    stream of the FROM list.
     """
 
     items: tuple[SelectItem | StarItem, ...]
@@ -162,7 +164,8 @@ class ScalarQuery(Expr):
 
 @dataclass(frozen=True, slots=True)
 class WstreamArg(Expr):
-    """``Wstream(SUM(a))[ROWS 10]`` as the argument of an aggregate (thesis §3.4); found nowhere else."""
+    """``Wstream(SUM(a))[ROWS 10]`` as the argument of an aggregate (thesis §3.4); found nowhere
+    else."""
 
     operand: Expr
     window: Window

@@ -82,7 +82,8 @@ class CreateStream(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
-    """An inline ``k INT PRIMARY KEY`` stands in `primary_key` too (and leaves no mark on the column)."""
+    """An inline ``k INT PRIMARY KEY`` stands in `primary_key` too (and leaves no mark on the
+    column)."""
 
     name: Ident
     columns: tuple[ColumnDef, ...]
@@ -186,7 +187,8 @@ class ExplainFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Statement):
-    """``EXPLAIN [ANALYZE] [FORMAT f] target``; an Ident as target is ``QUERY name``, a registered query."""
+    """``EXPLAIN [ANALYZE] [FORMAT f] target``; an Ident as target is ``QUERY name``, a registered
+    query."""
 
     target: SelectStatement | CreateQuery | Ident
     analyze: bool = False
@@ -209,7 +211,8 @@ class Lookup(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CancelSession(Statement):
-    """``CANCEL SESSION n`` ends what session n is running; ``CLOSE SESSION n`` ends the session, too."""
+    """``CANCEL SESSION n`` ends what session n is running; ``CLOSE SESSION n`` ends the session,
+    too."""
 
     session: int
     close: bool = False

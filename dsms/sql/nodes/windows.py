@@ -10,7 +10,8 @@ from dsms.sql.nodes.expressions import Expr
 
 @dataclass(frozen=True, slots=True)
 class Slide(Node):
-    """``SLIDE every [ALIGN TO instant] [TIME ZONE 'zone']``; `every` is a row count only in ROWS windows."""
+    """``SLIDE every [ALIGN TO instant] [TIME ZONE 'zone']``; `every` is a row count only in ROWS
+    windows."""
 
     every: Duration | int
     align_to: Instant | None = None
@@ -19,7 +20,8 @@ class Slide(Node):
 
 @dataclass(frozen=True, slots=True)
 class Window(Node):
-    """Base of windows.  `archive`: the archived part of the stream is included (``[RANGE 2 h ARCHIVE]``)."""
+    """Base of windows.  `archive`: the archived part of the stream is included (``[RANGE 2 h
+    ARCHIVE]``)."""
 
     internal: bool = field(default=False, kw_only=True)
     slide: Slide | None = field(default=None, kw_only=True)
@@ -36,7 +38,8 @@ class RangeWindow(Window):
 
 @dataclass(frozen=True, slots=True)
 class RowsWindow(Window):
-    """``[PARTITION BY c, ...] ROWS n [UNTIL m AGO]``: the newest n (per partition), or the n-th to m-th newest."""
+    """``[PARTITION BY c, ...] ROWS n [UNTIL m AGO]``: the newest n (per partition), or the n-th to
+    m-th newest."""
 
     rows: int
     until: int | None = None

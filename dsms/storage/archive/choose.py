@@ -1,8 +1,10 @@
-"""Which layout suits an archive: G x E and the strategy, from its size and how it is used (Golab 2006, §4.3.2, §4.4.6).
+"""Which layout suits an archive: G x E and the strategy, from its size and how it is used (Golab
+2006, §4.3.2, §4.4.6).
 
-An update touches G + E - 1 of n = G * E sub-indices, which is least for G = E, so n is a square.  A larger n means less
-to rewrite, and more files to open in every query.  `no rebuild` writes less, and leaves files that queries must open
-and expired rows that they must pass over.  What the thesis recommends:
+An update touches G + E - 1 of n = G * E sub-indices, which is least for G = E, so n is a square.  A
+larger n means less to rewrite, and more files to open in every query.  `no rebuild` writes less,
+and leaves files that queries must open and expired rows that they must pass over.  What the thesis
+recommends:
 
                  few queries between updates    many
     small data   no rebuild 4x4                 rebuild 2x2
@@ -18,7 +20,8 @@ from dataclasses import dataclass
 
 from dsms.storage.archive.layout import Layout, Strategy
 
-LARGE = 4 << 30  # bytes from which data are large: between the half and the five gigabytes of the thesis
+# bytes from which data are large: between the half and the five gigabytes of the thesis
+LARGE = 4 << 30
 MANY = 10  # queries between two updates that are many
 _TABLE: dict[tuple[bool, bool], tuple[int, Strategy]] = {
     (False, False): (4, "no rebuild"),
@@ -41,7 +44,8 @@ class Load:
 
 
 def choose(load: Load, every: int, span: int | None, origin: int = 0) -> Layout:
-    """The layout for such a load; rows live for up to `span` µs (None: for good), updates come every `every` µs."""
+    """The layout for such a load; rows live for up to `span` µs (None: for good), updates come
+    every `every` µs."""
     side, strategy = _TABLE[load.bytes >= LARGE, load.probes + load.scans >= MANY]
     if span is None:
         return Layout(side, 1, every, None, origin, strategy="no rebuild")
@@ -54,8 +58,11 @@ def square(n: int, every: int, span: int, strategy: Strategy = "rebuild") -> Lay
     return Layout(math.isqrt(n), math.isqrt(n), every, span, strategy=strategy)
 
 
-def wave(n: int, every: int, span: int, by: str = "insertion", strategy: Strategy = "rebuild") -> Layout:
-    """A wave index, to compare with: partitioned chronologically by insertion or by expiration alone.
+def wave(
+    n: int, every: int, span: int, by: str = "insertion", strategy: Strategy = "rebuild"
+) -> Layout:
+    """A wave index, to compare with: partitioned chronologically by insertion or by expiration
+    alone.
 
     With `rebuild` it is REINDEX, with `no rebuild` and eager deletion DEL (Golab 2006, §4.4.1)."""
     g, e = (n, 1) if by == "insertion" else (1, n)

@@ -1,4 +1,4 @@
-"""What is read of an archive, and what is not, in words."""
+"""EXPLAIN of an archive: which files are read and which are skipped."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from collections.abc import Sequence
 
 from dsms.sql.literals import instant_text
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT
-from dsms.storage.archive.job import Source
+from dsms.storage.archive.job import ArchiveSource
 
 
-def told(name: str, source: Source, conditions: Sequence[str], live: bool) -> list[str]:
-    """Lines for one leaf.  conditions: on its columns, which files, row groups and rows are skipped by."""
+def explain_lines(
+    name: str, source: ArchiveSource, conditions: Sequence[str], live: bool
+) -> list[str]:
+    """Lines for one leaf.  conditions: on its columns, which files, row groups and rows are skipped
+    by."""
     read = source.read
-    seam = "nothing is archived yet" if source.seam == ALWAYS else f"archived up to {_instant(source.seam)}"
+    seam = (
+        "nothing is archived yet"
+        if source.seam == ALWAYS
+        else f"archived up to {_instant(source.seam)}"
+    )
     lines = [f"archive {name}: {seam}" + (", later rows live" if live else "")]
     lines.append(f"  sub-indices: {len(read.subs)} of {read.all_subs}" + _layout(source))
     count = len(read.files) + len(read.landed)
     lines.append(
-        f"  files: {count} of {read.all_files}, {_bytes(read.read_bytes)} of {_bytes(read.all_bytes)}; "
-        f"skipped {read.skipped_files}, {_bytes(read.skipped_bytes)}"
+        f"  files: {count} of {read.all_files}, {_bytes(read.read_bytes)} of "
+        f"{_bytes(read.all_bytes)}; skipped {read.skipped_files}, {_bytes(read.skipped_bytes)}"
     )
     landed = f"{len(read.landed)} that no update has taken over yet"
     lines.append(f"  landing files: {landed}, {_bytes(sum(f.bytes for f in read.landed))}")
@@ -26,11 +33,11 @@ def told(name: str, source: Source, conditions: Sequence[str], live: bool) -> li
     return lines
 
 
-def _layout(source: Source) -> str:
+def _layout(source: ArchiveSource) -> str:
     return "" if source.layout is None else f" (layout {source.layout})"
 
 
-def _instants(source: Source) -> list[str]:
+def _instants(source: ArchiveSource) -> list[str]:
     read = source.read
     out = []
     if read.since > ALWAYS:

@@ -1,4 +1,5 @@
-"""A one-time query that reads archives, with all that it needs, for who runs it (`dsms_spark.execute`)."""
+"""A one-time query that reads archives, with all that it needs, for the program that runs it
+(`dsms_spark.execute`)."""
 
 from __future__ import annotations
 
@@ -15,13 +16,14 @@ from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive, Manifest
 from dsms.storage.archive.prune import KeyRange, ReadPlan, plan
 
-OVERTAKEN = "DS954"  # two updates were faster than who read the archive
+OVERTAKEN = "DS954"  # two updates were faster than the read of the archive
 TRIES = 5  # of a query that is overtaken
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What is read of one archive: its columns, the one that its files are clustered by, and the files.
+class ArchiveSource:
+    """What is read of one archive: its columns, the one that its files are clustered by, and the
+    files.
 
     seam  the rows up to that instant are in it; the rest is live
     """
@@ -39,18 +41,21 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ArchiveJob:
     """plan     a bound query as the optimizer left it: an Output, or what is below one
     at       the instant as of which it answers
     sources  of each leaf that reads an archive
-    given    rows of the other leaves, and of those that read live rows beside archived ones, by leaf number
-    limit    bytes of rows that may be held at once where they can't stay distributed; None: no limit
-    short    leaves whose window of ROWS n fails (DS392) where there are fewer rows, since others have expired
+    given    rows of the other leaves, and of those that read live rows beside archived ones, by
+             leaf number
+    limit    bytes of rows that may be held at once where they can't stay distributed; None: no
+             limit
+    short    leaves whose window of ROWS n fails (DS392) where there are fewer rows, since others
+             have expired
     """
 
     plan: lp.Node
     at: int
-    sources: Mapping[int, Source]
+    sources: Mapping[int, ArchiveSource]
     given: Mapping[int, Sequence[Batch]]
     limit: int | None = None
     short: frozenset[int] = field(default=frozenset())
@@ -59,8 +64,11 @@ class Job:
 Bounds = tuple[Any, Any, tuple[Any, ...] | None]  # least, largest, or the values themselves
 
 
-def source(url: str, seam: int | None, since: int, upto: int, as_of: int, keys: Mapping[str, Bounds]) -> Source:
-    """The files of an archive that may hold rows inserted in (since, upto] that have not expired by `as_of`.
+def source(
+    url: str, seam: int | None, since: int, upto: int, as_of: int, keys: Mapping[str, Bounds]
+) -> ArchiveSource:
+    """The files of an archive that may hold rows inserted in (since, upto] that have not expired by
+    `as_of`.
 
     seam  rows up to that instant, as of when those had landed; None: all that have landed now
     keys  what is asked of columns, by name: that of the key counts
@@ -71,12 +79,14 @@ def source(url: str, seam: int | None, since: int, upto: int, as_of: int, keys: 
     asked = keys.get(manifest.key) if manifest.key is not None else None
     read = plan(manifest, landed, since, upto, as_of, None if asked is None else KeyRange(*asked))
     reached = max([manifest.upto, *(f.mark for f in landed)]) if seam is None else seam
-    return Source(url, manifest.schema, manifest.key, manifest.layout, reached, read)
+    return ArchiveSource(url, manifest.schema, manifest.key, manifest.layout, reached, read)
 
 
-def nothing(url: str, schema: Schema, key: str | None) -> Source:
+def nothing(url: str, schema: Schema, key: str | None) -> ArchiveSource:
     """An archive to which nothing has come."""
-    return Source(url, schema, key, None, ALWAYS, ReadPlan((), (), ALWAYS, ALWAYS, ALWAYS, 0, 0, 0))
+    return ArchiveSource(
+        url, schema, key, None, ALWAYS, ReadPlan((), (), ALWAYS, ALWAYS, ALWAYS, 0, 0, 0)
+    )
 
 
 def declared(url: str) -> tuple[Manifest, int]:
@@ -89,5 +99,7 @@ def _check(archive: Archive, landed: Sequence[LandedFile]) -> None:
     damaged = [f"{archive.path(f.path)}: {f.damaged}" for f in landed if f.damaged is not None]
     if damaged:
         raise UsageError(
-            "DS958", f"landed files can't be read: {'; '.join(damaged)}", hint="dsms archive update sets them aside"
+            "DS958",
+            f"landed files can't be read: {'; '.join(damaged)}",
+            hint="dsms archive update sets them aside",
         )

@@ -4,12 +4,14 @@
     landing/upto.json              up to which instant everything has landed, and with which file
     landing/damaged/               files that could not be read, set aside by an update
 
-A stream's row comes with its `__ts`.  So does a result whose death is known when it is born; others come when they have
-left the answer, and may have been born in any step before.  What counts for them is when they come: an update puts all
-rows of a file into the partition of that step, and so touches no sub-index beside those of its steps.
+A stream's row comes with its `__ts`.  So does a result whose death is known when it is born; others
+come when they have left the answer, and may have been born in any step before.  What counts for
+them is when they come: an update puts all rows of a file into the partition of that step, and so
+touches no sub-index beside those of its steps.
 
-A file is written under a hidden name and renamed, so what stands there is whole; what a crash leaves is written over or
-swept.  A file that is noted but missing or can't be read is told as damaged, and nothing else waits for it.
+A file is written under a hidden name and renamed, so what stands there is whole; what a crash
+leaves is written over or swept.  A file that is noted but missing or can't be read is reported as
+damaged, and nothing else waits for it.
 """
 
 from __future__ import annotations
@@ -73,25 +75,26 @@ class Landing:
         """`upto` and `last`.  If the note is lost it is made out from the files."""
         if self.archive.exists(LANDING, UPTO):
             try:
-                told = json.loads(self.archive.read(LANDING, UPTO))
-                return int(told["upto"]), int(told["last"])
+                marked = json.loads(self.archive.read(LANDING, UPTO))
+                return int(marked["upto"]), int(marked["last"])
             except (ValueError, KeyError, TypeError):
                 pass
         return self._made_out()
 
     def _made_out(self) -> tuple[int, int]:
         manifest, numbers = self.archive.manifest(), self._numbers()
-        marks = [self._told(n, manifest).mark for n in numbers]
+        marks = [self._landed_file(n, manifest).mark for n in numbers]
         return max([manifest.upto, *marks]), max([manifest.landed, *numbers])
 
     def _numbers(self) -> list[int]:
         return [int(m[1]) for n in self.archive.names(LANDING) if (m := _NAME.fullmatch(n))]
 
-    # -- writing ------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def write(self, table: pa.Table | None, upto: int) -> None:
-        """Rows (columns as `schema.stored_schema` says) that came in one step; with them everything up to `upto` has
-        landed.  None: no rows, only the instant.  Raises DS955, DS956, DS957 with nothing changed."""
+        """Rows (columns as `schema.stored_schema` says) that came in one step; with them everything
+        up to `upto` has landed.  None: no rows, only the instant.  Raises DS955, DS956, DS957 with
+        nothing changed."""
         before, last = self.noted()
         if upto <= before:
             raise UsageError(
@@ -117,42 +120,50 @@ class Landing:
         low, high = _range(table, TS)
         step = manifest.layout.step
         if manifest.kind == "stream" and step(low) != step(high):
-            raise UsageError("DS957", f"rows from {low} to {high} lie in more than one step of the archive")
+            raise UsageError(
+                "DS957", f"rows from {low} to {high} lie in more than one step of the archive"
+            )
         if high > upto or (manifest.kind == "stream" and low <= before):
-            raise UsageError("DS957", f"rows from {low} to {high} are not among those from {before} to {upto}")
+            raise UsageError(
+                "DS957", f"rows from {low} to {high} are not among those from {before} to {upto}"
+            )
 
     def _file(self, table: pa.Table, number: int, upto: int) -> None:
-        told = table.replace_schema_metadata({MARK: str(upto).encode()})
+        marked = table.replace_schema_metadata({MARK: str(upto).encode()})
         self.archive.write_parquet(
-            lambda out: pq.write_table(told, out, compression="zstd", write_page_checksum=True),
+            lambda out: pq.write_table(marked, out, compression="zstd", write_page_checksum=True),
             LANDING,
             f"{number:012d}.parquet",
         )
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def files(self, after: int = 0, upto: int = FOREVER) -> tuple[LandedFile, ...]:
-        """The landed files numbered above `after` with marks up to `upto`, in order.  What landed after the last note
-        counts not yet.  Damaged files are told as such."""
+        """The landed files numbered above `after` with marks up to `upto`, in order.  What landed
+        after the last note counts not yet.  Damaged files are reported as such."""
         last, there, aside = self.noted()[1], set(self._numbers()), {n for n, _ in self.damaged()}
         manifest = self.archive.manifest()
         missing = set(range(max(after, manifest.landed) + 1, last + 1)) - there - aside
         found = []
         for number in sorted(n for n in there | missing if after < n <= last):
-            found.append(_broken(number, "it is missing") if number in missing else self._told(number, manifest))
+            found.append(
+                _broken(number, "it is missing")
+                if number in missing
+                else self._landed_file(number, manifest)
+            )
         return tuple(f for f in found if f.mark <= upto)
 
-    def _told(self, number: int, manifest: Manifest) -> LandedFile:
+    def _landed_file(self, number: int, manifest: Manifest) -> LandedFile:
         path = _path(number)
         try:
             with self.archive.open(path) as file:
-                size, told = file.size(), pq.read_metadata(file)
-            mark = int((told.metadata or {}).get(MARK, ALWAYS))
-            wrong = unlike(told.schema.to_arrow_schema(), manifest.schema)
+                size, marked = file.size(), pq.read_metadata(file)
+            mark = int((marked.metadata or {}).get(MARK, ALWAYS))
+            wrong = unlike(marked.schema.to_arrow_schema(), manifest.schema)
             if wrong is not None:
                 return _broken(number, wrong, mark)
-            ts, exp = _told_range(told, TS), _told_range(told, EXP)
-            return LandedFile(number, path, told.num_rows, size, ts, exp, max(mark, ts[1]))
+            ts, exp = _told_range(marked, TS), _told_range(marked, EXP)
+            return LandedFile(number, path, marked.num_rows, size, ts, exp, max(mark, ts[1]))
         except (pa.ArrowException, OSError, ValueError, AttributeError) as error:
             return _broken(number, str(error) or repr(error))
 
@@ -165,7 +176,7 @@ class Landing:
         last = self.noted()[1]
         return sum(after < n <= last for n in self._numbers())
 
-    # -- clearing up --------------------------------------------------------------------------------------------------
+    # -- clearing up -------------------------------------------------------------------------------
 
     def remove(self, upto: int) -> None:
         """Files numbered up to there have been taken over."""
@@ -174,7 +185,7 @@ class Landing:
                 self.archive.remove(LANDING, f"{number:012d}.parquet")
 
     def set_aside(self, file: LandedFile) -> str:
-        """Move a damaged file out of the way, for somebody to look at; where it is now."""
+        """Move a damaged file out of the way and keep it; answers where it is now."""
         target = f"{LANDING}/{DAMAGED}/{file.number:012d}.parquet"
         if self.archive.exists(*file.path.split("/")):
             self.archive.move(file.path, target)
@@ -183,10 +194,15 @@ class Landing:
     def damaged(self) -> list[tuple[int, str]]:
         """Number and path of the files that were set aside."""
         folder = f"{LANDING}/{DAMAGED}"
-        return [(int(m[1]), f"{folder}/{n}") for n in self.archive.names(folder) if (m := _NAME.fullmatch(n))]
+        return [
+            (int(m[1]), f"{folder}/{n}")
+            for n in self.archive.names(folder)
+            if (m := _NAME.fullmatch(n))
+        ]
 
     def sweep(self) -> None:
-        """Remove what writes that did not finish have left (call it where nobody is writing)."""
+        """Remove what writes that did not finish have left (call it only while nothing is
+        writing)."""
         for name in self.archive.names(LANDING):
             if name.startswith(".") and name.endswith(HIDDEN):
                 self.archive.remove(LANDING, name)
@@ -205,17 +221,18 @@ def _range(table: pa.Table, column: str) -> tuple[int, int]:
     return found["min"], found["max"]
 
 
-def _told_range(told: pq.FileMetaData, column: str) -> tuple[int, int]:
-    place = [told.schema.column(i).path for i in range(told.num_columns)].index(column)
-    stats = [told.row_group(g).column(place).statistics for g in range(told.num_row_groups)]
+def _told_range(metadata: pq.FileMetaData, column: str) -> tuple[int, int]:
+    place = [metadata.schema.column(i).path for i in range(metadata.num_columns)].index(column)
+    stats = [metadata.row_group(g).column(place).statistics for g in range(metadata.num_row_groups)]
     return min(s.min for s in stats), max(s.max for s in stats)
 
 
 def snapshot(archive: Archive, seam: int | None = None) -> tuple[Manifest, tuple[LandedFile, ...]]:
-    """The index and the landed files that belong together; `seam`: as they were when just that had landed.
+    """The index and the landed files that belong together; `seam`: as they were when just that had
+    landed.
 
-    For who reads rows up to a seam here and the others live: what lands or is taken over meanwhile does not disturb
-    him.  Raises DS954 if the index has been updated twice since."""
+    For a query that reads rows up to a seam here and the others live: what lands or is taken over
+    meanwhile does not disturb it.  Raises DS954 if the index has been updated twice since."""
     landing = Landing(archive)
     if seam is None:
         upto = landing.upto()

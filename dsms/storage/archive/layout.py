@@ -1,8 +1,10 @@
-"""How an archive is cut into sub-indices: by insertion time and by expiration time (Golab 2006, §4.3, Algorithm 1).
+"""How an archive is cut into sub-indices: by insertion time and by expiration time (Golab 2006,
+§4.3, Algorithm 1).
 
-Time goes in steps of Δ, the interval between updates.  Algorithm 1 gives every sub-index its intervals and replaces
-them as time goes by; which sub-index a row belongs to is then a function of the steps of its insertion and expiration
-alone, and that is what stands here: nothing has to be kept or moved.
+Time goes in steps of Δ, the interval between updates.  Algorithm 1 gives every sub-index its
+intervals and replaces them as time goes by; which sub-index a row belongs to is then a function of
+the steps of its insertion and expiration alone, and that is what stands here: nothing has to be
+kept or moved.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ class Layout:
     every        Δ: µs between updates
     span         S: the longest lifetime of a row that expires, µs; None: no row does
     origin       µs: an instant at which a step begins
-    order        round-robin: consecutive steps go to consecutive partitions, so that updates spread;
-                 chronological: each partition has one stretch of steps (with G or E = 1: a wave index)
+    order        round-robin: consecutive steps go to consecutive partitions, so that updates
+                 spread; chronological: each partition has one stretch of steps (with G or E = 1: a
+                 wave index)
     strategy     rebuild: an update rewrites the sub-indices that it touches, clustered anew;
-                 no rebuild: it adds files to them; those with mostly expired rows are rewritten (eager: those with
-                 any), others are left, and who reads them passes expired rows over
+                 no rebuild: it adds files to them; those with mostly expired rows are rewritten
+                 (eager: those with any), others are left, and readers skip their expired rows
     """
 
     generations: int
@@ -46,12 +49,18 @@ class Layout:
     def __post_init__(self) -> None:
         for name in ("generations", "expirations"):
             if not 1 <= getattr(self, name) <= MOST:
-                raise UsageError("DS950", f"{name} must lie in 1..{MOST}, not {getattr(self, name)}")
+                raise UsageError(
+                    "DS950", f"{name} must lie in 1..{MOST}, not {getattr(self, name)}"
+                )
         for name, words in (("order", get_args(Order)), ("strategy", get_args(Strategy))):
             if getattr(self, name) not in words:
-                raise UsageError("DS950", f"{name} is {' or '.join(words)}, not {getattr(self, name)}")
+                raise UsageError(
+                    "DS950", f"{name} is {' or '.join(words)}, not {getattr(self, name)}"
+                )
         if self.every < 1:
-            raise UsageError("DS950", f"an archive is updated every {self.every} us, which makes no sense")
+            raise UsageError(
+                "DS950", f"an archive is updated every {self.every} us, which makes no sense"
+            )
         if self.span is not None and self.span < 0:
             raise UsageError("DS950", f"rows are kept for {self.span} us, which makes no sense")
         if self.span is None and self.expirations != 1:
@@ -109,13 +118,21 @@ class Layout:
 
     def inserting(self, after: int, upto: int) -> set[int]:
         """The sub-indices that may get rows inserted in (after, upto]."""
-        return {g * self.expirations + e for g in self._parts(after, upto, True) for e in range(self.expirations)}
+        return {
+            g * self.expirations + e
+            for g in self._parts(after, upto, True)
+            for e in range(self.expirations)
+        }
 
     def expiring(self, after: int, upto: int) -> set[int]:
         """The sub-indices that may lose rows which expire in (after, upto]."""
         if self.span is None:
             return set()
-        return {g * self.expirations + e for e in self._parts(after, upto, False) for g in range(self.generations)}
+        return {
+            g * self.expirations + e
+            for e in self._parts(after, upto, False)
+            for g in range(self.generations)
+        }
 
     def touched(self, after: int, upto: int) -> tuple[int, ...]:
         """The sub-indices of an update: G + E - 1 where it spans one step."""
@@ -133,12 +150,15 @@ class Layout:
         return set(np.unique(self.generation(marks) if births else self.expiration(marks)).tolist())
 
     def living(self, lifetime: int | None) -> Layout:
-        """The layout for rows that may now live so long.  (Where partitions have stretches of steps they stay.)"""
-        if lifetime is None or (self.span is not None and (lifetime <= self.span or self.order == "chronological")):
+        """The layout for rows that may now live so long.  (Where partitions have stretches of steps
+        they stay.)"""
+        if lifetime is None or (
+            self.span is not None and (lifetime <= self.span or self.order == "chronological")
+        ):
             return self
         return replace(self, span=lifetime)
 
-    def told(self) -> dict[str, Any]:
+    def serialized(self) -> dict[str, Any]:
         """As JSON."""
         return asdict(self)
 

@@ -1,7 +1,7 @@
 """One job on an archive at a time: a second one is refused, the lease of a dead one is taken over.
 
-Whether a job on the same machine lives, the system tells.  One elsewhere says now and then that it does (`renew`), and
-is taken for dead when it has been silent for long.
+Whether a job on the same machine lives, the system tells.  One elsewhere says now and then that it
+does (`renew`), and is taken for dead when it has been silent for long.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _here: set[str] = set()  # tokens of the leases that this process holds
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who works: what, on which machine, as which process (which began when the system says), last seen at (µs)."""
+    """The job at work: what it does, on which machine, as which process (which began when the
+    system says), last seen at (µs)."""
 
     token: str
     job: str
@@ -35,16 +36,17 @@ class Lease:
     began: str | None
     seen: int | None
 
-    def told(self) -> bytes:
+    def serialized(self) -> bytes:
         """As JSON."""
         return json.dumps(asdict(self)).encode()
 
 
 @contextmanager
 def leased(archive: Archive, job: str, now: int | None = None) -> Iterator[Lease]:
-    """Hold the lease while working.  now: µs since the epoch, if somebody may work on another machine.
+    """Hold the lease while working.  now: µs since the epoch, if a job may be at work on another
+    machine.
 
-    Raises DS959 naming who holds it."""
+    Raises DS959 naming its holder."""
     lease = Lease(uuid.uuid4().hex, job, platform.node(), os.getpid(), _birth(os.getpid()), now)
     _here.add(lease.token)
     try:
@@ -61,12 +63,14 @@ def renew(archive: Archive, lease: Lease, now: int) -> None:
     """Say that the job is alive.  Raises DS954 if it was taken for dead."""
     holder = holder_of(archive)
     if holder is None or holder.token != lease.token:
-        raise UsageError("DS954", f"somebody else has taken over the work on {archive.url}", hint="do it again")
-    archive.write(replace(lease, seen=now).told(), LEASE)
+        raise UsageError(
+            "DS954", f"somebody else has taken over the work on {archive.url}", hint="do it again"
+        )
+    archive.write(replace(lease, seen=now).serialized(), LEASE)
 
 
 def holder_of(archive: Archive) -> Lease | None:
-    """Who holds the lease, as it is written; None: nobody."""
+    """The lease as it is written; None: it is free."""
     if not archive.exists(LEASE):
         return None
     try:
@@ -82,7 +86,7 @@ def _take(archive: Archive, lease: Lease, now: int | None) -> None:
             if not _dead(holder, now):
                 raise _refused(archive, holder)
             archive.remove(LEASE)
-        if not archive.write(lease.told(), LEASE, new=True):
+        if not archive.write(lease.serialized(), LEASE, new=True):
             raise _refused(archive, holder_of(archive) or lease)
     written = holder_of(archive)  # where nothing is exclusive, the last writer has it
     if written is None or written.token != lease.token:

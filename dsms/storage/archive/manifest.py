@@ -1,11 +1,13 @@
 """An archive as files, and the manifest that says which of them it consists of.
 
-    manifest-NNNNNNNNNNNN.json    the newest one counts; it is written whole under another name, then named
+    manifest-NNNNNNNNNNNN.json    the newest one counts; it is written whole under another name,
+                                  then named
     index/NNNNNNNNNNNN-token/...  the files that the update of that number wrote
     landing/                      rows that no update has taken over yet (`landing`)
-    lease.json                    who is updating it now (`lease`)
+    lease.json                    which job is updating it now (`lease`)
 
-An update writes new files beside those that readers use, and then one new manifest: a reader sees all of it or nothing.
+An update writes new files beside those that readers use, and then one new manifest: a reader sees
+all of it or nothing.
 """
 
 from __future__ import annotations
@@ -23,10 +25,19 @@ import pyarrow.fs as pafs
 from dsms.errors import UsageError
 from dsms.sql.types import ALWAYS, Schema
 from dsms.storage.archive.layout import Layout
-from dsms.storage.archive.schema import merged, schema_of, told_of
+from dsms.storage.archive.schema import merged, schema_of, schema_record
 from dsms.storage.archive.store import Store, file_system, operation
 
-__all__ = ["INDEX", "LANDING", "Archive", "IndexFile", "Manifest", "create", "explained", "file_system"]
+__all__ = [
+    "INDEX",
+    "LANDING",
+    "Archive",
+    "IndexFile",
+    "Manifest",
+    "create",
+    "explained",
+    "file_system",
+]
 
 explained = operation
 VERSION = 1  # of this layout of files
@@ -42,8 +53,8 @@ Kind = Literal["stream", "query"]
 class IndexFile:
     """path   below the archive's folder
     sub    the sub-index that it is part of
-    ts, exp, key  the smallest and largest of them (key None: unknown, or only NULLs; key as it is in Parquet, but
-                  instants are µs)
+    ts, exp, key  the smallest and largest of them (key None: unknown, or only NULLs; key as it is
+                  in Parquet, but instants are µs)
     half   an instant at which half of the rows have expired, about; None: unknown
     """
 
@@ -90,10 +101,14 @@ class Manifest:
         """The manifest after this one."""
         return replace(self, number=self.number + 1, **changes)
 
-    def told(self) -> str:
+    def serialized(self) -> str:
         """As JSON, with a checksum."""
         body: dict[str, Any] = {"version": self.version} | {f: getattr(self, f) for f in _PLAIN}
-        body |= {"schema": told_of(self.schema), "layout": self.layout.told(), "files": [_told(f) for f in self.files]}
+        body |= {
+            "schema": schema_record(self.schema),
+            "layout": self.layout.serialized(),
+            "files": [_file_record(f) for f in self.files],
+        }
         return json.dumps(body | {"check": _check(body)}, indent=1)
 
 
@@ -106,7 +121,9 @@ def read_manifest(text: str, where: str) -> Manifest:
             raise ValueError("its checksum is wrong")
         files = tuple(map(_file, body["files"]))
         plain = {f: body[f] for f in _PLAIN}
-        return Manifest(schema=schema_of(body["schema"]), layout=Layout(**body["layout"]), files=files, **plain)
+        return Manifest(
+            schema=schema_of(body["schema"]), layout=Layout(**body["layout"]), files=files, **plain
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             "DS951", f"{where} is damaged: {error or repr(error)}", hint="restore it from a backup"
@@ -117,8 +134,15 @@ def _check_version(version: int, where: str) -> None:
     if version == VERSION:
         return
     newer = version > VERSION
-    message = f"{where} was written by {'a newer' if newer else 'an older'} dsms (layout {version}, here {VERSION})"
-    hint = "use the newer dsms" if newer else "export it with the older dsms (dsms archive export), and load that"
+    message = (
+        f"{where} was written by {'a newer' if newer else 'an older'} dsms (layout "
+        f"{version}, here {VERSION})"
+    )
+    hint = (
+        "use the newer dsms"
+        if newer
+        else "export it with the older dsms (dsms archive export), and load that"
+    )
     raise UsageError("DS952", message, hint=hint)
 
 
@@ -126,14 +150,16 @@ def _check(body: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(body, sort_keys=True).encode())
 
 
-def _told(file: IndexFile) -> dict[str, Any]:
+def _file_record(file: IndexFile) -> dict[str, Any]:
     return asdict(file) | {"key": None if file.key is None else [_told_value(v) for v in file.key]}
 
 
-def _file(told: dict[str, Any]) -> IndexFile:
-    known = {f.name: told[f.name] for f in fields(IndexFile)}
-    key = None if told["key"] is None else tuple(map(_value, told["key"]))
-    return IndexFile(**{**known, "ts": tuple(told["ts"]), "exp": tuple(told["exp"]), "key": key})
+def _file(record: dict[str, Any]) -> IndexFile:
+    known = {f.name: record[f.name] for f in fields(IndexFile)}
+    key = None if record["key"] is None else tuple(map(_value, record["key"]))
+    return IndexFile(
+        **{**known, "ts": tuple(record["ts"]), "exp": tuple(record["exp"]), "key": key}
+    )
 
 
 def _told_value(value: Any) -> Any:
@@ -145,13 +171,13 @@ def _told_value(value: Any) -> Any:
     return value
 
 
-def _value(told: Any) -> Any:
-    match told:
+def _value(value: Any) -> Any:
+    match value:
         case {"hex": text}:
             return bytes.fromhex(text)
         case {"decimal": text}:
             return Decimal(text)
-    return told
+    return value
 
 
 @dataclass(slots=True)
@@ -163,8 +189,9 @@ class Archive(Store):
         return sorted(int(m[1]) for n in self.names() if (m := _NAME.fullmatch(n)))
 
     def manifest(self, number: int | None = None) -> Manifest:
-        """The newest manifest, or the one of that number.  If the newest is damaged the one before it counts, whose
-        files are all there still.  Raises DS953 where there is none, DS951, DS952."""
+        """The newest manifest, or the one of that number.  If the newest is damaged the one before
+        it counts, whose files are all there still.  Raises DS953 where there is none, DS951,
+        DS952."""
         if number is not None:
             return self._manifest(number)
         found = self.numbers()
@@ -197,17 +224,23 @@ class Archive(Store):
         return out
 
     def publish(self, manifest: Manifest) -> None:
-        """Make it the one that counts.  Raises DS954 if somebody else has published that number."""
+        """Make it the one that counts.  Raises DS954 if that number has been published by another
+        job."""
         if not self._published(manifest):
             raise self._overtaken()
 
     def commit(self, base: Manifest, change: Callable[[Manifest], Manifest]) -> Manifest:
-        """Publish what `change` makes of the newest manifest; only its declaration may differ from `base`.
+        """Publish what `change` makes of the newest manifest; only its declaration may differ from
+        `base`.
 
-        Raises DS954 if somebody else has changed the index meanwhile."""
+        Raises DS954 if another job has changed the index meanwhile."""
         for _ in range(ATTEMPTS):
             newest = self.manifest()
-            if (newest.files, newest.layout, newest.landed) != (base.files, base.layout, base.landed):
+            if (newest.files, newest.layout, newest.landed) != (
+                base.files,
+                base.layout,
+                base.landed,
+            ):
                 break
             done = replace(change(newest), number=self.numbers()[-1] + 1)
             if self._published(done):
@@ -215,15 +248,18 @@ class Archive(Store):
         raise self._overtaken()
 
     def _published(self, manifest: Manifest) -> bool:
-        return self.write(manifest.told().encode(), _name(manifest.number), new=True)
+        return self.write(manifest.serialized().encode(), _name(manifest.number), new=True)
 
     def _overtaken(self) -> UsageError:
-        return UsageError("DS954", f"{self.url} was updated by somebody else meanwhile", hint="do it again")
+        return UsageError(
+            "DS954", f"{self.url} was updated by somebody else meanwhile", hint="do it again"
+        )
 
     def sweep(self) -> list[str]:
-        """Remove what the last `KEPT` states of the index don't name: files of older ones, and what killed jobs left.
+        """Remove what the last `KEPT` states of the index don't name: files of older ones, and what
+        killed jobs left.
 
-        Only for who holds the lease."""
+        Only for the holder of the lease."""
         kept = _last(self.states())
         named = {f.path for m in kept for f in m.files}
         oldest = min((m.number for m in kept), default=0)
@@ -247,7 +283,8 @@ class Archive(Store):
 
 
 def _last(states: list[Manifest]) -> list[Manifest]:
-    """The newest states up to the `KEPT`th that has other files (declarations change without that)."""
+    """The newest states up to the `KEPT`th that has other files (declarations change without
+    that)."""
     out: list[Manifest] = []
     for state in states:
         if len({m.files for m in [*out, state]}) > KEPT:
@@ -261,13 +298,19 @@ def _name(number: int) -> str:
 
 
 def create(
-    url: str, name: str, kind: Kind, schema: Schema, key: str | None, layout: Layout, lifetime: int | None
+    url: str,
+    name: str,
+    kind: Kind,
+    schema: Schema,
+    key: str | None,
+    layout: Layout,
+    lifetime: int | None,
 ) -> Archive:
     """The archive at that place: made, or taken over if one of the same columns is there.
 
-    Of one that is there the layout stays (`dsms archive` has the command that changes it); a column more is taken over
-    (older rows have NULL), a column less stays (new rows have NULL), another key is that of files written from now on.
-    Raises DS956 where a column has another type."""
+    Of one that is there the layout stays (`dsms archive` has the command that changes it); a column
+    more is taken over (older rows have NULL), a column less stays (new rows have NULL), another key
+    is that of files written from now on.  Raises DS956 where a column has another type."""
     archive = Archive(url)
     if not archive.numbers():
         first = Manifest(name, kind, schema, key, layout, lifetime, 1)
@@ -279,7 +322,9 @@ def create(
     return archive
 
 
-def _redeclared(found: Manifest, schema: Schema, key: str | None, lifetime: int | None, url: str) -> Manifest:
+def _redeclared(
+    found: Manifest, schema: Schema, key: str | None, lifetime: int | None, url: str
+) -> Manifest:
     columns = merged(found.schema, schema, url)
     files = found.files if key == found.key else tuple(replace(f, key=None) for f in found.files)
     layout = found.layout.living(lifetime)

@@ -1,4 +1,5 @@
-"""Which files of an archive a query has to read: by insertion time, by expiration, by key (Golab 2006, §4.3.1)."""
+"""Which files of an archive a query has to read: by insertion time, by expiration, by key (Golab
+2006, §4.3.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from dsms.storage.archive.manifest import IndexFile, Manifest
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Keys that are asked for: between two bounds (None: open), or one of some values.  NULL keys are never meant."""
+    """Keys that are asked for: between two bounds (None: open), or one of some values.  NULL keys
+    are never meant."""
 
     low: Any = None
     high: Any = None
@@ -24,15 +26,17 @@ class KeyRange:
         try:
             if self.values is not None:
                 return any(least <= v <= most for v in self.values)
-            return (self.low is None or most >= self.low) and (self.high is None or least <= self.high)
+            return (self.low is None or most >= self.low) and (
+                self.high is None or least <= self.high
+            )
         except TypeError:  # bounds of another kind: no help
             return True
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What is read and what is not.  since, upto: rows with `__ts` in (since, upto]; as_of: with `__exp` > as_of.
-    damaged: landed files that can't be read."""
+    """What is read and what is not.  since, upto: rows with `__ts` in (since, upto]; as_of: with
+    `__exp` > as_of.  damaged: landed files that can't be read."""
 
     files: tuple[IndexFile, ...]
     landed: tuple[LandedFile, ...]
@@ -74,15 +78,30 @@ def plan(
     as_of: int = ALWAYS,
     key: KeyRange | None = None,
 ) -> ReadPlan:
-    """The files that may hold rows inserted in (since, upto], not expired at `as_of`, with such a key."""
+    """The files that may hold rows inserted in (since, upto], not expired at `as_of`, with such a
+    key."""
     fresh = [f for f in landed if f.number > manifest.landed]
     waiting = tuple(f for f in fresh if f.damaged is None)
     damaged = tuple(f for f in fresh if f.damaged is not None)
     wanted = _meeting(since, upto, as_of)
-    files = tuple(f for f in manifest.files if wanted(f) and (key is None or f.key is None or key.meets(*f.key)))
+    files = tuple(
+        f
+        for f in manifest.files
+        if wanted(f) and (key is None or f.key is None or key.meets(*f.key))
+    )
     count, size = len(manifest.files) + len(waiting), _bytes(manifest.files) + _bytes(waiting)
     subs = len({f.sub for f in manifest.files})
-    return ReadPlan(files, tuple(f for f in waiting if wanted(f)), since, upto, as_of, count, size, subs, damaged)
+    return ReadPlan(
+        files,
+        tuple(f for f in waiting if wanted(f)),
+        since,
+        upto,
+        as_of,
+        count,
+        size,
+        subs,
+        damaged,
+    )
 
 
 def _bytes(files: Sequence[IndexFile] | Sequence[LandedFile]) -> int:

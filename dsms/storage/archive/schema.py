@@ -1,4 +1,5 @@
-"""The columns of an archive: as JSON in its manifest, as Parquet in its files, and how they may change."""
+"""The columns of an archive: as JSON in its manifest, as Parquet in its files, and how they may
+change."""
 
 from __future__ import annotations
 
@@ -10,19 +11,20 @@ import pyarrow as pa
 from dsms.errors import UsageError
 from dsms.sql.types import Field, Kind, Schema, Type
 
-TS, EXP, ID = "__ts", "__exp", "__id"  # insertion time, expiry from the archive (µs), arrival number
+# insertion time, expiry from the archive (µs), arrival number
+TS, EXP, ID = "__ts", "__exp", "__id"
 MARKS = (TS, EXP, ID)
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 
-def told_of(schema: Schema) -> list[list[Any]]:
+def schema_record(schema: Schema) -> list[list[Any]]:
     """The columns as JSON: name, type, whether it may be NULL."""
     return [[f.name, str(f.type), f.nullable] for f in schema]
 
 
-def schema_of(told: list[list[Any]]) -> Schema:
+def schema_of(record: list[list[Any]]) -> Schema:
     """The columns again."""
-    return tuple(Field(name, type_of(text), None, nullable) for name, text, nullable in told)
+    return tuple(Field(name, type_of(text), None, nullable) for name, text, nullable in record)
 
 
 def type_of(text: str) -> Type:
@@ -49,9 +51,16 @@ def merged(old: Schema, new: Schema, where: str) -> Schema:
 
     Raises DS956 where columns have another type, naming all of them."""
     known = {f.name: f for f in old}
-    changed = [(f.name, known[f.name].type, f.type) for f in new if f.name in known and known[f.name].type != f.type]
+    changed = [
+        (f.name, known[f.name].type, f.type)
+        for f in new
+        if f.name in known and known[f.name].type != f.type
+    ]
     if changed:
-        what = "; ".join(f"column {name} of the archive {where} is {was}, not {is_}" for name, was, is_ in changed)
+        what = "; ".join(
+            f"column {name} of the archive {where} is {was}, not {is_}"
+            for name, was, is_ in changed
+        )
         raise UsageError("DS956", what, hint="archive under another name, or move that folder away")
     names = {f.name for f in new}
     return (*new, *(Field(f.name, f.type, None, True) for f in old if f.name not in names))

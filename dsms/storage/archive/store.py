@@ -1,7 +1,9 @@
-"""The files of one archive, on whatever file system they are: a local folder, or one that pyarrow and Spark share.
+"""The files of one archive, on whatever file system they are: a local folder, or one that pyarrow
+and Spark share.
 
-On a local file system what was written is on the disk when a call returns, and a file that must be new is made by one
-process only.  Object stores write a file whole or not at all, but two that make the same one can't be told apart.
+On a local file system what was written is on the disk when a call returns, and a file that must be
+new is made by one process only.  Object stores write a file whole or not at all, but two processes
+that make the same one both succeed.
 """
 
 from __future__ import annotations
@@ -22,19 +24,23 @@ HIDDEN = ".part"  # how names of files end that are being written
 
 @contextmanager
 def operation(where: str) -> Iterator[None]:
-    """Every operation on a file goes through here: what the file system says is DS955 that names the place."""
+    """Every operation on a file goes through here: what the file system says is DS955 that names
+    the place."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
         said = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise UsageError(
-            "DS955", f"{where} can't be used: {said}", hint="check that it exists, has room, and may be written"
+            "DS955",
+            f"{where} can't be used: {said}",
+            hint="check that it exists, has room, and may be written",
         ) from error
 
 
 @dataclass(slots=True)
 class Store:
-    """url  as it was given: a path, or a URL that pyarrow and Spark both understand.  Paths are lists of names below
+    """url  as it was given: a path, or a URL that pyarrow and Spark both understand.  Paths are
+         lists of names below
     it."""
 
     url: str
@@ -54,14 +60,14 @@ class Store:
         return "/".join((self.root, *parts))
 
     def location(self, path: str) -> str:
-        """A file below the archive's folder as Spark is told of it."""
+        """A file below the archive's folder, as its URL for Spark."""
         if self.local:
             return f"file://{self.path(path)}"
         scheme, _, rest = self.url.rstrip("/").partition("://")
         scheme = "s3a" if scheme == "s3" else scheme  # the name that Hadoop has for it
         return f"{scheme}://{rest.partition('?')[0].rstrip('/')}/{path}"
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- looking -----------------------------------------------------------------------------------
 
     def names(self, folder: str = "") -> list[str]:
         """The names in a folder below the archive's, sorted; none if it is not there."""
@@ -89,10 +95,11 @@ class Store:
         with operation(self.path(path)):
             return self.fs.open_input_file(self.path(path))
 
-    # -- changing -----------------------------------------------------------------------------------------------------
+    # -- changing ----------------------------------------------------------------------------------
 
     def write(self, data: bytes, *parts: str, new: bool = False) -> bool:
-        """A small file, whole or not at all; `new`: only if there is none of that name, else False."""
+        """A small file, whole or not at all; `new`: only if there is none of that name, else
+        False."""
         target, hidden = self.path(*parts), self.path(*parts[:-1], f".{parts[-1]}{HIDDEN}")
         self.make_folder(*parts[:-1])
         if not self.local:
@@ -164,7 +171,7 @@ class Store:
                 self.fs.delete_file(info.path)
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Files that somebody else wrote, and their names, are on the disk when this returns."""
+        """Files that another program wrote, and their names, are on the disk when this returns."""
         if not self.local:
             return
         folders = set()
@@ -203,7 +210,8 @@ def file_system(url: str) -> tuple[pafs.FileSystem, str]:
 
 
 def _from_uri(url: str) -> tuple[pafs.FileSystem, str]:
-    """What pyarrow knows, else what fsspec knows where it is installed (gs:, abfss:, memory:, ...)."""
+    """What pyarrow knows, else what fsspec knows where it is installed (gs:, abfss:, memory:,
+    ...)."""
     try:
         return pafs.FileSystem.from_uri(url)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -1,0 +1,67 @@
+"""What a plan that is run once needs of each leaf: the caller fetches that much, or reports that it
+is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dsms.plan import windows
+from dsms.plan.identity import leaves
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS
+from dsms.sql.window import UNBOUNDED, WindowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One leaf.  `floor`: rows up to that instant are got from elsewhere.
+
+    archive   rows of an archive as of the instant (`dsms.oneshot.pushdown` says which of them)
+    stream    rows of a stream up to the instant, in order of (ts, arrival): those with ts >
+              `since(at)`; where that is ALWAYS and `rows` is set, the newest so many will do
+    table     rows of a table as of the instant (`VersionedTable.current`), ts: when each was born
+    versions  all versions of a non-retroactive relation that stream rows may ask for, ts: born,
+              exp: ended
+    appended  what the block over INTERNAL windows below `node` has appended, from the beginning,
+              numbered serially
+    """
+
+    kind: Literal["stream", "table", "versions", "appended", "archive"]
+    node: lp.StreamScan | lp.TableScan | lp.Append
+    spec: WindowSpec = UNBOUNDED
+    floor: int = ALWAYS
+
+    def since(self, at: int) -> int:
+        """The instant after which rows are needed."""
+        found = windows.since(self.spec, at)
+        return self.floor if found is None else max(found, self.floor)
+
+    @property
+    def rows(self) -> int | None:
+        """How many of the newest rows are enough, if the window counts them."""
+        return windows.newest(self.spec)
+
+
+def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED) -> dict[int, Read]:
+    """By leaf number what the plan needs; `spec`: the window over the node, where it may be moved
+    to the leaf."""
+    match node:
+        case lp.StreamScan():
+            return {node.leaf: Read("stream" if node.archive is None else "archive", node, spec)}
+        case lp.TableScan():
+            return {node.leaf: Read("table", node)}
+        case lp.Append():
+            return {min(leaves(node)): Read("appended", node)}
+        case lp.Window():
+            return reads(node.child, spec if windows.everything(node.spec) else node.spec)
+        case lp.Project():
+            return reads(node.child, spec)
+        case lp.Select():
+            return reads(node.child, spec if windows.commutes(spec) else UNBOUNDED)
+        case lp.JoinNRR():
+            return {**reads(node.child), node.table.leaf: Read("versions", node.table)}
+        case _:
+            return {
+                leaf: read for child in lp.children(node) for leaf, read in reads(child).items()
+            }

@@ -1,0 +1,72 @@
+"""What a window holds at an instant, of rows in order of (birth, arrival)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+import numpy as np
+
+from dsms.oneshot.parts import AgedRows
+from dsms.plan.windows import ends, since, until
+from dsms.sql.types import ALWAYS
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.state.intern import Intern
+
+
+def content(spec: WindowSpec, rows: AgedRows, at: int) -> AgedRows:
+    """The window's rows at `at`; `birth` becomes the instant at which each entered it.
+
+    `rows` are all that came up to `at`, or the newest of them, as many as matter."""
+    assert rows.birth is not None
+    rows = _between(rows, None, at)
+    match spec:
+        case Time() | Now() | Landmark():
+            inside = _between(rows, since(spec, at), ends(spec, at))
+            late = until(spec)
+            assert inside.birth is not None
+            return replace(inside, birth=inside.birth + late) if late else inside
+        case Rows():
+            return _rows(
+                rows, np.arange(rows.n - 1, -1, -1, dtype=np.int64), np.arange(rows.n), spec
+            )
+        case Partitioned():
+            return _partitioned(spec, rows)
+        case Unbounded():
+            return rows
+        case _:
+            assert_never(spec)
+
+
+def _between(rows: AgedRows, after: int | None, upto: int) -> AgedRows:
+    """The rows born in (after, upto]."""
+    assert rows.birth is not None
+    start = (
+        0 if after is None else int(np.searchsorted(rows.birth, max(after, ALWAYS), side="right"))
+    )
+    stop = int(np.searchsorted(rows.birth, max(upto, ALWAYS), side="right"))
+    return rows if start == 0 and stop == rows.n else rows.slice(start, stop)
+
+
+def _rows(
+    rows: AgedRows, younger: np.ndarray, order: np.ndarray, spec: Rows | Partitioned
+) -> AgedRows:
+    """Those of which at least `until` and less than `count` rows are younger.
+
+    younger[k], order[k]: by place in an order in which the rows of a partition stand together,
+    oldest first."""
+    inside = np.flatnonzero((younger >= spec.until) & (younger < spec.count))
+    if spec.until:
+        assert rows.birth is not None
+        entered = rows.birth[order[inside + spec.until]]  # with the row that made it old enough
+    kept = order[inside]
+    sorted_ = np.argsort(kept, kind="stable")
+    out = rows.take(kept[sorted_])
+    return replace(out, birth=entered[sorted_]) if spec.until else out
+
+
+def _partitioned(spec: Partitioned, rows: AgedRows) -> AgedRows:
+    codes = Intern(len(spec.by)).codes([rows.cols[c] for c in spec.by], rows.n)
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes))
+    return _rows(rows, ends[codes[order]] - 1 - np.arange(rows.n), order, spec)

@@ -1,0 +1,1 @@
+"""What a plan that is run once reads: rows of rings, of archives, of answers and tables."""

@@ -1,0 +1,173 @@
+"""The rows of each leaf of a plan that is run once, as of an instant: of rings, tables, answers of
+queries and appended results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.api import Cancel
+from dsms.errors import UsageError
+from dsms.oneshot.reads import Read
+from dsms.periodic.evaluated import EvaluatedQuery
+from dsms.plan.windows import by_calendar
+from dsms.reads.archives import archived_clock
+from dsms.reads.stream_rows import stream_of, stream_rows
+from dsms.reads.watch import watching
+from dsms.running.behind import rows_behind
+from dsms.running.registered import Registered
+from dsms.running.runtime import Runtime
+from dsms.sql import logical as lp
+from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
+from dsms.state.batch import Batch
+
+
+def instant(runtime: Runtime, needed: Iterable[Read]) -> int:
+    """The instant as of which the plan answers: the clock of the streams that it reads, or, if that
+    is earlier, that of the answer of a query it reads; FOREVER where nothing has a clock."""
+    streams, found = set(), []
+    for read in needed:
+        scans = [n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan)]
+        streams |= {stream_of(n) for n in scans if n.archive is None}
+        found += [archived_clock(runtime, n) for n in scans if n.archive is not None]
+        query = _query(runtime, read)
+        if query is not None:
+            found.append(_answered(query))
+    if streams:
+        found.append(runtime.clock_of(sorted(streams)))
+    return min(found, default=FOREVER)
+
+
+def waiting(runtime: Runtime, needed: Iterable[Read], at: int) -> int | None:
+    """Accepted rows of the streams that the plan reads, or a query that it reads, which wait behind
+    the clock; None if it reads no stream.  `at`: as of which it answers."""
+    own, of_queries = set[str](), set[str]()
+    for read in needed:
+        scans = [n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan)]
+        own |= {stream_of(n) for n in scans if _is_stream(runtime, n)}
+        query = _query(runtime, read)
+        of_queries |= set() if query is None else set(query.reads)
+    if not own and not of_queries:
+        return None
+    clock = runtime.clock_of(sorted(own | of_queries))
+    return rows_behind(runtime, sorted(own | of_queries), clock if of_queries else at)
+
+
+def _is_stream(runtime: Runtime, scan: lp.StreamScan) -> bool:
+    """Whether a leaf reads a stream of this engine: not the archive of a query, or of a stream that
+    was dropped."""
+    return stream_of(scan) in runtime.inputs
+
+
+def batches(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
+    """The rows of one leaf as of `at`.  Raises DS407 where some are not kept any more."""
+    match read.kind:
+        case "stream":
+            return stream_rows(runtime, read, at)
+        case "appended":
+            return list(_appended(runtime, read, at, cancel))
+        case _ if (query := _query(runtime, read)) is not None:
+            return [_answer(query)]
+        case kind:
+            return [
+                runtime.table(read.node).versions(  # type: ignore[arg-type]
+                    max(at, MIN_INSTANT - 1) if kind == "table" else None
+                )
+            ]
+
+
+# ---------------------------------------------------------------- appended results
+
+
+def _appended(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> Iterator[Batch]:
+    """Everything that a block over INTERNAL windows, or Istream, has appended, by the operators
+    that persistent queries run.  SLIDE has no meaning here: what enters between boundaries has
+    entered."""
+    node = _without_slides(read.node)
+    output = lp.Output(node, "rstream", True, False, None, node.schema)
+    running = runtime.prepare(QueryDef("", ""), runtime.plan(output, ()))
+    for leaf in lp.leaves_of(node):
+        if isinstance(leaf, lp.StreamScan):
+            for rows in stream_rows(runtime, Read("stream", leaf), at):
+                running.pipeline.sources[leaf.leaf].push(rows)
+    pipeline = running.pipeline
+    with watching(running, runtime.settings.statement_bytes, cancel):
+        reached = ALWAYS
+        yield from _living(pipeline.pieces(ALWAYS), at)
+        while reached < at:
+            reached = pipeline.next_cut(at)
+            yield from _living(pipeline.pieces(reached), at)
+
+
+def _without_slides(node: lp.Node) -> lp.Node:
+    """Raises DS416 for what only a registered query can follow."""
+    if isinstance(node, lp.TableScan):
+        message = (
+            f"what has entered and left {node.table.name} before is not kept, and Istream "
+            "in FROM needs it all"
+        )
+        raise UsageError(
+            "DS416", message, hint="register the query, and read its answer; or leave Istream out"
+        )
+    if isinstance(node, lp.Window) and node.spec.slide is not None:
+        if by_calendar(node.spec):
+            message = (
+                "a window that follows the calendar moves at its boundaries, and a query "
+                "that runs once has none"
+            )
+            hint = (
+                "register the query, and read its answer; or give the length of the window in hours"
+            )
+            raise UsageError("DS416", message, hint=hint)
+        node = replace(node, spec=replace(node.spec, slide=None))
+    return lp.with_children(node, tuple(map(_without_slides, lp.children(node))))
+
+
+def _living(pieces: Iterator[tuple[Batch, int]], at: int) -> Iterator[Batch]:
+    for rows, _ in pieces:
+        if len(rows):
+            yield rows if rows.exp is None else rows.take(np.flatnonzero(rows.exp > at))
+
+
+# ---------------------------------------------------------------- answers of queries
+
+
+def _query(runtime: Runtime, read: Read) -> Registered | None:
+    """The query whose answer a leaf reads; None if it is a table's."""
+    if not isinstance(read.node, lp.TableScan):
+        return None
+    key = Catalog.key(read.node.table.name)
+    return None if key in runtime.tables else runtime.queries.get(key)
+
+
+def _answered(query: Registered) -> int:
+    """The last instant that its answer takes in; FOREVER where it reads tables alone, whose last
+    change holds on."""
+    if not query.reads:
+        return FOREVER
+    if isinstance(query, EvaluatedQuery) and query.numbers is None and query.answered != ALWAYS:
+        return query.answered - 1
+    return query.shown_clock if query.shown_clock >= MIN_INSTANT else ALWAYS
+
+
+def _answer(query: Registered) -> Batch:
+    if query.output.kind != "rstream":
+        raise UsageError(
+            "DS410",
+            f"query {query.name} reports what "
+            f"{'leaves' if query.output.kind == 'dstream' else 'enters'} its answer and keeps no "
+            "answer that could be read",
+            hint="register it as SELECT Rstream(...), or run its SELECT instead",
+        )
+    rows = query.answer()
+    n = 0 if rows is None else rows.num_rows
+    cols = (
+        tuple(rows.columns)
+        if rows is not None
+        else tuple(pa.array([], f.type.arrow) for f in query.output.schema)
+    )
+    return Batch(np.full(n, ALWAYS, np.int64), None, None, (np.arange(n, dtype=np.int64),), cols)

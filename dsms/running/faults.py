@@ -1,0 +1,35 @@
+"""A bug of ours in one query stops that query alone: neither its stream nor the writer whose rows
+met it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+
+from dsms.errors import DsmsError, InternalError
+from dsms.running.registered import Registered
+
+CANCELLED = "DS610"
+
+
+def explained(query: str, fault: Exception, where: str = "") -> DsmsError:
+    """The error that is reported for an exception: itself, if it is for the user; else DS900, with
+    the place in the code.  `where` says how far the query was."""
+    if isinstance(fault, DsmsError):
+        return fault
+    place = traceback.extract_tb(fault.__traceback__)[-1]
+    message = (
+        f"query {query} met a bug of ours: {fault!r} in {place.name}, "
+        f"{place.lineno}{where and f', {where}'}"
+    )
+    return InternalError("DS900", message, hint="please report this with the query and its input")
+
+
+def stop(queries: Iterable[Registered | None], fault: Exception) -> None:
+    """These queries stop.  Raises the fault if it only says that the statement at work was
+    cancelled."""
+    if isinstance(fault, DsmsError) and fault.code == CANCELLED:
+        raise fault
+    for query in queries:
+        if query is not None and query.failure is None:
+            query.fail(explained(query.name, fault))

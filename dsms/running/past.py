@@ -1,0 +1,190 @@
+"""What a new query gets of the past: rows that a ring still holds, and the instant from which on
+its answers are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from dsms.plan import windows
+from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.state.batch import Batch
+from dsms.state.ring import Ring, between
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the windows above stream leaf `leaf` reach: the rows with ts > clock - `length` (None:
+    all), or the last `rows` of them, or those from the instant `since` on."""
+
+    leaf: int
+    stream: str
+    length: int | None
+    rows: int | None = None
+    since: int | None = None
+
+
+def pasts(node: lp.Node, lasting: bool = False) -> Iterator[Past]:
+    """What the answer of the node rests on, once per stream leaf below it.
+
+    lasting  what a block has appended belongs to the answer for good"""
+    match node:
+        case lp.Output() if lasting and node.kind == "istream":
+            yield from births(node.child)
+        case lp.StreamScan():
+            yield Past(node.leaf, node.stream.name.casefold(), None)
+        case lp.Window():
+            for past in births(node.child):
+                yield _windowed(past, node)
+        case lp.Append() if node.mixed:
+            for past in pasts(node.child, lasting):
+                yield _longer(past, _life(node.child))
+        case lp.Append() if lasting:
+            for past in pasts(node.child, lasting):
+                yield Past(past.leaf, past.stream, None)
+        case _:
+            for child in lp.children(node):
+                yield from pasts(child, lasting)
+
+
+def births(node: lp.Node) -> Iterator[Past]:
+    """What the rows rest on that enter the answer of the node at one instant."""
+    match node:
+        case lp.StreamScan():
+            yield Past(node.leaf, node.stream.name.casefold(), 0)
+        case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
+            for child in lp.children(node):
+                yield from births(child)
+        case lp.Window() if _at_once(node.spec):
+            yield from births(node.child)
+        case lp.Append() if not node.mixed:
+            yield from pasts(node.child)
+        case _:
+            yield from pasts(node)
+
+
+def _at_once(spec: WindowSpec) -> bool:
+    """Whether what enters a window at an instant is what enters its input then."""
+    match spec:
+        case Time() | Now() | Rows() | Partitioned() | Unbounded():
+            return not windows.until(spec)
+        case Landmark():
+            return False
+        case _:
+            assert_never(spec)
+
+
+def _life(node: lp.Node) -> int | None:
+    """How long a result of a block lives at most, which dies with its parts in windows not
+    INTERNAL; None: for good."""
+    if isinstance(node, lp.Window) and not node.spec.internal:
+        return windows.longest(node.spec)
+    lives = [_life(child) for child in lp.children(node)]
+    return None if None in lives else max(lives, default=0)  # type: ignore[type-var]
+
+
+def _longer(past: Past, length: int | None) -> Past:
+    """As much, `length` µs earlier, too (None: for good)."""
+    if past.length is None or length is None:
+        return Past(past.leaf, past.stream, None)
+    return replace(past, length=past.length + length)
+
+
+def _windowed(past: Past, node: lp.Window) -> Past:
+    """What a window rests on, where what enters it at one instant rests on `past`."""
+    spec, everything = node.spec, Past(past.leaf, past.stream, None)
+    if past.length is None:
+        return everything
+    match spec:
+        case Time() | Now():
+            return _longer(past, windows.longest(spec))
+        case Rows() if _each(node.child):
+            return replace(everything, rows=spec.count)
+        case Landmark() if past.length == 0:
+            return replace(everything, since=spec.since)
+        case Rows() | Partitioned() | Unbounded() | Landmark():
+            return everything
+        case _:
+            assert_never(spec)
+
+
+def _each(node: lp.Node) -> bool:
+    """Whether each row of a stream is a row of the node."""
+    return isinstance(node, lp.StreamScan) or (isinstance(node, lp.Project) and _each(node.child))
+
+
+def rows_of(past: Past, ring: Ring | None, clock: int) -> list[Batch]:
+    """What the ring holds of it; rows later than `clock` too, since the stream has handed them on
+    already."""
+    if ring is None:
+        return []
+    if clock <= ALWAYS:
+        return ring.rows(ring.reach)
+    if past.rows is not None:
+        last = [between(b, ring.reach, clock) for b in ring.last(past.rows, clock)]
+        return [b for b in last if len(b)] + ring.rows(clock)
+    if past.since is not None:
+        return ring.rows(max(min(past.since - 1, clock), ring.reach))
+    return ring.rows(ring.reach if past.length is None else max(clock - past.length, ring.reach))
+
+
+def begins(needed: Iterable[Past], rings: Mapping[str, Ring], clock: int) -> int:
+    """The instant before the first row that is held of them; `clock` if there is none up to it."""
+    found = (rows_of(p, rings.get(p.stream), clock) for p in needed)
+    return (
+        min((int(rows[0].ts[0]) - 1 for rows in found if rows), default=clock)
+        if clock > ALWAYS
+        else clock
+    )
+
+
+def complete_after(
+    needed: Sequence[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int
+) -> int:
+    """The instant from which on the answers miss nothing; ALWAYS if they never do, FOREVER if they
+    always will.
+
+    `fronts`: per stream the instant up to which rows were handed on before now."""
+    worst = ALWAYS
+    for past in needed:
+        ring = rings.get(past.stream)
+        gone = fronts[past.stream] if ring is None else ring.reach  # rows up to here can't be had
+        if gone <= ALWAYS or (past.rows is not None and not _missing(past.rows, ring, clock)):
+            continue
+        if past.since is not None and gone < past.since:
+            continue
+        if past.length is None:
+            return FOREVER
+        if clock - past.length < gone:
+            worst = max(worst, gone + past.length)
+    return worst
+
+
+def rows_missing(
+    needed: Sequence[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int
+) -> int:
+    """How many more rows must come until windows of the last rows are full again; 0 if they miss
+    none."""
+    gone = {
+        p.stream: fronts[p.stream] if p.stream not in rings else rings[p.stream].reach
+        for p in needed
+    }
+    return max(
+        (
+            _missing(p.rows, rings.get(p.stream), clock)
+            for p in needed
+            if p.rows and gone[p.stream] > ALWAYS
+        ),
+        default=0,
+    )
+
+
+def _missing(rows: int, ring: Ring | None, clock: int) -> int:
+    return rows - (
+        0
+        if ring is None
+        else sum(len(between(b, ring.reach, clock)) for b in ring.last(rows, clock))
+    )

@@ -1,0 +1,303 @@
+"""SELECT blocks, FROM items, windows, set operations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lark import Token
+
+from dsms.sql import ast, literals
+from dsms.sql.ast import Pos
+from dsms.sql.literals import bad
+from dsms.sql.transform.expressions import Expressions
+from dsms.sql.transform.rules import (
+    Clause,
+    Parts,
+    clause,
+    listed,
+    node,
+    only,
+    place_of,
+    rule,
+    token_rule,
+)
+
+
+def once(clauses: tuple[Clause, ...]) -> dict[str, Clause]:
+    """The clauses by name; the same one twice is an error."""
+    found: dict[str, Clause] = {}
+    for one in clauses:
+        if one.name in found:
+            raise bad("DS109", one.pos, f"{one.name} is said twice")
+        found[one.name] = one
+    return found
+
+
+class Windows(Expressions):
+    """Windows: a core (RANGE, ROWS, ...) and its options in any order, save that SLIDE closes the
+    window."""
+
+    until = only
+
+    @token_rule("INT")
+    def until_rows(self, pos: Pos, count: Token) -> int:
+        return literals.integer(count, pos)
+
+    range_window = node(ast.RangeWindow)
+    now_window = node(ast.NowWindow)
+    unbounded_window = node(ast.UnboundedWindow)
+    landmark_window = node(ast.LandmarkWindow)
+    partition_keys = listed
+
+    @token_rule("INT")
+    def rows_window(self, pos: Pos, count: Token, until: int | None) -> ast.RowsWindow:
+        return ast.RowsWindow(literals.integer(count, pos), until, pos=pos)
+
+    @token_rule("INT")
+    def partition_window(
+        self, pos: Pos, keys: tuple[ast.Expr, ...], count: Token, until: int | None
+    ) -> ast.RowsWindow:
+        return ast.RowsWindow(literals.integer(count, pos), until, keys, pos=pos)
+
+    internal = clause("INTERNAL")
+    with_archive = clause("ARCHIVE")
+    slide = clause("SLIDE")
+    align_to = clause("ALIGN TO")
+
+    def time_zone(self, parts: Parts) -> Clause:
+        return Clause("TIME ZONE", literals.unquote(parts[2]), place_of(parts))
+
+    def slide_bare(self, parts: Parts) -> Clause:
+        return Clause("SLIDE", parts[1], place_of(parts))  # seconds or rows: the window knows
+
+    def slide_rows(self, parts: Parts) -> Clause:
+        return Clause("SLIDE", literals.integer(parts[1], place_of(parts)), place_of(parts))
+
+    @rule
+    def window(self, pos: Pos, core: ast.Window, *options: Clause) -> ast.Window:
+        said = once(options)
+        return replace(
+            core,
+            internal="INTERNAL" in said,
+            archive="ARCHIVE" in said,
+            slide=_slide(core, options, said),
+        )
+
+    @rule
+    def window_clause(
+        self, pos: Pos, length: ast.Duration, until: ast.Duration | None, *options: Clause
+    ) -> Any:
+        core = ast.RangeWindow(length, until, pos=pos)
+        said = once(options)
+        return replace(core, internal="INTERNAL" in said, slide=_slide(core, options, said))
+
+    from_window = output_window = only
+
+
+def _slide(
+    core: ast.Window, options: tuple[Clause, ...], said: dict[str, Clause]
+) -> ast.Slide | None:
+    after = [said[name] for name in ("ALIGN TO", "TIME ZONE") if name in said]
+    if "SLIDE" not in said:
+        if after:
+            raise bad(
+                "DS108",
+                after[0].pos,
+                f"{after[0].name} says where slides begin, and this window has no SLIDE",
+                "write SLIDE before it",
+            )
+        return None
+    slide = said["SLIDE"]
+    early = [c for c in after if options.index(c) < options.index(slide)]
+    if early:
+        raise bad("DS108", early[0].pos, f"{early[0].name} stands after SLIDE")
+    align, zone = (said[n].value if n in said else None for n in ("ALIGN TO", "TIME ZONE"))
+    return ast.Slide(_every(core, slide), align, zone, pos=slide.pos)
+
+
+def _every(core: ast.Window, slide: Clause) -> ast.Duration | int:
+    by_rows = isinstance(core, ast.RowsWindow)
+    if isinstance(slide.value, Token):
+        if not by_rows:
+            return literals.duration(slide.value, None, slide.pos)
+        if slide.value.type == "FLOAT":
+            raise bad(
+                "DS108",
+                slide.pos,
+                "SLIDE of a ROWS window counts rows, which are whole",
+                "or give a unit of time",
+            )
+        return literals.integer(slide.value, slide.pos)
+    if isinstance(slide.value, int) and not by_rows:
+        raise bad(
+            "DS108", slide.pos, "only a ROWS window slides by rows", "give SLIDE a unit of time"
+        )
+    return slide.value
+
+
+class Queries(Windows):
+    """Everything from SELECT to LIMIT."""
+
+    @token_rule("ALL", "DISTINCT")
+    def quantifier(self, pos: Pos, token: Token) -> bool:
+        return token.type == "DISTINCT"
+
+    @token_rule("ALL", "DISTINCT")
+    def all(self, pos: Pos, token: Token) -> bool:
+        return token.type == "ALL"
+
+    as_alias = only
+    select_items = listed
+    select_item = node(ast.SelectItem)
+    star = table_star = node(ast.StarItem)
+
+    def output_function(self, parts: Parts) -> ast.Output:
+        kind, _, restore = parts[0].type.partition("_")
+        return ast.Output(ast.OutputKind(kind.title()), bool(restore), pos=place_of(parts))
+
+    where = having = only
+    from_clause = group_by = order_by = listed
+
+    @rule
+    def output(
+        self,
+        pos: Pos,
+        output: ast.Output,
+        distinct: bool | None,
+        items: tuple[Any, ...],
+        window: Any,
+    ) -> Any:
+        if window is None and output.kind is ast.OutputKind.WSTREAM and not output.restore:
+            raise bad(
+                "DS108",
+                pos,
+                "Wstream is a window over the output, and its window is missing",
+                "for example Wstream(*)[ROWS 10]",
+            )
+        if window is not None and output.kind is not ast.OutputKind.WSTREAM:
+            raise bad(
+                "DS108",
+                window.pos,
+                f"only Wstream takes a window, {output.kind} does not",
+                "put the window behind the stream in FROM",
+            )
+        return replace(output, window=window), bool(distinct), items
+
+    @rule
+    def select(
+        self, pos: Pos, distinct: bool | None, what: Any, from_: Any, *rest: Any
+    ) -> ast.Select:
+        output, inner, items = what if isinstance(what[0], ast.Output) else (None, False, what)
+        where, group_by, having, window = rest
+        return ast.Select(
+            items,
+            from_ or (),
+            where,
+            group_by or (),
+            having,
+            bool(distinct or inner),
+            output,
+            window,
+            pos=pos,
+        )
+
+    # FROM
+    @rule
+    def table_ref(self, pos: Pos, name: ast.Ident, window: ast.Window | None) -> ast.TableRef:
+        return ast.TableRef(name, None, window, pos=pos)
+
+    @rule
+    def table_window_alias(
+        self, pos: Pos, name: ast.Ident, window: ast.Window, alias: ast.Ident
+    ) -> ast.TableRef:
+        return ast.TableRef(name, alias, window, pos=pos)
+
+    table_alias_window = node(ast.TableRef)
+
+    @rule
+    def archive_ref(self, pos: Pos, table: ast.TableRef) -> ast.TableRef:
+        return replace(table, archive=True, pos=pos)
+
+    @rule
+    def subquery_ref(
+        self, pos: Pos, query: ast.Query, window: ast.Window | None
+    ) -> ast.SubqueryRef:
+        return ast.SubqueryRef(query, None, window, pos=pos)
+
+    @rule
+    def subquery_window_alias(
+        self, pos: Pos, query: ast.Query, window: ast.Window, alias: ast.Ident
+    ) -> Any:
+        return ast.SubqueryRef(query, alias, window, pos=pos)
+
+    subquery_alias_window = node(ast.SubqueryRef)
+
+    @token_rule("INNER", "LEFT", "RIGHT", "FULL")
+    def join_kind(self, pos: Pos, token: Token) -> ast.JoinKind:
+        return ast.JoinKind(token.type)
+
+    @rule
+    def join_on(
+        self, pos: Pos, left: Any, kind: ast.JoinKind | None, right: Any, on: ast.Expr
+    ) -> ast.Join:
+        return ast.Join(kind or ast.JoinKind.INNER, left, right, on, pos=pos)
+
+    @rule
+    def join_using(
+        self, pos: Pos, left: Any, kind: ast.JoinKind | None, right: Any, names: Any
+    ) -> ast.Join:
+        return ast.Join(kind or ast.JoinKind.INNER, left, right, None, names, pos=pos)
+
+    @rule
+    def cross_join(self, pos: Pos, left: Any, right: Any) -> ast.Join:
+        return ast.Join(ast.JoinKind.CROSS, left, right, pos=pos)
+
+    # whole queries
+    @rule
+    def union(self, pos: Pos, left: Any, keep_duplicates: bool | None, right: Any) -> ast.SetOp:
+        return ast.SetOp(ast.SetOpKind.UNION, left, right, bool(keep_duplicates), pos=pos)
+
+    @rule
+    def except_(self, pos: Pos, left: Any, keep_duplicates: bool | None, right: Any) -> ast.SetOp:
+        return ast.SetOp(ast.SetOpKind.EXCEPT, left, right, bool(keep_duplicates), pos=pos)
+
+    @rule
+    def intersect(self, pos: Pos, left: Any, keep_duplicates: bool | None, right: Any) -> ast.SetOp:
+        return ast.SetOp(ast.SetOpKind.INTERSECT, left, right, bool(keep_duplicates), pos=pos)
+
+    @rule
+    def order_item(
+        self, pos: Pos, expr: ast.Expr, descending: bool | None, nulls_first: bool | None
+    ) -> Any:
+        return ast.OrderItem(expr, bool(descending), nulls_first, pos=pos)
+
+    @token_rule("ASC", "DESC")
+    def direction(self, pos: Pos, token: Token) -> bool:
+        return token.type == "DESC"
+
+    @token_rule("FIRST", "LAST")
+    def nulls(self, pos: Pos, token: Token) -> bool:
+        return token.type == "FIRST"
+
+    def limit(self, parts: Parts) -> tuple[int | None, int | None]:
+        return literals.integer(parts[1], place_of(parts)), None
+
+    def limit_offset(self, parts: Parts) -> tuple[int | None, int | None]:
+        return literals.integer(parts[1], place_of(parts)), literals.integer(
+            parts[3], place_of(parts)
+        )
+
+    def offset(self, parts: Parts) -> tuple[int | None, int | None]:
+        return None, literals.integer(parts[1], place_of(parts))
+
+    @rule
+    def query(self, pos: Pos, body: Any, order_by: Any, limit: Any) -> ast.Query:
+        if isinstance(body, ast.Query) and not order_by and not limit:
+            return body
+        return ast.Query(body, order_by or (), *(limit or (None, None)), pos=pos)
+
+    @rule
+    def paren_query(self, pos: Pos, query: ast.Query) -> Any:
+        plain = not query.order_by and query.limit is None and query.offset is None
+        return query.body if plain else query
