@@ -211,8 +211,9 @@ class Group(ABC, Generic[F, R]):
             self._one_by_one(due, error)
             return
         for (member, at), (cols, span, n) in zip(due, found, strict=True):
-            assert member.sliding is not None
-            member.sliding.report(at, span, cols, n)
+            query = member.sliding
+            assert query is not None
+            query.report(at, span, cols, n)
 
     def _plainly(self, due: list[Due[R]]) -> list[Due[R]]:
         """Answer global aggregates; the other members remain."""

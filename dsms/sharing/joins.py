@@ -112,8 +112,8 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
 
     def _begin_members(self, upto: int) -> None:
         for member in self.members:
-            if member.sliding is not None and self.first_row <= upto:
-                member.sliding.begin(self.first_row)
+            if (query := member.sliding) is not None and self.first_row <= upto:
+                query.begin(self.first_row)
 
     def _welcome(self) -> None:
         """A member that came at the instant before a boundary is answered there: nothing has to

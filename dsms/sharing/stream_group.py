@@ -76,8 +76,8 @@ class StreamGroup(Group[GroupFeed, Request]):
 
     def begin(self, first_row: int) -> None:
         for member in self.members:
-            if member.sliding is not None:
-                member.sliding.begin(first_row)
+            if (query := member.sliding) is not None:
+                query.begin(first_row)
 
     # -- time --------------------------------------------------------------------------------------
 
@@ -126,7 +126,8 @@ class StreamGroup(Group[GroupFeed, Request]):
 
     def _oldest(self, member: Member[Request]) -> int:
         assert member.query is not None
-        due = None if member.sliding is None else member.sliding.due
+        query = member.sliding
+        due = None if query is None else query.due
         if member.query.elastic and self.feed.open is not None:
             due = self.feed.phase + self.feed.open * self.feed.span
         if member.kept is not None and due is not None:

@@ -50,6 +50,7 @@ def answer(group: Answering, due: Sequence[Due]) -> None:
     start = 0
     for member, b in due:
         stop = start + len(b)
-        assert member.sliding is not None
-        member.sliding.take(rows.slice(start, stop - start), at[start:stop], sign[start:stop], each)
+        query = member.sliding
+        assert query is not None
+        query.take(rows.slice(start, stop - start), at[start:stop], sign[start:stop], each)
         start = stop
