@@ -13,8 +13,10 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LENGTH_UNITS = {
     "microsecond": 1,
@@ -42,6 +44,8 @@ _UNITS = _SHORT | _LONG | {name + "s": size for name, size in _LONG.items()}
 
 def lengths(texts: pa.Array) -> pa.Array:
     """int64 microseconds, NULL for a NULL and for a text that is no length."""
+    import pyarrow as pa  # a command line reads one length, and is to be quick
+
     encoded = texts.dictionary_encode()  # they are few and alike
     found = [interval_of(text.strip(" \t\n\v\f\r")) for text in encoded.dictionary.to_pylist()]
     return pa.array(found, pa.int64()).take(encoded.indices)

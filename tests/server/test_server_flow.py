@@ -12,6 +12,7 @@ from fake_engine import FakeEngine
 
 from dsms_client import columns
 from dsms_client.protocol import pack
+from dsms_server import core
 from tests.waiting import WAIT, wait_until
 
 
@@ -405,8 +406,9 @@ def test_a_graceful_stop_finishes_what_was_accepted(serve):
         running.peer()
 
 
-def test_a_big_frame_of_rows_does_not_block_the_others(server):
+def test_a_big_frame_of_rows_does_not_block_the_others(server, monkeypatch):
     """Each slice of it waits here until another session has been answered."""
+    monkeypatch.setattr(core, "MAX_SLICE", 4096)  # so that there are many, however quick they are
     ingest, begun, go_on = server.engine.ingest, threading.Semaphore(0), threading.Semaphore(0)
 
     def slowly(*args, **options):

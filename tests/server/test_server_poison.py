@@ -66,7 +66,7 @@ def test_every_frame_has_its_answer(server, padding, caplog):
         (requests, "VERSION", ("hello", {"version": 1})),
         (requests, "result_reply", ("execute", {"sql": "SELECT 1"})),
         (requests, "_report_fields", ("ingest", {"stream": "s", "rows": []})),
-        (requests, "Job", ("heartbeat", {"stream": "s", "ts": 1})),
+        (requests, "EngineJob", ("heartbeat", {"stream": "s", "ts": 1})),
     ],
 )
 def test_a_fault_anywhere_is_answered_and_logged_once(
