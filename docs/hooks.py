@@ -20,6 +20,7 @@ INCLUDED = {  # by page of the site: the file that it shows
     "protocol.md": "server/protocol.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
+    "security-policy.md": "SECURITY.md",
     "example-network.md": "examples/network/README.md",
     "example-spark.md": "examples/spark/README.md",
     "example-data.md": "examples/data/README.md",

@@ -157,7 +157,7 @@ CODES: dict[str, str] = {
     "DS602": "unknown request",
     "DS603": "a field of a request that is missing, unknown, or can't stand there",
     "DS604": "a field of a request of the wrong type",
-    "DS605": "the token is missing or wrong",
+    "DS605": "the token is missing or wrong, or the user and password",
     "DS606": "a version of the protocol that is not spoken",
     "DS607": "the peer speaks another protocol",
     "DS610": "the statement was cancelled",
@@ -179,6 +179,11 @@ CODES: dict[str, str] = {
     "DS632": "a statement keeps more than it may while it runs",
     "DS633": "a query that runs once takes more memory than it may",
     "DS634": "there are as many queries as there may be",
+    # users and what they may do
+    "DS670": "the user has no right to do that",
+    "DS671": "there is no such user, role or token",
+    "DS672": "a grant, mask, condition, password or token that can't be",
+    "DS673": "a query is stopped, since what its creator may read has changed",
     # the server and its Spark
     "DS640": "an option that can't be used",
     "DS641": "the server is stopping",
@@ -194,9 +199,9 @@ CODES: dict[str, str] = {
     "DS653": "the Spark process has died",
     "DS654": "a Spark job failed; the archive is as it was",
     # sessions
-    "DS671": "there is no such session",
-    "DS672": "there are no sessions: no server runs",
-    "DS673": "the session was closed by CLOSE SESSION",
+    "DS660": "there is no such session",
+    "DS661": "there are no sessions: no server runs",
+    "DS662": "the session was closed by CLOSE SESSION",
     # values
     "DS701": "division by zero",
     "DS702": "a result outside of its type",

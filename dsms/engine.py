@@ -14,6 +14,7 @@ Not thread-safe: one thread at a time.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
@@ -25,11 +26,14 @@ from dsms.commands import statements
 from dsms.commands.select import Statement
 from dsms.commands.show_memory import held
 from dsms.commands.stats import engine_stats
-from dsms.commands.store import Write
+from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.intake.convert import Converted, to_batch
 from dsms.reads.archives import ArchiveRunner
+from dsms.rights import Rights
+from dsms.rights.check import check_request
+from dsms.rights.seen import seen
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.running.turns import Turns
@@ -72,12 +76,17 @@ class Engine:
 
     # -- statements --------------------------------------------------------------------------------
 
-    def execute(self, text: str, cancel: Cancel | None = None) -> list[Result]:
+    def execute(
+        self, text: str, cancel: Cancel | None = None, user: str | None = None
+    ) -> list[Result]:
         """Run one or more statements.
+
+        user  on whose behalf: what he may not do is refused (DS670), what he may not see is not
+              there for him; None: the program's own, which may do all
 
         Statements before a failing one stand: the DsmsError has `statement`, the index of the one
         that failed, and `done`, the results of those before it."""
-        slices = self.slices(text, cancel)
+        slices = self.slices(text, cancel, user=user)
         while True:
             try:
                 next(slices)
@@ -91,14 +100,16 @@ class Engine:
         cancel: Cancel | None = None,
         priority: int = 0,
         caller: Caller | None = None,
+        user: str | None = None,
     ) -> Generator[Statement, None, list[Result]]:
         """`execute`, one slice of work at a time: rows and other statements may come in between.
 
         Yields the statement that is at work.  If it is `ready`, its `run` may be called in another
         thread before the next slice, which then waits for nothing.  Close the generator to give up.
 
-        caller  the session of a server that it comes from"""
-        return statements.slices(self, text, cancel, priority, caller)
+        caller  the session of a server that it comes from
+        user    whose rights it has; None: it may do all"""
+        return statements.slices(self, text, cancel, priority, caller, user)
 
     def begin(self, sql: str, priority: int = 0, cancel: Cancel | None = None) -> Statement:
         """One statement, to be done by `step`s: a SELECT reads one sub-window at a time, and
@@ -108,9 +119,21 @@ class Engine:
         Raises what binding it raises; UsageError DS400 unless `sql` is one statement."""
         return statements.begin(self, sql, priority, cancel)
 
-    def declare(self, statement: ast.Statement, sql: str) -> Result:
-        """One statement that was parsed, and its text; out of the data folder."""
-        return statements.run(self, statement, sql, None)
+    def declare(self, statement: ast.Statement, sql: str, user: str | None = None) -> Result:
+        """One statement that was parsed, its text, and whose it was; out of the data folder."""
+        return statements.run(
+            self, statement, sql, seen(self.runtime.catalog, self.runtime.rights, user), None
+        )
+
+    def store_by(self, user: str | None) -> Store:
+        """`store` for a statement of that user, whose rights say what it means."""
+
+        def store(write: Write, kind: str, body: bytes) -> None:
+            if kind == "statement" and user is not None:
+                kind, body = "of_user", json.dumps([user, body.decode()]).encode()
+            self.store(write, kind, body)
+
+        return store
 
     def store(self, write: Write, kind: str, body: bytes) -> None:
         """Write to the catalog file, if there is one, and with it what the journal says of it."""
@@ -334,14 +357,31 @@ class Engine:
             raise UsageError("DS401", f"there is no query {name}", hint=hint(name, names))
         return running
 
+    # -- users and rights --------------------------------------------------------------------------
+
+    @property
+    def rights(self) -> Rights:
+        """Users, roles and what they may do.  It never changes: after a change there is another
+        one, so any thread may ask for it."""
+        return self.runtime.rights
+
+    def check_request(self, user: str | None, op: str, name: str | None) -> None:
+        """Whether a user may make a request of the protocol about the stream or query of that name.
+
+        Raises DS401 (he sees none of that name), DS670 (he may not)."""
+        check_request(self.runtime.rights, self.runtime.catalog, user, op, name)
+
     # -- about itself ------------------------------------------------------------------------------
 
-    def names(self) -> dict[str, dict[str, list[Column]]]:
-        """Declared objects and their columns, for completion."""
-        catalog = self.runtime.catalog
+    def names(self, user: str | None = None) -> dict[str, dict[str, list[Column]]]:
+        """Declared objects and their columns, for completion; those that `user` may know of."""
+        catalog = seen(self.runtime.catalog, self.runtime.rights, user)
         kinds = {"streams": catalog.streams, "tables": catalog.tables, "queries": catalog.queries}
         return {
-            kind: {d.name: [Column(f.name, str(f.type)) for f in d.schema] for d in defs.values()}  # type: ignore[attr-defined]
+            kind: {
+                d.name: [Column(f.name, str(f.type)) for f in catalog.columns(d)]
+                for d in defs.values()  # type: ignore[attr-defined]
+            }
             for kind, defs in kinds.items()
         }
 

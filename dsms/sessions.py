@@ -1,7 +1,7 @@
 """What statements see of the server that an engine runs in: its sessions, and the memory that all
 of it may take.
 
-An engine in a program of its own has neither, and says so (DS672) or shows nothing.
+An engine in a program of its own has neither, and says so (DS661) or shows nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from dsms.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Caller(Protocol):
     """Seconds; 0: none."""
 
 
+def no_session(number: int) -> UsageError:
+    """DS660, also for a session of which the user may not know."""
+    return UsageError("DS660", f"there is no session {number}", hint="SHOW SESSIONS lists them")
+
+
 class Sessions(Protocol):
     """The sessions of a server."""
 
@@ -63,7 +70,7 @@ class Sessions(Protocol):
 
     def cancel(self, number: int, close: bool) -> str:
         """End what a session runs, or the session; a sentence that says what was done.  Raises
-        DS671."""
+        DS660."""
         ...
 
 

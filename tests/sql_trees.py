@@ -289,6 +289,33 @@ _changes = st.one_of(
 _queries_by_name = st.one_of(_selects, st.builds(ast.CreateQuery, idents, queries), idents)
 
 
+_right = st.builds(ast.Privilege, st.sampled_from(list(ast.Right)), _some(idents, 0))
+_password = st.builds(
+    ast.Credential, st.just(ast.SecretKind.PASSWORD), st.text("aé'\" ", min_size=1)
+)
+_token = st.builds(
+    ast.Credential, st.just(ast.SecretKind.TOKEN), _optional(st.text("aé'\" ", min_size=1))
+)
+_number = st.builds(ast.Credential, st.just(ast.SecretKind.TOKEN), st.text("ab", min_size=1))
+_masks = _some(st.builds(ast.Mask, idents, expressions), 0, 2)
+_rights = st.one_of(
+    st.builds(ast.CreateUser, idents, _password | _token, _bool),
+    st.builds(ast.AlterUser, idents, _password | _token),
+    st.builds(ast.AlterUser, idents, _token, st.just(ast.UserChange.ADD)),
+    st.builds(ast.AlterUser, idents, _number, st.just(ast.UserChange.DROP)),
+    st.builds(ast.DropUser, idents, _bool),
+    st.builds(ast.CreateRole, idents, _bool),
+    st.builds(ast.DropRole, idents, _bool),
+    st.builds(
+        ast.Grant, _some(_right), _optional(idents), _some(idents), _masks, _optional(expressions)
+    ),
+    st.builds(ast.Revoke, _some(_right), _optional(idents), _some(idents)),
+    st.builds(ast.GrantRole, _some(idents), _some(idents)),
+    st.builds(ast.RevokeRole, _some(idents), _some(idents)),
+    st.builds(ast.Show, st.just(ast.ShowKind.GRANTS), _optional(st.just("a%")), _optional(idents)),
+)
+
+
 def statements() -> st.SearchStrategy[ast.Statement]:
     """Any statement."""
     return st.one_of(
@@ -296,6 +323,7 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         _selects,
         _creates,
         _changes,
+        _rights,
         st.builds(ast.Explain, _queries_by_name, _bool, st.sampled_from(list(ast.ExplainFormat))),
         st.builds(ast.Drop, st.sampled_from(list(ast.ObjectKind)), idents, _bool),
         st.builds(ast.Describe, idents, _optional(st.sampled_from(list(ast.ObjectKind)))),

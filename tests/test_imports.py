@@ -52,6 +52,7 @@ ENGINE = BELOW_STORAGE | {
     "dsms.intake",
     "dsms.settings",
     "dsms.sessions",
+    "dsms.rights",
 }
 QUERIES = ENGINE | {"dsms.oneshot", "dsms.running"}
 PERIODIC = {"dsms.periodic", "dsms.sharing", "dsms.archiving"}
@@ -66,7 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.errors": set(),
     "dsms.instants": set(),  # texts of instants are read in one way wherever they come from
     "dsms.lengths": set(),  # and those of lengths
-    "dsms.sessions": set(),  # what statements see of a server
+    "dsms.sessions": {"dsms.errors"},  # what statements see of a server
     "dsms.settings": {"dsms.sessions"},
     # Arrow data from outside, judged before anything else sees it
     "dsms.untrusted": {"dsms.errors"},
@@ -77,7 +78,9 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.aggregates.card": TYPES,
     "dsms.aggregates.cards": TYPES | {"dsms.aggregates.card"},
     "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths"} | TYPES | CARDS,
+    "dsms.secret_texts": set(),  # what shells and logs show of statements
     "dsms.api": {"dsms.errors"} | SQL,
+    "dsms.rights": LANGUAGE | {"dsms.settings"},  # users, and what each statement needs
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,
     EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.lengths"} | SQL,
@@ -99,7 +102,7 @@ ALLOWED: dict[str, set[str]] = {
     RUNTIME: QUERIES | PERIODIC,  # everything declared, and how it moves on
     **dict.fromkeys(ON_RUNTIME, QUERIES | PERIODIC | {RUNTIME}),
     "dsms.reads": QUERIES | PERIODIC | {RUNTIME} | ON_RUNTIME,  # what a plan that is run once reads
-    "dsms.commands": WORK,  # one statement each
+    "dsms.commands": WORK | {"dsms.secret_texts"},  # one statement each
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
     "dsms.engine": WORK | {"dsms.forms", "dsms.commands", "dsms.recovering"},
     "dsms.kernel_folder": set(),
@@ -110,12 +113,15 @@ ALLOWED: dict[str, set[str]] = {
     # room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors",
                     "dsms.settings",
-                    "dsms.sessions", "dsms.intake", *SQL, "dsms.forms", "dsms.untrusted",
+                    "dsms.sessions", "dsms.intake", "dsms.rights", "dsms.secret_texts", *SQL,
+                    "dsms.forms", "dsms.untrusted",
                     "dsms_client.protocol",
                     "dsms_client.values", "dsms_client.columns", "dsms_client.frames",
                     "dsms_client.tokens",
                     "dsms_spark.pipe"},
-    "dsms_client": {"dsms.errors", "dsms.forms", "dsms.instants", "dsms.lengths", "dsms.untrusted"},
+    "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.forms", "dsms.instants",
+                    "dsms.lengths",
+                    "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.oneshot", "dsms.intake", "dsms_client",
                                    "dsms_client.protocol"},

@@ -116,7 +116,7 @@ def test_an_engine_in_a_program_has_no_sessions(text: str) -> None:
     engine = Engine()
     with pytest.raises(UsageError) as caught:
         engine.execute(text)
-    assert caught.value.code == "DS672"
+    assert caught.value.code == "DS661"
     assert "cancel" in str(caught.value.hint)
     (rows,) = engine.execute("SHOW SESSIONS")
     assert rows.data.num_rows == 0

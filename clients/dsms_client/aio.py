@@ -42,6 +42,8 @@ class AsyncClient:
         port: int = DEFAULT_PORT,
         *,
         token: str | None = None,
+        user: str | None = None,
+        password: str | None = None,
         tls: bool | ssl.SSLContext = False,
         client: str | None = None,
         data: str = "auto",
@@ -50,16 +52,18 @@ class AsyncClient:
         seq: int | None = None,
         on_link: Callable[[DsmsError | None], None] | None = None,
     ) -> None:
-        """`client`: this writer's name (made up unless said); `data`: how results travel, rows,
-        arrow or auto; `connect_seconds`: how long to wait for a server that does not answer yet,
-        because it is starting; `reconnect_seconds`: how long to try again after the connection is
-        lost, and again at each later request (0: not at all); `seq`: frames are numbered from there
-        on, for a writer that sends the same ones when it is started again (unsaid: ever anew);
-        `on_link`: called, in the event loop, with the error when the connection is lost, and with
-        None when it is there again."""
+        """`token`, or `user` and `password`: who this is, where the server asks;
+        `client`: this writer's name (made up unless said); `data`: how results travel, rows, arrow
+        or auto; `connect_seconds`: how long to wait for a server that does not answer yet, because
+        it is starting; `reconnect_seconds`: how long to try again after the connection is lost, and
+        again at each later request (0: not at all); `seq`: frames are numbered from there on, for a
+        writer that sends the same ones when it is started again (unsaid: ever anew); `on_link`:
+        called, in the event loop, with the error when the connection is lost, and with None when it
+        is there again."""
         self.host, self.port = host, port
         self.name = client or os.urandom(12).hex()
-        self._token = token
+        shown = {"token": token, "user": user, "password": None if token else password}
+        self._shown = {name: value for name, value in shown.items() if value}
         self._tls = ssl.create_default_context() if tls is True else tls or None
         self._data = data
         self._first_patience, self._patience = connect_seconds, reconnect_seconds
@@ -137,9 +141,7 @@ class AsyncClient:
 
         link = await Link.open(self.host, self.port, self._tls, first, lost)
         fields = {"version": VERSION, "client": self.name, "data": self._data}
-        link.write(
-            frame_of("hello", 0, {**fields, **({"token": self._token} if self._token else {})})
-        )
+        link.write(frame_of("hello", 0, {**fields, **self._shown}))
         try:
             reply = await hello
             if "error" in reply:

@@ -15,7 +15,7 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
     DS602 unknown request                           DS612 no server answers at this address
     DS603 a field is missing or not known           DS620 the reader was too slow, its buffer was dropped
     DS604 a field has the wrong type                DS621 too many sessions
-    DS605 the token is missing or wrong             DS622 too many requests wait in this session
+    DS605 who is there: not shown, or wrongly       DS622 too many requests wait in this session
     DS606 this protocol version is not spoken       DS623 the answer is larger than the limit
     DS607 the peer speaks another protocol          DS641 the server is stopping
     DS613 no statement answered with rows           DS642 another session has taken over this writer's name
@@ -80,7 +80,10 @@ class Op:
 
 _DATA = {"arrow": _BLOB, "columns": _MAP, "rows": _LIST}
 OPS: dict[str, Op] = {
-    "hello": Op({"version": _INT}, {"token": _TEXT, "client": _TEXT, "data": _TEXT}),
+    "hello": Op(
+        {"version": _INT},
+        {"token": _TEXT, "user": _TEXT, "password": _TEXT, "client": _TEXT, "data": _TEXT},
+    ),
     "execute": Op({"sql": _TEXT}),
     "ingest": Op({"stream": _TEXT}, {"seq": _INT, "wait": _BOOL, **_DATA}),
     "heartbeat": Op({"stream": _TEXT, "ts": _INT}),

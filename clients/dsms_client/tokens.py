@@ -39,7 +39,7 @@ def add_options(group: Any, what: str) -> None:
     group.add_argument(
         "--token-file",
         dest="token",
-        action=_Read,
+        action=ReadLine,
         metavar="FILE",
         help=f"{what}: the line in this file",
     )
@@ -57,7 +57,9 @@ class _Seen(argparse.Action):
         setattr(space, self.dest, value)
 
 
-class _Read(argparse.Action):
+class ReadLine(argparse.Action):
+    """An option that names a file, and has the line that is in it."""
+
     def __call__(
         self, parser: argparse.ArgumentParser, space: Any, value: Any, option: str | None = None
     ) -> None:

@@ -34,14 +34,21 @@ def change_table(
     runtime: Runtime,
     store: Store,
     statement: ast.Insert | ast.Update | ast.Delete,
+    catalog: Catalog,
     cancel: Cancel | None,
 ) -> Done:
     """Check the whole statement, store it, apply it, and let queries that read the table react."""
-    return _changed(runtime, store, bind_table_statement(statement, runtime.catalog), None, cancel)
+    return _changed(
+        runtime, store, bind_table_statement(statement, catalog), None, cancel, catalog.sees_all
+    )
 
 
 def inserting(
-    runtime: Runtime, store: Store, statement: ast.Insert, cancel: Cancel | None
+    runtime: Runtime,
+    store: Store,
+    statement: ast.Insert,
+    see: Callable[[], Catalog],
+    cancel: Cancel | None,
 ) -> Generator[None, None, Done]:
     """`change_table` for many VALUES: bound and computed ROWS at a time, others may come in
     between; stored and applied in one go, if the table is still the one that it was."""
@@ -50,7 +57,7 @@ def inserting(
         bound: list[tuple[Expr, ...]] = []
         for first in range(0, len(statement.rows), ROWS):
             part = replace(statement, rows=statement.rows[first : first + ROWS])
-            change = bind_table_statement(part, runtime.catalog)
+            change = bind_table_statement(part, see())
             assert isinstance(change, Insert)
             bound += change.rows
             yield from _between(cancel)
@@ -62,7 +69,7 @@ def inserting(
                 yield from _between(cancel)
             columns.append(pa.concat_arrays(parts))
         if runtime.catalog.tables.get(Catalog.key(change.table.name)) is change.table:
-            return _changed(runtime, store, change, columns, cancel)
+            return _changed(runtime, store, change, columns, cancel, see().sees_all)
 
 
 def _between(cancel: Cancel | None) -> Iterator[None]:
@@ -77,7 +84,9 @@ def _changed(
     change: Insert | Update | Delete,
     values: list[pa.Array] | None,
     cancel: Cancel | None,
+    tell: bool,
 ) -> Done:
+    """`tell`: who asks may know of all queries that read the table."""
     key = Catalog.key(change.table.name)
     table = runtime.tables[key]
     at = instant_of_change(runtime, key, change.at)
@@ -99,7 +108,7 @@ def _changed(
     store(lambda s: s.add_change(table.definition.name, prepared), "change", packed(key, prepared))
     apply(runtime, key, prepared, cancel)
     when = "" if at < MIN_INSTANT else f" as of {instant_text(at)}"
-    notes = unseen(runtime, key, at, change.at is not None) if rows else ()
+    notes = unseen(runtime, key, at, change.at is not None) if rows and tell else ()
     return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}", notes)
 
 

@@ -25,6 +25,7 @@ from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.suggest import hint, listed
+from dsms.sql.types import ALWAYS
 from dsms.storage.catalog import Kind
 from dsms.tables.versioned import VersionedTable
 
@@ -32,32 +33,41 @@ LONGEST = 200  # bytes of the name of a folder
 
 
 def create_stream(
-    runtime: Runtime, store: Store, statement: ast.CreateStream, sql: str, heartbeat: Heartbeat
+    runtime: Runtime,
+    store: Store,
+    statement: ast.CreateStream,
+    sql: str,
+    catalog: Catalog,
+    heartbeat: Heartbeat,
 ) -> Done:
-    """Declare a stream."""
-    definition = bind_create_stream(statement, runtime.catalog, sql)
+    """Declare a stream.  `catalog`, here and below: what who asks for it sees."""
+    definition = bind_create_stream(statement, catalog, sql)
     key = Catalog.key(definition.name)
     if key in runtime.catalog.streams:
         return Done(f"stream {definition.name} is there already")
     _check_name(definition.name)
-    archiving = archive_of(runtime, definition)
+    archiving = _archive(runtime, definition, catalog)
     store(lambda s: s.add_stream(definition), "statement", sql.encode())
     runtime.declare(definition)
+    runtime.rights = runtime.rights.owned(key, catalog.user)
     if archiving is not None:
         connect_stream(runtime, archiving)
         go_on_behind(runtime, archiving, heartbeat)
     return Done(f"stream {definition.name} created{created(archiving)}")
 
 
-def create_table(runtime: Runtime, store: Store, statement: ast.CreateTable, sql: str) -> Done:
+def create_table(
+    runtime: Runtime, store: Store, statement: ast.CreateTable, sql: str, catalog: Catalog
+) -> Done:
     """Declare a table."""
-    definition = bind_create_table(statement, runtime.catalog, sql)
+    definition = bind_create_table(statement, catalog, sql)
     key = Catalog.key(definition.name)
     if key in runtime.catalog.tables:
         return Done(f"table {definition.name} is there already")
     store(lambda s: s.add_table(definition), "statement", sql.encode())
     runtime.catalog.tables[key] = definition
     runtime.tables[key] = VersionedTable(definition)
+    runtime.rights = runtime.rights.owned(key, catalog.user)
     return Done(f"table {definition.name} created")
 
 
@@ -66,11 +76,14 @@ def create_query(
     store: Store,
     statement: ast.CreateQuery,
     sql: str,
+    catalog: Catalog,
     cancel: Cancel | None = None,
 ) -> Done:
     """Register a persistent query and start it.  Cancelled on the way to its first answer it is not
-    there."""
-    definition, bound = bind_create_query(statement, runtime.catalog, sql)
+    there.
+
+    It reads what its creator may read, and goes on so, whoever asks for its answers."""
+    definition, bound = bind_create_query(statement, catalog, sql)
     if bound is None:
         return Done(f"query {definition.name} is there already")
     if len(runtime.queries) >= runtime.settings.queries and not runtime.replaying:
@@ -79,15 +92,35 @@ def create_query(
             "DS634", message, hint="drop a query, or raise the limit of the server (--max-queries)"
         )
     _check_name(definition.name)
-    archiving = archive_of(runtime, definition)
+    archiving = _archive(runtime, definition, catalog)
     warnings = start_query(runtime, definition, bound, cancel, archiving)
     try:
         store(lambda s: s.add_query(definition), "statement", sql.encode())
     except DsmsError:
         _forget(runtime, Catalog.key(definition.name), "it could not be stored")
         raise
+    runtime.rights = runtime.rights.owned(Catalog.key(definition.name), catalog.user)
     unseen = unseen_tables(runtime, runtime.queries[Catalog.key(definition.name)])
     return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
+
+
+def _archive(
+    runtime: Runtime, definition: StreamDef | QueryDef, catalog: Catalog
+) -> Archiving | None:
+    """Its archive.  One that was there before holds rows of others: DS670 for who may not see
+    all."""
+    archiving = archive_of(runtime, definition)
+    if (
+        archiving is not None
+        and archiving.seam > ALWAYS
+        and not (catalog.sees_all or runtime.replaying)
+    ):
+        message = (
+            f"the archive of an earlier {definition.name} is there, and it takes an "
+            "administrator to go on with it"
+        )
+        raise UsageError("DS670", message, hint="choose another name")
+    return archiving
 
 
 def _check_name(name: str) -> None:
@@ -159,17 +192,24 @@ def _start_periodic(
     return announce(query)
 
 
-def drop(runtime: Runtime, store: Store, statement: ast.Drop, sql: str, writers: Writers) -> Done:
+def drop(
+    runtime: Runtime,
+    store: Store,
+    statement: ast.Drop,
+    sql: str,
+    catalog: Catalog,
+    writers: Writers,
+) -> Done:
     """DROP, in whatever state the object is.  Raises DS405 while queries read it."""
     name, kind = statement.name.text, statement.kind.value.lower()
     key = Catalog.key(name)
-    found = runtime.catalog.find(name, statement.name.quoted)
+    found = catalog.find(name, statement.name.quoted)
     if found is None or _kind(found) != kind:
         if statement.if_exists and found is None:
             return Done(f"there is no {kind} {name}")
-        raise _unknown(runtime, statement, found, kind)
+        raise _unknown(catalog, statement, found, kind)
     if kind != "query":
-        _refuse_used(runtime, key, kind, found.name)
+        _refuse_used(runtime, key, kind, found.name, catalog)
     stays = leave(runtime, key, kind)
     store(lambda s: s.drop(_kind(found), found.name), "statement", sql.encode())
     if kind == "query":
@@ -177,6 +217,7 @@ def drop(runtime: Runtime, store: Store, statement: ast.Drop, sql: str, writers:
     else:
         _remove(runtime, key, kind)
         writers.forget(key)
+    runtime.rights = runtime.rights.without(key)
     return Done(f"{kind} {found.name} dropped{stays}")
 
 
@@ -207,9 +248,8 @@ def _kind(found: StreamDef | TableDef | QueryDef) -> Kind:
             return "query"
 
 
-def _unknown(runtime: Runtime, statement: ast.Drop, found: object, kind: str) -> UsageError:
+def _unknown(catalog: Catalog, statement: ast.Drop, found: object, kind: str) -> UsageError:
     name = statement.name
-    catalog = runtime.catalog
     known = {"stream": catalog.streams, "table": catalog.tables, "query": catalog.queries}[kind]
     message = f"there is no {kind} {name.text}"
     if found is not None:
@@ -218,12 +258,13 @@ def _unknown(runtime: Runtime, statement: ast.Drop, found: object, kind: str) ->
     return UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, names))
 
 
-def _refuse_used(runtime: Runtime, key: str, kind: str, name: str) -> None:
+def _refuse_used(runtime: Runtime, key: str, kind: str, name: str, catalog: Catalog) -> None:
     users = [
         q.name for q in runtime.queries.values() if key in q.tables or key in q.streams.values()
     ]
     if users:
-        message = f"{kind} {name} is read by {listed(sorted(users))}"
+        known = sorted(u for u in users if catalog.find(u) is not None)
+        message = f"{kind} {name} is read by {listed(known) if known else 'queries of others'}"
         raise UsageError(
             "DS405",
             message,
@@ -235,6 +276,7 @@ def _refuse_used(runtime: Runtime, key: str, kind: str, name: str) -> None:
         if s.late_into and Catalog.key(s.late_into) == key
     ]
     if kind == "stream" and into:
+        into = [i for i in into if catalog.find(i) is not None] or ["other streams"]
         raise UsageError(
             "DS405",
             f"late rows of {', '.join(into)} go into stream {name}",

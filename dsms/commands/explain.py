@@ -20,26 +20,29 @@ from dsms.sql.catalog import Catalog, Option
 from dsms.sql.suggest import hint
 
 
-def explain_statement(runtime: Runtime, statement: ast.Explain) -> Rows:
-    """The plan as text, one row per line; with ANALYZE the live counts of a registered query."""
+def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog) -> Rows:
+    """The plan as text, one row per line; with ANALYZE the live counts of a registered query.
+
+    Who may read something in part alone is shown the plan without that, and told so."""
     form = statement.format.value.lower()
     live, more = None, []
     match statement.target:
         case ast.Ident() as name:
-            running = registered(runtime, name)
+            running = registered(runtime, name, catalog)
+            _check_shown(runtime, name, running, catalog)
             phys, live = running.phys, running.live() if statement.analyze else None
             more = _more(runtime, running)
         case ast.CreateQuery() as create:
-            definition, bound = bind_create_query(create, runtime.catalog)
+            definition, bound = bind_create_query(create, catalog)
             phys, more = (
                 _planned(runtime, bound, dict(definition.options))
                 if bound
-                else _known(runtime, create.name)
+                else _known(runtime, create.name, catalog)
             )
         case ast.SelectStatement() as select:
             options = dict(check_options(select.options, "query"))
             once = reads_archive(select)
-            bound = bind_query(select, runtime.catalog, persistent=not once)
+            bound = bind_query(select, catalog, persistent=not once)
             phys, more = archive_plan(runtime, bound) if once else _planned(runtime, bound, options)
     if statement.analyze and live is None:
         raise UsageError(
@@ -49,7 +52,10 @@ def explain_statement(runtime: Runtime, statement: ast.Explain) -> Rows:
             statement.pos.column,
             "register it with CREATE QUERY, then EXPLAIN ANALYZE QUERY name",
         )
-    lines = explain(phys, form, live).splitlines() + (more if form == "text" else [])
+    lines = explain(phys, form, live).splitlines()
+    # of queries of others, with which this one shares, only who sees them is told
+    if form == "text":
+        lines += (more if catalog.sees_all else more[:1]) + _in_part(catalog, statement)
     return Rows(pa.record_batch({"plan": pa.array(lines, pa.string())}), ("STRING",))
 
 
@@ -63,8 +69,37 @@ def _planned(
     return found.phys, lines
 
 
-def _known(runtime: Runtime, name: ast.Ident) -> tuple[Phys, list[str]]:
-    running = registered(runtime, name)
+def _check_shown(runtime: Runtime, name: ast.Ident, running: Registered, catalog: Catalog) -> None:
+    """The plan of a query holds what its creator may see of what it reads: that is shown to those
+    who may grant it."""
+    rights, owner = runtime.rights, runtime.rights.owners.get(Catalog.key(running.name))
+    for key in () if catalog.sees_all else {*running.reads, *running.tables}:
+        whole = owner is not None and rights.views(owner, key) is None
+        if not (whole or rights.owns(catalog.user, key)):
+            message = (
+                f"the plan of {running.name} shows what may be seen of what it reads, and "
+                "of which rows"
+            )
+            hint = "EXPLAIN its SELECT, which leaves that out"
+            raise UsageError("DS670", message, name.pos.line, name.pos.column, hint)
+
+
+def _in_part(catalog: Catalog, statement: ast.Explain) -> list[str]:
+    """What is read in part."""
+    if isinstance(statement.target, ast.Ident):
+        return []
+    refs = [r for r in ast.walk(statement.target) if isinstance(r, ast.TableRef)]
+    found = [(r, catalog.find(r.name.text, r.name.quoted)) for r in refs]
+    names = dict.fromkeys(
+        d.name for r, d in found if d is not None and catalog.views(d, r) is not None
+    )
+    return [
+        f"of {n} is read what {catalog.user} may see of it, which is not shown here" for n in names
+    ]
+
+
+def _known(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> tuple[Phys, list[str]]:
+    running = registered(runtime, name, catalog)
     return running.phys, _more(runtime, running)
 
 
@@ -72,11 +107,12 @@ def _more(runtime: Runtime, running: Registered) -> list[str]:
     return of_registered(runtime, running) if isinstance(running, EvaluatedQuery) else []
 
 
-def registered(runtime: Runtime, name: ast.Ident) -> Registered:
+def registered(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> Registered:
     """The running query of that name; raises DS401."""
-    running = runtime.queries.get(Catalog.key(name.text))
+    key = Catalog.key(name.text)
+    running = runtime.queries.get(key) if key in catalog.queries else None
     if running is None:
-        known = [q.name for q in runtime.queries.values()]
+        known = [q.name for q in catalog.queries.values()]
         message = f"there is no query {name.text}"
         raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, known))
     return running

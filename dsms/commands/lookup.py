@@ -121,9 +121,11 @@ def start_lookup(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> tu
     return announce(query)
 
 
-def lookup(runtime: Runtime, statement: ast.Lookup, cancel: Cancel | None) -> Rows:
+def lookup(
+    runtime: Runtime, statement: ast.Lookup, catalog: Catalog, cancel: Cancel | None
+) -> Rows:
     """LOOKUP q: the answer as of the latest complete sub-window, or of now."""
-    definition = bind_lookup(statement, runtime.catalog)
+    definition = bind_lookup(statement, catalog)
     query = runtime.queries[Catalog.key(definition.name)]
     assert isinstance(query, LookupQuery)
     clock = runtime.clock_of(query.reads)

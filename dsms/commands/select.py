@@ -112,10 +112,17 @@ class Selection:
     Where updates of an archive overtake it, it begins anew, and answers as of a later instant."""
 
     def __init__(
-        self, runtime: Runtime, statement: ast.SelectStatement, priority: int, cancel: Cancel | None
+        self,
+        runtime: Runtime,
+        statement: ast.SelectStatement,
+        see: Callable[[], Catalog],
+        priority: int,
+        cancel: Cancel | None,
     ) -> None:
-        """Raises QueryError, and DS407 where a window reaches back further than what is kept."""
+        """`see` gives the catalog as who asks sees it now.  Raises QueryError, and DS407 where a
+        window reaches back further than what is kept."""
         self.result: Result | None = None
+        self._see = see
         self._runtime, self._statement, self._priority, self._cancel = (
             runtime,
             statement,
@@ -129,7 +136,7 @@ class Selection:
         self._tries += 1
         self._outcome: Rows | Exception | None = None
         self._offered = False  # its caller has seen that it is ready
-        self.bound = bind_query(self._statement, self._runtime.catalog, persistent=False)
+        self.bound = bind_query(self._statement, self._see(), persistent=False)
         plan = optimized(self._runtime, self.bound)
         all_reads, parts = reads(plan), cut(plan)
         self._archives = (

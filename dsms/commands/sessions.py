@@ -7,18 +7,18 @@ from dsms.commands.rows import as_rows
 from dsms.errors import UsageError
 from dsms.lengths import interval_of
 from dsms.running.runtime import Runtime
-from dsms.sessions import Caller
+from dsms.sessions import Caller, SessionLine, Sessions, no_session
 from dsms.sql import ast
+from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
 from dsms.sql.types import FLOAT, INT, STRING, TIMESTAMP
 
 SECOND = 1_000_000  # µs
 
 
-def show_sessions(runtime: Runtime) -> Rows:
-    """A line for each session of the server; none without one."""
-    sessions = runtime.settings.sessions
-    lines = [] if sessions is None else sessions.lines()
+def show_sessions(runtime: Runtime, catalog: Catalog) -> Rows:
+    """A line for each session of the server that the user may know of; none without a server."""
+    lines = _known(runtime.settings.sessions, catalog)
     return as_rows(
         [
             ("session", INT, [s.id for s in lines]),
@@ -37,16 +37,24 @@ def show_sessions(runtime: Runtime) -> Rows:
     )
 
 
-def cancel_session(runtime: Runtime, statement: ast.CancelSession) -> Done:
-    """Raises DS671 (no such session), DS672 (there are none)."""
+def _known(sessions: Sessions | None, catalog: Catalog) -> list[SessionLine]:
+    """One's own, and to an administrator all."""
+    lines = [] if sessions is None else sessions.lines()
+    return lines if catalog.sees_all else [s for s in lines if s.user == catalog.user]
+
+
+def cancel_session(runtime: Runtime, statement: ast.CancelSession, catalog: Catalog) -> Done:
+    """Raises DS660 (no such session), DS661 (there are none)."""
     sessions = runtime.settings.sessions
     if sessions is None:
         raise _none("a session is cancelled")
+    if not catalog.sees_all and statement.session not in (s.id for s in _known(sessions, catalog)):
+        raise no_session(statement.session)
     return Done(sessions.cancel(statement.session, statement.close))
 
 
 def set_timeout(option: ast.Option, caller: Caller | None) -> Done:
-    """SET statement_timeout.  Raises DS215 for what is no length, DS672 where there is no
+    """SET statement_timeout.  Raises DS215 for what is no length, DS661 where there is no
     session."""
     seconds = _seconds(option)
     if caller is None:
@@ -83,5 +91,5 @@ def _seconds(option: ast.Option) -> float:
 def _none(what: str) -> UsageError:
     message = f"{what} where a server runs: an engine in a program has no sessions"
     return UsageError(
-        "DS672", message, hint="a program ends a statement by the `cancel` that it gave with it"
+        "DS661", message, hint="a program ends a statement by the `cancel` that it gave with it"
     )

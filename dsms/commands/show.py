@@ -14,22 +14,25 @@ from dsms.commands.show_archives import show_archives
 from dsms.commands.show_functions import show_functions
 from dsms.commands.show_memory import show_memory
 from dsms.commands.show_queries import show_queries, show_windows
+from dsms.commands.show_rights import show_grants, show_users
 from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
 from dsms.running.runtime import Runtime
 from dsms.sessions import Caller
 from dsms.settings import CHANGEABLE
 from dsms.sql import ast
-from dsms.sql.catalog import QueryDef, StreamDef, TableDef
+from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.suggest import hint
 from dsms.sql.types import INT, STRING, TIMESTAMP
 from dsms.storage.journal import ENGINE
 
 
-def show(runtime: Runtime, statement: ast.Show, caller: Caller | None = None) -> Rows:
+def show(
+    runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller | None = None
+) -> Rows:
     """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS |
-    SESSIONS | MEMORY [LIKE 'pattern']."""
-    rows = _all(runtime, statement.what, caller)
+    SESSIONS | MEMORY | USERS | GRANTS [LIKE 'pattern']: what is in the catalog that is given."""
+    rows = _all(runtime, statement, catalog, caller)
     return rows if statement.like is None else _named_like(rows, statement.like)
 
 
@@ -52,14 +55,14 @@ def _named_like(rows: Rows, pattern: str) -> Rows:
     return replace(rows, data=rows.data.filter(pa.array(fit, pa.bool_())))
 
 
-def _all(runtime: Runtime, what: ast.ShowKind, caller: Caller | None) -> Rows:
-    match what:
+def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller | None) -> Rows:
+    match statement.what:
         case ast.ShowKind.STREAMS:
-            return _streams(runtime)
+            return _streams(runtime, catalog)
         case ast.ShowKind.TABLES:
-            return _tables(runtime)
+            return _tables(runtime, catalog)
         case ast.ShowKind.QUERIES:
-            return show_queries(runtime)
+            return show_queries(runtime, catalog)
         case ast.ShowKind.FUNCTIONS:
             return show_functions()
         case ast.ShowKind.WINDOWS:
@@ -67,17 +70,21 @@ def _all(runtime: Runtime, what: ast.ShowKind, caller: Caller | None) -> Rows:
         case ast.ShowKind.SHARING:
             return show_sharing(runtime)
         case ast.ShowKind.ARCHIVES:
-            return show_archives(runtime)
+            return show_archives(runtime, catalog)
         case ast.ShowKind.SETTINGS:
             return _settings(runtime, caller)
         case ast.ShowKind.SESSIONS:
-            return show_sessions(runtime)
+            return show_sessions(runtime, catalog)
         case ast.ShowKind.MEMORY:
             return show_memory(runtime)
+        case ast.ShowKind.USERS:
+            return show_users(runtime.rights, catalog.user)
+        case ast.ShowKind.GRANTS:
+            return show_grants(runtime.rights, catalog, statement.of)
 
 
-def _streams(runtime: Runtime) -> Rows:
-    lines = [runtime.clocks.status(key) for key in runtime.catalog.streams]
+def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
+    lines = [runtime.clocks.status(key) for key in catalog.streams]
     return as_rows(
         [
             ("stream", STRING, [s.name for s in lines]),
@@ -89,7 +96,7 @@ def _streams(runtime: Runtime) -> Rows:
             ("late", INT, [s.late for s in lines]),
             ("refused", INT, [sum(s.refused.values()) for s in lines]),
             ("waiting", INT, [s.waiting for s in lines]),
-            ("durability", STRING, [_durability(runtime, key) for key in runtime.catalog.streams]),
+            ("durability", STRING, [_durability(runtime, key) for key in catalog.streams]),
         ]
     )
 
@@ -106,9 +113,9 @@ def _durability(runtime: Runtime, stream: str) -> str | None:
     return trouble or durable.journal.policies[stream]
 
 
-def _tables(runtime: Runtime) -> Rows:
-    defs = list(runtime.catalog.tables.values())
-    tables = [runtime.tables[k] for k in runtime.catalog.tables]
+def _tables(runtime: Runtime, catalog: Catalog) -> Rows:
+    defs = list(catalog.tables.values())
+    tables = [runtime.tables[k] for k in catalog.tables]
     return as_rows(
         [
             ("table", STRING, [d.name for d in defs]),
@@ -140,27 +147,24 @@ def _settings(runtime: Runtime, caller: Caller | None) -> Rows:
     )
 
 
-def describe(runtime: Runtime, statement: ast.Describe) -> Rows:
+def describe(statement: ast.Describe, catalog: Catalog) -> Rows:
     """Columns of a stream, table or query, and its declaration."""
     name = statement.name
-    found = runtime.catalog.find(name.text, name.quoted)
+    found = catalog.find(name.text, name.quoted)
     kinds = {StreamDef: "STREAM", TableDef: "TABLE", QueryDef: "QUERY"}
     if found is None or (statement.kind is not None and kinds[type(found)] != statement.kind.value):
         what = statement.kind.value.lower() if statement.kind else "stream, table or query"
         message = f"there is no {what} {name.text}"
         raise UsageError(
-            "DS401",
-            message,
-            name.pos.line,
-            name.pos.column,
-            hint(name.text, runtime.catalog.names()),
+            "DS401", message, name.pos.line, name.pos.column, hint(name.text, catalog.names())
         )
-    notes = [_note(found, i) for i in range(len(found.schema))]
+    columns = catalog.columns(found)
+    notes = [_note(found, i) for i, f in enumerate(found.schema) if f in columns]
     return as_rows(
         [
-            ("column", STRING, [f.name for f in found.schema]),
-            ("type", STRING, [str(f.type) for f in found.schema]),
-            ("nullable", STRING, ["yes" if f.nullable else "no" for f in found.schema]),
+            ("column", STRING, [f.name for f in columns]),
+            ("type", STRING, [str(f.type) for f in columns]),
+            ("nullable", STRING, ["yes" if f.nullable else "no" for f in columns]),
             ("note", STRING, notes),
         ]
     )

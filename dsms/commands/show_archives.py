@@ -8,13 +8,18 @@ from dsms.api import Rows, shown_instant
 from dsms.archiving.archiving import Archiving
 from dsms.commands.rows import as_rows
 from dsms.running.runtime import Runtime
+from dsms.sql.catalog import Catalog
 from dsms.sql.types import INT, STRING, TIMESTAMP
 
 
-def show_archives(runtime: Runtime) -> Rows:
+def show_archives(runtime: Runtime, catalog: Catalog) -> Rows:
     """One line per archive of a stream or query; what only its index can tell is NULL where that
     can't be read."""
-    archivings = list(runtime.archivings.values())
+    archivings = [
+        a
+        for a in runtime.archivings.values()
+        if catalog.sees_all or catalog.find(a.name) is not None
+    ]
     lines = [figures(a) for a in archivings]
     return as_rows(
         [

@@ -23,6 +23,14 @@ def show_functions() -> Rows:
 def _lines() -> Iterator[Line]:
     for name in functions.scalar_names(operators=False):
         yield from _signatures(functions.function(name), "scalar")
+    yield (
+        "current_user",
+        "scalar",
+        "",
+        "STRING",
+        "The name of who asks; of a persistent query, of its creator.",
+        None,
+    )
     for name in functions.aggregate_names():
         yield from _signatures(functions.aggregate(name), "aggregate")
 

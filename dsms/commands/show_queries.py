@@ -15,6 +15,7 @@ from dsms.running.behind import rows_behind, waits_for
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sharing.member import Member
+from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP
 
 
@@ -27,14 +28,21 @@ def status(query: Registered) -> str:
     )
 
 
-def show_queries(runtime: Runtime) -> Rows:
-    """One line per query; what only periodic queries have is NULL for the others."""
-    queries: list[Any] = list(runtime.queries.values())
+def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
+    """One line per query; what only periodic queries have is NULL for the others.
+
+    Errors may quote what a query reads: they are told to those whose query it is."""
+    queries: list[Any] = [q for key, q in runtime.queries.items() if key in catalog.queries]
+    own = [runtime.rights.owns(catalog.user, Catalog.key(q.name)) for q in queries]
     timed = [_timing(runtime, q) for q in queries]
     return as_rows(
         [
             ("query", STRING, [q.name for q in queries]),
-            ("status", STRING, [status(q) for q in queries]),
+            (
+                "status",
+                STRING,
+                [status(q) if o else _briefly(q) for q, o in zip(queries, own, strict=True)],
+            ),
             ("output", STRING, [q.output.kind.capitalize() for q in queries]),
             ("strategy", STRING, [q.phys.strategy for q in queries]),
             ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
@@ -43,7 +51,11 @@ def show_queries(runtime: Runtime) -> Rows:
             ("live_rows", INT, [q.answer_rows() for q in queries]),
             ("state_bytes", INT, [q.nbytes() for q in queries]),
             ("errors", INT, [q.errors.count for q in queries]),
-            ("first_error", STRING, [q.errors.first for q in queries]),
+            (
+                "first_error",
+                STRING,
+                [q.errors.first if o else None for q, o in zip(queries, own, strict=True)],
+            ),
             ("readers", INT, [len(q.readers) for q in queries]),
             ("path", STRING, [t.get("path") for t in timed]),
             ("period", STRING, [t.get("period") for t in timed]),
@@ -57,14 +69,20 @@ def show_queries(runtime: Runtime) -> Rows:
             ),
             ("shares_with", INT, [t.get("shares_with") for t in timed]),
             ("partial_until", TIMESTAMP, [t.get("partial_until") for t in timed]),
-            (
-                "waits_for",
-                STRING,
-                [waits_for(runtime, q.reads) if q.failure is None else None for q in queries],
-            ),
+            ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
             ("waiting", INT, [_waiting(runtime, q) for q in queries]),
         ]
     )
+
+
+def _briefly(query: Registered) -> str:
+    return "running" if query.failure is None else "stopped"
+
+
+def _waits_for(runtime: Runtime, query: Registered, catalog: Catalog) -> str | None:
+    if query.failure is not None or not all(stream in catalog.streams for stream in query.reads):
+        return None
+    return waits_for(runtime, query.reads)
 
 
 def _clock(query: Registered) -> int | None:

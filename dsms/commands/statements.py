@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from dsms.api import Cancel, Done, Result
-from dsms.commands import change, define, explain, lookup, select, sessions, settings, show
+from dsms.commands import change, define, explain, lookup, rights, select, sessions, settings, show
 from dsms.commands.select import Statement
-from dsms.commands.store import Write
+from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, UsageError
+from dsms.rights.check import check_statement
 from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
+from dsms.secret_texts import hide
 from dsms.sessions import Caller
 from dsms.sql import ast
+from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_piece, parsing_piece
 from dsms.sql.script import Piece, pieces
 
@@ -35,11 +39,18 @@ class Commanded(Protocol):
 
     def store(self, write: Write, kind: str, body: bytes) -> None: ...
 
+    def store_by(self, user: str | None) -> Store: ...
+
     def heartbeat_of(self, key: str, ts: int) -> None: ...
 
 
 def slices(
-    engine: Commanded, text: str, cancel: Cancel | None, priority: int, caller: Caller | None
+    engine: Commanded,
+    text: str,
+    cancel: Cancel | None,
+    priority: int,
+    caller: Caller | None,
+    user: str | None,
 ) -> Generator[Statement, None, list[Result]]:
     """Run a script, one slice of work at a time: see `dsms.engine.Engine.slices`."""
     results: list[Result] = []
@@ -47,13 +58,14 @@ def slices(
         for piece in pieces(text):
             if cancel is not None:
                 cancel.check()
-            parsed = yield from _parsing(piece, cancel)
-            statement = _begun(engine, parsed, piece.text, priority, cancel, caller)
-            try:
-                while not statement.step():
-                    yield statement
-            finally:
-                statement.close()
+            with _hidden(piece.text):
+                parsed = yield from _parsing(piece, cancel)
+                statement = _begun(engine, parsed, piece.text, priority, cancel, caller, user)
+                try:
+                    while not statement.step():
+                        yield statement
+                finally:
+                    statement.close()
             assert statement.result is not None
             results.append(statement.result)
             yield statement
@@ -62,6 +74,16 @@ def slices(
         error.done = results  # type: ignore[attr-defined]
         raise
     return results
+
+
+@contextmanager
+def _hidden(text: str) -> Iterator[None]:
+    """Errors repeat no password or token of the statement."""
+    try:
+        yield
+    except DsmsError as error:
+        error.message, error.hint = hide(error.message, text) or "", hide(error.hint, text)
+        raise
 
 
 def _parsing(piece: Piece, cancel: Cancel | None) -> Generator[Statement, None, ast.Statement]:
@@ -97,49 +119,58 @@ def _begun(
     priority: int,
     cancel: Cancel | None,
     caller: Caller | None = None,
+    user: str | None = None,
 ) -> Statement:
-    memory = engine.runtime.settings.memory
+    runtime = engine.runtime
+
+    def see() -> Catalog:
+        return check_statement(runtime.rights, runtime.catalog, user, statement)
+
+    catalog, memory = see(), runtime.settings.memory
     if memory is not None and isinstance(statement, GROWING):
         memory.check("a statement that takes more")
     if isinstance(statement, ast.SelectStatement):
-        return select.Selection(engine.runtime, statement, priority, cancel)
+        return select.Selection(runtime, statement, see, priority, cancel)
     if isinstance(statement, ast.Insert) and len(statement.rows) > change.ROWS:
-        return select.SeveralSlices(
-            change.inserting(engine.runtime, engine.store, statement, cancel)
-        )
-    return select.OneSlice(lambda: run(engine, statement, sql, cancel, caller))
+        return select.SeveralSlices(change.inserting(runtime, engine.store, statement, see, cancel))
+    if isinstance(statement, rights.Statement):
+        return rights.Change(runtime, engine.store, statement, see)
+    return select.OneSlice(lambda: run(engine, statement, sql, catalog, cancel, caller))
 
 
 def run(
     engine: Commanded,
     statement: ast.Statement,
     sql: str,
+    catalog: Catalog,
     cancel: Cancel | None,
     caller: Caller | None = None,
 ) -> Result:
-    """Do a statement that is no SELECT in one go."""
-    runtime = engine.runtime
+    """Do a statement that is no SELECT in one go, for whoever sees that catalog."""
+    runtime, store = engine.runtime, engine.store_by(catalog.user)
     match statement:
         case ast.CreateStream():
-            return define.create_stream(runtime, engine.store, statement, sql, engine.heartbeat_of)
+            return define.create_stream(
+                runtime, store, statement, sql, catalog, engine.heartbeat_of
+            )
         case ast.CreateTable():
-            return define.create_table(runtime, engine.store, statement, sql)
+            return define.create_table(runtime, store, statement, sql, catalog)
         case ast.CreateQuery():
-            return define.create_query(runtime, engine.store, statement, sql, cancel)
+            return define.create_query(runtime, store, statement, sql, catalog, cancel)
         case ast.Drop():
-            return define.drop(runtime, engine.store, statement, sql, engine.writers)
+            return define.drop(runtime, store, statement, sql, catalog, engine.writers)
         case ast.Insert() | ast.Update() | ast.Delete():
-            return change.change_table(runtime, engine.store, statement, cancel)
+            return change.change_table(runtime, store, statement, catalog, cancel)
         case ast.Explain():
-            return explain.explain_statement(runtime, statement)
+            return explain.explain_statement(runtime, statement, catalog)
         case ast.Show():
-            return show.show(runtime, statement, caller)
+            return show.show(runtime, statement, catalog, caller)
         case ast.Describe():
-            return show.describe(runtime, statement)
+            return show.describe(statement, catalog)
         case ast.Set():
             return settings.set_setting(runtime, statement, caller)
         case ast.CancelSession():
-            return sessions.cancel_session(runtime, statement)
+            return sessions.cancel_session(runtime, statement, catalog)
         case ast.Lookup():
-            return lookup.lookup(runtime, statement, cancel)
+            return lookup.lookup(runtime, statement, catalog, cancel)
     raise InternalError("DS901", f"nothing runs {type(statement).__name__}; please report this")

@@ -89,8 +89,10 @@ class Durability:
         rows."""
         if self.durable.journal.muted:
             return
-        if kind == "statement" and (reached := _reached(self.engine.runtime)):
-            kind, body = "reached", json.dumps([reached, body.decode()]).encode()
+        if kind in ("statement", "of_user") and (reached := _reached(self.engine.runtime)):
+            user, sql = json.loads(body) if kind == "of_user" else (None, body.decode())
+            whose = [] if user is None else [user]
+            kind, body = "reached", json.dumps([reached, sql, *whose]).encode()
         with self.catalog.transaction():
             write(self.catalog)
             self.catalog.note(self.durable.journal.lsn + 1, kind, body)

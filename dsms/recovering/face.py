@@ -45,6 +45,6 @@ class Recovering(Protocol):
 
     def advance(self, now: int) -> None: ...
 
-    def declare(self, statement: ast.Statement, sql: str) -> object:
+    def declare(self, statement: ast.Statement, sql: str, user: str | None = None) -> object:
         """One statement, and its text."""
         ...

@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from dsms.commands import change
+from dsms.commands import change, rights
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
 from dsms.recovering.durability import Durability
@@ -137,15 +137,20 @@ def _statement(engine: Recovering, kind: str, body: bytes) -> None:
     match kind:
         case "statement":
             _declare(engine, body.decode())
+        case "of_user":
+            user, sql = json.loads(body)
+            _declare(engine, sql, user)
         case "reached":
-            reached, sql = json.loads(body)
+            reached, sql, *whose = json.loads(body)
             for key, upto in reached.items():
                 engine.runtime.rings[key].let_go(upto)
-            _declare(engine, sql)
+            _declare(engine, sql, *whose)
+        case "rights":
+            rights.put(engine.runtime, json.loads(body))
         case _:
             key, made = unpacked(body)
             change.apply(engine.runtime, key, made)
 
 
-def _declare(engine: Recovering, sql: str) -> None:
-    engine.declare(parse_one(sql), sql)
+def _declare(engine: Recovering, sql: str, user: str | None = None) -> None:
+    engine.declare(parse_one(sql), sql, user)

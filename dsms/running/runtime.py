@@ -24,6 +24,7 @@ from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.plan.planner import plan
 from dsms.plan.statistics import Statistics
+from dsms.rights import Rights
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
 from dsms.running.faults import stop
 from dsms.running.measure import StreamFigures, statistics
@@ -79,6 +80,7 @@ class Runtime:
     # archives of streams and queries
     archivings: dict[str, Archiving] = field(default_factory=dict)
     handle: Handle = field(default_factory=Handle)
+    rights: Rights = field(default_factory=Rights)
 
     def __post_init__(self) -> None:
         self.handle.runtime = self

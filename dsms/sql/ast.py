@@ -71,6 +71,23 @@ from dsms.sql.nodes.queries import (
     TableRef,
     WstreamArg,
 )
+from dsms.sql.nodes.rights import (
+    AlterUser,
+    CreateRole,
+    CreateUser,
+    Credential,
+    DropRole,
+    DropUser,
+    Grant,
+    GrantRole,
+    Mask,
+    Privilege,
+    Revoke,
+    RevokeRole,
+    Right,
+    SecretKind,
+    UserChange,
+)
 from dsms.sql.nodes.statements import (
     Archive,
     Assignment,
@@ -107,9 +124,37 @@ from dsms.sql.nodes.windows import (
     Window,
 )
 
+AnyStatement = (
+    SelectStatement
+    | CreateStream
+    | CreateTable
+    | CreateQuery
+    | Drop
+    | Describe
+    | Show
+    | Insert
+    | Update
+    | Delete
+    | Explain
+    | Set
+    | Lookup
+    | CancelSession
+    | CreateUser
+    | AlterUser
+    | DropUser
+    | CreateRole
+    | DropRole
+    | Grant
+    | Revoke
+    | GrantRole
+    | RevokeRole
+)  # every statement that there is, for a `match` that forgets none
+
 __all__ = [
     "NOWHERE",
+    "AlterUser",
     "And",
+    "AnyStatement",
     "Archive",
     "Assignment",
     "Between",
@@ -123,12 +168,17 @@ __all__ = [
     "ColumnRef",
     "Comparison",
     "CreateQuery",
+    "CreateRole",
     "CreateStream",
     "CreateTable",
+    "CreateUser",
+    "Credential",
     "DecimalLit",
     "Delete",
     "Describe",
     "Drop",
+    "DropRole",
+    "DropUser",
     "Duration",
     "Exists",
     "Explain",
@@ -137,6 +187,8 @@ __all__ = [
     "FloatLit",
     "FromItem",
     "FuncCall",
+    "Grant",
+    "GrantRole",
     "Ident",
     "InList",
     "InQuery",
@@ -153,6 +205,7 @@ __all__ = [
     "Late",
     "Like",
     "Lookup",
+    "Mask",
     "Negate",
     "Node",
     "Not",
@@ -165,11 +218,16 @@ __all__ = [
     "Output",
     "OutputKind",
     "Pos",
+    "Privilege",
     "Query",
     "RangeWindow",
+    "Revoke",
+    "RevokeRole",
+    "Right",
     "RowExpr",
     "RowsWindow",
     "ScalarQuery",
+    "SecretKind",
     "Select",
     "SelectItem",
     "SelectStatement",
@@ -190,6 +248,7 @@ __all__ = [
     "UnboundedWindow",
     "Unit",
     "Update",
+    "UserChange",
     "When",
     "Window",
     "WstreamArg",

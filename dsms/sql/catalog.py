@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dsms.sql import ast
 from dsms.sql.types import Schema
 
 Option = str | int | float | bool
@@ -68,6 +69,15 @@ class QueryDef:
     archive_every: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a user sees of an object: some columns by name, each with what stands in its place
+    (None: itself), of the rows that meet `where` (None: of all)."""
+
+    columns: tuple[tuple[str, ast.Expr | None], ...]
+    where: ast.Expr | None = None
+
+
 @dataclass(slots=True)
 class Catalog:
     """Declared objects by key; one name space for streams, tables and queries."""
@@ -89,6 +99,31 @@ class Catalog:
             if found is not None and (not quoted or found.name == name):
                 return found  # type: ignore[return-value]
         return None
+
+    @property
+    def user(self) -> str | None:
+        """Who asks; None: nobody of whom the engine knows, who sees all of everything."""
+        return None
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether he may know of everything."""
+        return True
+
+    def views(
+        self, found: StreamDef | TableDef | QueryDef, at: ast.Node
+    ) -> tuple[View, ...] | None:
+        """What the user may read of an object that stands in FROM: what any of these shows; None:
+        the whole of it."""
+        return None
+
+    def columns(self, found: StreamDef | TableDef | QueryDef) -> Schema:
+        """The columns of which the user may know."""
+        return found.schema
+
+    def hides(self, name: str) -> bool:
+        """Whether the name is taken by something that the user does not see."""
+        return False
 
     def names(self) -> list[str]:
         """Declared names as spelled, streams first."""

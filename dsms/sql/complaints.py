@@ -38,6 +38,9 @@ _BEGINNINGS = frozenset(
         "EXPLAIN",
         "SET",
         "LOOKUP",
+        "ALTER",
+        "GRANT",
+        "REVOKE",
     )
 ) | {"CANCEL", "CLOSE"}
 _TYPES = frozenset(("BOOL", "INT", "FLOAT", "DECIMAL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"))

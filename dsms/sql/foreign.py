@@ -125,7 +125,7 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         )
     if word.upper() == "FOR" and not in_from and _in_call(before):
         return 0, word, "arguments are separated by commas, for example SUBSTR(text, start, n)"
-    if begun == "SHOW" or (begun == "INSERT" and len(before) == 1):
+    if begun in ("SHOW", "ALTER") or (begun == "INSERT" and len(before) == 1):
         return None
     if (
         earlier not in ("AS", ".")

@@ -7,7 +7,7 @@ messages can quote parts.
 
 from __future__ import annotations
 
-from dsms.sql import ast
+from dsms.sql import ast, print_rights
 from dsms.sql.literals import duration_text
 from dsms.sql.print_expressions import (
     Expressions,
@@ -234,8 +234,9 @@ def _statement(node: ast.Statement) -> str:
             return f"DROP {kind}{' IF EXISTS' if if_exists else ''} {name(what)}"
         case ast.Describe(what, kind_or_none):
             return f"DESCRIBE {f'{kind_or_none} ' if kind_or_none else ''}{name(what)}"
-        case ast.Show(shown, like):
-            return f"SHOW {shown}" + (f" LIKE {string(like)}" if like is not None else "")
+        case ast.Show(shown, like, of):
+            whose = f" FOR {name(of)}" if of is not None else ""
+            return f"SHOW {shown}{whose}" + (f" LIKE {string(like)}" if like is not None else "")
         case ast.Explain():
             return _explain(node)
         case ast.Set(option):
@@ -336,7 +337,7 @@ def _change(node: ast.Statement) -> str:
         case ast.Delete(table, where):
             return _joined(f"DELETE FROM {name(table)}", _where(where), _at(node.at))
         case _:
-            raise TypeError(f"unknown statement {type(node).__name__}")
+            return print_rights.text(node, _expressions)
 
 
 def _row(row: tuple[ast.Expr, ...]) -> str:

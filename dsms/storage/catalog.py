@@ -27,7 +27,7 @@ from dsms.errors import InternalError, UsageError
 from dsms.sql.catalog import Option, QueryDef, StreamDef, TableDef
 from dsms.tables.changes import Change, TableSnapshot
 
-VERSION = 2  # of this layout: raise it with every change, and convert older files on opening
+VERSION = 3  # of this layout: raise it with every change, and convert older files on opening
 APPLICATION = 0x64736D73  # "dsms": marks the file as ours
 
 Kind = Literal["stream", "table", "query"]
@@ -241,8 +241,11 @@ class CatalogStore:
                 for statement in _LAYOUT.split(";"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
-            if db.execute("PRAGMA user_version").fetchone()[0] < 2:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version < 2:
                 db.execute(_JOURNAL)
+            # since layout 3 the journal may hold users and rights, which earlier ones can't read
+            if version < VERSION:
                 db.execute(f"PRAGMA user_version = {VERSION}")
 
     def _check_ours(self) -> None:

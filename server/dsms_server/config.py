@@ -31,9 +31,12 @@ class Config:
     spark_master: str | None = None  # None: in a process of this machine, on all cores
     spark_memory: str | None = None  # of Spark's driver; None: as Spark has it
     token: str | None = None
+    auth: bool = False  # each session has a user; who shows `token` is the administrator
+    metrics_token: str | None = None  # what /metrics asks for
     open: bool = False  # every client that reaches `host` may come in without a token
     tls_cert: str | None = None
     tls_key: str | None = None
+    tls_client_ca: str | None = None  # who has signed the certificates of users
     max_frame: int = 64 << 20
     max_reply: int = 256 << 20
     max_sessions: int = 1000  # of peers that have shown who they are
@@ -93,7 +96,9 @@ class Config:
             )
         if self.token == "":
             raise UsageError("DS640", "the token is empty")
-        if self.token is None and not self.open and not _only_here(self.host):
+        if self.metrics_token == "":
+            raise UsageError("DS640", "the token of /metrics is empty")
+        if self.token is None and not (self.open or self.auth) and not _only_here(self.host):
             raise UsageError(
                 "DS645",
                 f"whoever reaches {self.host or 'this machine'} could do everything, since no "
@@ -104,6 +109,16 @@ class Config:
             raise UsageError(
                 "DS640",
                 "TLS needs both a certificate and its key",
+                hint="give tls_cert and tls_key",
+            )
+        if self.auth and self.open:
+            raise UsageError(
+                "DS640", "a server with --auth is open to nobody", hint="leave --open out"
+            )
+        if self.tls_client_ca is not None and not (self.auth and self.tls_cert):
+            raise UsageError(
+                "DS640",
+                "certificates of users need --auth, and TLS",
                 hint="give tls_cert and tls_key",
             )
         return self
@@ -132,11 +147,12 @@ def from_file(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise UsageError("DS640", f"cannot read the configuration {path}: {problem}") from None
     options = {key.replace("-", "_"): value for key, value in given.items()}
-    file = options.pop("token_file", None)
-    if file is not None:
-        if "token" in options:
-            raise UsageError("DS640", "token and token_file are both given")
-        options["token"] = tokens.read(_typed("token_file", file, "str"))
+    for name in ("token", "metrics_token"):
+        file = options.pop(f"{name}_file", None)
+        if file is not None:
+            if name in options:
+                raise UsageError("DS640", f"{name} and {name}_file are both given")
+            options[name] = tokens.read(_typed(f"{name}_file", file, "str"))
     return options
 
 

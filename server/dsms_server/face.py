@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from dsms.api import Cancel, Column, IngestReport, Result, Subscription
 from dsms.errors import DsmsError
+from dsms.rights import Rights
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import StreamDef
 
@@ -55,12 +56,20 @@ class EngineFace(Protocol):
     @property
     def is_stored(self) -> bool: ...
 
+    @property
+    def rights(self) -> Rights:
+        """In any thread."""
+        ...
+
+    def check_request(self, user: str | None, op: str, name: str | None) -> None: ...
+
     def slices(
         self,
         text: str,
         cancel: Cancel | None = None,
         priority: int = 0,
         caller: Caller | None = None,
+        user: str | None = None,
     ) -> Generator[Statement, None, list[Result]]: ...
 
     def ingest(
@@ -105,7 +114,7 @@ class EngineFace(Protocol):
 
     def next_seq(self, query: str) -> int: ...
 
-    def names(self) -> dict[str, dict[str, list[Column]]]: ...
+    def names(self, user: str | None = None) -> dict[str, dict[str, list[Column]]]: ...
 
     def stats(self) -> dict[str, Any]: ...
 

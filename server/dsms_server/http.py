@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hmac
 
 from aiohttp import web
 
@@ -88,6 +89,11 @@ async def _once(request: web.Request, response: web.StreamResponse) -> None:
 
 
 async def _metrics(server: Host, request: web.Request) -> web.Response:
+    if not _may_measure(server, request.headers.get("Authorization", "")):
+        headers = {"WWW-Authenticate": 'Bearer realm="dsms metrics"'}
+        return web.Response(
+            status=401, headers=headers, text="give the token of --metrics-token-file as Bearer\n"
+        )
     if not server.stopping:
         stats = server.core.worker.call(server.core.engine.stats)
         done, _ = await asyncio.wait({stats}, timeout=STATS_SECONDS)
@@ -96,6 +102,17 @@ async def _metrics(server: Host, request: web.Request) -> web.Response:
     server.update_gauges()
     return web.Response(
         body=server.metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"}
+    )
+
+
+def _may_measure(server: Host, given: str) -> bool:
+    """Metrics name streams and queries: with users, or a token, they are for who shows the token of
+    the metrics."""
+    secret = server.config.metrics_token
+    if secret is None:
+        return not server.config.auth
+    return hmac.compare_digest(
+        given.encode("utf-8", "surrogateescape"), f"Bearer {secret}".encode()
     )
 
 

@@ -16,6 +16,7 @@ from dsms_server.core import Core
 from dsms_server.descriptors import Room
 from dsms_server.feeds import SubscriptionFeed
 from dsms_server.guesses import Guesses
+from dsms_server.identities import Identities, Identity
 from dsms_server.metrics import Metrics
 from dsms_server.watchdog import Watchdog
 from dsms_server.worker import Lane
@@ -36,6 +37,8 @@ class Host(Protocol):
     later: Callable[..., asyncio.TimerHandle]
     watchdog: Watchdog
     held: set[Peer]
+    identities: Identities
+    hashing: ThreadPoolExecutor
     unprocessed: int
     unread: int
     stopping: bool
@@ -76,13 +79,13 @@ class Standing(Protocol):
 
     def refused(self) -> None: ...
 
-    def knows(self, token: str | None) -> bool: ...
-
     def wait(self) -> float: ...
 
     def wrong(self) -> float: ...
 
     def hold(self, seconds: float, size: int, then: Callable[[], None]) -> None: ...
+
+    def suspend(self, size: int) -> Callable[[Callable[[], None]], None]: ...
 
     def lost(self) -> None: ...
 
@@ -101,6 +104,8 @@ class Asking(Protocol):
     @property
     def has_statements(self) -> bool: ...
 
+    def recheck(self) -> None: ...
+
 
 class Peer(Protocol):
     """As `dsms_server.session.Session` says."""
@@ -111,11 +116,15 @@ class Peer(Protocol):
     half_closed: bool
     closed: bool
     form: str
+    identity: Identity
     read_paused: bool
     write_paused: bool
 
     @property
     def server(self) -> Host: ...
+
+    @property
+    def user(self) -> str | None: ...
 
     @property
     def threshold(self) -> Standing: ...
@@ -162,6 +171,8 @@ class Peer(Protocol):
     def forget(self, feed: SubscriptionFeed) -> None: ...
 
     def linger(self) -> None: ...
+
+    def take_back(self, feed: SubscriptionFeed, problem: DsmsError) -> None: ...
 
     def dismiss(self, problem: DsmsError) -> None: ...
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from dsms.api import Cancel, IngestReport, Result, Rows, Subscription
 from dsms.errors import DsmsError, UsageError, brief
+from dsms.rights.writers import name_of as writer_name
 from dsms_client.protocol import VERSION
+from dsms_server import hello
 from dsms_server.clock import elapsed
 from dsms_server.encode import result_reply
 from dsms_server.feeds import SubscriptionFeed
@@ -70,55 +72,26 @@ class Requests:
     # -- answered at once --------------------------------------------------------------------------
 
     def _hello(self, message: Message, ident: Any, size: int) -> None:
-        if message["version"] != VERSION:
-            raise UsageError(
-                "DS606", f"this server speaks version {VERSION}, not {message['version']}"
-            )
-        if not self._token_fits(message.get("token"), message, ident, size):
-            return
-        form = message.get("data", "rows")
-        if form not in ("rows", "arrow", "auto"):
-            raise UsageError("DS604", f"`data` is rows, arrow or auto, not {form!r}")
+        hello.begin(self, message, ident, size)
+
+    def greeted(self, ident: Any, form: str, client: str | None) -> None:
+        """The peer has shown who it is."""
         self.session.form = form
-        if message.get("client") is not None:
-            self.client = message["client"]
+        if client is not None:
+            self.client = writer_name(self.session.user, client)
             self.server.core.worker.free(self.lane)
             self.lane = self.server.lane_of(self.client, self.session)
-        server = self.server
-        config = server.config
+        server, user = self.server, self.session.user
         self.session.reply(
             ident,
             version=VERSION,
             server=server.version,
             run=server.run,
             data=form,
-            max_frame=config.max_frame,
-            **({"ping_seconds": config.ping_seconds} if config.ping_seconds else {}),
+            max_frame=server.config.max_frame,
+            **({"ping_seconds": server.config.ping_seconds} if server.config.ping_seconds else {}),
+            **({"user": user} if user is not None else {}),
         )
-        self.session.release(size)
-
-    def _token_fits(self, token: str | None, message: Message, ident: Any, size: int) -> bool:
-        """False: the hello is answered here, or later."""
-        threshold = self.session.threshold
-        if threshold.guarded and token and (seconds := threshold.wait()):
-            threshold.hold(seconds, size, partial(self._start, "hello", ident, message, size))
-            return False
-        if threshold.knows(token):
-            if self.session.trusted():
-                return True
-            self.session.release(size)
-            return False
-        hint = "give the token that `dsms serve` was given"
-        if not token:
-            raise UsageError("DS605", "this server asks for a token", hint=hint)
-
-        def answer() -> None:
-            self.session.refuse(ident, UsageError("DS605", "the token is wrong", hint=hint))
-            threshold.refused()
-            self.session.release(size)
-
-        threshold.hold(threshold.wrong(), size, answer)
-        return False
 
     def _ping(self, message: Message, ident: Any, size: int) -> None:
         if "every" in message:
@@ -127,11 +100,14 @@ class Requests:
         self.session.release(size)
 
     def _names(self, message: Message, ident: Any, size: int) -> None:
-        kinds = {
-            kind: {name: [[c.name, c.type] for c in columns] for name, columns in named.items()}
-            for kind, named in self.server.core.names.items()
-        }
-        self.session.reply(ident, **kinds)
+        core, user = self.server.core, self.session.user
+        if user is not None:
+            answer = lambda names: self.session.reply(ident, **_names_fields(names))  # noqa: E731
+            self._queue(
+                ident, size, "names", Urgency.CONTROL, lambda cancel: core.names_steps(user), answer
+            )
+            return
+        self.session.reply(ident, **_names_fields(core.names))
         self.session.release(size)
 
     def _cancel(self, message: Message, ident: Any, size: int) -> None:
@@ -182,7 +158,7 @@ class Requests:
         return self.server.core.worker.submit(job, self.lane)
 
     def _execute(self, message: Message, ident: Any, size: int) -> None:
-        sql, core, asked = message["sql"], self.server.core, elapsed()
+        sql, core, asked, user = message["sql"], self.server.core, elapsed(), self.session.user
 
         def answer(results: list[Result]) -> None:
             if len(results) == 1 and isinstance(results[0], Rows):
@@ -194,7 +170,7 @@ class Requests:
             size,
             "execute",
             Urgency.STATEMENT,
-            lambda cancel: core.execute_steps(sql, cancel, self.session.account),
+            lambda cancel: core.execute_steps(sql, cancel, self.session.account, user),
             answer,
             lambda problem: self._answer_results(
                 ident, list(getattr(problem, "done", [])), problem
@@ -239,9 +215,14 @@ class Requests:
         client, seq = self.client, message.get("seq")
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
+        user = self.session.user
         at_once = (
             message.get("wait") is False and payload.shape is not None and payload.error is None
         )
+        if user is not None:  # else the reply would tell that there is such a stream
+            at_once = at_once and core.engine.rights.may(
+                user, "INSERT", payload.shape.stream.casefold()
+            )
 
         def answer(report: IngestReport) -> None:
             core.heat()
@@ -259,7 +240,7 @@ class Requests:
             size,
             "ingest",
             Urgency.BULK,
-            lambda cancel: core.ingest_steps(stream, payload, client, seq, cancel),
+            lambda cancel: core.ingest_steps(stream, payload, client, seq, cancel, user),
             answer,
             failed,
             at_once,
@@ -268,29 +249,33 @@ class Requests:
             self.session.reply(ident, queued=True)
 
     def _heartbeat(self, message: Message, ident: Any, size: int) -> None:
-        core = self.server.core
+        core, user = self.server.core, self.session.user
         self._queue(
             ident,
             size,
             "heartbeat",
             Urgency.CONTROL,
-            lambda cancel: core.heartbeat_steps(message["stream"], message["ts"], cancel),
+            lambda cancel: core.heartbeat_steps(message["stream"], message["ts"], cancel, user),
             lambda result: self.session.reply(ident),
         )
 
     def _end(self, message: Message, ident: Any, size: int) -> None:
-        core = self.server.core
+        core, user = self.server.core, self.session.user
         self._queue(
             ident,
             size,
             "end",
             Urgency.CONTROL,
-            lambda cancel: core.end_steps(message["stream"], cancel),
+            lambda cancel: core.end_steps(message["stream"], cancel, user),
             lambda result: self.session.reply(ident),
         )
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
-        core, feed = self.server.core, SubscriptionFeed(self.session, message["query"])
+        core, feed, user = (
+            self.server.core,
+            SubscriptionFeed(self.session, message["query"]),
+            self.session.user,
+        )
         self.server.memory.check("a subscription")
 
         def answer(sub: Subscription) -> None:
@@ -314,7 +299,7 @@ class Requests:
             size,
             "subscribe",
             Urgency.CONTROL,
-            lambda cancel: core.subscribe_steps(feed, message.get("from")),
+            lambda cancel: core.subscribe_steps(feed, message.get("from"), user),
             answer,
         )
 
@@ -344,6 +329,27 @@ class Requests:
             lambda cancel: core.unsubscribe_steps(feed),
             answer,
         )
+
+    # -- rights ------------------------------------------------------------------------------------
+
+    def recheck(self) -> None:
+        """Users or rights have changed: end what may not go on."""
+        session, rights = self.session, self.server.core.engine.rights
+        if session is None or session.closed:
+            return
+        if not self.server.identities.holds(session.identity):
+            session.refuse(
+                None,
+                UsageError("DS605", "the user was dropped, or has another token or password now"),
+            )
+            session.linger()
+            return
+        for feed in list(self.feeds.values()):
+            if not rights.may(session.user, "SUBSCRIBE", feed.query.casefold()):
+                why = UsageError(
+                    "DS670", f"{session.user} has no right SUBSCRIBE on {feed.query} any more"
+                )
+                session.take_back(feed, why)
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -397,6 +403,13 @@ def _encoded(args: Any) -> bytes | DsmsError:
         return result_reply(*args)
     except Exception as problem:
         return expected(problem, "an answer")
+
+
+def _names_fields(names: dict[str, Any]) -> dict[str, Any]:
+    return {
+        kind: {name: [[c.name, c.type] for c in columns] for name, columns in named.items()}
+        for kind, named in names.items()
+    }
 
 
 def _subscribed(query: str) -> UsageError:

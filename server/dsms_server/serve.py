@@ -47,6 +47,7 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     if warm is not None:
         _prepare(say, warm)
     engine, spark = _come_back(config)
+    check_administrator(config, engine)
     for line in recovered(engine) if config.data is not None else [forgetful(config)]:
         say(line)
     if config.safe_mode:
@@ -170,6 +171,17 @@ def recovered(engine: EngineFace) -> list[str]:
             f"({found.rows} rows) behind it",
         )
     return lines
+
+
+def check_administrator(config: Config, engine: EngineFace) -> None:
+    """With users somebody must be able to make some.  Raises DS640."""
+    rights = engine.rights
+    if config.auth and config.token is None and not any(map(rights.administers, rights.users)):
+        hint = (
+            "give the administrator's token by --token-file (or --admin-token-file), and make "
+            "users with it"
+        )
+        raise UsageError("DS640", "--auth, and nobody may administer this server", hint=hint)
 
 
 def forgetful(config: Config) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from dsms.errors import UsageError
+from dsms.rights.writers import bare
 from dsms_server import clock, descriptors
 from dsms_server.accepting import Plain
 from dsms_server.account import Account
@@ -20,6 +21,7 @@ from dsms_server.config import Config
 from dsms_server.core import Core
 from dsms_server.face import EngineFace
 from dsms_server.guesses import Guesses
+from dsms_server.identities import Identities
 from dsms_server.machine import default_share
 from dsms_server.memory import Memory
 from dsms_server.metrics import Metrics
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("dsms.server")
 BACKLOG = 512  # connections that the system keeps until they are accepted
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
+HASHED_AT_ONCE = 2  # passwords, each of which takes memory and time
 PUSH_SECONDS = 1.0  # at the stop, a peer that has taken nothing for so long gets no more
 
 
@@ -55,6 +58,7 @@ class Server:
         self.sessions: set[Peer] = set()
         self.proven: set[Peer] = set()  # whose peers have shown who they are
         self.strangers: Strangers[Peer] = Strangers(config.max_strangers)
+        self.identities = Identities(config, lambda: engine.rights)
         self.guesses = Guesses(config.guess_seconds, clock.elapsed)
         self.held: set[Peer] = set()  # whose reading is stopped
         self.unprocessed = self.unread = 0
@@ -74,12 +78,14 @@ class Server:
         self.later: Callable[..., asyncio.TimerHandle] = self.loop.call_later
         self.room = descriptors.Room(self._engine.log_files())
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="dsms-codec")
+        self.hashing = ThreadPoolExecutor(HASHED_AT_ONCE, thread_name_prefix="dsms-password")
         self._lend_spark()
         self.core = Core(
             self._engine, self.loop, self.config.subscriber_bytes, self.config.max_selects
         )
         self.roll = Sessions(self.loop)
         self._engine.serve_with(self.roll, self.memory)
+        self.core.rights_changed = self._recheck
         self.core.worker.observe = self.metrics.observe_slice
         if self.config.max_slice_ms is not None:
             self.core.worker.limit = SliceLimit(self.config.max_slice_ms / 1000)
@@ -150,6 +156,7 @@ class Server:
         if self._http is not None:
             await self._http.close()
         self.pool.shutdown(wait=False)
+        self.hashing.shutdown(wait=False, cancel_futures=True)
 
     async def _drain(self) -> None:
         until = clock.elapsed() + self.config.stop_seconds
@@ -239,13 +246,22 @@ class Server:
         owner = self._owners.get(client)
         if owner is not None and owner is not session:
             owner.dismiss(
-                UsageError("DS642", f"another session has taken over the writer's name {client}")
+                UsageError(
+                    "DS642", f"another session has taken over the writer's name {bare(client)}"
+                )
             )
         self._owners[client] = session
         lane = self._lanes.get(client)
         if lane is None:
             lane = self._lanes[client] = Lane()
         return lane
+
+    def _recheck(self) -> None:
+        """Users or their rights have changed: who has lost his goes, or what he may not read any
+        more is ended."""
+        for session in list(self.sessions):
+            if session.user is not None:
+                session.requests.recheck()
 
     def relax(self) -> None:
         """Work was finished: sessions that wait because of the total may go on."""

@@ -22,6 +22,7 @@ from dsms_server import alive, clock, foreign
 from dsms_server.account import Account
 from dsms_server.decode import SMALL, decoded
 from dsms_server.feeds import SubscriptionFeed
+from dsms_server.identities import Identity
 from dsms_server.parties import Host
 from dsms_server.pushes import push_frames, rows_of
 from dsms_server.replies import Replies
@@ -49,6 +50,7 @@ class Session(asyncio.BufferedProtocol):
         self.unprocessed = 0
         self.closed = False
         self.form = "rows"
+        self.identity = Identity()
         self.threshold = Threshold(server)
         self._pulse: alive.Pulse | None = None
         self._buffer = self._first_buffer()
@@ -148,6 +150,11 @@ class Session(asyncio.BufferedProtocol):
         self.regulate()
         self._take_in()
         self._pump()
+
+    @property
+    def user(self) -> str | None:
+        """Whose session it is; None: whoever may do all, or has not shown who he is."""
+        return self.identity.user
 
     # -- in ----------------------------------------------------------------------------------------
 
@@ -416,6 +423,12 @@ class Session(asyncio.BufferedProtocol):
         if not self.closed:
             self.refuse(None, problem)
             self.transport.close()
+
+    def take_back(self, feed: SubscriptionFeed, problem: DsmsError) -> None:
+        """End a subscription from this side, with the reason."""
+        self.forget(feed)
+        self.requests.give_up(feed)
+        self.write(_end(feed, problem))
 
     def farewell(self, problem: UsageError) -> None:
         """The server stops: each subscription gets its `end`, then the connection is closed."""

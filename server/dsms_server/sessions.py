@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from dsms.errors import UsageError
-from dsms.sessions import SessionLine
+from dsms.sessions import SessionLine, no_session
 from dsms_server import clock
 from dsms_server.account import Work, shown
 from dsms_server.parties import Peer
@@ -35,12 +35,10 @@ class Sessions:
         return [_line(session, now) for session in list(self._known.values()) if not session.closed]
 
     def cancel(self, number: int, close: bool) -> str:
-        """End what a session runs, or the session.  Raises DS671."""
+        """End what a session runs, or the session.  Raises DS660."""
         session = self._known.get(number)
         if session is None or session.closed:
-            raise UsageError(
-                "DS671", f"there is no session {number}", hint="SHOW SESSIONS lists them"
-            )
+            raise no_session(number)
         if close:
             self._loop.call_soon_threadsafe(_close, session)
             return f"session {number} is closed"
@@ -67,7 +65,7 @@ def _out_of_time(work: Work, most: float) -> None:
 
 def _close(session: Peer) -> None:
     session.requests.cancel_all()
-    session.dismiss(UsageError("DS673", "the session was closed by CLOSE SESSION"))
+    session.dismiss(UsageError("DS662", "the session was closed by CLOSE SESSION"))
 
 
 def _line(session: Peer, now: float) -> SessionLine:

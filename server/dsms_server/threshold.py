@@ -9,7 +9,6 @@ time begins anew as long as bytes come.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +35,7 @@ class Threshold:
 
     def __init__(self, server: Host) -> None:
         self.server = server
-        self.guarded = self.server.config.token is not None
+        self.guarded = self.server.config.token is not None or self.server.config.auth
         self.proven = self.waiting = False
         self.address = ""
         self._deadline: asyncio.TimerHandle | None = None
@@ -96,8 +95,9 @@ class Threshold:
             self.session.write(foreign.silence(self.seconds))
             self.session.transport.close()
         elif self.guarded:
+            what = "token or password" if self.server.config.auth else "token"
             self.session.dismiss(
-                UsageError("DS605", f"no token was shown within {self.seconds:g} s")
+                UsageError("DS605", f"no {what} was shown within {self.seconds:g} s")
             )
         else:
             self.session.dismiss(
@@ -115,9 +115,10 @@ class Threshold:
                 return message
             except DsmsError as refusal:
                 return _of_request(message, refusal)
-        problem = UsageError(
-            "DS605", "this server asks for a token", hint="begin with hello{version, token}"
-        )
+        hint = "begin with hello{version, token}"
+        if self.server.config.auth:
+            hint = "begin with hello{version, token} or hello{version, user, password}"
+        problem = UsageError("DS605", "this server asks for a token", hint=hint)
         return _of_request(message, problem)
 
     def refused(self) -> None:
@@ -141,17 +142,12 @@ class Threshold:
             self._deadline = None
         return True
 
-    def knows(self, token: str | None) -> bool:
-        """Whether this is the token that is asked for, if one is."""
-        secret = self.server.config.token
-        return secret is None or hmac.compare_digest((token or "").encode(), secret.encode())
-
     def wait(self) -> float:
         """Seconds until a token of this peer is looked at."""
         return self.server.guesses.wait(self.address)
 
     def wrong(self) -> float:
-        """Note a wrong token; returns the seconds until it may be answered."""
+        """Note a wrong token or password; returns the seconds until it may be answered."""
         self.server.metrics.wrong_tokens.inc()
         log.warning("a wrong token was given by %s", self.address or "a peer without an address")
         return self.server.guesses.wrong(self.address)
@@ -159,9 +155,21 @@ class Threshold:
     def hold(self, seconds: float, size: int, then: Callable[[], None]) -> None:
         """Go on after a while, with a request of `size` bytes; nothing more is read until then, and
         the stop of the server does not wait for it."""
+        go_on = self.suspend(size)
 
         def over() -> None:
-            self.waiting, self._held = False, None
+            self._held = None
+            go_on(then)
+
+        self._held = self.server.later(seconds, over)
+
+    def suspend(self, size: int) -> Callable[[Callable[[], None]], None]:
+        """Read nothing more until what this gives is called, with what is to be done then."""
+
+        def go_on(then: Callable[[], None]) -> None:
+            self.waiting = False
+            if self.session is None or self.session.closed:
+                return
             self.session.hold(size)
             then()
             if self._late and not (self.proven or self.waiting or self.session.closed):
@@ -170,8 +178,8 @@ class Threshold:
                 self.session.buffer_updated(0)
 
         self.waiting = True
-        self._held = self.server.later(seconds, over)
         self.session.release(size)
+        return go_on
 
 
 def _shallow(body: bytes | memoryview) -> dict[str, Any]:

@@ -36,6 +36,12 @@ def context_of(config: Config) -> ssl.SSLContext:
         raise UsageError(
             "DS640", f"cannot use the certificate {config.tls_cert}: {problem}"
         ) from None
+    if config.tls_client_ca is not None:
+        try:
+            context.load_verify_locations(config.tls_client_ca)
+        except (OSError, ssl.SSLError) as problem:
+            raise UsageError("DS640", f"cannot use {config.tls_client_ca}: {problem}") from None
+        context.verify_mode = ssl.CERT_OPTIONAL  # who has none shows a token or a password
     return context
 
 

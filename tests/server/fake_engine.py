@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from dsms.api import Cancel, Column, Done, IngestReport, Push, Result, Rows, Subscription
 from dsms.errors import QueryError, UsageError
+from dsms.rights import Rights
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import Field, Kind, Type
 from dsms_client import columns
@@ -48,8 +49,13 @@ class FakeEngine:
         self.calls: list[tuple] = []
         self.dropped: set[str] = set()  # their log is still read, and then they end
 
+    rights = Rights()
+
+    def check_request(self, user: str | None, op: str, name: str | None) -> None:
+        assert user is None
+
     def slices(
-        self, text: str, cancel: Cancel | None = None, priority=0, caller=None
+        self, text: str, cancel: Cancel | None = None, priority=0, caller=None, user=None
     ) -> Generator[SimpleNamespace, None, list[Result]]:
         done: list[Result] = []
         for number, statement in enumerate(s.strip() for s in text.split(";") if s.strip()):
@@ -234,7 +240,7 @@ class FakeEngine:
     def tidy(self) -> None:
         """Nothing is archived."""
 
-    def names(self) -> dict:
+    def names(self, user: str | None = None) -> dict:
         return {
             "streams": dict(self.schemas),
             "tables": {},

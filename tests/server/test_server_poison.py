@@ -14,7 +14,7 @@ from harness import Proxy
 from dsms.errors import UsageError
 from dsms_client.aio import AsyncClient
 from dsms_client.sync import connect
-from dsms_server import decode, requests, session
+from dsms_server import decode, hello, requests, session
 from dsms_server.quiet import Sparing
 from dsms_server.server import Server
 from tests.faults.arrow_seeds import seeds, stream_bytes
@@ -63,7 +63,7 @@ def test_every_frame_has_its_answer(server, padding, caplog):
         (decode, "_payload", ("ingest", {"stream": "s", "rows": [[1, 0.5]]})),
         (decode, "_payload", ("ingest", {"stream": "s", "rows": [[1, 0.5]] * 20_000})),
         (decode, "to_batch", ("ingest", {"stream": "s", "rows": [[1, 0.5]]})),
-        (requests, "VERSION", ("hello", {"version": 1})),
+        (hello, "FORMS", ("hello", {"version": 1})),
         (requests, "result_reply", ("execute", {"sql": "SELECT 1"})),
         (requests, "_report_fields", ("ingest", {"stream": "s", "rows": []})),
         (requests, "EngineJob", ("heartbeat", {"stream": "s", "ts": 1})),
@@ -75,7 +75,7 @@ def test_a_fault_anywhere_is_answered_and_logged_once(
     op, fields = ask
     with server.peer() as peer:
         with monkeypatch.context() as patched:
-            patched.setattr(where, what, _Faulty() if what == "VERSION" else fail)
+            patched.setattr(where, what, _Faulty() if what == "FORMS" else fail)
             error = peer.ask(op, **fields)["error"]
         assert error["code"] == "DS900" and "RuntimeError: a fault" in error["message"]
         assert [r.levelname for r in caplog.records] == ["ERROR"]
@@ -96,10 +96,8 @@ def test_a_fault_before_any_request_closes_with_words(server, monkeypatch):
 
 
 class _Faulty:
-    def __eq__(self, other):
+    def __contains__(self, item):
         raise RuntimeError("a fault")
-
-    __hash__ = None
 
 
 def test_a_fault_in_a_push_ends_the_subscription_with_words(server, monkeypatch, caplog):

@@ -164,7 +164,7 @@ def test_a_session_is_closed_by_another(running: Running):
             admin.ask("execute", sql=f"CLOSE SESSION {number}")["results"][0]["message"]
             == f"session {number} is closed"
         )
-        assert other.read()["error"]["code"] == "DS673"
+        assert other.read()["error"]["code"] == "DS662"
         assert other.rest() == b""
         wait_until(
             lambda: number not in [line["session"] for line in seen(admin)],
@@ -175,7 +175,7 @@ def test_a_session_is_closed_by_another(running: Running):
 @pytest.mark.parametrize("verb", ["CANCEL", "CLOSE"])
 def test_there_may_be_no_such_session(running: Running, verb: str):
     with running.peer() as peer:
-        assert peer.ask("execute", sql=f"{verb} SESSION 999")["error"]["code"] == "DS671"
+        assert peer.ask("execute", sql=f"{verb} SESSION 999")["error"]["code"] == "DS660"
 
 
 def test_who_has_nothing_under_way_is_told_so(running: Running):

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """--host, --port, --token, --token-file, --tls, --tls-ca."""
+    """--host, --port, --user, --password-file, --token, --token-file, --tls, --tls-ca, --tls-cert,
+    --tls-key."""
     said = (
-        "what is not said is taken from DSMS_HOST, DSMS_PORT, DSMS_TOKEN and DSMS_WAIT where "
-        "these are set"
+        "what is not said is taken from DSMS_HOST, DSMS_PORT, DSMS_USER, DSMS_PASSWORD, "
+        "DSMS_TOKEN and DSMS_WAIT where these are set"
     )
     group = parser.add_argument_group("connection", said)
     group.add_argument(
@@ -29,8 +30,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("DSMS_PORT", str(DEFAULT_PORT)),
         help="default %(default)s",
     )
+    group.add_argument(
+        "--user",
+        default=os.environ.get("DSMS_USER") or None,
+        help="who you are, on a server with users",
+    )
+    group.add_argument(
+        "--password-file",
+        dest="password",
+        action=tokens.ReadLine,
+        metavar="FILE",
+        help="your password: the line in this file",
+    )
     tokens.add_options(group, "what the server asks for")
-    parser.set_defaults(token=tokens.from_environment())
+    parser.set_defaults(
+        token=tokens.from_environment(), password=os.environ.get("DSMS_PASSWORD") or None
+    )
     group.add_argument(
         "--wait",
         type=_seconds,
@@ -44,6 +59,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--tls-ca", metavar="FILE", help="trust certificates signed by this one (implies --tls)"
     )
+    group.add_argument(
+        "--tls-cert",
+        metavar="FILE",
+        help="your certificate, which shows who you are (implies --tls)",
+    )
+    group.add_argument("--tls-key", metavar="FILE", help="its key")
 
 
 def _port(text: str) -> int:
@@ -71,18 +92,22 @@ def open_client(args: argparse.Namespace, **options: Any) -> Client:
 
 def session_options(args: argparse.Namespace) -> dict[str, Any]:
     """What the options say of a session, for `connect` and AsyncClient."""
-    return {"token": args.token, "tls": tls_of(args), "connect_seconds": args.wait}
+    shown = {"token": args.token, "user": args.user, "password": args.password}
+    return {**shown, "tls": tls_of(args), "connect_seconds": args.wait}
 
 
 def tls_of(args: argparse.Namespace) -> Any:
     """False, True or an SSL context."""
-    if args.tls_ca is None:
+    if args.tls_ca is None and args.tls_cert is None:
         return args.tls
     import ssl
 
     from dsms.errors import UsageError
 
     try:
-        return ssl.create_default_context(cafile=args.tls_ca)
+        context = ssl.create_default_context(cafile=args.tls_ca)
+        if args.tls_cert is not None:
+            context.load_cert_chain(args.tls_cert, args.tls_key)
     except (OSError, ssl.SSLError) as problem:
-        raise UsageError("DS640", f"cannot use {args.tls_ca}: {problem}") from None
+        raise UsageError("DS640", f"cannot use {args.tls_ca or args.tls_cert}: {problem}") from None
+    return context

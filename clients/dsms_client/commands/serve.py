@@ -66,6 +66,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     tokens.add_options(parser, "what clients must show (or DSMS_TOKEN)")
     add(
+        "--auth",
+        action="store_true",
+        default=None,
+        help="each session has a user, who may do what was granted; who shows the token is the "
+        "administrator",
+    )
+    add(
+        "--admin-token-file",
+        dest="token",
+        action=tokens.ReadLine,
+        metavar="FILE",
+        help="the same as --token-file",
+    )
+    add(
+        "--metrics-token-file",
+        dest="metrics_token",
+        action=tokens.ReadLine,
+        metavar="FILE",
+        help="what /metrics asks for, as Bearer",
+    )
+    add(
         "--open",
         action="store_true",
         default=None,
@@ -73,6 +94,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--tls-cert", metavar="FILE")
     add("--tls-key", metavar="FILE")
+    add(
+        "--tls-client-ca",
+        metavar="FILE",
+        help="with --auth: certificates signed by this one show who a user is",
+    )
     add("--max-frame", type=_size, metavar="SIZE", help="longest request frame (default 64M)")
     add("--max-sessions", type=int, metavar="N", help="default 1000")
     add("--max-queries", type=int, metavar="N", help="registered queries (default 1000)")

@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
                 False,
                 None,
             )
+            args.user = args.password = args.tls_cert = None
             return _run(args, scripts)
     return _run(args, scripts)
 

@@ -13,6 +13,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
 from dsms.errors import DsmsError
+from dsms.secret_texts import without_secrets
 from dsms_client.shell.complete import ShellCompleter
 from dsms_client.shell.meta import Quit
 from dsms_client.shell.runner import Runner
@@ -70,13 +71,20 @@ def _keys() -> KeyBindings:
     return keys
 
 
+class _Discreet(FileHistory):
+    """Passwords and tokens of statements are not written down."""
+
+    def store_string(self, string: str) -> None:
+        super().store_string(without_secrets(string))
+
+
 def _history() -> History:
     place = Path(os.environ.get("DSMS_HISTORY", Path.home() / ".dsms_history"))
     try:
         place.touch(mode=0o600, exist_ok=True)
     except OSError:
         return InMemoryHistory()
-    return FileHistory(str(place))
+    return _Discreet(str(place))
 
 
 def _lexer() -> PygmentsLexer | None:

@@ -15,7 +15,7 @@ from dsms.sql.binder.context import Context
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error
 from dsms.sql.literals import duration_text
-from dsms.sql.logical import Archived, Node, StreamScan, children
+from dsms.sql.logical import Archived, Node, Project, Select, StreamScan, children
 from dsms.sql.unbind import duration
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 
@@ -51,9 +51,16 @@ def beside_live(ctx: Context, stream: StreamDef, window: ast.Window) -> Archived
     return Archived("stream", live=True)
 
 
-def check_window(child: Node, spec: WindowSpec, window: ast.Window) -> None:
-    """Whether an archive can answer that window.  Raises DS391, DS392."""
-    if not isinstance(child, StreamScan) or child.archive is None:
+def leaf_of(child: Node) -> StreamScan | None:
+    """The stream right below, or below what a user may see of it; None below a subquery."""
+    while isinstance(child, Select | Project):
+        child = child.child
+    return child if isinstance(child, StreamScan) else None
+
+
+def check_window(child: StreamScan | None, spec: WindowSpec, window: ast.Window) -> None:
+    """Whether an archive can answer that window over a leaf.  Raises DS391, DS392."""
+    if child is None or child.archive is None:
         message = (
             "only the window of a stream reaches into an archive: results of a subquery are "
             "not archived"

@@ -65,6 +65,8 @@ class Context:
     bind_query: Callable[..., Bound]
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
+    # what the user sees some rows of
+    filtered: list[tuple[str, ast.Node]] = field(default_factory=list)
     # aggregates that need sub-windows
     by_subwindow: list[tuple[str, ast.Node]] = field(default_factory=list)
 

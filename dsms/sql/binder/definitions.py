@@ -112,6 +112,8 @@ def _taken(
     """The object of that name, if IF NOT EXISTS lets it stand; DS213 if the name is taken
     otherwise."""
     found = catalog.find(name.text)  # unquoted: names that differ in case only would be a trap
+    if found is None and catalog.hides(name.text):
+        raise error("DS213", f"the name {name.text} is taken", name, "choose another name")
     if found is None:
         return None
     if statement.if_not_exists and isinstance(found, kind):

@@ -229,6 +229,8 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
         raise _stray_aggregate(env, node)
     if name.casefold() == "extract":
         return _extract(env, node)
+    if name.casefold() == "current_user":
+        return _current_user(env, node)
     if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
         raise _unknown_function(node)
     _only_plain(node)
@@ -259,10 +261,23 @@ def _extract(env: Env, node: ast.FuncCall) -> Expr:
     return call(name, [bind(env, a) for a in node.args[1:]], node)
 
 
+def _current_user(env: Env, node: ast.FuncCall) -> Expr:
+    """A constant: of a persistent query, whoever registers it."""
+    _only_plain(node)
+    if node.args:
+        raise error("DS207", "CURRENT_USER takes no arguments", node, "write CURRENT_USER()")
+    return Lit(env.ctx.catalog.user, STRING)
+
+
 def _unknown_function(node: ast.FuncCall) -> Exception:
     name = node.name.text
     known = [
-        n.upper() for n in (*functions.scalar_names(operators=False), *functions.aggregate_names())
+        n.upper()
+        for n in (
+            *functions.scalar_names(operators=False),
+            *functions.aggregate_names(),
+            "current_user",
+        )
     ]
     hint = instead(name, "function", "bare")
     if hint is None:

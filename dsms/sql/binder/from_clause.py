@@ -13,13 +13,16 @@ from dsms.sql.binder.expressions import Env, bind_condition
 from dsms.sql.binder.joins import Group, Leaf, Outer, is_table
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scope import Scope, VisibleColumn, relation_scope
-from dsms.sql.catalog import QueryDef, StreamDef, TableDef
+from dsms.sql.binder.views import restricted
+from dsms.sql.catalog import QueryDef, StreamDef, TableDef, View
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Expr, conjuncts
 from dsms.sql.foreign import instead
 from dsms.sql.logical import Archived, Node, StreamScan, TableScan, Values, Window
 from dsms.sql.types import Field
 from dsms.sql.window import UNBOUNDED
+
+Views = tuple[View, ...] | None  # what the user may read; None: everything
 
 
 @dataclass(slots=True)
@@ -89,15 +92,20 @@ class _FromBinder:
 
     def _named(self, ref: ast.TableRef) -> tuple[Group, Scope]:
         found = self.ctx.catalog.find(ref.name.text, ref.name.quoted)
+        views = None if found is None else self.ctx.catalog.views(found, ref.name)
+        if found is not None and views and all(view.where is not None for view in views):
+            self.ctx.filtered.append((found.name, ref))
         if ref.archive and found is not None:
-            return self._stream(archives.rows_of(self.ctx, found, ref), ref, archives.alone(found))
+            return self._stream(
+                archives.rows_of(self.ctx, found, ref), ref, views, archives.alone(found)
+            )
         match found:
             case StreamDef():
-                return self._stream(found, ref)
+                return self._stream(found, ref, views)
             case TableDef():
-                return self._table(found, ref)
+                return self._table(found, ref, views)
             case QueryDef():
-                return self._answer(found, ref)
+                return self._answer(found, ref, views)
         known = self.ctx.catalog.names()
         other = instead(ref.name.text, "relation")
         hint = other or (
@@ -108,20 +116,23 @@ class _FromBinder:
         raise error("DS203", f"unknown stream or table `{ref.name.text}`", ref.name, hint)
 
     def _stream(
-        self, stream: StreamDef, ref: ast.TableRef, archive: Archived | None = None
+        self, stream: StreamDef, ref: ast.TableRef, views: Views, archive: Archived | None = None
     ) -> tuple[Group, Scope]:
         alias = ref.alias.text if ref.alias else stream.name
-        scope = relation_scope(stream.schema, alias, stream.name)
         schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in stream.schema)
         window = self._window_of(ref, stream.name)
         if window is not None and window.archive and archive is None:
             archive = archives.beside_live(self.ctx, stream, window)
         scan = StreamScan(stream, schema, alias, self.ctx.next_leaf(), archive)
+        rows = scan if views is None else restricted(self.ctx, scan, stream.name, views)
+        scope = relation_scope(rows.schema, alias, stream.name)
         self.windowed += 1
         if window is None:
-            node = Window(scan, UNBOUNDED, schema)
+            node = Window(rows, UNBOUNDED, rows.schema)
         else:
-            node = windows.put_window(self.ctx, scan, window, scope, schema, self.block.internal)
+            node = windows.put_window(
+                self.ctx, rows, window, scope, rows.schema, self.block.internal
+            )
         self._source(ref, node)
         return self._leaf(node, scope, ref)
 
@@ -134,7 +145,7 @@ class _FromBinder:
             raise error("DS317", message, ref.window, hint)
         return ref.window or self.window
 
-    def _table(self, table: TableDef, ref: ast.TableRef) -> tuple[Group, Scope]:
+    def _table(self, table: TableDef, ref: ast.TableRef, views: Views) -> tuple[Group, Scope]:
         if ref.window is not None:
             hint = "leave the window out: a table is read as it stands"
             raise error(
@@ -143,14 +154,15 @@ class _FromBinder:
         alias = ref.alias.text if ref.alias else table.name
         schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in table.schema)
         scan = TableScan(table, schema, alias, self.ctx.next_leaf())
+        rows = scan if views is None else restricted(self.ctx, scan, table.name, views)
         return self._leaf(
-            scan, relation_scope(table.schema, alias, table.name), ref, not table.retroactive
+            rows, relation_scope(rows.schema, alias, table.name), ref, not table.retroactive
         )
 
-    def _answer(self, query: QueryDef, ref: ast.TableRef) -> tuple[Group, Scope]:
+    def _answer(self, query: QueryDef, ref: ast.TableRef, views: Views) -> tuple[Group, Scope]:
         """The answer of a persistent query, as it stands: to a one-time query it is a table."""
         _check_readable(self.ctx, query, ref)
-        return self._table(TableDef(query.name, query.schema), ref)
+        return self._table(TableDef(query.name, query.schema), ref, views)
 
     def _subquery(self, ref: ast.SubqueryRef) -> tuple[Group, Scope]:
         bound = self.ctx.bind_query(self.ctx, ref.query, beyond=(*self.left, *self.beyond))

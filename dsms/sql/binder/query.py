@@ -46,6 +46,8 @@ def bind_query(
     ordering = Ordering(whole.order_by)
     bound = bind_body(ctx, body, ordering=ordering)
     slide = windows.governing_slide(ctx)
+    if slide is not None and slide.by_rows:
+        _check_counted(ctx)
     node: Node = bound.node
     continuous = persistent and slide is None and not on_lookup
     if continuous:
@@ -75,6 +77,13 @@ def _check_sampled(ctx: Context) -> None:
             at,
             hint,
         )
+
+
+def _check_counted(ctx: Context) -> None:
+    """A SLIDE of rows answers after so many rows, those that are hidden among them; DS308."""
+    for name, at in ctx.filtered:
+        message = f"SLIDE in rows counts all rows of {name}, of which {ctx.catalog.user} sees some"
+        raise error("DS308", message, at, "write a SLIDE in time")
 
 
 def _unwrapped(query: ast.Query) -> ast.Query:

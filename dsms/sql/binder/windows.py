@@ -16,7 +16,7 @@ from dsms.sql.binder.properties import append_only, why_not_append_only
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
-from dsms.sql.logical import Node, StreamScan, Window
+from dsms.sql.logical import Node, Window
 from dsms.sql.suggest import nearest
 from dsms.sql.types import Schema
 from dsms.sql.window import (
@@ -54,8 +54,9 @@ def put_window(
             hint,
         )
     spec = window_spec(window, scope)
-    if window.archive or (isinstance(child, StreamScan) and child.archive is not None):
-        archives.check_window(child, spec, window)
+    leaf = archives.leaf_of(child)
+    if window.archive or (leaf is not None and leaf.archive is not None):
+        archives.check_window(leaf, spec, window)
     spec = replace(spec, internal=spec.internal or internal)
     ctx.windows.append((spec, window))
     return Window(child, spec, schema)

@@ -137,14 +137,18 @@ class ShowKind(StrEnum):
     SETTINGS = "SETTINGS"
     SESSIONS = "SESSIONS"
     MEMORY = "MEMORY"
+    USERS = "USERS"
+    GRANTS = "GRANTS"
 
 
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
-    """`like`: only what has a name that fits this pattern."""
+    """`like`: only what has a name that fits this pattern; `of`: GRANTS FOR that user or role
+    alone."""
 
     what: ShowKind
     like: str | None = None
+    of: Ident | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dsms.sql.foreign import instead
 from dsms.sql.literals import bad
 from dsms.sql.suggest import nearest
 from dsms.sql.transform.queries import Queries, once
+from dsms.sql.transform.rights import Rights
 from dsms.sql.transform.rules import (
     Clause,
     Parts,
@@ -230,7 +231,7 @@ class Definitions(Options):
         )
 
 
-class Statements(Definitions):
+class Statements(Definitions, Rights):
     """All rules of the grammar."""
 
     @rule
@@ -254,8 +255,16 @@ class Statements(Definitions):
         return ast.Describe(name, kind, pos=pos)
 
     def show(self, parts: Parts) -> ast.Show:
-        like = literals.unquote(parts[3]) if parts[3] is not None else None
-        return ast.Show(_choice(ast.ShowKind, parts[1], "SHOW"), like, pos=place_of(parts))
+        what, of = _choice(ast.ShowKind, parts[1], "SHOW"), parts[3]
+        if of is not None and what is not ast.ShowKind.GRANTS:
+            raise bad(
+                "DS110",
+                place_of([of]),
+                f"SHOW {what} is not for one user",
+                "SHOW GRANTS FOR name is",
+            )
+        like = literals.unquote(parts[5]) if parts[5] is not None else None
+        return ast.Show(what, like, of, pos=place_of(parts))
 
     lookup = node(ast.Lookup)
 

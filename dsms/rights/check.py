@@ -1,0 +1,65 @@
+"""Whether a user may do what he asks for; refusals say nothing of what he may not know of."""
+
+from __future__ import annotations
+
+from dsms.errors import UsageError
+from dsms.rights.model import ALL, Rights, key_of
+from dsms.rights.needs import OPS, Need, needs
+from dsms.rights.seen import refused, seen
+from dsms.sql import ast
+from dsms.sql.catalog import Catalog
+from dsms.sql.suggest import hint
+
+
+def check_statement(
+    rights: Rights, catalog: Catalog, user: str | None, statement: ast.Statement
+) -> Catalog:
+    """The catalog as the user sees it; raises DS670 if he lacks a right that the statement needs.
+
+    A name that he does not see is no concern here: whoever looks it up in that catalog finds
+    nothing."""
+    found = seen(catalog, rights, user, isinstance(statement, ast.Explain))
+    if user is None:
+        return found
+    for need in needs(statement):  # type: ignore[arg-type]
+        _check(rights, found, user, need)
+    return found
+
+
+def _check(rights: Rights, catalog: Catalog, user: str, need: Need) -> None:
+    right = need.right
+    if need.object is None:
+        if right is not None and not rights.may(user, right, ALL):
+            raise refused(user, right, None)
+        return
+    found = catalog.find(need.object.text, need.object.quoted)
+    if found is None or right is None:
+        return
+    key = key_of(found.name)
+    allowed = rights.owns(user, key) if right is ast.Right.ADMIN else rights.may(user, right, key)
+    if not allowed:
+        raise refused(user, right, found.name, need.object)
+    if need.whole and rights.views(user, key) is not None:
+        told = (
+            f"{user} may read {found.name} in part, and this needs SELECT on all of its rows "
+            "and columns"
+        )
+        raise UsageError("DS670", told, need.object.pos.line, need.object.pos.column)
+
+
+def check_request(
+    rights: Rights, catalog: Catalog, user: str | None, op: str, name: str | None
+) -> None:
+    """Raise DS401 if there is nothing of that name that the user sees, DS670 if he may not do that
+    with it."""
+    need = OPS[op]
+    if user is None or need.right is None or name is None:
+        return
+    view = seen(catalog, rights, user)
+    kinds = view.streams if need.kind == "stream" else view.queries
+    found = kinds.get(Catalog.key(name))  # type: ignore[attr-defined]
+    if found is None:
+        names = [d.name for d in kinds.values()]  # type: ignore[attr-defined]
+        raise UsageError("DS401", f"there is no {need.kind} {name}", hint=hint(name, names))
+    if not rights.may(user, need.right, key_of(found.name)):
+        raise refused(user, need.right, found.name)
