@@ -289,13 +289,14 @@ class Engine:
 
     def advance(self, now: Moment, cancel: Cancel | None = None) -> None:
         """System time is `now`: drives system-time streams and IDLE TIMEOUT.  Instants as for
-        `heartbeat`."""
+        `heartbeat`.
+
+        It may go back: streams whose rows bear later stamps stand still meanwhile, others do not
+        know of it."""
         now = moment(now, "the engine's time")
-        if self.saver is not None and not self.saver.advanced(
-            now if self.now is None else max(self.now, now)
-        ):
+        if self.saver is not None and not self.saver.advanced(now):
             return
-        self.now = now if self.now is None else max(self.now, now)
+        self.now = now
         self.runtime.clocks.advance(now)
         self._turn(self.runtime.pump_all, cancel)
 
@@ -423,6 +424,12 @@ class Engine:
     def is_stored(self) -> bool:
         """Whether it has a data folder."""
         return self.runtime.durable is not None
+
+    def stamped_after(self, instant: int) -> dict[str, int]:
+        """The streams on system time whose clock is later than `instant` (µs), by name, and where
+        it stands."""
+        streams = [s for s in self.runtime.inputs.values() if not s.event_time and not s.ended]
+        return {s.definition.name: s.now for s in streams if s.now is not None and s.now > instant}
 
     def durability(self, stream: str) -> str | None:
         """That of the stream's rows: sync, interval or none; None: there is no data folder."""

@@ -67,6 +67,10 @@ class Config:
     max_selects: int | None = None  # whose plans run at once; None: one a core, and at least four
     # seconds that a statement may take, unless its session says otherwise; 0: any
     statement_timeout: float = 0.0
+    # by which the system clock may jump, seconds, and be followed at once
+    max_clock_step: float = 10.0
+    # for which it must have stood elsewhere to be followed there
+    clock_patience_seconds: float = 60.0
     # in which statements of a peer that has closed its side must be answered
     half_closed_seconds: float = 10.0
     stop_seconds: float = 10.0  # what a graceful stop may take

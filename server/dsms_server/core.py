@@ -73,7 +73,6 @@ class Core:
         self._ready: set[SubscriptionFeed] = set()  # feeds for which something waits
         self._flushing = False
         self._pace: dict[str, int] = {}
-        self._last_now = 0
         self._timer: asyncio.TimerHandle | None = None
         self._hot = False
         self._ticking = False
@@ -174,8 +173,7 @@ class Core:
         self._ticking = False
 
     def _tick(self, cancel: Cancel | None = None) -> None:
-        self._last_now = max(self._last_now, self.now())
-        self.engine.advance(self._last_now, cancel)
+        self.engine.advance(self.now(), cancel)
 
     def _caught_up(self, cancel: Cancel | None = None) -> Steps:
         """Until queries are where they should be: the request that moved them is answered then, and

@@ -102,6 +102,14 @@ class Metrics:
             registry=registry,
             buckets=LAG_BUCKETS,
         )
+        self.clock_offset = Gauge(
+            "dsms_clock_offset_seconds",
+            "how far the system clock is from where it ought to be",
+            registry=registry,
+        )
+        self.clock_steps = Counter(
+            "dsms_clock_steps", "jumps of the system clock that were followed", registry=registry
+        )
         self.lag_now = Gauge(
             "dsms_loop_lag_last_seconds", "the latest measured lag", registry=registry
         )

@@ -17,6 +17,7 @@ from dsms.rights.writers import bare
 from dsms_server import clock, descriptors
 from dsms_server.accepting import Plain
 from dsms_server.account import Account
+from dsms_server.bounded import BoundedClock
 from dsms_server.config import Config
 from dsms_server.core import Core
 from dsms_server.face import EngineFace
@@ -29,6 +30,7 @@ from dsms_server.parties import Peer
 from dsms_server.session import Session
 from dsms_server.sessions import Sessions
 from dsms_server.spark import Spark, worker_command
+from dsms_server.stamps import warn_of_stamps
 from dsms_server.strangers import Strangers, address_of
 from dsms_server.tls import Door, context_of
 from dsms_server.watchdog import SliceLimit, Watchdog
@@ -83,6 +85,7 @@ class Server:
         self.core = Core(
             self._engine, self.loop, self.config.subscriber_bytes, self.config.max_selects
         )
+        self.core.now = self.clock = self._system_time()
         self.roll = Sessions(self.loop)
         self._engine.serve_with(self.roll, self.memory)
         self.core.rights_changed = self._recheck
@@ -91,6 +94,7 @@ class Server:
             self.core.worker.limit = SliceLimit(self.config.max_slice_ms / 1000)
         self.watchdog = Watchdog(self.core.worker)
         await self.core.start()
+        await self._warn_of_stamps()
         try:
             await self._listen()
         except BaseException:
@@ -101,6 +105,24 @@ class Server:
         self._memory_looked = self.core.worker.call(lambda: None)
         self._lag_due = self.loop.time() + LAG_PERIOD
         self._lag_timer = self.loop.call_at(self._lag_due, self._measure_lag)
+
+    def _system_time(self) -> BoundedClock:
+        step, patience = (
+            int(s * 1e6) for s in (self.config.max_clock_step, self.config.clock_patience_seconds)
+        )
+        return BoundedClock(
+            clock.now_us, clock.passed_us, step, patience, self.metrics.clock_steps.inc
+        )
+
+    def _warn_of_stamps(self) -> asyncio.Future[None]:
+        self._steps = self.clock.steps
+        return self.core.worker.call(partial(warn_of_stamps, self._engine, self.clock()))
+
+    def _look_at_clock(self) -> None:
+        """A jump is seen when it happens, whether anybody needs the time or not."""
+        self.clock()
+        if self.clock.steps != self._steps:
+            self._warn_of_stamps()
 
     def _lend_spark(self) -> None:
         """The code that made the engine need not know what runs its archive queries."""
@@ -290,6 +312,7 @@ class Server:
         m.spark_up.set(self.spark.up)
         m.spark_starts.set(self.spark.starts)
         m.spark_deaths.set(self.spark.deaths)
+        m.clock_offset.set(self.clock.away / 1e6)
         m.updates_due.set(self.spark.updates.waiting)
 
     def _look_at_memory(self) -> None:
@@ -302,6 +325,7 @@ class Server:
         self.watchdog.look(clock.elapsed())
         self.roll.sweep()
         self._look_at_memory()
+        self._look_at_clock()
         self.core.sweep()
         self.metrics.observe_lag(max(0.0, self.loop.time() - self._lag_due))
         self._lag_due = self.loop.time() + LAG_PERIOD

@@ -171,6 +171,9 @@ class FakeEngine:
         assert now >= self.now
         self.now = now
 
+    def stamped_after(self, instant: int) -> dict[str, int]:
+        return {}
+
     def has_work(self) -> bool:
         return False
 

@@ -146,6 +146,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "(default 0: any)",
     )
     add(
+        "--max-clock-step",
+        type=_seconds,
+        metavar="TIME",
+        help="a larger jump of the system clock is followed only once it has stood for a minute "
+        "(default '10 s')",
+    )
+    add(
         "--max-slice-ms",
         type=int,
         metavar="MS",
