@@ -106,6 +106,8 @@ CODES: dict[str, str] = {
     "DS414": "without a server only archives are asked, and only by SELECT",
     "DS415": "a name that is too long for a folder",
     "DS416": "asked once, what only a registered query can follow",
+    "DS417": "the clock of a stream that can't be set back, or not there",
+    "DS418": "the answers of a query begin anew, since the clock of a stream was set",
     "DS420": "an unknown way to schedule queries",
     # rows that come in
     "DS501": "rows have a column that the stream has not",

@@ -72,6 +72,7 @@ MATRIX = [
     ("CREATE TABLE n (a INT)", ["CREATE ON ALL"]),
     ("CREATE QUERY n AS SELECT * FROM s [RANGE 1 MIN]", ["CREATE ON ALL", "SELECT ON s"]),
     ("DROP QUERY q", ["ADMIN ON q"]),
+    ("ALTER STREAM s SET CLOCK TO TIMESTAMP '2030-01-01'", ["ADMIN ON s"]),
     ("DESCRIBE s", ["INSERT ON s"]),
     ("INSERT INTO d VALUES ('z', 1)", ["INSERT ON d"]),
     ("INSERT INTO d SELECT k, 1 FROM s [RANGE 1 MIN]", ["INSERT ON d", "SELECT ON s"]),

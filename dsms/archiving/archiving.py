@@ -195,6 +195,17 @@ class Archiving:
         assert self.place is not None
         return self.place
 
+    def landed_upto(self) -> int:
+        """Every row with a mark <= it is in the archive, once the file that is being written is."""
+        self._arrived()
+        return self.seam
+
+    def set_back(self) -> None:
+        """What has not landed is handed on once more."""
+        self._arrived()
+        self.taken = self.edge = self.seam
+        self.waiting = Waiting()
+
     # -- coming back -------------------------------------------------------------------------------
 
     def opened(self) -> bool:

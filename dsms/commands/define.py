@@ -222,9 +222,14 @@ def drop(
 
 
 def _forget(runtime: Runtime, key: str, why: str) -> None:
-    gone = runtime.queries.pop(key)
     runtime.archivings.pop(key, None)
-    gone.close(why)
+    runtime.queries[key].close(why)
+    detach(runtime, key)
+
+
+def detach(runtime: Runtime, key: str) -> None:
+    """The query is not among the others any more, nor is what it alone used."""
+    gone = runtime.queries.pop(key)
     if isinstance(gone, EvaluatedQuery):
         forget(runtime, gone)
     del runtime.catalog.queries[key]

@@ -9,6 +9,7 @@ from typing import Protocol
 from dsms.api import Cancel, Done, Result
 from dsms.commands import change, define, explain, lookup, rights, select, sessions, settings, show
 from dsms.commands.select import Statement
+from dsms.commands.set_clock import set_clock
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.rights.check import check_statement
@@ -35,6 +36,7 @@ class Commanded(Protocol):
     """The engine, as far as statements need it (`dsms.engine.Engine`)."""
 
     runtime: Runtime
+    now: int | None
     writers: Writers
 
     def store(self, write: Write, kind: str, body: bytes) -> None: ...
@@ -157,6 +159,8 @@ def run(
             return define.create_table(runtime, store, statement, sql, catalog)
         case ast.CreateQuery():
             return define.create_query(runtime, store, statement, sql, catalog, cancel)
+        case ast.AlterStream():
+            return set_clock(runtime, store, statement, engine.now, catalog)
         case ast.Drop():
             return define.drop(runtime, store, statement, sql, catalog, engine.writers)
         case ast.Insert() | ast.Update() | ast.Delete():

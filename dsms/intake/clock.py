@@ -79,6 +79,10 @@ class Clocks:
         if self._given is not None:
             stream.advance(self._given)
 
+    def replace(self, name: str, stream: StreamInput) -> None:
+        """Another entry of the stream, whose silence counts from now on."""
+        self._streams[name] = _Watched(stream, None if self._given is None else self._passed)
+
     def remove(self, name: str) -> None:
         """The stream is no more; no query reads it."""
         del self._streams[name]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +35,7 @@ from dsms.intake.reorder import ReorderBuffer
 from dsms.intake.values import duration_text, instant_text
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT, Kind
-from dsms.state.batch import Batch, concat
+from dsms.state.batch import Batch, concat, stamped_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +274,18 @@ class StreamInput:
         """The engine's system time is `now` (µs): what arrives from here on is stamped no
         earlier."""
         self.now = now if self.now is None else max(self.now, now)
+
+    def set_back(self, to: int) -> StreamInput:
+        """Another entry, as if the clock had never passed `to`: rows stamped `to` or later on
+        arrival are stamped before it; of event time, promises are taken back (no row may be as late
+        as `to`)."""
+        entry = copy(self)
+        entry.newest, entry.now = min(self.newest, to - 1), to
+        if self.event_time:
+            entry.promised, entry.now = to - 1, self.now
+            entry._settle()
+        entry._held, entry._fresh = [stamped_before(b, to) for b in entry._held], []
+        return entry
 
     def end(self) -> None:
         """The input has ended: every instant is complete, nothing can follow."""

@@ -75,8 +75,8 @@ def _gone(runtime: Runtime, read: Read) -> UsageError:
     match read.spec:
         case Time(length, until) if stream.retain is not None and length + until <= stream.retain:
             message = (
-                f"stream {stream.name} lacks rows that this window reaches back to: they "
-                "were lost, and that accepted"
+                f"stream {stream.name} lacks rows that this window reaches back to: they were "
+                "lost, and that accepted, or had left before the clock was set back"
             )
             return UsageError(
                 "DS407",

@@ -46,7 +46,7 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return (_CREATE,)
         case ast.CreateQuery():
             return (_CREATE, *_reads(statement.query))
-        case ast.Drop():
+        case ast.Drop() | ast.AlterStream():
             return (Need(Right.ADMIN, statement.name),)
         case ast.Describe():
             return (Need(None, statement.name),)

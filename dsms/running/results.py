@@ -40,6 +40,17 @@ class ResultLog:
             self.rows -= len(old)
             self.nbytes -= old.nbytes
 
+    def go_on(self, seq: int) -> None:
+        """Number the rows on from `seq`, instead of from 0."""
+        for chunk in self.chunks:
+            chunk.seq += seq
+        self.next_seq += seq
+
+    def prepend(self, older: ResultLog) -> None:
+        """The rows of another log come before these."""
+        self.chunks.extendleft(reversed(older.chunks))
+        self.rows, self.nbytes = self.rows + older.rows, self.nbytes + older.nbytes
+
     def __getstate__(self) -> dict[str, Any]:
         """A checkpoint has the rows in one piece: thousands of small chunks take far longer to
         write."""

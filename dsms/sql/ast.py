@@ -89,6 +89,7 @@ from dsms.sql.nodes.rights import (
     UserChange,
 )
 from dsms.sql.nodes.statements import (
+    AlterStream,
     Archive,
     Assignment,
     CancelSession,
@@ -139,6 +140,7 @@ AnyStatement = (
     | Set
     | Lookup
     | CancelSession
+    | AlterStream
     | CreateUser
     | AlterUser
     | DropUser
@@ -152,6 +154,7 @@ AnyStatement = (
 
 __all__ = [
     "NOWHERE",
+    "AlterStream",
     "AlterUser",
     "And",
     "AnyStatement",

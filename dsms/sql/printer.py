@@ -243,6 +243,11 @@ def _statement(node: ast.Statement) -> str:
             return f"SET {_part(option)}"
         case ast.CancelSession(number, close):
             return f"{'CLOSE' if close else 'CANCEL'} SESSION {number}"
+        case ast.AlterStream(what, clock):
+            return (
+                f"ALTER STREAM {name(what)} SET CLOCK TO "
+                f"{instant(clock) if clock is not None else 'NOW'}"
+            )
         case ast.Lookup(what):
             return f"LOOKUP {name(what)}"
         case _:

@@ -13,7 +13,7 @@ operators may finish each instant they see.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -126,6 +126,13 @@ def concat(batches: Sequence[Batch]) -> Batch:
         np.concatenate([b.exps() if b.life is None else b.life for b in batches])
         if some_life
         else None,
+    )
+
+
+def stamped_before(rows: Batch, to: int) -> Batch:
+    """Rows of a stream; those stamped `to` or later are stamped in the instant before it."""
+    return (
+        rows if not len(rows) or rows.ts[-1] < to else replace(rows, ts=np.minimum(rows.ts, to - 1))
     )
 
 

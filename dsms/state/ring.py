@@ -19,7 +19,7 @@ from itertools import islice, pairwise
 import numpy as np
 
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.state.batch import Batch, concat
+from dsms.state.batch import Batch, concat, stamped_before
 
 SECOND = 1_000_000
 MOST = 4096  # sub-windows that a ring is cut into
@@ -166,6 +166,16 @@ class Ring:
             gone = self.closed.popleft()
             self.count -= len(gone.rows)
             self.reach = max(self.reach, int(gone.rows.ts[-1]))
+
+    def set_back(self, to: int) -> None:
+        """As if no row had come at `to` or later: those that did are stamped before it."""
+        last = self._number(to - 1)
+        rows = [s.rows for s in self.closed if s.number >= last] + self.buffer
+        self.closed = deque(s for s in self.closed if s.number < last)
+        self.buffer = []
+        self.reach, self.newest = min(self.reach, to - 1), min(self.newest, to - 1)
+        for batch in rows:
+            self._take(stamped_before(batch, to))
 
     def let_go(self, upto: int) -> None:
         """As if all sub-windows without a row after `upto` were gone: they will not be read any

@@ -8,7 +8,7 @@ one instant are one set: a version that was inserted and deleted at the same ins
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -94,6 +94,11 @@ class Log:
         """The instant of the entry at `cursor`; FOREVER if there is none yet."""
         at = max(cursor - self.dropped, 0)
         return self.entries[at].at if at < len(self.entries) else FOREVER
+
+    def set_back(self, to: int) -> None:
+        """Entries later than `to` are entries of `to`; cursors stay valid."""
+        self.entries = [e if e.at <= to else replace(e, at=to) for e in self.entries]
+        self.forgotten = min(self.forgotten, to)
 
     def forget(self, upto: int) -> list[Entry]:
         """Drop the entries up to the instant `upto` and return them."""

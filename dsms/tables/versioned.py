@@ -215,6 +215,15 @@ class VersionedTable:
         if self._droppable >= _COMPACT_FROM and 2 * self._droppable >= self._version.n:
             self._compact()
 
+    def set_back(self, to: int) -> None:
+        """Changes later than `to` happened at `to`."""
+        np.minimum(self._born.view, to, out=self._born.view)
+        self._ended.view[(self._ended.view > to) & (self._ended.view < FOREVER)] = to
+        self.last_change = min(self.last_change, to)
+        self._log.set_back(to)
+        for index in self._indices.values():
+            index.clear()
+
     @property
     def forgotten(self) -> int:
         """The instant up to which versions that had ended are gone; ALWAYS: all that ever were are

@@ -267,6 +267,7 @@ class Statements(Definitions, Rights):
         return ast.Show(what, like, of, pos=place_of(parts))
 
     lookup = node(ast.Lookup)
+    alter_stream = node(ast.AlterStream)
 
     def cancel_session(self, parts: Parts) -> ast.CancelSession:
         number = literals.integer(parts[2], place_of(parts[2:]))

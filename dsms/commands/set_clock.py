@@ -1,0 +1,229 @@
+"""ALTER STREAM s SET CLOCK TO instant: the way out where the clock of a stream has been moved too
+far.
+
+The clock of a query never goes back, so the queries that read the stream are registered anew, in
+their order, over what is kept then; the stream itself is as if its clock had never passed the
+instant.  Results that were told stay told, and are numbered on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dsms.api import Done
+from dsms.commands.define import detach, start_query
+from dsms.commands.store import Store
+from dsms.errors import UsageError
+from dsms.intake.stream import StreamInput
+from dsms.intake.values import instant_text
+from dsms.rights.seen import seen
+from dsms.running.measure import StreamFigures
+from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
+from dsms.running.runtime import Runtime
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder import bind_create_query
+from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.parser import parse_one
+from dsms.sql.printer import to_sql
+from dsms.sql.suggest import hint, listed
+from dsms.state.ring import Need
+
+WHO = "ALTER STREAM"  # among those who need rows of a ring, while queries begin anew
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """A query that is registered anew: as it was, and bound again."""
+
+    old: Registered
+    definition: QueryDef
+    bound: lp.Output
+
+
+def set_clock(
+    runtime: Runtime,
+    store: Store,
+    statement: ast.AlterStream,
+    now: int | None,
+    catalog: Catalog,
+) -> Done:
+    """Set it back; nothing happens where it has not come so far.  `now`: the engine's time;
+    `catalog`: what who asks for it sees.
+
+    Raises DS401 no such stream, DS417 where it can't be, DS509 NOW before the time is known."""
+    key = _stream(runtime, statement, catalog)
+    entry, to = runtime.inputs[key], _instant(statement, now)
+    name = entry.definition.name
+    if not _is_ahead(entry, to):
+        return Done(f"the clock of stream {name} has not passed {instant_text(to)}")
+    queries = _queries(runtime, key)
+    if not runtime.replaying:
+        _check(runtime, key, to, queries, catalog)
+    anew = [_bound(runtime, query) for query in queries]
+    said = replace(statement, clock=ast.Instant(to))
+    store(lambda s: None, "statement", to_sql(said).encode())
+    notes = tuple(_moved(runtime, key, to, anew, catalog))
+    begun = f"; registered anew: {listed(_names(queries, catalog))}" if queries else ""
+    was = instant_text(entry.completed + 1)
+    return Done(
+        f"the clock of stream {name} is set back from {was} to {instant_text(to)}{begun}", notes
+    )
+
+
+def _names(queries: list[Registered], catalog: Catalog) -> list[str]:
+    return [q.name for q in queries if catalog.find(q.name)] or ["queries of others"]
+
+
+def _stream(runtime: Runtime, statement: ast.AlterStream, catalog: Catalog) -> str:
+    name = statement.name
+    found = catalog.find(name.text, name.quoted)
+    key = "" if found is None else Catalog.key(found.name)
+    if key not in runtime.inputs:
+        known = [s.name for s in catalog.streams.values()]
+        message = f"there is no stream {name.text}"
+        raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, known))
+    return key
+
+
+def _instant(statement: ast.AlterStream, now: int | None) -> int:
+    if statement.clock is not None:
+        return statement.clock.micros
+    if now is None:
+        raise UsageError(
+            "DS509",
+            "NOW is the engine's time, and that is not known yet",
+            hint="call advance(now) first",
+        )
+    return now
+
+
+def _is_ahead(entry: StreamInput, to: int) -> bool:
+    if entry.event_time:
+        return entry.ended or max(entry.promised, entry.newest) >= to
+    return entry.ended or (entry.now is not None and entry.now > to)
+
+
+def _queries(runtime: Runtime, key: str) -> list[Registered]:
+    """Those that read the stream; and those that read nothing but tables which these read, too."""
+    tables = {t for q in runtime.queries.values() if key in q.reads for t in q.tables}
+    return [
+        q
+        for q in runtime.queries.values()
+        if key in q.reads or (not q.reads and not tables.isdisjoint(q.tables))
+    ]
+
+
+def _check(
+    runtime: Runtime, key: str, to: int, queries: list[Registered], catalog: Catalog
+) -> None:
+    """Raise DS417 where the clock can't be set there."""
+    entry = runtime.inputs[key]
+    name = entry.definition.name
+    if entry.ended:
+        raise UsageError(
+            "DS417", f"stream {name} has ended: nothing follows, whatever its clock says"
+        )
+    if entry.event_time and entry.newest >= to:
+        raise UsageError(
+            "DS417",
+            f"stream {name} has a row of {instant_text(entry.newest)}, and its clock can't stand "
+            "before its rows",
+            hint=f"the earliest possible instant is {instant_text(entry.newest + 1)}; MAX FUTURE "
+            "refuses such rows",
+        )
+    archived = [q for q in queries if q.archived is not None]
+    if archived:
+        raise UsageError(
+            "DS417",
+            f"results of {listed(_names(archived, catalog))} are archived, in the order of their "
+            "instants",
+            hint="drop what is archived first (its archive stays), and register it under another "
+            "name",
+        )
+    own = runtime.archivings.get(key)
+    if own is not None and own.landed_upto() >= to:
+        raise UsageError(
+            "DS417",
+            f"the archive of stream {name} is complete up to {instant_text(own.seam)} already",
+            hint=f"set the clock no earlier, or drop {name} and create it under another name",
+        )
+
+
+def _bound(runtime: Runtime, query: Registered) -> Anew:
+    statement = parse_one(query.definition.sql)
+    assert isinstance(statement, ast.CreateQuery)
+    known = Catalog(runtime.catalog.streams, runtime.catalog.tables)
+    owner = runtime.rights.owners.get(Catalog.key(query.name))
+    catalog = seen(known, runtime.rights, owner)
+    definition, bound = bind_create_query(
+        replace(statement, if_not_exists=False), catalog, query.definition.sql
+    )
+    assert bound is not None
+    return Anew(query, definition, bound)
+
+
+def _moved(
+    runtime: Runtime, key: str, to: int, anew: list[Anew], catalog: Catalog
+) -> Iterator[str]:
+    """Do it; what the user should know of the queries of which he may know."""
+    held = {s for a in anew for s in a.old.reads if s in runtime.rings}
+    for stream in held:  # what is there stays there until all have begun again
+        ring = runtime.rings[stream]
+        ring.keep(
+            WHO, Need(ring.length, max((n.rows for n in ring.needs.values()), default=0), ring.span)
+        )
+    for query in anew:
+        detach(runtime, Catalog.key(query.old.name))
+    _set_back(runtime, key, to)
+    _set_tables_back(runtime, {t for a in anew for t in a.old.tables}, to)
+    for query in anew:
+        for note in start_query(runtime, query.definition, query.bound):
+            if catalog.find(query.old.name):
+                yield f"query {query.old.name}: {note}"
+        _go_on(query.old, runtime.queries[Catalog.key(query.old.name)])
+    for stream in held:
+        runtime.release(stream, WHO)
+
+
+def _set_back(runtime: Runtime, key: str, to: int) -> None:
+    entry = runtime.inputs[key] = runtime.inputs[key].set_back(to)
+    runtime.clocks.replace(key, entry)
+    runtime.figures[key] = StreamFigures(entry.definition)
+    if key in runtime.first_rows:
+        runtime.first_rows[key] = min(runtime.first_rows[key], to - 1)
+    if key in runtime.archivings:
+        runtime.archivings[key].set_back()
+    if key in runtime.rings:
+        runtime.rings[key].set_back(to)
+    runtime.pump(key)
+
+
+def _set_tables_back(runtime: Runtime, tables: set[str], to: int) -> None:
+    """Changes dated by the clock as it was happened at `to`, but not before answers that others
+    have given."""
+    for table in tables:
+        given = [q.begun + 1 for q in runtime.queries.values() if table in q.tables]
+        runtime.tables[table].set_back(max([to, *given]))
+
+
+def _go_on(old: Registered, new: Registered) -> None:
+    """Results are numbered on.  Readers read on, unless they put an answer together from its
+    changes."""
+    new.log.go_on(old.seq)
+    if isinstance(new, RunningQuery):
+        new.sink.seq += old.seq
+    if isinstance(new, RunningQuery) and new.output.kind == "rstream":
+        for reader in old.readers:
+            reader.finish(
+                "DS418",
+                f"query {old.name} was registered anew, since the clock of a stream was set back",
+            )
+        return
+    later = list(new.log.chunks)
+    new.log.prepend(old.log)
+    new.readers = old.readers
+    for chunk in later:
+        new.tell(chunk)
