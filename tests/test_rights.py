@@ -164,6 +164,24 @@ def test_a_request_needs_its_right(engine: Engine, op: str, name: str, right: st
     engine.check_request(None, op, name)
 
 
+def test_who_knows_of_what(engine: Engine):
+    keys = ("s", "late", "d", "q", "ready")
+    for grant in (
+        "SELECT ON s",
+        "SUBSCRIBE ON q",
+        "ADMIN ON d",
+        "CREATE ON ALL",
+        "INSERT ON ALL",
+        "ADMIN ON ALL",
+    ):
+        engine.execute(f"GRANT {grant} TO alice")
+        known = engine.rights.known("alice")
+        assert [k for k in keys if known is None or k in known] == [
+            k for k in keys if engine.rights.knows("alice", k)
+        ]
+    assert known is None and engine.rights.known("bob") == set()
+
+
 # -- owners, administrators
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dsms.errors import UsageError
 from dsms.rights.model import ALL, Rights, key_of
 from dsms.rights.needs import OPS, Need, needs
@@ -55,11 +57,11 @@ def check_request(
     need = OPS[op]
     if user is None or need.right is None or name is None:
         return
-    view = seen(catalog, rights, user)
-    kinds = view.streams if need.kind == "stream" else view.queries
-    found = kinds.get(Catalog.key(name))  # type: ignore[attr-defined]
-    if found is None:
-        names = [d.name for d in kinds.values()]  # type: ignore[attr-defined]
+    kinds: dict[str, Any] = catalog.streams if need.kind == "stream" else catalog.queries  # type: ignore[assignment]
+    found = kinds.get(Catalog.key(name))
+    if found is None or not rights.knows(user, key_of(found.name)):
+        known = rights.known(user)
+        names = [d.name for key, d in kinds.items() if known is None or key in known]
         raise UsageError("DS401", f"there is no {need.kind} {name}", hint=hint(name, names))
     if not rights.may(user, need.right, key_of(found.name)):
         raise refused(user, need.right, found.name)

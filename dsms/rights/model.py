@@ -92,8 +92,20 @@ class Rights:
             return self.administers(user) or self._has(user, right, ALL)
         return self.owns(user, key) or self._has(user, right, key) or self._has(user, right, ALL)
 
+    def known(self, user: str | None) -> set[str] | None:
+        """Of which objects he may know: he owns them, or has some right on them; None: of all."""
+        if self.administers(user):
+            return None
+        own = self.all_of(user or "")
+        granted = {(key, right) for who, key, right in self.grants if who in own}
+        if any(key == ALL and right != "CREATE" for key, right in granted):
+            return None
+        return {key for key, _ in granted} | {
+            key for key, owner in self.owners.items() if owner == key_of(user or "")
+        }
+
     def knows(self, user: str | None, key: str) -> bool:
-        """Whether he may know that the object is there: he has some right on it."""
+        """Whether he may know that the object is there."""
         return self.owns(user, key) or any(
             self.may(user, right, key) for right in ("SELECT", "INSERT", "SUBSCRIBE")
         )

@@ -66,8 +66,9 @@ def seen(catalog: Catalog, rights: Rights, user: str | None, explained: bool = F
     if user is None:
         return catalog
     kinds: list[dict[str, Any]] = [catalog.streams, catalog.tables, catalog.queries]  # type: ignore[list-item]
-    if not rights.administers(user):
-        kinds = [{k: d for k, d in kind.items() if rights.knows(user, k)} for kind in kinds]
+    known = rights.known(user)
+    if known is not None:
+        kinds = [{k: kind[k] for k in kind if k in known} for kind in kinds]
     streams, tables, queries = kinds
     return Seen(streams, tables, queries, all=catalog, rights=rights, who=user, explained=explained)
 
