@@ -18,6 +18,7 @@ from dsms.sql.binder import bind_query
 from dsms.sql.binder.definitions import bind_create_stream
 from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_one
+from dsms.sql.types import MAX_INSTANT
 from tests.effort import examples
 from tests.generate.draws import Draws
 from tests.stories import text
@@ -184,3 +185,15 @@ def test_a_condition_on_the_timestamp_column_skips_no_late_rows_of_an_archive() 
     (wide,) = needed(plan, 100 * S, {"l"}).values()
     assert (narrow.since, narrow.upto) == (5 * S - 1, 9 * S)
     assert (wide.since, wide.upto) == (5 * S - 1, 100 * S)
+
+
+def test_late_rows_after_the_last_instant_are_refused() -> None:
+    """None is left at which they could come."""
+    engine = Engine()
+    engine.execute("CREATE STREAM l (v INT, t TIMESTAMP) TIMESTAMP BY t")
+    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO l")
+    engine.ingest("s", [[1, 10]])
+    engine.heartbeat("l", MAX_INSTANT)
+    assert engine.ingest("s", [[2, 5]]).late == 1
+    counts = engine.runtime.inputs["l"].counts
+    assert (counts.accepted, dict(counts.refused)) == (0, {"late rows after the last instant": 1})

@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.sql.catalog import TableDef
-from dsms.sql.types import ALWAYS, BEFORE_ROWS, FLOAT, FOREVER, INT, STRING, Field, decimal
+from dsms.sql.types import (
+    ALWAYS,
+    BEFORE_ROWS,
+    FLOAT,
+    FOREVER,
+    INT,
+    MAX_INSTANT,
+    STRING,
+    Field,
+    decimal,
+)
 from dsms.tables.changes import Change
 from dsms.tables.versioned import VersionedTable
 from tests.effort import examples
@@ -384,3 +394,53 @@ def test_a_query_over_tables_alone_sees_every_change_at_once():
         assert push.data is not None and push.data.column(0).to_pylist() == [n]
     with pytest.raises(UsageError, match="DS523"):
         engine.execute("INSERT INTO r VALUES (9) AT TIMESTAMP '1970-01-01 00:00:05'")
+
+
+LAST = "9999-12-31 23:59:59.999999"
+
+
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO r VALUES (9)", "UPDATE r SET v = 9", "DELETE FROM r"]
+)
+@pytest.mark.parametrize("at", ["", f" AT '{LAST}'"])
+@pytest.mark.parametrize("kind", ["", " NON RETROACTIVE"])
+def test_no_change_comes_after_the_last_instant(change: str, at: str, kind: str):
+    """Where answers up to it were given: by a change of a table that is read alone, or by a
+    heartbeat."""
+    engine = Engine()
+    engine.execute(
+        f"CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE r (v INT){kind}"
+    )
+    engine.execute("INSERT INTO r VALUES (1)")
+    if kind:
+        engine.execute("CREATE QUERY q AS SELECT s.v FROM s [RANGE 1 h], r WHERE s.v = r.v")
+        engine.heartbeat("s", MAX_INSTANT)
+    else:
+        engine.execute(
+            f"CREATE QUERY q AS SELECT SUM(v) FROM r; INSERT INTO r VALUES (2) AT '{LAST}'"
+        )
+    before = engine.execute("SELECT * FROM r; SHOW QUERIES")
+    with pytest.raises(
+        UsageError, match=r"DS523: .* can't change any more: answers up to 9999-12-31T23:59:59"
+    ):
+        engine.execute(change + at)
+    assert engine.execute("SELECT * FROM r; SHOW QUERIES") == before
+    engine.execute("DROP QUERY q")
+    engine.execute(change + at)
+
+
+def test_a_table_that_an_older_version_changed_in_the_year_10000_stays_as_it_is() -> None:
+    t = VersionedTable(KEYED)
+    insert(t, MAX_INSTANT + 2, (1, "a"))
+    with pytest.raises(UsageError, match="DS523"):
+        t.instant(None, ALWAYS, None)
+
+
+def test_a_table_changes_in_the_first_instant_of_the_year_1() -> None:
+    engine = Engine()
+    engine.execute("CREATE TABLE r (v INT); CREATE QUERY q AS SELECT SUM(v) FROM r")
+    engine.execute("INSERT INTO r VALUES (1) AT '0001-01-01'")
+    with pytest.raises(UsageError, match="DS523"):
+        engine.execute("INSERT INTO r VALUES (1) AT '0001-01-01'")
+    (done,) = engine.execute("INSERT INTO r VALUES (1)")
+    assert done.message.endswith("as of 0001-01-01T00:00:00.000001Z")

@@ -344,6 +344,13 @@ class StreamInput:
             cols, ts = _take(cols, usable), ts[usable]
         if len(ts):
             at = open_at(ts, self.newest, self.promised, self._slack)
+            if int(at.max()) > MAX_INSTANT:
+                over = _no_late_rows(
+                    _take(cols, np.flatnonzero(at > MAX_INSTANT)), "after the last instant"
+                )
+                refusals, inside = (*refusals, over), np.flatnonzero(at <= MAX_INSTANT)
+                ts, at, cols = ts[inside], at[inside], _take(cols, inside)
+        if len(ts):
             self.newest = max(self.newest, int(ts.max()))
             self.moved_up = self.moved_up or bool((at > ts).any())
             self._queue(at, cols)

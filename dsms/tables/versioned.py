@@ -56,12 +56,21 @@ class VersionedTable:
         newest  that event time (ALWAYS: none)
         given   answers over this table were given up to there, so a change comes after (None: none
                 were)
-        Never before the last change.  Raises UsageError DS523 for an AT that can't be.
+        Never before the last change.  Raises UsageError DS523 for an AT that can't be, and where no
+        instant is left.
         """
-        earliest = ALWAYS if given is None else max(given + 1, BEFORE_ROWS)
-        if at is None:
-            return max(newest if self.next_version else ALWAYS, self.last_change, earliest)
         name = self.definition.name
+        earliest = max(self.last_change, ALWAYS if given is None else max(given + 1, BEFORE_ROWS))
+        if earliest > MAX_INSTANT:
+            message = (
+                f"table {name} can't change any more: answers up to "
+                f"{instant_text(MAX_INSTANT)} were given"
+            )
+            raise UsageError(
+                "DS523", message, hint="no later instant exists; drop the queries that read it"
+            )
+        if at is None:
+            return max(newest if self.next_version else ALWAYS, earliest)
         if not MIN_INSTANT <= at <= MAX_INSTANT:
             raise UsageError("DS523", f"AT {at} µs lies outside the years 0001-9999")
         if at < self.last_change:
