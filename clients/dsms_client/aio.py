@@ -22,6 +22,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms_client.link import Link, no_hello
 from dsms_client.outgoing import frame_of, frames_of
+from dsms_client.patience import given_up_after, may_pass
 from dsms_client.protocol import DEFAULT_PORT, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
 from dsms_client.subscription import AsyncSubscription
@@ -52,14 +53,14 @@ class AsyncClient:
         seq: int | None = None,
         on_link: Callable[[DsmsError | None], None] | None = None,
     ) -> None:
-        """`token`, or `user` and `password`: who this is, where the server asks;
-        `client`: this writer's name (made up unless said); `data`: how results travel, rows, arrow
-        or auto; `connect_seconds`: how long to wait for a server that does not answer yet, because
-        it is starting; `reconnect_seconds`: how long to try again after the connection is lost, and
-        again at each later request (0: not at all); `seq`: frames are numbered from there on, for a
-        writer that sends the same ones when it is started again (unsaid: ever anew); `on_link`:
-        called, in the event loop, with the error when the connection is lost, and with None when it
-        is there again."""
+        """`token`, or `user` and `password`: who this is, where the server asks; `client`:
+        this writer's name (made up unless said); `data`: how results travel, rows, arrow or
+        auto; `connect_seconds`: how long to try while no server answers, or one that is
+        starting or stopping; `reconnect_seconds`: how long to try again after the
+        connection is lost, and again at each later request (0: not at all); `seq`: frames
+        are numbered from there on, for a writer that sends the same ones when it is started
+        again (unsaid: ever anew); `on_link`: called, in the event loop, with the error when
+        the connection is lost, and with None when it is there again."""
         self.host, self.port = host, port
         self.name = client or os.urandom(12).hex()
         shown = {"token": token, "user": user, "password": None if token else password}
@@ -101,8 +102,10 @@ class AsyncClient:
                 await self._open()
                 return self
             except UsageError as problem:
-                if problem.code not in ("DS612", "DS647") or loop.time() + PAUSE > until:
+                if not may_pass(problem):
                     raise
+                if loop.time() + PAUSE > until:
+                    raise given_up_after(problem, self._first_patience, "connect_seconds") from None
             await asyncio.sleep(PAUSE)
 
     async def close(self) -> None:
@@ -135,7 +138,7 @@ class AsyncClient:
 
         def lost(link: Link) -> None:
             if not hello.done():
-                hello.set_exception(no_hello(self.host, self.port))
+                hello.set_exception(no_hello(self.host, self.port, link.foreign))
             elif link is self._link:
                 self._lost()
 
@@ -205,8 +208,11 @@ class AsyncClient:
                 self._on_link(None)
                 break
             except DsmsError as problem:
-                if loop.time() > until or problem.code in ("DS605", "DS606"):
+                if problem.code in ("DS605", "DS606"):
                     self._fail_all(problem)
+                    break
+                if loop.time() > until:
+                    self._fail_all(given_up_after(problem, self._patience, "reconnect_seconds"))
                     break
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(2 * delay, LONGEST_DELAY)

@@ -14,9 +14,15 @@ from dsms_client.frames import FrameBuffer
 from dsms_client.protocol import unpack
 
 MAX_ANSWER = (1 << 32) - 1  # what a frame can have; the server has a limit of its own
+FIRST_ANSWER = 64 << 10  # what the answer to hello can have: text taken for a length is more
 # bytes written at a time: what the socket does not take at once is copied, so it should be little
 PIECE = 256 << 10
 HIGH = 1 << 20  # bytes that may wait before `drain` waits
+
+
+class Closed(UsageError):
+    """The peer went without a word, as a server does that ends, or whose machine is short of
+    something."""
 
 
 def _reason(problem: OSError) -> str:
@@ -31,10 +37,11 @@ class Link(asyncio.BufferedProtocol):
         self, on_message: Callable[[dict[str, Any]], None], on_lost: Callable[[Link], None]
     ) -> None:
         self.lost = False
+        self.foreign = False  # the peer speaks another protocol
         self._transport: Any = None
         self._on_message = on_message
         self._on_lost = on_lost
-        self._buffer = FrameBuffer(MAX_ANSWER)
+        self._buffer = FrameBuffer(FIRST_ANSWER)
         self._out: deque[memoryview] = deque()
         self._waiting = 0
         self._paused = False
@@ -123,8 +130,10 @@ class Link(asyncio.BufferedProtocol):
         try:
             for body in self._buffer.frames():
                 self._on_message(unpack(body, longest=len(body)))
+                self._buffer.limit = MAX_ANSWER
         except UsageError:
-            self._transport.abort()  # not a dsms server
+            self.foreign = True
+            self._transport.abort()
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -141,9 +150,11 @@ class Link(asyncio.BufferedProtocol):
         self._on_lost(self)
 
 
-def no_hello(host: str, port: int) -> UsageError:
-    """DS607: the peer went without a word."""
-    message = f"{host}:{port} closed the connection instead of saying hello"
-    return UsageError(
-        "DS607", message, hint="is it a dsms server, and with or without TLS as you asked?"
+def no_hello(host: str, port: int, foreign: bool) -> UsageError:
+    """DS607: the peer went without a word, or said something that is none of ours."""
+    hint = "is it a dsms server, and with or without TLS as you asked?"
+    if foreign:
+        return UsageError("DS607", f"{host}:{port} does not speak the dsms protocol", hint=hint)
+    return Closed(
+        "DS607", f"{host}:{port} closed the connection instead of saying hello", hint=hint
     )

@@ -12,56 +12,83 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from dsms_server.parties import Host
 
 log = logging.getLogger("dsms.server")
+BACKLOG = 512  # connections that the system keeps until they are accepted
 AT_ONCE = 64  # connections accepted before others get their turn
 # seconds until the next try to accept, where the process has no room for another socket
 PAUSE = 0.1
 Take = Callable[[socket.socket, Any], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Sockets that listen already, of the server's port and of its HTTP port; none: they are still
+    to be opened."""
+
+    port: list[socket.socket] = field(default_factory=list)
+    http: list[socket.socket] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Nobody listens any more."""
+        for listener in self.port + self.http:
+            listener.close()
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on all addresses of `host`.  Raises OSError."""
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    try:
+        for family, address in dict.fromkeys(
+            (family, address) for family, _, _, _, address in found
+        ):
+            listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+            listener.setblocking(False)
+            sockets.append(listener)
+    except OSError:
+        Bound(sockets).close()
+        raise
+    return sockets
+
+
 class Listener:
-    """Listens on a host and a port, and gives each connection, with its address, to `take`."""
+    """Gives each connection that comes to one of `sockets`, with its address, to `take`; `failed`
+    counts those that could not be accepted."""
 
-    def __init__(self, server: Host, take: Take, backlog: int) -> None:
-        self.sockets: list[socket.socket] = []
-        self._server = server
-        self._take = take
-        self._backlog = backlog
-
-    async def open(self, host: str, port: int) -> None:
-        """Raises OSError."""
-        loop = self._server.loop
-        found = await loop.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        try:
-            for family, address in dict.fromkeys(
-                (family, address) for family, _, _, _, address in found
-            ):
-                listener = socket.create_server(address[:2], family=family, backlog=self._backlog)
-                listener.setblocking(False)
-                self.sockets.append(listener)
-        except OSError:
-            self.close()
-            raise
-        for listener in self.sockets:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sockets: list[socket.socket],
+        take: Take,
+        failed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._loop, self._sockets, self._take, self._failed = loop, sockets, take, failed
+        self._over = False
+        for listener in sockets:
             loop.add_reader(listener, self._accept, listener)
 
     @property
     def port(self) -> int:
         """Where it listens."""
-        port: int = self.sockets[0].getsockname()[1]
+        port: int = self._sockets[0].getsockname()[1]
         return port
 
+    def leave(self) -> None:
+        """Accept nothing more: who comes from now on waits for another one that listens on these
+        sockets."""
+        self._over = True
+        for listener in self._sockets:
+            self._loop.remove_reader(listener)
+
     def close(self) -> None:
-        """Accept nothing more."""
-        for listener in self.sockets:
-            self._server.loop.remove_reader(listener)
-            listener.close()
+        """Accept nothing more, and let nobody wait."""
+        self.leave()
+        Bound(self._sockets).close()
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(AT_ONCE):
@@ -79,29 +106,27 @@ class Listener:
         log.warning(
             "connections have to wait, none can be accepted: %s", problem.strerror or problem
         )
-        self._server.metrics.accept_failures.inc()
-        self._server.loop.remove_reader(listener)
-        self._server.loop.call_later(PAUSE, self._again, listener)
+        self._failed()
+        self._loop.remove_reader(listener)
+        self._loop.call_later(PAUSE, self._again, listener)
 
     def _again(self, listener: socket.socket) -> None:
-        if listener.fileno() >= 0:
-            self._server.loop.add_reader(listener, self._accept, listener)
+        if not self._over:
+            self._loop.add_reader(listener, self._accept, listener)
 
 
 class Plain:
     """A port without TLS: `make` gives the protocol object of a connection."""
 
     def __init__(
-        self, server: Host, make: Callable[[], asyncio.BaseProtocol], backlog: int
+        self, server: Host, make: Callable[[], asyncio.BaseProtocol], sockets: list[socket.socket]
     ) -> None:
-        self.listener = Listener(server, self._take, backlog)
         self._loop, self._make = server.loop, make
         self._coming: set[asyncio.Task[None]] = set()
         self._door = asyncio.Lock()
-
-    async def open(self, host: str, port: int) -> None:
-        """Raises OSError."""
-        await self.listener.open(host, port)
+        self.listener = Listener(
+            server.loop, sockets, self._take, server.metrics.accept_failures.inc
+        )
 
     @property
     def port(self) -> int:

@@ -6,16 +6,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import hmac
+import socket
 
 from aiohttp import web
 
 from dsms_server import clock
-from dsms_server.accepting import Plain
+from dsms_server.accepting import Plain, bind
 from dsms_server.parties import Host
 
 SECONDS = 10.0  # that a connection may last, request and answer
 AT_ONCE = 32  # connections
-BACKLOG = 100  # connections that the system keeps until they are accepted
 # how long a scrape waits for a busy engine before it shows the counters it last saw
 STATS_SECONDS = 1.0
 
@@ -34,11 +34,11 @@ class Http:
         self._web.connection_lost = self._lost  # type: ignore[method-assign]
         self.port = 0
 
-    async def open(self) -> None:
-        """Raises OSError."""
+    def open(self, sockets: list[socket.socket]) -> None:
+        """Listen on these, or where the configuration says if there are none.  Raises OSError."""
         config = self._server.config
-        self._listener = Plain(self._server, self._connection, BACKLOG)
-        await self._listener.open(config.host, config.http_port or 0)
+        sockets = sockets or bind(config.host, config.http_port or 0)
+        self._listener = Plain(self._server, self._connection, sockets)
         self.port = self._listener.port
 
     async def close(self) -> None:
@@ -65,8 +65,8 @@ class Http:
             connection.transport.abort()
 
 
-async def start_http(server: Host) -> Http:
-    """Serve on the configured address."""
+async def start_http(server: Host, sockets: list[socket.socket]) -> Http:
+    """Serve on these sockets; if there are none, on the configured address."""
     app = web.Application()
     app.on_response_prepare.append(_once)
     app.router.add_get("/metrics", functools.partial(_metrics, server))
@@ -76,7 +76,7 @@ async def start_http(server: Host) -> Http:
     await runner.setup()
     http = Http(server, runner)
     try:
-        await http.open()
+        http.open(sockets)
     except OSError:
         await runner.cleanup()
         raise

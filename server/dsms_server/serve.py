@@ -20,7 +20,9 @@ from dsms_server.config import Config
 
 # what takes time to load comes when all that can be wrong with the options has been said
 if TYPE_CHECKING:
+    from dsms_server.accepting import Bound
     from dsms_server.face import EngineFace
+    from dsms_server.server import Server
     from dsms_server.spark import Spark
 
 log = logging.getLogger("dsms.server")
@@ -46,7 +48,7 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     _load_code()
     if warm is not None:
         _prepare(say, warm)
-    engine, spark = _come_back(config)
+    engine, spark, take_ports = _come_back(config)
     check_administrator(config, engine)
     for line in recovered(engine) if config.data is not None else [forgetful(config)]:
         say(line)
@@ -55,10 +57,12 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
             "note: safe mode: queries do not move, rows wait for them; drop what did harm and "
             "start without --safe-mode"
         )
+    from dsms_server.server import Server
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         gc.collect()  # what came since the code was loaded: the state
         gc.freeze()
-        runner.run(_serve(engine, config, say, spark, warm is not None))
+        runner.run(_serve(Server(engine, config, spark, take_ports), say, warm is not None))
     sparing.flush()
     if engine.unsaved is not None:
         say(f"note: the state could not be written down: {engine.unsaved}")
@@ -79,20 +83,23 @@ def _load_code() -> None:
     gc.freeze()
 
 
-def _come_back(config: Config) -> tuple[EngineFace, Spark]:
-    """The engine with what its data folder holds; meanwhile whoever comes is told so."""
+def _come_back(config: Config) -> tuple[EngineFace, Spark, Callable[[], Bound]]:
+    """The engine with what its data folder holds, and who gives its ports to the server; until that
+    is asked, whoever comes is told that the server is coming back."""
+    from dsms_server.accepting import Bound
     from dsms_server.recovering import WaitingRoom
     from dsms_server.spark import Spark, worker_command
 
     spark = Spark(worker_command(config.spark_master, config.spark_memory))
     if config.data is None:
-        return make_engine(config, spark), spark
+        return make_engine(config, spark), spark, Bound
     room = WaitingRoom(config)
     room.open()
     try:
-        return make_engine(config, spark, room.see), spark
-    finally:
-        room.close()
+        return make_engine(config, spark, room.see), spark, room.leave
+    except BaseException:
+        room.leave().close()
+        raise
 
 
 def _prepare(say: Say, warm: Progress) -> None:
@@ -199,15 +206,12 @@ def calm_collector() -> None:
     gc.set_threshold(200_000, 20, 20)
 
 
-async def _serve(engine: EngineFace, config: Config, say: Say, spark: Spark, warm: bool) -> None:
-    loop = asyncio.get_running_loop()
+async def _serve(server: Server, say: Say, warm: bool) -> None:
+    loop, config = asyncio.get_running_loop(), server.config
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
-    from dsms_server.server import Server
-
-    server = Server(engine, config, spark)
     await server.start()
     http = f", http://{config.host}:{server.http_port}/metrics" if server.http_port else ""
     say(f"dsms listens on {config.host}:{server.port}{http}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import socket
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from weakref import WeakValueDictionary
 from dsms.errors import UsageError
 from dsms.rights.writers import bare
 from dsms_server import clock, descriptors
-from dsms_server.accepting import Plain
+from dsms_server.accepting import Bound, Plain, bind
 from dsms_server.account import Account
 from dsms_server.bounded import BoundedClock
 from dsms_server.config import Config
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from dsms_server.http import Http
 
 log = logging.getLogger("dsms.server")
-BACKLOG = 512  # connections that the system keeps until they are accepted
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
 HASHED_AT_ONCE = 2  # passwords, each of which takes memory and time
 PUSH_SECONDS = 1.0  # at the stop, a peer that has taken nothing for so long gets no more
@@ -51,8 +51,15 @@ class Server:
 
     version = "dsms 0.1.0"
 
-    def __init__(self, engine: EngineFace, config: Config, spark: Spark | None = None) -> None:
-        """`spark`: the one that the engine's settings know of, if archives are to be updated."""
+    def __init__(
+        self,
+        engine: EngineFace,
+        config: Config,
+        spark: Spark | None = None,
+        take_ports: Callable[[], Bound] = Bound,
+    ) -> None:
+        """`spark`: the one that the engine's settings know of, if archives are to be updated;
+        `take_ports`: gives what listens already, once the server can take over."""
         self.config = config
         self.spark = spark or Spark(worker_command(config.spark_master, config.spark_memory))
         self.metrics = Metrics()
@@ -70,6 +77,7 @@ class Server:
         self.port = 0
         self.http_port: int | None = None
         self._engine = engine
+        self._take_ports = take_ports
         self._lanes: WeakValueDictionary[str, Lane] = WeakValueDictionary()
         self._owners: dict[str, Peer] = {}
         self._numbers = itertools.count(1)
@@ -132,14 +140,15 @@ class Server:
         config = self.config
         where = f"{config.host}:{config.port}"
         self._http: Http | None = None
+        bound = self._take_ports()
         try:
-            self._listener = await self._open_port()
+            self._listener = self._open_port(bound.port or bind(config.host, config.port))
             self.port = self._listener.port
             if config.http_port is not None:
                 from dsms_server.http import start_http
 
                 where = f"{config.host}:{config.http_port}"
-                self._http = await start_http(self)
+                self._http = await start_http(self, bound.http)
                 self.http_port = self._http.port
         except OSError as problem:
             why = problem.strerror or problem
@@ -147,15 +156,12 @@ class Server:
                 "DS640", f"cannot listen on {where}: {why}", hint="is one running already?"
             ) from None
 
-    async def _open_port(self) -> Plain | Door:
-        config = self.config
-        port: Plain | Door
-        if config.tls_cert is None:
-            port = Plain(self, lambda: Session(self), BACKLOG)
-        else:
-            port = Door(lambda stranger: Session(self, stranger), self, context_of(config), BACKLOG)
-        await port.open(config.host, config.port)
-        return port
+    def _open_port(self, sockets: list[socket.socket]) -> Plain | Door:
+        if self.config.tls_cert is None:
+            return Plain(self, lambda: Session(self), sockets)
+        return Door(
+            lambda stranger: Session(self, stranger), self, context_of(self.config), sockets
+        )
 
     async def stop(self) -> None:
         """Accept nothing more, finish what was accepted, end the subscriptions, close the

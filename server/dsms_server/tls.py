@@ -46,31 +46,30 @@ def context_of(config: Config) -> ssl.SSLContext:
 
 
 class Door:
-    """Listens on `host` and `port`; `make(stranger)` gives the protocol object of a connection.
+    """Listens on `sockets`; `make(stranger)` gives the protocol object of a connection.
 
-    A peer has `handshake_seconds` for its first byte and as many for the handshake, and there are
-    at most `max_strangers` of them: a handshake costs a lot of memory."""
+    A peer has `handshake_seconds` for its first byte and the handshake, whatever trickles in, and
+    there are at most `max_strangers` of them: a handshake costs a lot of memory."""
 
     def __init__(
         self,
         make: Callable[[bool], asyncio.BaseProtocol],
         server: Host,
         context: ssl.SSLContext,
-        backlog: int,
+        sockets: list[socket.socket],
     ) -> None:
-        self._listener = Listener(server, self._take, backlog)
         self._make = make
         self._server = server
         self._patience = server.config.handshake_seconds
         self._crowd: Strangers[socket.socket] = Strangers(server.config.max_strangers)
         self._context = context
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[socket.socket, asyncio.TimerHandle] = {}  # for the first byte
+        self._waiting: set[socket.socket] = set()  # for the first byte
+        self._deadlines: dict[socket.socket, asyncio.TimerHandle] = {}
         self._coming: dict[socket.socket, asyncio.Task[None]] = {}
-
-    async def open(self, host: str, port: int) -> None:
-        """Raises OSError."""
-        await self._listener.open(host, port)
+        self._listener = Listener(
+            server.loop, sockets, self._take, server.metrics.accept_failures.inc
+        )
 
     @property
     def port(self) -> int:
@@ -91,7 +90,8 @@ class Door:
             log.warning(NONE_LEFT)
             peer.close()
             return
-        self._waiting[peer] = self._server.later(self._patience, self._too_late, peer)
+        self._waiting.add(peer)
+        self._deadlines[peer] = self._server.later(self._patience, self._too_late, peer)
         self._loop.add_reader(peer, self._look, peer)
         self._make_room(self._crowd.enter(peer, address_of(address)))
 
@@ -100,6 +100,9 @@ class Door:
         if peer is None:
             return
         self._server.metrics.let_go.labels("crowded").inc()
+        self._turn_away(peer)
+
+    def _turn_away(self, peer: socket.socket) -> None:
         if peer in self._waiting:
             self._drop(peer)
         else:
@@ -116,22 +119,24 @@ class Door:
             self._drop(peer)
             return
         self._loop.remove_reader(peer)
-        self._waiting.pop(peer).cancel()
+        self._waiting.discard(peer)
         task = self._coming[peer] = self._loop.create_task(self._let_in(peer, first == HANDSHAKE))
         task.add_done_callback(lambda task: self._is_in(peer))
 
     def _is_in(self, peer: socket.socket) -> None:
         """Its session counts it from here on, or it is gone."""
         del self._coming[peer]
+        self._deadlines.pop(peer).cancel()
         self._crowd.leave(peer)
 
     def _too_late(self, peer: socket.socket) -> None:
         self._server.metrics.let_go.labels("quiet").inc()
-        self._drop(peer)
+        self._turn_away(peer)
 
     def _drop(self, peer: socket.socket) -> None:
         self._crowd.leave(peer)
-        self._waiting.pop(peer).cancel()
+        self._waiting.discard(peer)
+        self._deadlines.pop(peer).cancel()
         self._loop.remove_reader(peer)
         peer.close()
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import msgpack
 import uvloop
 
 from dsms_client.protocol import HEADER, pack
+from dsms_server.accepting import Bound
 from dsms_server.config import Config
 from dsms_server.guesses import Guesses
 from dsms_server.server import Server
@@ -22,13 +24,15 @@ from tests.waiting import WAIT
 class Running:
     """A started server; `on_loop` runs a function in its event loop."""
 
-    def __init__(self, engine: Any, **options: Any) -> None:
+    def __init__(
+        self, engine: Any, take_ports: Callable[[], Bound] = Bound, **options: Any
+    ) -> None:
         self.engine = engine
         self.config = Config(**{"port": 0, "hello_seconds": WAIT, **options})
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self.server = Server(engine, self.config)
+        self.server = Server(engine, self.config, take_ports=take_ports)
         self.await_(self.server.start())
         self.port = self.server.port
 
