@@ -2,8 +2,8 @@
 
 Where a token is asked for, that is a `hello` of at most 4 KB within `hello_seconds`, of which no
 list, blob or extension is decoded.  Wrong tokens are answered later and later (`guesses`), and
-nothing more is read meanwhile.  On an open server any request that can be read will do, and the
-time begins anew as long as bytes come.
+nothing more is read meanwhile.  On an open server any request that can be read will do, within
+`quiet_seconds`.  Bytes that trickle in lengthen neither time.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Threshold:
         self._deadline: asyncio.TimerHandle | None = None
         self._held: asyncio.TimerHandle | None = None
         self._refused = 0
-        self._seen = self.came = 0  # bytes until the time began, and until now
+        self.came = 0  # bytes
         self._late = False
 
     def come(self, session: Peer) -> None:
         """The connection is there."""
         self.session = session
         self.address = address_of(self.session.transport.get_extra_info("peername"))
-        self._begin()
+        self._deadline = self.server.later(self.seconds, self._out_of_time)
 
     def lost(self) -> None:
         """The connection is gone."""
@@ -71,10 +71,6 @@ class Threshold:
         config = self.server.config
         return config.hello_seconds if self.guarded else config.quiet_seconds
 
-    def _begin(self) -> None:
-        self._seen = self.came
-        self._deadline = self.server.later(self.seconds, self._out_of_time)
-
     def _out_of_time(self) -> None:
         # what has come by now is read first: a loop that was held up fires timers before it looks
         # at sockets
@@ -82,9 +78,9 @@ class Threshold:
 
     def _too_quiet(self) -> None:
         self._deadline = None
-        if not self.guarded and self.came > self._seen:
-            self._begin()
-        elif self.waiting:
+        # a whole frame, in another thread
+        being_read = not self.guarded and self.session.unprocessed
+        if self.waiting or being_read:
             self._late = True
         else:
             self._let_go()
@@ -124,8 +120,12 @@ class Threshold:
     def refused(self) -> None:
         """A frame was refused: so many of them are one too many."""
         self._refused += 1
-        if self.guarded and not self.proven and self._refused >= TRIES:
+        if self.proven:
+            return
+        if self.guarded and self._refused >= TRIES:
             self.session.linger()
+        elif self._late and not self.guarded:
+            self._let_go()
 
     def prove(self) -> bool:
         """The peer has authenticated; answers whether there is a place for it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import threading
 import urllib.request
 
 import msgpack
@@ -14,12 +15,14 @@ import pytest
 from dsms_client import columns
 from dsms_client.protocol import HEADER, pack
 from dsms_client.sync import connect
-from dsms_server import decode, descriptors, http, threshold
+from dsms_server import decode, descriptors, http, session, threshold
+from dsms_server.decode import SMALL
 from dsms_server.descriptors import Room
 from dsms_server.guesses import AT_ONCE, FORGIVEN, LONGEST, Guesses
 from dsms_server.strangers import Strangers, address_of
 from tests.waiting import WAIT, wait_until
 
+CLIENT_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01"  # its beginning
 ARROW = columns.ipc(pa.record_batch({"k": pa.array([1])}))
 
 
@@ -137,25 +140,96 @@ def wrong_tokens(running):
     return running.server.metrics.wrong_tokens._value.get()
 
 
-def test_an_open_server_waits_while_bytes_come(serve):
+SSL_REQUEST = struct.pack(">II", 8, 80877103)  # of PostgreSQL: it goes on in plain after a N
+BAD = HEADER.pack(3) + b"\x83bc"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [b"\0\0", pack({"op": "ping", "id": 1})[:-2], BAD, SSL_REQUEST],
+    ids=["two bytes", "half a frame", "bad frame", "psql"],
+)
+def test_the_first_whole_request_must_come_in_time(serve, first):
     running = serve(quiet_seconds=10.0)
     hours = running.hours()
+    with running.peer() as peer:
+        peer.raw(first)
+        wait_until(lambda: len(first) in bytes_of_strangers(running))
+        hours.go_on(9.9)
+        assert len(running.on_loop(lambda: strangers(running))) == 1
+        hours.go_on(0.2)
+        assert b"no request that can be read came within 10 s" in peer.rest()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"quiet_seconds": 10.0}, b"DS607"), ({"token": "secret", "hello_seconds": 10.0}, b"DS605")],
+    ids=["open", "token"],
+)
+def test_bytes_that_trickle_in_buy_no_time(serve, options, said):
+    running = serve(**options)
+    hours = running.hours()
     frame = pack({"op": "ping", "id": 1})
-    with running.peer() as slow, running.peer() as stuck:
-        stuck.raw(frame[:5])
-        for place in range(len(frame) - 1):
+    with running.peer() as slow, running.peer() as good:
+        assert good.ask("hello", version=1, token="secret")["ok"]
+        for place in range(3):
             slow.raw(frame[place : place + 1])
-            wait_until(
-                lambda come=place + 1: running.on_loop(
-                    lambda: any(s.threshold.came == come for s in strangers(running))
-                )
-            )
-            hours.go_on(9.0)
-        assert b"DS607" in stuck.rest()
-        slow.raw(frame[-1:])
-        assert slow.reply(1)["ok"]
+            wait_until(lambda come=place + 1: come in bytes_of_strangers(running))
+            hours.go_on(4.0 if place < 2 else 1.9)
+        assert len(running.on_loop(lambda: strangers(running))) == 1
+        hours.go_on(0.2)
+        assert said in slow.rest()
         hours.go_on(1000.0)
-        assert slow.ask("ping")["ok"]
+        assert good.ask("ping")["ok"]
+
+
+@pytest.mark.parametrize("good", [True, False], ids=["good", "bad"])
+def test_a_request_that_is_being_read_is_in_time(serve, monkeypatch, good):
+    """A big frame is decoded in another thread: what becomes of the peer is known when that is
+    done."""
+    running, gate = serve(quiet_seconds=10.0), threading.Event()
+    hours, decoded = running.hours(), session.decoded
+
+    def slowly(body, shape):
+        assert gate.wait(WAIT)
+        return decoded(body, shape)
+
+    monkeypatch.setattr(session, "decoded", slowly)
+    with running.peer() as peer:
+        frame = pack({"op": "ping", "id": 1, "more": "x" * SMALL})
+        peer.raw(frame if good else frame[:4] + b"\x85" + frame[5:])
+        wait_until(
+            lambda: (
+                running.on_loop(lambda: [s._decoding for s in running.server.sessions]) == [True]
+            )
+        )
+        hours.go_on(11.0)
+        gate.set()
+        if good:
+            assert peer.reply(1)["error"]["code"] == "DS603"
+            assert "error" not in peer.ask("ping")
+        else:
+            assert b"DS607" in peer.rest()
+
+
+@pytest.mark.parametrize(
+    "first", [b"", b"\x16", CLIENT_HELLO], ids=["silent", "begun", "half a handshake"]
+)
+def test_a_handshake_has_one_limit(serve, certificate, first):
+    cert, key = certificate
+    running = serve(tls_cert=cert, tls_key=key, handshake_seconds=10.0)
+    hours = running.hours()
+    with running.peer() as peer:
+        wait_until(lambda: len(hours.waiting) == 1)
+        hours.go_on(9.9)
+        peer.raw(first)
+        door = running.server._listener
+        wait_until(lambda: running.on_loop(lambda: len(door._coming)) == bool(first))
+        assert running.on_loop(lambda: len(door._crowd)) == 1
+        hours.go_on(0.2)
+        assert ended(peer.socket)
+        wait_until(lambda: running.on_loop(lambda: len(door._crowd)) == 0)
+        assert hours.waiting == [] and running.on_loop(lambda: door._deadlines) == {}
 
 
 def test_frames_refused_before_the_token_are_counted(serve):
@@ -300,7 +374,7 @@ def test_handshakes_are_limited(serve, certificate):
         peer.raw(b"")
     begun = [running.peer() for _ in range(15)]
     for peer in begun:
-        peer.raw(b"\x16\x03\x01\x02\x00\x01\x00\x01")
+        peer.raw(CLIENT_HELLO)
     wait_until(
         lambda: (
             running.on_loop(lambda: running.server.metrics.let_go.labels("crowded")._value.get())
