@@ -326,3 +326,59 @@ def test_from_partial_until_on_the_view_is_whole(story: Story, kept: int, seed: 
         if at is not None and at >= max(whole, registered(story, declared, "q")):
             now = Counter(canons(f.values) for f in oracle.answer(at))
             assert +view == now, f"at {at}: {text.render(story, declared)}"
+
+
+@pytest.mark.parametrize(
+    ("window", "retain", "missing"),
+    [
+        ("ROWS 30", "", 30),
+        ("ROWS 30 SLIDE 10", "", 30),
+        ("ROWS 30 SLIDE 10", "RETAIN 7 s", 23),
+        ("ROWS 30 SLIDE 10", "RETAIN 1 h", 0),
+        ("ROWS 6 SLIDE 10", "", 0),  # full again by its first answer, at row 30
+        ("ROWS 7 SLIDE 10", "", 7),
+    ],
+)
+@pytest.mark.parametrize("path", ["auto", "ws", "is", "ss"])
+def test_windows_of_rows_say_until_when_they_miss_some(
+    window: str, retain: str, missing: int, path: str
+) -> None:
+    engine = Engine()
+    engine.execute(f"CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t {retain}")
+    engine.ingest("s", [[n, n * 1_000_000] for n in range(25)])  # the last is not complete yet
+    if path != "auto" and "SLIDE" not in window:
+        pytest.skip("the path of a continuous query")
+    (done,) = engine.execute(
+        f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}] WITH (path = '{path}')"
+        if path != "auto"
+        else f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}]"
+    )
+    said = f"partial until {missing} more rows come"
+    assert any(said in note for note in done.warnings) == (missing > 0)
+    for come in range(1, 40):
+        row = 24 + come
+        engine.ingest("s", [[row, row * 1_000_000]])
+        (shown,) = engine.execute("SHOW QUERIES")
+        left = missing - come
+        words = f"until {left} more {'row comes' if left == 1 else 'rows come'}"
+        assert shown.data.to_pylist()[0]["partial"] == (words if left > 0 else None)
+
+
+def test_what_is_partial_for_ever_is_told_from_what_is_whole() -> None:
+    engine = Engine()
+    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t")
+    engine.ingest("s", [[n, n * 1_000_000] for n in range(25)])
+    engine.execute(
+        "CREATE QUERY ever AS SELECT COUNT(*) FROM s [RANGE UNBOUNDED];"
+        "CREATE QUERY while AS SELECT COUNT(*) FROM s [RANGE 30 s];"
+        "CREATE QUERY whole AS SELECT Istream(v) FROM s"
+    )
+    (shown,) = engine.execute("SHOW QUERIES")
+    assert [r["partial"] for r in shown.data.to_pylist()] == [
+        "for ever",
+        "until 1970-01-01T00:00:53.999999Z",
+        None,
+    ]
+    engine.heartbeat("s", 60_000_000)
+    (shown,) = engine.execute("SHOW QUERIES LIKE 'while'")
+    assert shown.data.to_pylist()[0]["partial"] is None

@@ -189,7 +189,7 @@ def _start_periodic(
     query.advance(runtime.due(query))
     for group in list(runtime.shared.of(query.reads[0])) if query.evaluator.together else ():
         group.advance(runtime.due_of(group))
-    return announce(query)
+    return announce(runtime, query)
 
 
 def drop(

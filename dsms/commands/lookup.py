@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dsms.api import Cancel, Rows, shown_instant
-from dsms.commands.periodic import announce, recall
+from dsms.commands.periodic import announce, recall, settle
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import fits, over_numbers
 from dsms.periodic.lookup import LookupQuery, Waiting, lookup_span
@@ -43,7 +43,7 @@ def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> Lo
         lookup_paths(wanted is not None), str(dict(definition.options).get("path", "auto"))
     )
     if wanted is not None and path.kind == "SS":
-        return _from_synopses(runtime, definition, phys, sort, wanted, counted)
+        return _from_synopses(runtime, definition, phys, core, sort, wanted, counted)
     inner = runtime.assembled(definition, runtime.plan(core, definition.options), ResultLog(0))
     query = LookupQuery(
         definition,
@@ -82,6 +82,7 @@ def _from_synopses(
     runtime: Runtime,
     definition: QueryDef,
     phys: Phys,
+    core: lp.Output,
     sort: lp.Sort | None,
     wanted: Request,
     counted: bool,
@@ -102,12 +103,7 @@ def _from_synopses(
     )
     query.elastic = True
     query.notes = notes(phys)
-    first = entry.next_complete
-    query.registered = first if counted else runtime.clock_of((stream,))
-    query.partial_until = runtime.shared.settle(
-        member, query, runtime.rings.get(stream), runtime.handed_on(stream), first
-    )
-    query.numbers = member.numbers
+    settle(runtime, member, query, core, counted)
     return query
 
 
@@ -118,7 +114,7 @@ def start_lookup(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> tu
     runtime.catalog.queries[key] = definition
     runtime.queries[key] = query
     runtime.clocks.reads(key, query.reads)
-    return announce(query)
+    return announce(runtime, query)
 
 
 def lookup(

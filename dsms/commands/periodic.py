@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from dsms.plan.identity import by_value, width
 from dsms.plan.planner import notes
 from dsms.reads.leaves import batches
 from dsms.reads.stream_rows import last_of, stream_of
-from dsms.running.beginning import partial_note
-from dsms.running.past import complete_after, pasts, rows_of
+from dsms.running.beginning import GONE, look_back, partial
+from dsms.running.past import Past, pasts, rows_of
 from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.results import ResultLog
 from dsms.running.runtime import Handle, Runtime
@@ -37,7 +37,7 @@ from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.member import Member
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
-from dsms.sql.types import ALWAYS
+from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import Slide, WindowSpec
 from dsms.state.batch import Batch
 from dsms.state.ring import SubWindow
@@ -126,19 +126,40 @@ def _shared(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan
     own = dict(definition.options).get("synopsis") == "own"
     member = runtime.shared.join(wanted, errors, plan.counted, entry.definition.subwindow, not own)
     query = _query(runtime, definition, bound, plan, member, errors, {0: stream}, ())
-    first = entry.next_complete
-    query.registered = first if plan.counted else runtime.clock_of((stream,))
+    settle(runtime, member, query, plan.core, plan.counted)
     query.clock = query.registered
-    query.partial_until = runtime.shared.settle(
-        member, query, runtime.rings.get(stream), runtime.handed_on(stream), first
-    )
-    query.numbers = member.numbers
     if plan.path.kind == "ISS":
         member.path, member.kept = "ISS", Answers()
     member.plain = ungrouped.kind(member)
     if stream in runtime.first_rows:
         query.begin(runtime.first_rows[stream])
     return query
+
+
+def settle(
+    runtime: Runtime, member: Member, query: EvaluatedQuery, core: lp.Output, counted: bool
+) -> None:
+    """The query is answered from synopses of its stream from now on."""
+    (stream,) = query.reads
+    first, clock = runtime.inputs[stream].next_complete, runtime.clock_of((stream,))
+    query.registered = first if counted else clock
+    if counted:
+        look_back(runtime, query, [_in_rows(p) for p in pasts(core.child)], clock)
+    whole = runtime.shared.settle(
+        member, query, runtime.rings.get(stream), runtime.handed_on(stream), first
+    )
+    query.numbers = member.numbers
+    if not counted:
+        query.partial_until = whole
+    else:  # the synopses may have more than the ring
+        query.full_at = tuple((s, min(at, max(whole + 1, first))) for s, at in query.full_at)
+
+
+def _in_rows(past: Past) -> Past:
+    """A length over arrival numbers (`over_numbers`) as the number of rows that it is."""
+    if past.rows is not None or past.length is None:
+        return past
+    return replace(past, rows=past.length, length=None)
 
 
 def _joined(
@@ -206,7 +227,6 @@ def _scanned(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Pla
     tables = tuple(
         Catalog.key(n.table.name) for n in lp.leaves_of(root) if isinstance(n, lp.TableScan)
     )
-    fronts = {s: runtime.handed_on(s) for s in streams.values()}
     span = 0 if plan.counted else slide.every
     past = list(pasts(plan.core.child))
     clock = runtime.clock_of(sorted(set(streams.values())))
@@ -238,7 +258,7 @@ def _scanned(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Pla
         if leaf in streams:
             need = need_of(read, span, query.looked)
             runtime.keep(streams[leaf], f"query {definition.name} ({leaf})", need)
-    query.partial_until = complete_after(past, runtime.rings, fronts, clock)
+    look_back(runtime, query, past, clock)
     return query
 
 
@@ -357,7 +377,6 @@ def recall(runtime: Runtime, query: EvaluatedQuery, core: lp.Output, counted: bo
     """What the rings hold of its past goes in; what they lack is reported."""
     clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     past = list(pasts(core.child))
-    fronts = {s: runtime.handed_on(s) for s in query.reads}
     query.registered = clock
     if isinstance(query.evaluator, Timed):
         _count(runtime, query, query.evaluator, clock)
@@ -374,7 +393,7 @@ def recall(runtime: Runtime, query: EvaluatedQuery, core: lp.Output, counted: bo
                 source.push(batch)
     query.evaluator.seed(ALWAYS if counted else query.registered)
     query.clock = query.registered
-    query.partial_until = complete_after(past, runtime.rings, fronts, clock)
+    look_back(runtime, query, past, clock)
 
 
 def _count(runtime: Runtime, query: EvaluatedQuery, evaluator: Timed, clock: int) -> None:
@@ -410,16 +429,14 @@ def _come(runtime: Runtime, stream: str, clock: int) -> _Come:
     return _Come(first, np.concatenate(earlier), later)
 
 
-def announce(query: EvaluatedQuery) -> tuple[str, ...]:
+def announce(runtime: Runtime, query: EvaluatedQuery) -> tuple[str, ...]:
     """What a user should know of a query just registered."""
     slide = query.output.slide
-    slides = query.numbers is None and query.partial_until > ALWAYS
-    if (
-        slides
-        and slide is not None
-        and query.partial_until < next_boundary(slide, query.registered)
-    ):
-        query.partial_until = ALWAYS  # its first answer is whole
-    if query.partial_until <= ALWAYS or query.numbers is not None:
-        return query.notes
-    return (*query.notes, *partial_note(query.partial_until))
+    if slide is not None and query.partial_until < FOREVER:
+        first = next_boundary(slide, query.registered)
+        if query.numbers is None and query.partial_until < first:
+            query.partial_until = ALWAYS  # its first answer is whole
+        if query.numbers is not None:
+            query.full_at = tuple((s, at) for s, at in query.full_at if at > first)
+    shown = partial(runtime, query)
+    return query.notes if shown is None else (*query.notes, f"{GONE} {shown}")

@@ -11,6 +11,7 @@ from dsms.intake.values import duration_text
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.text import slide
+from dsms.running.beginning import partial
 from dsms.running.behind import rows_behind, waits_for
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -68,7 +69,8 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
                 [t.get("cost", q.phys.cost.total) for t, q in zip(timed, queries, strict=True)],
             ),
             ("shares_with", INT, [t.get("shares_with") for t in timed]),
-            ("partial_until", TIMESTAMP, [t.get("partial_until") for t in timed]),
+            ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),
+            ("partial", STRING, [partial(runtime, q) for q in queries]),
             ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
             ("waiting", INT, [_waiting(runtime, q) for q in queries]),
         ]
@@ -98,11 +100,10 @@ def _timing(runtime: Runtime, query: Registered) -> dict[str, Any]:
     """What is shown of a periodic query.  lateness: boundaries that passed unanswered, on average
     per evaluation."""
     if not isinstance(query, EvaluatedQuery):
-        return {"partial_until": _partial(query.partial_until)}
+        return {}
     late = runtime.backlog.lateness(query.name)
     member = query.evaluator if isinstance(query.evaluator, Member) else None
     period = query.output.slide
-    partial = query.partial_until if query.numbers is None else ALWAYS
     found: dict[str, Any] = {
         "path": query.evaluator.path,
         "period": "on look-up" if period is None else slide(period),
@@ -112,15 +113,14 @@ def _timing(runtime: Runtime, query: Registered) -> dict[str, Any]:
         "evaluations": query.evaluations,
         "lateness": 0.0 if late is None else late.average,
         "shares_with": 0 if member is None else len(member.group.members) - 1,
-        "partial_until": _partial(partial),
     }
     if member is not None:
         found["cost"] = member.cost()
     return found
 
 
-def _partial(until: int) -> int | None:
-    return until if ALWAYS < until < FOREVER else None
+def _partial_until(query: Registered) -> int | None:
+    return query.partial_until if ALWAYS < query.partial_until < FOREVER else None
 
 
 def show_windows(runtime: Runtime) -> Rows:

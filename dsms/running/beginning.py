@@ -8,9 +8,12 @@ turn.  So it answers as if each stream had begun with the rows that its windows 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dsms.intake.values import instant_text
 from dsms.running.past import Past, complete_after, pasts, rows_missing, rows_of
 from dsms.running.query import RunningQuery
+from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql.types import ALWAYS, FOREVER
 
@@ -36,16 +39,32 @@ def begin(runtime: Runtime, query: RunningQuery) -> tuple[str, ...]:
 def _take_note(
     runtime: Runtime, query: RunningQuery, needed: list[Past], clock: int
 ) -> tuple[str, ...]:
+    look_back(runtime, query, needed, clock)
+    shown = partial(runtime, query)
+    return () if shown is None else (f"{GONE} {shown}",)
+
+
+def look_back(runtime: Runtime, query: Registered, needed: Sequence[Past], clock: int) -> None:
+    """Note what is gone of the rows that the query's windows reach back to."""
     fronts = {s: runtime.handed_on(s) for s in query.reads}
-    timed, counted = (
-        [p for p in needed if p.rows is None],
-        [p for p in needed if p.rows is not None],
-    )
+    timed = [p for p in needed if p.rows is None]
     query.partial_until = complete_after(timed, runtime.rings, fronts, clock)
-    missing = rows_missing(counted, runtime.rings, fronts, clock)
-    if query.partial_until > ALWAYS or not missing:
-        return partial_note(query.partial_until)
-    return (f"{GONE} until {missing} more {'row comes' if missing == 1 else 'rows come'}",)
+    missing = rows_missing(needed, runtime.rings, fronts, clock)
+    query.full_at = tuple((s, runtime.inputs[s].next_complete + n) for s, n in missing.items())
+
+
+def partial(runtime: Runtime, query: Registered) -> str | None:
+    """Until when, from now on, the query's answers miss rows that were gone when it was registered;
+    None: they don't."""
+    if query.partial_until >= FOREVER:
+        return "for ever"
+    clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
+    if query.partial_until > max(ALWAYS, clock):
+        return f"until {instant_text(query.partial_until)}"
+    missing = max((at - runtime.inputs[s].next_complete for s, at in query.full_at), default=0)
+    if missing <= 0:
+        return None
+    return f"until {missing} more {'row comes' if missing == 1 else 'rows come'}"
 
 
 def _hand_on_early(runtime: Runtime, query: RunningQuery) -> None:
@@ -54,11 +73,3 @@ def _hand_on_early(runtime: Runtime, query: RunningQuery) -> None:
         for source in query.sources_of(stream):
             for batch in runtime.inputs[stream].early:
                 source.push(batch)
-
-
-def partial_note(until: int) -> tuple[str, ...]:
-    """What a user should know of a query whose answers miss rows up to that instant."""
-    if until <= ALWAYS:
-        return ()
-    shown = "for ever" if until >= FOREVER else f"until {instant_text(until)}"
-    return (f"{GONE} {shown}",)

@@ -165,21 +165,16 @@ def complete_after(
 
 def rows_missing(
     needed: Sequence[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int
-) -> int:
-    """How many more rows must come until windows of the last rows are full again; 0 if they miss
-    none."""
-    gone = {
-        p.stream: fronts[p.stream] if p.stream not in rings else rings[p.stream].reach
-        for p in needed
-    }
-    return max(
-        (
-            _missing(p.rows, rings.get(p.stream), clock)
-            for p in needed
-            if p.rows and gone[p.stream] > ALWAYS
-        ),
-        default=0,
-    )
+) -> dict[str, int]:
+    """How many more rows must come until windows of the last rows are full, by stream; those that
+    miss none are left out."""
+    found: dict[str, int] = {}
+    for past in needed:
+        ring = rings.get(past.stream)
+        gone = fronts[past.stream] if ring is None else ring.reach
+        if past.rows and gone > ALWAYS and (missing := _missing(past.rows, ring, clock)) > 0:
+            found[past.stream] = max(missing, found.get(past.stream, 0))
+    return found
 
 
 def _missing(rows: int, ring: Ring | None, clock: int) -> int:

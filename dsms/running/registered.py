@@ -66,6 +66,9 @@ class Registered(ABC):
     notes: tuple[str, ...] = ()
     # before this instant its answers miss rows that were gone when it was registered
     partial_until: int = ALWAYS
+    # by stream, where windows of its last rows miss some: the arrival number of the first row with
+    # which they are full
+    full_at: tuple[tuple[str, int], ...] = ()
     archived: ResultTap | None = None  # its results go to an archive
     reads: tuple[str, ...] = field(init=False)
     grouped: bool = field(default=False, init=False)  # a group takes its rows and answers it

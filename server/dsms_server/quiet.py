@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dsms_server import clock
@@ -78,9 +79,15 @@ class Sparing(logging.Filter):
             self._busy = False
 
 
-def install() -> Sparing:
-    """On every handler of the root logger."""
-    sparing = Sparing()
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(sparing)
-    return sparing
+@contextmanager
+def sparing() -> Iterator[None]:
+    """On every handler of the root logger; at the end what was left out is said."""
+    found, handlers = Sparing(), list(logging.getLogger().handlers)
+    for handler in handlers:
+        handler.addFilter(found)
+    try:
+        yield
+    finally:
+        found.flush()
+        for handler in handlers:
+            handler.removeFilter(found)

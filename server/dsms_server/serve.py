@@ -39,7 +39,11 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
-    sparing = quiet.install()
+    with quiet.sparing():
+        return _run(config, say, warm)
+
+
+def _run(config: Config, say: Say, warm: Progress | None) -> int:
     # the event loop must get the interpreter from the engine thread in time
     sys.setswitchinterval(0.0005)
     descriptors.raise_limit()
@@ -63,7 +67,6 @@ def run(config: Config, say: Say, warm: Progress | None = None) -> int:
         gc.collect()  # what came since the code was loaded: the state
         gc.freeze()
         runner.run(_serve(Server(engine, config, spark, take_ports), say, warm is not None))
-    sparing.flush()
     if engine.unsaved is not None:
         say(f"note: the state could not be written down: {engine.unsaved}")
         say(
