@@ -270,3 +270,21 @@ def test_links_of_the_repository_become_those_of_the_site():
     assert shown("```sql error\nSELECT\n```", ROOT / "grammar" / "reference.md").startswith(
         "```sql title="
     )
+
+
+def test_tests_that_are_named_exist():
+    table = (
+        page("operations")
+        .partition("### What is promised under which fault")[2]
+        .partition("\n## ")[0]
+    )
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    written = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    for row in rows:
+        named = re.findall(r"`(test_\w+)`", row)
+        assert named, f"no test shows this: {row}"
+        assert not set(named) - written, row

@@ -301,7 +301,13 @@ class CatalogStore:
             raise UsageError(
                 "DS543", f"the catalog {self.path} can't be used: {err}", hint=hint
             ) from None
-        except (sqlite3.DatabaseError, pa.ArrowException, json.JSONDecodeError) as err:
+        except (
+            sqlite3.DatabaseError,
+            pa.ArrowException,
+            ValueError,
+            OSError,
+            RecursionError,
+        ) as err:
             hint = "restore it from a backup, or move it away to start with an empty catalog"
             raise UsageError(
                 "DS541", f"the catalog {self.path} is damaged: {err}", hint=hint

@@ -78,7 +78,7 @@ class Checkpoints:
                     "DS546", f"{path} was written by {age} version of dsms", hint="run that one"
                 )
             self.kept = tuple(map(_checkpoint, body))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
                 "DS545",
                 f"{path} is damaged: {error}",

@@ -39,7 +39,7 @@ def read(
     try:
         keys = json.loads(first)
         assert isinstance(keys, dict)
-    except (ValueError, AssertionError):
+    except (ValueError, AssertionError, RecursionError):
         raise UsageError(
             "DS530",
             f"{source.path} does not begin with a JSON object",

@@ -124,7 +124,7 @@ def read_manifest(text: str, where: str) -> Manifest:
         return Manifest(
             schema=schema_of(body["schema"]), layout=Layout(**body["layout"]), files=files, **plain
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             "DS951", f"{where} is damaged: {error or repr(error)}", hint="restore it from a backup"
         ) from None

@@ -1,0 +1,1 @@
+"""Kinds of cases, and who has to suffer them."""

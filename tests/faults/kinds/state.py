@@ -1,0 +1,180 @@
+"""Files of a data folder: a state, what it says behind its checksums, a log, the manifests of
+checkpoints and of archives, the catalog.  Most changed manifests get a checksum that fits, so that
+what is behind it is reached."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import zlib
+from functools import cache
+from pathlib import Path
+from random import Random
+from unittest.mock import MagicMock
+
+from dsms import Engine
+from dsms.errors import DsmsError
+from dsms.storage import checkpoints, frozen
+from dsms.storage import log as logs
+from dsms.storage.archive.manifest import read_manifest
+from dsms.storage.catalog import CatalogStore
+from dsms.storage.frozen import thaw
+from tests.faults.cases import judge
+from tests.faults.mutate import mutated
+from tests.faults.simfiles import SimFiles
+from tests.folders import story
+
+LIFE = 100_000
+DECLARED = """
+CREATE STREAM s (k STRING, v INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t
+    ARCHIVE FOR 1 DAY UPDATE EVERY 1 h WITH (durability = sync);
+CREATE TABLE r (k STRING PRIMARY KEY, n INT);
+INSERT INTO r VALUES ('a', 1), ('b', 2)
+"""
+QUERIES = ("SELECT k, SUM(v), MAX(f) FROM s [RANGE 20 s] GROUP BY k",
+           "SELECT s.k, v, n FROM s [RANGE 10 s], r WHERE s.k = r.k",
+           "SELECT k, MEDIAN(f), TOPK(v, 2) FROM s [RANGE 10 s SLIDE 5 s] GROUP BY k")  # a table  # fmt: skip
+WORDS = (
+    b"null",
+    b"-1",
+    b"9" * 25,
+    b"1e999",
+    b"[]",
+    b"{}",
+    b'""',
+    b"[" * 3000,
+    b"\x80\x05",
+    b"s",
+    b"../x",
+)
+OUTSIDE = {
+    name: MagicMock() for name in ("settings", "adhoc", "adhocs", "saver", "engine", "durable")
+}
+KINDS = ("state", "body", "log", "checkpoints", "manifest", "catalog")
+
+
+@cache
+def seeds() -> dict[str, list[bytes]]:
+    """By kind the files of a small folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(folder)
+        engine.execute(DECLARED)
+        for k, query in enumerate(QUERIES):
+            engine.execute(f"CREATE QUERY q{k} AS {query}")
+        for at in range(1, 20):
+            row = {
+                "k": ["a", "b"],
+                "v": [at, None],
+                "f": [at / 2, 1.5],
+                "t": [at * story.SECOND] * 2,
+            }
+            engine.ingest("s", row, client="w", seq=at)
+        engine.heartbeat("s", 40 * story.SECOND)
+        assert engine.saver is not None
+        engine.saver.checkpoint()
+        found = _of(Path(folder))
+        engine.close()
+        with sqlite3.connect(f"{folder}/catalog.sqlite") as db:
+            db.execute("PRAGMA journal_mode = DELETE")
+        db.close()
+        return {**found, "catalog": [Path(folder, "catalog.sqlite").read_bytes()]}
+
+
+def _of(folder: Path) -> dict[str, list[bytes]]:
+    ends = {
+        "state": "*.state",
+        "log": "*.log",
+        "checkpoints": checkpoints.MANIFEST,
+        "manifest": "manifest-*.json",
+    }
+    return {kind: [p.read_bytes() for p in sorted(folder.rglob(end))] for kind, end in ends.items()}
+
+
+class Victim:
+    """Reads what it is given, as opening a data folder does."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+
+    def suffer(self, data: bytes) -> str:
+        """The first byte says which file it is."""
+        kind = KINDS[(data[0] if data else 0) % len(KINDS)]
+        try:
+            end = getattr(self, f"_{kind}")(data[1:]) or "read"
+        except DsmsError as problem:
+            end = judge(problem.code, problem.message)
+        return f"{kind} {end}"
+
+    def _state(self, data: bytes) -> None:
+        thaw(data, OUTSIDE, lambda reference: None, "a file")
+
+    def _body(self, data: bytes) -> None:
+        """What a state says, behind checksums that fit."""
+        _, *buffers = _parts()
+        written = frozen._written(map(frozen._packed, (data, *buffers)))
+        thaw(b"".join(map(bytes, written)), OUTSIDE, lambda reference: None, "a file")
+
+    def _log(self, data: bytes) -> str | None:
+        files = SimFiles()
+        files.append("/log").write([data])
+        scan = logs.read_log(files, "/log")
+        return "foreign" if scan.foreign else "torn" if scan.torn else None
+
+    def _checkpoints(self, data: bytes) -> None:
+        files = SimFiles()
+        files.append(f"/{checkpoints.MANIFEST}").write([data])
+        checkpoints.Checkpoints(files, "").load()
+
+    def _manifest(self, data: bytes) -> None:
+        read_manifest(data.decode(errors="replace"), "a file")
+
+    def _catalog(self, data: bytes) -> None:
+        path = Path(self._folder, "catalog.sqlite")
+        for left in Path(self._folder).glob("catalog*"):
+            left.unlink()
+        path.write_bytes(data)
+        with CatalogStore(path) as store:
+            for found in store.objects():
+                if found.kind == "table":
+                    store.table(found.name)
+            store.noted(0)
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder)
+
+
+make = Victim
+
+
+def draw(rng: Random) -> bytes:
+    which = rng.randrange(len(KINDS))
+    known = _parts()[:1] if KINDS[which] == "body" else seeds()[KINDS[which]]
+    data = mutated(rng, rng.choice(known), known, WORDS)
+    match KINDS[which]:
+        case "checkpoints" | "manifest" if rng.random() < 0.8:
+            data = _fitting(data, KINDS[which])
+    return bytes([which]) + data
+
+
+@cache
+def _parts() -> list[bytes]:
+    """What a state says, and its buffers."""
+    _, blobs = frozen._unpacked(memoryview(seeds()["state"][0]), "here")
+    return list(map(bytes, blobs))
+
+
+def _fitting(data: bytes, kind: str) -> bytes:
+    """With a checksum that fits, if it is JSON at all."""
+    try:
+        told = json.loads(data)
+        if kind == "manifest":
+            told.pop("check", None)
+            told["check"] = zlib.crc32(json.dumps(told, sort_keys=True).encode())
+        else:
+            told["crc"] = checkpoints._crc(told["checkpoints"])
+        return json.dumps(told).encode()
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return data

@@ -1,0 +1,56 @@
+"""A few of the cases of `python -m tests.faults KIND`, and that what they find is noticed, made
+small and kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.effort import effort
+from tests.faults import cases, fuzz
+from tests.faults.cases import KINDS, Fault
+from tests.faults.child import FIRST
+from tests.faults.reduce import reduced
+
+FEW = 300
+MANY = 50_000  # for each step of --fuzz: a million
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_cases_end_with_a_code(kind: str) -> None:
+    told = fuzz.run(kind, 1 if effort() > 1 else 0, 0, MANY * effort() if effort() > 1 else FEW)
+    assert not told.findings, told.findings
+    assert len(told.ends) > 1, "they all end in the same way"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if cases.kept(kind)])
+def test_what_was_found_once(kind: str) -> None:
+    with fuzz.Trial(kind) as trial:
+        for path in cases.kept(kind):
+            assert trial.ends(path.read_bytes(), FIRST) == 0, f"{path}\n{trial.said()}"
+
+
+def test_a_death_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setenv("DSMS_TEST_DIE_AT", "3")
+    told = fuzz.run("csv", 0, 0, 10)
+    (found,) = told.findings
+    assert (found.number, found.how, found.alone) == (3, "SIGSEGV", False)
+    assert found.keep(tmp_path).read_bytes() == cases.draw("csv", 0, 3)
+    assert told.cases == 10
+
+
+def test_the_same_number_is_the_same_case() -> None:
+    for kind in KINDS:
+        assert cases.draw(kind, 2, 7) == cases.draw(kind, 2, 7) != cases.draw(kind, 3, 7)
+
+
+def test_codes_that_nobody_may_see() -> None:
+    for code in ("DS900", "DS931", "DS999", "None", "DS12", "oops"):
+        with pytest.raises(Fault):
+            cases.judge(code)
+    assert [cases.judge(code) for code in ("DS101", "DS951")] == ["DS101", "DS951"]
+
+
+def test_a_case_is_made_small() -> None:
+    data = bytes(range(200)) + b"needle" + bytes(range(50))
+    assert reduced(data, lambda d: b"need" in d and b"le" in d) == b"needle"
+    assert reduced(b"abc", lambda d: True) == b""
