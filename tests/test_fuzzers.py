@@ -19,7 +19,7 @@ MANY = 50_000  # for each step of --fuzz: a million
 def test_drawn_cases_end_with_a_code(kind: str) -> None:
     told = fuzz.run(kind, 1 if effort() > 1 else 0, 0, MANY * effort() if effort() > 1 else FEW)
     assert not told.findings, told.findings
-    assert len(told.ends) > 1, "they all end in the same way"
+    assert sum("DS" in end for end in told.ends) > 1, f"errors are not seen: {told.ends}"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if cases.kept(kind)])

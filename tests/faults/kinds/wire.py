@@ -109,10 +109,8 @@ class Victim:
         return end
 
     def _judged(self, message: dict[str, Any]) -> str:
-        if message.get("ok", True) or "push" in message:
-            return "answered"
-        error = message["error"]
-        return judge(str(error.get("code")), str(error.get("message")))
+        error = message.get("error")
+        return judge(str(error.get("code")), str(error.get("message"))) if error else "answered"
 
     def _beside(self) -> None:
         """A row of the neighbour comes back."""
