@@ -34,9 +34,11 @@ CREATE STREAM s (k STRING, v INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t
 CREATE TABLE r (k STRING PRIMARY KEY, n INT);
 INSERT INTO r VALUES ('a', 1), ('b', 2)
 """
-QUERIES = ("SELECT k, SUM(v), MAX(f) FROM s [RANGE 20 s] GROUP BY k",
-           "SELECT s.k, v, n FROM s [RANGE 10 s], r WHERE s.k = r.k",
-           "SELECT k, MEDIAN(f), TOPK(v, 2) FROM s [RANGE 10 s SLIDE 5 s] GROUP BY k")  # a table  # fmt: skip
+QUERIES = (
+    "SELECT k, SUM(v), MAX(f) FROM s [RANGE 20 s] GROUP BY k",
+    "SELECT s.k, v, n FROM s [RANGE 10 s], r WHERE s.k = r.k",
+    "SELECT k, MEDIAN(f), TOPK(v, 2) FROM s [RANGE 10 s SLIDE 5 s] GROUP BY k",
+)
 WORDS = (
     b"null",
     b"-1",
