@@ -18,78 +18,22 @@ arrival) order, so with slack they are those of the sorted input.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from dsms.api import IngestReport
 from dsms.errors import UsageError
 from dsms.intake.columns import TICKS, int_values, to_micros, unlocked
-from dsms.intake.convert import Converted, Refusal
+from dsms.intake.convert import Refusal
 from dsms.intake.judge import LATE, TOO_FAR, judge, open_at
+from dsms.intake.outcome import Accepted, Counts, Released, no_late_rows
 from dsms.intake.reorder import ReorderBuffer
 from dsms.intake.values import duration_text, instant_text
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT, Kind
-from dsms.state.batch import Batch, concat, stamped_before
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """What became of a frame.  `late_columns`: the late rows in arrival order, for the stream of
-    LATE INTO (None if there are none or the stream says LATE DROP)."""
-
-    accepted: int
-    late: int = 0
-    refusals: tuple[Refusal, ...] = ()
-    late_columns: tuple[pa.Array, ...] | None = None
-
-    def report(self, converted: Converted | None = None) -> IngestReport:
-        """The reply to the writer, with what was refused before, on conversion."""
-        refusals = (() if converted is None else converted.refusals) + self.refusals
-        return IngestReport(
-            self.accepted,
-            self.late,
-            sum(r.count for r in refusals),
-            reasons=tuple(map(str, refusals)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """What a release hands on.
-
-    `complete`: rows of the instants in (previous `upto`, `upto`], in batch order, in as many
-    batches as need no copy.  `fresh`: rows that settled since the last release, in (ts, arrival)
-    order: those of `complete` and, early, those of the newest instant, each exactly once over all
-    releases.  For readers that need no whole instants (stateless plans).  A reader sticks to one of
-    the two.
-    """
-
-    complete: tuple[Batch, ...]
-    fresh: tuple[Batch, ...]
-    upto: int
-
-    def rows(self) -> Batch | None:
-        """`complete` as one batch; None if there are no rows."""
-        return concat(self.complete) if self.complete else None
-
-    def early(self) -> Batch | None:
-        """`fresh` as one batch; None if there are no rows."""
-        return concat(self.fresh) if self.fresh else None
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a stream has seen since it was declared or the engine started."""
-
-    accepted: int = 0
-    late: int = 0
-    refused: Counter[str] = field(default_factory=Counter)  # by reason
+from dsms.state.batch import Batch, stamped_before
 
 
 class StreamInput:
@@ -198,9 +142,9 @@ class StreamInput:
         if not len(cols[0]):
             done = Accepted(0)
         elif self.ended:
-            done = Accepted(0, refusals=(_no_late_rows(cols, "after the end"),))
+            done = Accepted(0, refusals=(no_late_rows(cols, "after the end"),))
         elif not self.event_time and now is None and self.now is None:
-            done = Accepted(0, refusals=(_no_late_rows(cols, "before the engine's time is known"),))
+            done = Accepted(0, refusals=(no_late_rows(cols, "before the engine's time is known"),))
         else:
             done = self._moved_up(cols) if self.event_time else self._by_arrival(cols, now)
         self.counts.accepted += done.accepted
@@ -345,7 +289,7 @@ class StreamInput:
         if len(ts):
             at = open_at(ts, self.newest, self.promised, self._slack)
             if int(at.max()) > MAX_INSTANT:
-                over = _no_late_rows(
+                over = no_late_rows(
                     _take(cols, np.flatnonzero(at > MAX_INSTANT)), "after the last instant"
                 )
                 refusals, inside = (*refusals, over), np.flatnonzero(at <= MAX_INSTANT)
@@ -447,10 +391,6 @@ class StreamInput:
 def _take(cols: tuple[pa.Array, ...], index: np.ndarray) -> tuple[pa.Array, ...]:
     where = pa.array(index)
     return tuple(c.take(where) for c in cols)
-
-
-def _no_late_rows(cols: tuple[pa.Array, ...], when: str) -> Refusal:
-    return Refusal(f"late rows {when}", len(cols[0]), 0, "LATE INTO")
 
 
 def _place(index: int, kept: np.ndarray | None) -> int:

@@ -10,7 +10,8 @@ from dsms.api import Cancel
 from dsms.archiving import Archiving, tidy
 from dsms.errors import UsageError
 from dsms.intake.clock import Clocks
-from dsms.intake.stream import Released, StreamInput
+from dsms.intake.outcome import Released
+from dsms.intake.stream import StreamInput
 from dsms.oneshot.pool import OneShotPool
 from dsms.oneshot.run import OneShot
 from dsms.operators.expressions import ErrorCounter

@@ -1,0 +1,71 @@
+"""What comes of a stream's rows: taken, late or refused; handed on; counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from dsms.api import IngestReport
+from dsms.intake.convert import Converted, Refusal
+from dsms.state.batch import Batch, concat
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of a frame.  `late_columns`: the late rows in arrival order, for the stream of
+    LATE INTO (None if there are none or the stream says LATE DROP)."""
+
+    accepted: int
+    late: int = 0
+    refusals: tuple[Refusal, ...] = ()
+    late_columns: tuple[pa.Array, ...] | None = None
+
+    def report(self, converted: Converted | None = None) -> IngestReport:
+        """The reply to the writer, with what was refused before, on conversion."""
+        refusals = (() if converted is None else converted.refusals) + self.refusals
+        return IngestReport(
+            self.accepted,
+            self.late,
+            sum(r.count for r in refusals),
+            reasons=tuple(map(str, refusals)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What a release hands on.
+
+    `complete`: rows of the instants in (previous `upto`, `upto`], in batch order, in as many
+    batches as need no copy.  `fresh`: rows that settled since the last release, in (ts, arrival)
+    order: those of `complete` and, early, those of the newest instant, each exactly once over all
+    releases.  For readers that need no whole instants (stateless plans).  A reader sticks to one of
+    the two.
+    """
+
+    complete: tuple[Batch, ...]
+    fresh: tuple[Batch, ...]
+    upto: int
+
+    def rows(self) -> Batch | None:
+        """`complete` as one batch; None if there are no rows."""
+        return concat(self.complete) if self.complete else None
+
+    def early(self) -> Batch | None:
+        """`fresh` as one batch; None if there are no rows."""
+        return concat(self.fresh) if self.fresh else None
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a stream has seen since it was declared or the engine started."""
+
+    accepted: int = 0
+    late: int = 0
+    refused: Counter[str] = field(default_factory=Counter)  # by reason
+
+
+def no_late_rows(cols: tuple[pa.Array, ...], when: str) -> Refusal:
+    """All of these rows, which came late elsewhere, are refused here."""
+    return Refusal(f"late rows {when}", len(cols[0]), 0, "LATE INTO")
