@@ -243,16 +243,18 @@ class Builder:
         return setops.SetOpOp(node, states, stricts, order(node.left), self.eager_instants)
 
     def _distinct(self, phys: Phys, node: lp.Distinct) -> Operator:
-        from dsms.operators import distinct
+        from dsms.operators.distinct_counting import CountingDistinctOp
+        from dsms.operators.distinct_delta_star import DeltaStarOp
+        from dsms.operators.distinct_input_storing import InputStoringOp
 
         strict = phys.children[0].strict
         match phys.variant:
             case "delta-star":
-                return distinct.DeltaStarOp(node)
+                return DeltaStarOp(node)
             case "counting":
-                return distinct.CountingDistinctOp(node, phys.state(0), strict, self.eager_instants)
+                return CountingDistinctOp(node, phys.state(0), strict, self.eager_instants)
             case "input-storing":
-                return distinct.InputStoringOp(node, phys.state(0), strict, self.eager_instants)
+                return InputStoringOp(node, phys.state(0), strict, self.eager_instants)
         raise unknown(phys)
 
     def _group(self, phys: Phys, node: lp.GroupBy) -> Operator:
