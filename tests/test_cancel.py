@@ -22,6 +22,7 @@ from dsms.oneshot.steps import STRETCH
 from dsms.operators import group, join, nrr, pieces, semijoin
 from dsms.reads.watch import watching
 from dsms.running import pipeline
+from dsms.running.prepare import prepare
 from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.ast import SelectStatement
@@ -108,7 +109,7 @@ def through_operators(engine: Engine, sql: str, cancel: Cancel) -> None:
     bound = bind_query(statement, engine.runtime.catalog, persistent=False)
     core = bound.child.child if isinstance(bound.child, lp.Sort) else bound.child
     plan = engine.runtime.plan(lp.Output(core, "rstream", True, False, None, core.schema))
-    running = engine.runtime.prepare(QueryDef("", ""), plan)
+    running = prepare(engine.runtime, QueryDef("", ""), plan)
     for leaf, stream in running.streams.items():
         for batch in engine.runtime.rings[stream].rows(ALWAYS):
             running.pipeline.sources[leaf].push(batch)

@@ -57,7 +57,7 @@ ENGINE = BELOW_STORAGE | {
 QUERIES = ENGINE | {"dsms.oneshot", "dsms.running"}
 PERIODIC = {"dsms.periodic", "dsms.sharing", "dsms.archiving"}
 RUNTIME = "dsms.running.runtime"
-ON_RUNTIME = {f"dsms.running.{name}" for name in ("beginning", "behind", "progress")}
+ON_RUNTIME = {f"dsms.running.{name}" for name in ("beginning", "behind", "prepare", "progress")}
 WORK = QUERIES | PERIODIC | {RUNTIME, "dsms.reads"} | ON_RUNTIME
 
 

@@ -18,6 +18,7 @@ from dsms.operators.pieces import go_on
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.planner import notes
 from dsms.running.beginning import begin
+from dsms.running.prepare import prepare
 from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
 from dsms.sql import ast
@@ -148,7 +149,7 @@ def start_query(
     if bound.slide is not None:
         return _start_periodic(runtime, definition, bound, archiving)
     phys = runtime.plan(bound, definition.options)
-    running = runtime.prepare(definition, phys)
+    running = prepare(runtime, definition, phys)
     running.notes = notes(phys)
     key = Catalog.key(definition.name)
     runtime.catalog.queries[key] = definition

@@ -14,6 +14,7 @@ from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.plan.windows import newest
 from dsms.running.behind import rows_behind
+from dsms.running.prepare import assembled
 from dsms.running.results import ResultLog
 from dsms.running.runtime import ENDED, Runtime
 from dsms.sharing.member import Member
@@ -44,7 +45,7 @@ def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> Lo
     )
     if wanted is not None and path.kind == "SS":
         return _from_synopses(runtime, definition, phys, core, sort, wanted, counted)
-    inner = runtime.assembled(definition, runtime.plan(core, definition.options), ResultLog(0))
+    inner = assembled(runtime, definition, runtime.plan(core, definition.options), ResultLog(0))
     query = LookupQuery(
         definition,
         phys,

@@ -26,6 +26,7 @@ from dsms.reads.leaves import batches
 from dsms.reads.stream_rows import last_of, stream_of
 from dsms.running.beginning import GONE, look_back, partial
 from dsms.running.past import Past, pasts, rows_of
+from dsms.running.prepare import assembled
 from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.results import ResultLog
 from dsms.running.runtime import Handle, Runtime
@@ -361,7 +362,7 @@ def _alone(runtime: Runtime, definition: QueryDef, bound: lp.Output, plan: Plan)
     assert isinstance(output, lp.Output)
     slide = bound.slide if not plan.timed and lazily(plan.inner, output) else None
     timeline = Timeline() if plan.timed else None
-    inner = runtime.assembled(definition, plan.inner, Collected(0), slide, bound.restore, timeline)
+    inner = assembled(runtime, definition, plan.inner, Collected(0), slide, bound.restore, timeline)
     evaluator = Incremental(inner, bound.restore)
     if timeline is not None:
         counted = inner.streams[_governing(plan.inner.node, bound)]

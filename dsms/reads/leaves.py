@@ -18,6 +18,7 @@ from dsms.reads.archives import archived_clock
 from dsms.reads.stream_rows import stream_of, stream_rows
 from dsms.reads.watch import watching
 from dsms.running.behind import rows_behind
+from dsms.running.prepare import prepare
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
@@ -89,7 +90,7 @@ def _appended(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> I
     entered."""
     node = _without_slides(read.node)
     output = lp.Output(node, "rstream", True, False, None, node.schema)
-    running = runtime.prepare(QueryDef("", ""), runtime.plan(output, ()))
+    running = prepare(runtime, QueryDef("", ""), runtime.plan(output, ()))
     for leaf in lp.leaves_of(node):
         if isinstance(leaf, lp.StreamScan):
             for rows in stream_rows(runtime, Read("stream", leaf), at):

@@ -14,35 +14,25 @@ from dsms.intake.outcome import Released
 from dsms.intake.stream import StreamInput
 from dsms.oneshot.pool import OneShotPool
 from dsms.oneshot.run import OneShot
-from dsms.operators.expressions import ErrorCounter
-from dsms.operators.sink import Sink
-from dsms.operators.timeline import Timeline
 from dsms.periodic.elastic import Backlog
 from dsms.periodic.query import PeriodicQuery
-from dsms.periodic.timed import TimedRelation, TimedTable
-from dsms.plan.ages import with_ages
 from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
 from dsms.plan.planner import plan
 from dsms.plan.statistics import Statistics
 from dsms.rights import Rights
-from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
 from dsms.running.faults import stop
 from dsms.running.measure import StreamFigures, statistics
-from dsms.running.past import begins, pasts
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
-from dsms.running.results import ResultLog
-from dsms.running.table_source import TableSource
 from dsms.running.transactions import Transactions
 from dsms.running.turns import Turn
 from dsms.settings import Settings
 from dsms.sharing.group import Group
 from dsms.sharing.registry import Registry
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, Option, QueryDef, StreamDef
+from dsms.sql.catalog import Catalog, Option, StreamDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
-from dsms.sql.window import Slide
 from dsms.state.ring import Need, Ring
 from dsms.storage.durable import Durable
 from dsms.tables.versioned import VersionedTable
@@ -113,9 +103,8 @@ class Runtime:
 
     def statistics(self) -> Statistics:
         """Measured figures for the planner."""
-        return statistics(
-            self.figures.values(), {t.definition.name: float(len(t)) for t in self.tables.values()}
-        )
+        sizes = {t.definition.name: float(len(t)) for t in self.tables.values()}
+        return statistics(self.figures.values(), sizes)
 
     def plan(self, bound: lp.Output, options: Iterable[tuple[str, Option]] = ()) -> Phys:
         """The physical plan of a bound query, under the measured figures."""
@@ -152,80 +141,6 @@ class Runtime:
         none."""
         return self.inputs[stream].completed if stream in self.first_rows else ALWAYS
 
-    def prepare(self, definition: QueryDef, phys: Phys) -> RunningQuery:
-        """A query over the declared streams and tables, not yet fed."""
-        options: dict[str, Option] = dict(definition.options)
-        log = ResultLog(
-            int(options.get("result_log", self.settings.result_log_rows)),
-            self.settings.result_log_bytes,
-        )
-        return self.assembled(definition, phys, log)
-
-    def assembled(
-        self,
-        definition: QueryDef,
-        phys: Phys,
-        log: ResultLog,
-        slide: Slide | None = None,
-        restore: bool = False,
-        timeline: Timeline | None = None,
-    ) -> RunningQuery:
-        """The operators and the sink of a plan.
-
-        slide, timeline  see `dsms.operators.build.Builder`
-        restore         what lives between two boundaries is reported, too"""
-        phys = with_ages(phys)
-        options: dict[str, Option] = dict(definition.options)
-        mode = str(options.get("on_error", "null"))
-        limit = int(options.get("max_state", self.settings.state_bytes))
-        errors = ErrorCounter.of_query(limit, mode)
-        reads = sorted(
-            {
-                n.stream.name.casefold()
-                for n in lp.leaves_of(phys.node)
-                if isinstance(n, lp.StreamScan)
-            }
-        )
-        since = self._tables_since(phys, reads, timeline)
-        leaves = Leaves(lambda node: TableSource(self.table(node), since), {}, {}, [])
-        builder = new_builder(leaves, self.table, errors, self.settings.eager_instants)
-        if timeline is not None:
-            leaves.table_source = lambda node: TimedTable(
-                TableSource(self.table(node), since), timeline
-            )
-            builder.relation = lambda node: TimedRelation(self.table(node), timeline)
-        builder.step_rows, builder.slide = self.settings.step_rows, slide
-        builder.timeline = timeline
-        pipeline = assemble(phys, builder, leaves, self.settings.timer)
-        probed = [
-            n.table.table.name.casefold()
-            for n in lp.nodes_of(phys.node)
-            if isinstance(n, lp.JoinNRR)
-        ]
-        spec = sink_spec(phys, self.settings.eager_instants)
-        if restore and spec.kind == "rstream":
-            spec = replace(spec, view=True)
-        return RunningQuery(
-            definition,
-            phys,
-            log,
-            errors,
-            leaves.names,
-            (*leaves.tables, *probed),
-            limit,
-            pipeline=pipeline,
-            sink=Sink(spec),
-        )
-
-    def _tables_since(self, phys: Phys, reads: Sequence[str], timeline: Timeline | None) -> int:
-        """The instant from which on a new query sees tables change: before the first row that it
-        begins with."""
-        if not reads:
-            return FOREVER
-        clock = self.clock_of(reads)
-        first = clock if timeline is not None else begins(pasts(phys.node), self.rings, clock)
-        return max(first, MIN_INSTANT - 1)  # tables can change before every row
-
     def table(self, node: lp.TableScan) -> VersionedTable:
         return self.tables[node.table.name.casefold()]
 
@@ -254,9 +169,8 @@ class Runtime:
     def go_on(self, cancel: Cancel | None = None) -> None:
         """What `pump` or `pump_all` left when the turn was over."""
         if isinstance(cancel, Turn):
-            self._in_turn(
-                cancel.turns.remaining([*self.shared.of(None), *self.queries.values()]), cancel
-            )
+            units: list[Group | Registered] = [*self.shared.of(None), *self.queries.values()]
+            self._in_turn(cancel.turns.remaining(units), cancel)
             cancel.turns.left.clear()
         self._tidy()
 
@@ -309,13 +223,9 @@ class Runtime:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         if self.settings.safe_mode:
             return
-        groups = list(self.shared.of(stream))
-        queries = [
-            q
-            for q in self.queries.values()
-            if (stream in q.reads if stream is not None else q.reads)
-        ]
-        units: list[Group | Registered] = [*groups, *queries]
+        readers = (q for q in self.queries.values() if q.reads)
+        queries = [q for q in readers if stream is None or stream in q.reads]
+        units: list[Group | Registered] = [*self.shared.of(stream), *queries]
         if isinstance(cancel, Turn):
             self._in_turn(cancel.turns.order(units), cancel)
             return
@@ -406,12 +316,8 @@ class Runtime:
     def due_of(self, group: Group) -> int:
         """The instant up to which the members of a group may be answered now."""
         clock = self.clock_of(group.streams)
-        return max(
-            [
-                clock,
-                *(self._closed(q, clock) for m in group.members if (q := m.sliding) is not None),
-            ]
-        )
+        sliding = [q for m in group.members if (q := m.sliding) is not None]
+        return max([clock, *(self._closed(query, clock) for query in sliding)])
 
     def came_late(self, query: PeriodicQuery) -> None:
         """A query that is registered when all its streams have ended has no boundaries to come."""
@@ -433,10 +339,8 @@ class Runtime:
         # whose rows one-time queries read
         streams += [r.oldest for r in self.rings.values() if r.count]
         for key, table in self.tables.items():
-            readers = [
-                q.read_tables for q in self.queries.values() if key in q.tables and q.streams
-            ]
-            limit = min([*streams, *readers], default=ALWAYS)
+            queries = (q for q in self.queries.values() if key in q.tables and q.streams)
+            limit = min([*streams, *(q.read_tables for q in queries)], default=ALWAYS)
             if limit >= MIN_INSTANT:  # changes before every row may still come
                 table.forget(limit)
 
