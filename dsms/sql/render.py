@@ -11,8 +11,7 @@ projections below a join.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from dataclasses import replace
 
 from dsms.sql import ast, printer
 from dsms.sql.expr import Col, Expr, columns, conjuncts, walk
@@ -36,6 +35,7 @@ from dsms.sql.logical import (
     Window,
     children,
 )
+from dsms.sql.render_block import Block, Stage, all_of
 from dsms.sql.types import Schema
 from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
 from dsms.sql.window import UNBOUNDED, WindowSpec
@@ -53,13 +53,9 @@ def to_ast(plan: Node) -> ast.Query:
     query = renderer.ordered(plan.child if isinstance(plan, Output) else plan, _names(plan.schema))
     if not isinstance(plan, Output) or not plan.explicit:
         return query
-    kinds = {
-        "istream": ast.OutputKind.ISTREAM,
-        "dstream": ast.OutputKind.DSTREAM,
-        "rstream": ast.OutputKind.RSTREAM,
-    }
     assert isinstance(query.body, ast.Select | ast.SetOp)
-    return replace(query, body=_with_output(query.body, ast.Output(kinds[plan.kind], plan.restore)))
+    output = ast.Output(ast.OutputKind[plan.kind.upper()], plan.restore)
+    return replace(query, body=_with_output(query.body, output))
 
 
 def _with_output(body: ast.Select | ast.SetOp, output: ast.Output) -> ast.Select | ast.SetOp:
@@ -68,46 +64,6 @@ def _with_output(body: ast.Select | ast.SetOp, output: ast.Output) -> ast.Select
         return replace(body, output=output)
     assert isinstance(body.left, ast.Select | ast.SetOp)
     return replace(body, left=_with_output(body.left, output))
-
-
-class Stage(IntEnum):
-    """How much of a block is taken: what comes next must stand later in this list."""
-
-    FROM = 0
-    WHERE = 1
-    TESTS = 2  # EXISTS and IN
-    GROUP = 3
-    HAVING = 4
-    PROJECT = 5
-    DISTINCT = 6
-    DONE = 7  # set operations, appended blocks
-
-
-@dataclass(slots=True)
-class _Block:
-    """A SELECT under construction.  `items` are its columns, `leaves` the widths of its FROM
-    items."""
-
-    from_: ast.FromItem | None
-    items: list[ast.Expr]
-    leaves: list[int] = field(default_factory=list)
-    stage: Stage = Stage.FROM
-    where: list[ast.Expr] = field(default_factory=list)
-    group_by: tuple[ast.Expr, ...] = ()
-    having: ast.Expr | None = None
-    grouped: bool = False
-    distinct: bool = False
-    body: ast.SetOp | None = None
-    append: bool = False  # say Istream: appended, though no window says INTERNAL
-
-    def leaf_of(self, used: set[int]) -> bool:
-        """Do these columns belong to one FROM item (or to none)?"""
-        start = 0
-        for width in self.leaves:
-            if used <= set(range(start, start + width)):
-                return True
-            start += width
-        return not used
 
 
 class _Renderer:
@@ -120,14 +76,14 @@ class _Renderer:
     def ordered(self, node: Node, names: Sequence[str]) -> ast.Query:
         """A whole query, with ORDER BY and LIMIT if it has them."""
         if not isinstance(node, Sort):
-            return ast.Query(self._body(self.block(node), names))
+            return ast.Query(self.block(node).query(names))
         keep = len(node.schema)
         block = self.block(node.child)
         order = tuple(self._order_item(key, block, keep) for key in node.keys)
         block.items = block.items[:keep]
-        return ast.Query(self._body(block, names), order, node.limit, node.offset or None)
+        return ast.Query(block.query(names), order, node.limit, node.offset or None)
 
-    def _order_item(self, key: tuple[Expr, bool, bool], block: _Block, keep: int) -> ast.OrderItem:
+    def _order_item(self, key: tuple[Expr, bool, bool], block: Block, keep: int) -> ast.OrderItem:
         expr, descending, nulls_first = key
         if isinstance(expr, Col) and expr.index < keep:
             target: ast.Expr = ast.IntLit(expr.index + 1)
@@ -135,30 +91,14 @@ class _Renderer:
             target = unbind(expr, block.items)
         return ast.OrderItem(target, descending, True if nulls_first else None)
 
-    def _body(self, block: _Block, names: Sequence[str]) -> ast.Select | ast.SetOp:
-        """The block as a SELECT with its columns named so."""
-        if block.body is not None:
-            return _renamed(block.body, names)
-        items = tuple(_named(e, n) for e, n in zip(block.items, names, strict=True))
-        from_ = () if block.from_ is None else (block.from_,)
-        where = (
-            None
-            if not block.where
-            else block.where[0]
-            if len(block.where) == 1
-            else ast.And(tuple(block.where))
-        )
-        output = ast.Output(ast.OutputKind.ISTREAM) if block.append else None
-        return ast.Select(items, from_, where, block.group_by, block.having, block.distinct, output)
-
-    def _subquery(self, node: Node, block: _Block, window: WindowSpec | None = None) -> _Block:
+    def _subquery(self, node: Node, block: Block, window: WindowSpec | None = None) -> Block:
         """The node, whose block this is, as a subquery in FROM."""
         names = _unique(_names(node.schema))
-        body = self._body(block, names)
+        body = block.query(names)
         alias = self._alias("q")
         items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
         written = None if window is None else window_syntax(window, items)
-        return _Block(ast.SubqueryRef(ast.Query(body), alias, written), list(items), [len(items)])
+        return Block(ast.SubqueryRef(ast.Query(body), alias, written), list(items), [len(items)])
 
     def _alias(self, wanted: str) -> ast.Ident:
         name, n = wanted, 1
@@ -170,22 +110,21 @@ class _Renderer:
 
     # ------------------------------------------------------------ nodes
 
-    def block(self, node: Node) -> _Block:
+    def block(self, node: Node) -> Block:
         """The node as a block."""
         match node:
             case StreamScan() | TableScan() | Window():
                 return self._leaf(node)
             case Values():
-                return _Block(None, [])
+                return Block(None, [])
             case Select():
                 return self._select(node)
             case Project():
                 block = self._upto(node.child, Stage.HAVING)
                 if not _same_grouping(node):
                     block = self._subquery(node.child, block)
-                return replace(
-                    block, items=[unbind(e, block.items) for e in node.exprs], stage=Stage.PROJECT
-                )
+                items = [unbind(e, block.items) for e in node.exprs]
+                return replace(block, items=items, stage=Stage.PROJECT)
             case Join() | JoinNRR():
                 return self._join(node)
             case SemiJoin():
@@ -195,9 +134,8 @@ class _Renderer:
             case Distinct() if isinstance(node.child, Union):
                 return self._union(node.child, last_all=False)
             case Distinct():
-                return replace(
-                    self._upto(node.child, Stage.PROJECT), distinct=True, stage=Stage.DISTINCT
-                )
+                block = self._upto(node.child, Stage.PROJECT)
+                return replace(block, distinct=True, stage=Stage.DISTINCT)
             case Union():
                 return self._union(node, last_all=True)
             case SetOp():
@@ -206,22 +144,22 @@ class _Renderer:
                 return self._append(node)
         raise TypeError(f"{type(node).__name__} stands at the root only")
 
-    def _upto(self, node: Node, stage: Stage) -> _Block:
+    def _upto(self, node: Node, stage: Stage) -> Block:
         """The node's block if it has come no further than `stage`, else a block over it as a
         subquery."""
         block = self._opened(node)
         return block if block.stage <= stage else self._subquery(node, block)
 
-    def _opened(self, node: Node) -> _Block:
+    def _opened(self, node: Node) -> Block:
         """The node's block, taken for a FROM with WHERE if its windows are INTERNAL and it has only
         these so far."""
         block = self.block(node)
-        flat = (
-            self._internal and _has_internal(node) and block.from_ is not None and not block.grouped
-        )
-        return replace(block, stage=Stage.WHERE) if flat and block.stage <= Stage.PROJECT else block
+        plain = block.from_ is not None and not block.grouped and block.stage <= Stage.PROJECT
+        if self._internal and plain and _has_internal(node):
+            return replace(block, stage=Stage.WHERE)
+        return block
 
-    def _leaf(self, node: StreamScan | TableScan | Window) -> _Block:
+    def _leaf(self, node: StreamScan | TableScan | Window) -> Block:
         match node:
             case Window(child=StreamScan() as scan, spec=spec):
                 return self._stream_leaf(scan, spec)
@@ -232,23 +170,22 @@ class _Renderer:
             case TableScan():
                 return self._named_leaf(node.table.name, node.table.schema, node.alias, None)
 
-    def _stream_leaf(self, scan: StreamScan, spec: WindowSpec | None) -> _Block:
+    def _stream_leaf(self, scan: StreamScan, spec: WindowSpec | None) -> Block:
         alone = scan.archive is not None and not scan.archive.live
         return self._named_leaf(scan.stream.name, scan.stream.schema, scan.alias, spec, alone)
 
     def _named_leaf(
         self, name: str, schema: Schema, wanted: str, spec: WindowSpec | None, archive: bool = False
-    ) -> _Block:
+    ) -> Block:
         alias = self._alias(wanted)
         names = _names(schema)
         items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
         window = None if spec is None or spec == UNBOUNDED else window_syntax(spec, items)
         shown = None if alias.text == name else alias
-        return _Block(
-            ast.TableRef(ast.Ident(name), shown, window, archive), list(items), [len(items)]
-        )
+        table = ast.TableRef(ast.Ident(name), shown, window, archive)
+        return Block(table, list(items), [len(items)])
 
-    def _select(self, node: Select) -> _Block:
+    def _select(self, node: Select) -> Block:
         block = self._upto(node.child, Stage.GROUP)
         if block.stage == Stage.TESTS:
             block = self._subquery(node.child, block)
@@ -262,7 +199,7 @@ class _Renderer:
         where = [*block.where, *(unbind(p, block.items) for p in parts)]
         return replace(block, where=where, stage=Stage.WHERE)
 
-    def _group_by(self, node: GroupBy) -> _Block:
+    def _group_by(self, node: GroupBy) -> Block:
         block = self._upto(node.child, Stage.TESTS)
         keys = tuple(_not_a_position(unbind(k, block.items)) for k in node.keys)
         aggs = [unbind_aggregate(a, block.items) for a in node.aggs]
@@ -270,28 +207,24 @@ class _Renderer:
 
     # ------------------------------------------------------------ joins
 
-    def _join(self, node: Join | JoinNRR) -> _Block:
-        left_node, right_node = (
-            (node.left, node.right) if isinstance(node, Join) else (node.child, node.table)
-        )
-        left = self._side(left_node, first=True)
-        right = self._side(right_node, first=False)
+    def _join(self, node: Join | JoinNRR) -> Block:
+        sides = (node.left, node.right) if isinstance(node, Join) else (node.child, node.table)
+        left, right = self._side(sides[0], first=True), self._side(sides[1], first=False)
         items = [*left.items, *right.items]
         on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
         on += [unbind(c, items) for c in conjuncts(node.residual)]
         kind = ast.JoinKind[node.kind.upper()]
-        if not on:
-            kind = ast.JoinKind.CROSS if kind is ast.JoinKind.INNER else kind
-            on = [] if kind is ast.JoinKind.CROSS else [ast.BoolLit(True)]
-        condition = None if not on else on[0] if len(on) == 1 else ast.And(tuple(on))
+        if not on and kind is ast.JoinKind.INNER:
+            kind = ast.JoinKind.CROSS
+        elif not on and kind is not ast.JoinKind.CROSS:
+            on = [ast.BoolLit(True)]
         assert left.from_ is not None and right.from_ is not None
-        joined = ast.Join(kind, left.from_, right.from_, condition)
+        joined = ast.Join(kind, left.from_, right.from_, all_of(on))
         where = [*left.where, *right.where]
-        return _Block(
-            joined, items, left.leaves + right.leaves, Stage.WHERE if where else Stage.FROM, where
-        )
+        stage = Stage.WHERE if where else Stage.FROM
+        return Block(joined, items, left.leaves + right.leaves, stage, where)
 
-    def _side(self, node: Node, first: bool) -> _Block:
+    def _side(self, node: Node, first: bool) -> Block:
         """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all
         are flattened."""
         block = self._opened(node)
@@ -302,7 +235,7 @@ class _Renderer:
             return block
         return self._subquery(node, block)
 
-    def _semi_join(self, node: SemiJoin) -> _Block:
+    def _semi_join(self, node: SemiJoin) -> Block:
         left = self._upto(node.left, Stage.TESTS)
         right = self._upto(node.right, Stage.TESTS)
         on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
@@ -310,10 +243,10 @@ class _Renderer:
         test: ast.Expr
         if node.null_aware and len(node.keys) == 1 and node.residual is None:
             value, result = node.keys[0]
-            inner = self._body(replace(right, items=[unbind(result, right.items)]), ["v"])
+            inner = replace(right, items=[unbind(result, right.items)]).query(["v"])
             test = ast.InQuery(unbind(value, left.items), ast.Query(inner), node.anti)
         else:
-            body = self._body(replace(right, items=[], where=[*right.where, *on]), [])
+            body = replace(right, items=[], where=[*right.where, *on]).query([])
             assert isinstance(body, ast.Select)
             exists = ast.Exists(ast.Query(replace(body, items=(ast.StarItem(),))))
             test = ast.Not(exists) if node.anti else exists
@@ -325,38 +258,35 @@ class _Renderer:
         block = self.block(node)
         if block.append or (block.body is not None and not first and isinstance(node, Union)):
             block = self._subquery(node, block)
-        return self._body(block, names)
+        return block.query(names)
 
-    def _union(self, node: Union, last_all: bool) -> _Block:
+    def _union(self, node: Union, last_all: bool) -> Block:
         names = _names(node.schema)
         body: ast.Select | ast.SetOp = self._operand(node.inputs[0], names, first=True)
         for i, child in enumerate(node.inputs[1:], 2):
+            operand = self._operand(child, names, first=False)
             keep_duplicates = last_all or i < len(node.inputs)
-            body = ast.SetOp(
-                ast.SetOpKind.UNION, body, self._operand(child, names, first=False), keep_duplicates
-            )
+            body = ast.SetOp(ast.SetOpKind.UNION, body, operand, keep_duplicates)
         assert isinstance(body, ast.SetOp)
         return self._set_block(body, names)
 
-    def _set_op(self, node: SetOp) -> _Block:
+    def _set_op(self, node: SetOp) -> Block:
         names = _names(node.schema)
-        left, right = self._operand(node.left, names, True), self._operand(node.right, names, False)
-        return self._set_block(
-            ast.SetOp(ast.SetOpKind[node.op.upper()], left, right, node.all), names
-        )
+        left = self._operand(node.left, names, first=True)
+        right = self._operand(node.right, names, first=False)
+        body = ast.SetOp(ast.SetOpKind[node.op.upper()], left, right, node.all)
+        return self._set_block(body, names)
 
-    def _set_block(self, body: ast.SetOp, names: Sequence[str]) -> _Block:
-        return _Block(
-            None, [ast.ColumnRef(ast.Ident(n)) for n in names], stage=Stage.DONE, body=body
-        )
+    def _set_block(self, body: ast.SetOp, names: Sequence[str]) -> Block:
+        items: list[ast.Expr] = [ast.ColumnRef(ast.Ident(n)) for n in names]
+        return Block(None, items, stage=Stage.DONE, body=body)
 
-    def _append(self, node: Append) -> _Block:
+    def _append(self, node: Append) -> Block:
         outer, self._internal = self._internal, True
         block = self.block(node.child)
         self._internal = outer
-        return replace(
-            block, stage=Stage.DONE, append=node.entries or not _has_internal(node.child)
-        )
+        append = node.entries or not _has_internal(node.child)
+        return replace(block, stage=Stage.DONE, append=append)
 
 
 # ---------------------------------------------------------------- small parts
@@ -380,29 +310,9 @@ def _unique(names: Sequence[str]) -> list[str]:
     return out
 
 
-def _renamed(body: ast.SetOp, names: Sequence[str]) -> ast.SetOp:
-    """A set operation is named by its first SELECT."""
-    left = body.left
-    if isinstance(left, ast.SetOp):
-        return replace(body, left=_renamed(left, names))
-    assert isinstance(left, ast.Select)
-    items = [
-        _named(i.expr, n)
-        for i, n in zip(left.items, names, strict=True)
-        if isinstance(i, ast.SelectItem)
-    ]
-    return replace(body, left=replace(left, items=tuple(items)))
-
-
 def _ident(name: str, among: Sequence[str]) -> ast.Ident:
     """The name, quoted if another differs from it in case only."""
     return ast.Ident(name, sum(n.casefold() == name.casefold() for n in among) > 1)
-
-
-def _named(expr: ast.Expr, name: str) -> ast.SelectItem:
-    if isinstance(expr, ast.ColumnRef) and expr.name.text == name:
-        return ast.SelectItem(expr)
-    return ast.SelectItem(expr, ast.Ident(name or "c"))
 
 
 def _equal(a: Expr, b: Expr, left: Sequence[ast.Expr], right: Sequence[ast.Expr]) -> ast.Expr:
@@ -424,12 +334,8 @@ def _same_grouping(node: Project) -> bool:
     first, last = len(below.keys), len(below.schema)
     for split in range(len(node.exprs), -1, -1):  # what only ORDER BY needs is bound after HAVING
         exprs = [*node.exprs[:split], *([having] if having else []), *node.exprs[split:]]
-        used = [
-            part.index
-            for e in exprs
-            for part in walk(e)
-            if isinstance(part, Col) and part.index >= first
-        ]
+        cols = (part for e in exprs for part in walk(e) if isinstance(part, Col))
+        used = [col.index for col in cols if col.index >= first]
         if list(dict.fromkeys(used)) == list(range(first, last)) and (used or below.keys):
             return True
     return False

@@ -1,0 +1,90 @@
+"""A SELECT under construction, as a plan becomes text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from dsms.sql import ast
+
+
+class Stage(IntEnum):
+    """How much of a block is taken: what comes next must stand later in this list."""
+
+    FROM = 0
+    WHERE = 1
+    TESTS = 2  # EXISTS and IN
+    GROUP = 3
+    HAVING = 4
+    PROJECT = 5
+    DISTINCT = 6
+    DONE = 7  # set operations, appended blocks
+
+
+@dataclass(slots=True)
+class Block:
+    """A SELECT under construction.  `items` are its columns, `leaves` the widths of its FROM
+    items."""
+
+    from_: ast.FromItem | None
+    items: list[ast.Expr]
+    leaves: list[int] = field(default_factory=list)
+    stage: Stage = Stage.FROM
+    where: list[ast.Expr] = field(default_factory=list)
+    group_by: tuple[ast.Expr, ...] = ()
+    having: ast.Expr | None = None
+    grouped: bool = False
+    distinct: bool = False
+    body: ast.SetOp | None = None  # a set operation, instead of all that
+    append: bool = False  # say Istream: appended, though no window says INTERNAL
+
+    def leaf_of(self, used: set[int]) -> bool:
+        """Do these columns belong to one FROM item (or to none)?"""
+        start = 0
+        for width in self.leaves:
+            if used <= set(range(start, start + width)):
+                return True
+            start += width
+        return not used
+
+    def query(self, names: Sequence[str]) -> ast.Select | ast.SetOp:
+        """The block as a SELECT with its columns named so."""
+        if self.body is not None:
+            return _renamed(self.body, names)
+        return ast.Select(
+            tuple(_named(e, n) for e, n in zip(self.items, names, strict=True)),
+            () if self.from_ is None else (self.from_,),
+            all_of(self.where),
+            self.group_by,
+            self.having,
+            self.distinct,
+            ast.Output(ast.OutputKind.ISTREAM) if self.append else None,
+        )
+
+
+def all_of(conditions: Sequence[ast.Expr]) -> ast.Expr | None:
+    """Their conjunction; None: there are none."""
+    if len(conditions) > 1:
+        return ast.And(tuple(conditions))
+    return conditions[0] if conditions else None
+
+
+def _renamed(body: ast.SetOp, names: Sequence[str]) -> ast.SetOp:
+    """A set operation is named by its first SELECT."""
+    left = body.left
+    if isinstance(left, ast.SetOp):
+        return replace(body, left=_renamed(left, names))
+    assert isinstance(left, ast.Select)
+    items = [
+        _named(i.expr, n)
+        for i, n in zip(left.items, names, strict=True)
+        if isinstance(i, ast.SelectItem)
+    ]
+    return replace(body, left=replace(left, items=tuple(items)))
+
+
+def _named(expr: ast.Expr, name: str) -> ast.SelectItem:
+    if isinstance(expr, ast.ColumnRef) and expr.name.text == name:
+        return ast.SelectItem(expr)
+    return ast.SelectItem(expr, ast.Ident(name or "c"))
