@@ -5,6 +5,10 @@ local calendar, and a shorter one counts elapsed time from local midnight; a day
 existing instant.  The window of boundary b is [start, b), where a RANGE in calendar units goes back
 by the calendar.  All instants are µs since 1970, UTC.
 
+A day that a zone has left out, as Apia did 30 December 2011, is no day: DAYS are counted without
+it.  A week, month or year that would begin on it begins with the next day, and the boundary there
+still stands for the day left out, so that windows as long as their SLIDE meet.
+
 Local times are int64 µs and local days numbers from 1970 on, since the calendars of Python end
 where rows may still come: a day of the year 9999 ends in the year 10000, and the day before the
 first one belongs to the year 0.  Calendars, weekdays included, repeat after 400 years, and so does
@@ -14,13 +18,14 @@ window that reaches back as far begins with time itself (ALWAYS).
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import count as counted
+from itertools import pairwise, takewhile
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -40,6 +45,10 @@ EARLIEST = (datetime(3, 1, 1, tzinfo=UTC) - EPOCH) // MICRO
 LATEST = (datetime(9998, 1, 1, tzinfo=UTC) - EPOCH) // MICRO
 END = FOREVER // 8  # no calendar goes on behind it, nor before its opposite
 ORIGIN = date(1970, 1, 1).toordinal()
+# clocks of one place are set back by no more, but across the date line
+HOURS_TWICE = 2 * 3_600_000_000
+# days, some in every year in which a zone may cross the date line
+MAPPED = range(-170 * 365, 130 * 365, 365)
 
 
 def next_boundary(slide: Slide, after: int) -> int:
@@ -73,12 +82,13 @@ def window_start(window: Time, boundary: int) -> int:
         return boundary - window.length
     assert window.slide is not None  # a window that follows the calendar has a SLIDE
     count, unit = window.calendar
-    shown = _shown(window.slide, boundary)
-    if unit in UNIT_DAYS:
-        earlier = shown - count * UNIT_DAYS[unit] * DAY
+    zone = window.slide.zone or "UTC"
+    day, months, time = _meant(window.slide, boundary)
+    if unit in UNIT_MONTHS:
+        earlier = _months_before(day, count * UNIT_MONTHS[unit] - months) * DAY + time
     else:
-        earlier = _months_before(shown // DAY, count * UNIT_MONTHS[unit]) * DAY + shown % DAY
-    return _instant(earlier, ZoneInfo(window.slide.zone or "UTC")) if earlier > -END else ALWAYS
+        earlier = _earlier(_months_before(day, -months), count, unit, zone) * DAY + time
+    return _instant(earlier, ZoneInfo(zone)) if earlier > -END else ALWAYS
 
 
 @dataclass(slots=True)
@@ -139,6 +149,8 @@ def _instant(local: int, zone: ZoneInfo) -> int:
     if _local(known, zone) == local:
         return known
     low, high = known - DAY // 4, known + DAY // 4
+    if _local(low, zone) >= local:
+        low -= DAY  # a whole day is left out
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if _local(middle, zone) < local else (low, middle)
@@ -162,13 +174,23 @@ def _day_of(instant: int, name: str) -> int:
     return day + 1 if _midnight(day + 1, name) <= instant else day
 
 
-def _shown(slide: Slide, boundary: int) -> int:
-    """The local time that a boundary stands for: where clocks skip it, the wall shows a later
-    one."""
+def _meant(slide: Slide, boundary: int) -> tuple[int, int, int]:
+    """What a boundary stands for, a day, months later, a time of day: where clocks skip it, the
+    wall shows a later one.
+
+    Months are counted from the first day of all, as 31 March, not 28 February, is a month before 30
+    April."""
     zone = slide.zone or "UTC"
-    local = _local(boundary, ZoneInfo(zone))
-    day, time = local // DAY, _time_of_day(slide, zone)
-    return day * DAY + time if _start(day, time, zone) == boundary else local
+    day, shown = divmod(_local(boundary, ZoneInfo(zone)), DAY)
+    time = _time_of_day(slide, zone)
+    steps: Iterable[tuple[int, int, int]] = ((day, day, 0),)
+    if slide.calendar is not None:
+        steps = takewhile(
+            lambda step: _start(step[0], time, zone) <= boundary,
+            _steps(slide, _day_of(boundary, zone)),
+        )
+    found = (step for step in steps if _start(step[0], time, zone) == boundary)
+    return next(((origin, months, time) for _, origin, months in found), (day, 0, shown))
 
 
 def _time_of_day(slide: Slide, zone: str) -> int:
@@ -189,25 +211,81 @@ def _within_day(slide: Slide, after: int) -> int:
 
 
 def _by_calendar(slide: Slide, after: int) -> int:
+    zone = slide.zone or "UTC"
+    time = _time_of_day(slide, zone)
+    starts = (_start(day, time, zone) for day, _, _ in _steps(slide, _day_of(after, zone)))
+    return next(start for start in starts if start > after)
+
+
+def _steps(slide: Slide, near: int) -> Iterator[tuple[int, int, int]]:
+    """The days on which a calendar SLIDE has its boundaries, from shortly before `near` on; each
+    also as a day and how many months that is before it."""
     assert slide.calendar is not None
     zone = slide.zone or "UTC"
     count, unit = slide.calendar
     origin = 0 if slide.align is None else _local(slide.align, ZoneInfo(zone)) // DAY
-    time = _time_of_day(slide, zone)
-    starts = (_start(day, time, zone) for day in _steps(origin, count, unit, _day_of(after, zone)))
-    return next(start for start in starts if start > after)
+    if unit in UNIT_MONTHS:
+        step = count * UNIT_MONTHS[unit]
+        months = (k * step for k in counted((_month(near) - _month(origin)) // step - 1))
+        return ((_months_before(origin, -n), origin, n) for n in months)
+    first = (near - origin) // (count * UNIT_DAYS[unit]) - 2
+    days = (_earlier(origin, -k * count, unit, zone) for k in counted(first))
+    return ((day, day, 0) for day in days)
 
 
-def _steps(origin: int, count: int, unit: str, near: int) -> Iterator[int]:
-    """Days `count` units apart, from shortly before `near` on."""
-    if unit in UNIT_DAYS:
-        step = count * UNIT_DAYS[unit]
-        return (origin + k * step for k in counted((near - origin) // step - 1))
-    step = count * UNIT_MONTHS[unit]
+def _earlier(day: int, count: int, unit: str, zone: str) -> int:
+    """The day that many days or weeks earlier."""
+    return day - 7 * count if unit == "week" else _existing(day, count, zone)
+
+
+def _existing(day: int, count: int, zone: str) -> int:
+    """The day `count` days earlier, without those that the zone has left out."""
+    gone = left_out(zone)
+    wanted = day - bisect_left(gone, day) - count
+    found = wanted
+    for k, out in enumerate(gone):
+        if out - k <= wanted:
+            found = wanted + k + 1
+    return found
+
+
+@lru_cache(maxsize=1024)
+def left_out(zone: str) -> tuple[int, ...]:
+    """The days that a zone has never had, since it went over to the other side of the date line."""
+    found: list[int] = []
+    for day, leap in _leaps(zone):
+        if leap > DAY // 2:
+            found += _days_skipped(day * DAY, (day + MAPPED.step) * DAY, ZoneInfo(zone))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def most_repeated(zone: str) -> int:
+    """µs by which a span of local days may be longer than they are in a zone: hours, or a day, that
+    come twice."""
+    crosses = any(leap < -(DAY // 2) for _, leap in _leaps(zone))
+    return HOURS_TWICE + DAY * crosses
+
+
+def _leaps(zone: str) -> Iterator[tuple[int, int]]:
+    """Days, a year apart, and how far clocks go forward in the year from there."""
+    place = ZoneInfo(zone)
+    offsets = [_local(day * DAY, place) - day * DAY for day in MAPPED]
     return (
-        _months_before(origin, -k * step)
-        for k in counted((_month(near) - _month(origin)) // step - 1)
+        (day, after - before)
+        for day, (before, after) in zip(MAPPED, pairwise(offsets), strict=False)
     )
+
+
+def _days_skipped(low: int, high: int, zone: ZoneInfo) -> range:
+    """Those that no wall clock there has shown, since it leapt between the two instants."""
+    first = _local(low, zone) - low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (middle, high) if _local(middle, zone) - middle - first < DAY // 2 else (low, middle)
+        )
+    return range(-(-(_local(low, zone) + 1) // DAY), _local(high, zone) // DAY)
 
 
 def _month(day: int) -> int:

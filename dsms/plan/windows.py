@@ -11,7 +11,7 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import assert_never
 
-from dsms.plan.boundaries import window_start
+from dsms.plan.boundaries import most_repeated, window_start
 from dsms.plan.physical import Pattern
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 
@@ -193,7 +193,7 @@ def longest(window: WindowSpec) -> int | None:
     """µs for which a row matters to it at most; None: it can't be bounded."""
     match window:
         case Time():
-            return window.length
+            return window.length + _repeated(window)
         case Now():
             return 1
         case Rows() | Partitioned() | Unbounded() | Landmark():
@@ -206,8 +206,14 @@ def matters_for(window: WindowSpec) -> int:
     """µs after which a row can't matter any more at a boundary; 0 where no length says so."""
     match window:
         case Time():
-            return window.length
+            return window.length + _repeated(window)
         case Now() | Rows() | Partitioned() | Unbounded() | Landmark():
             return 0
         case _:
             assert_never(window)
+
+
+def _repeated(window: Time) -> int:
+    """µs by which local time may make it longer than its days are."""
+    zone = None if window.slide is None else window.slide.zone
+    return 0 if window.calendar is None or zone is None else most_repeated(zone)

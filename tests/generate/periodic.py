@@ -37,6 +37,8 @@ PLACES = (  # a zone, and an instant shortly before its clocks are changed
     ("America/Sao_Paulo", "2018-11-02T12:00"),  # midnight is left out
     ("America/Sao_Paulo", "2018-02-16T12:00"),  # the last hour of a day comes twice
     ("Australia/Lord_Howe", "2026-04-03T12:00"),  # by half an hour
+    ("Pacific/Apia", "2011-12-28T12:00"),  # a day is left out
+    ("Pacific/Kwajalein", "1969-09-29T00:00"),  # a day comes twice
     ("UTC", "2026-02-26T06:00"),
     ("UTC", "0001-01-01T00:00"),  # with the first row there may be
     ("America/New_York", "0001-01-01T01:00"),

@@ -8,7 +8,6 @@ else.
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import count
@@ -59,18 +58,42 @@ def range_start(spec: Time, boundary: int) -> int:
     assert spec.slide is not None
     number, unit = spec.calendar
     zone = spec.slide.zone or "UTC"
-    _, far = away(boundary)
-    shown = meant(spec.slide, boundary + far, zone)
-    if unit in DAYS:
-        return moment(shown - timedelta(days=number * DAYS[unit]), zone) - far
-    day = months_later(shown.date(), -number * MONTHS[unit])
+    years, far = away(boundary)
+    begun = [
+        k
+        for k, day in _counted(spec.slide, boundary + far, years)
+        if moment(day, zone) == boundary + far
+    ]
+    if (
+        begun
+        and unit in MONTHS
+        and spec.slide.calendar is not None
+        and spec.slide.calendar[1] in MONTHS
+    ):
+        start, months = (
+            _first(spec.slide, years),
+            begun[0] * months_of(spec.slide.calendar) - months_of(spec.calendar),
+        )
+        return (
+            moment(datetime.combine(months_later(start.date(), months), start.time()), zone) - far
+        )
+    shown = meant(spec.slide, boundary + far, zone, years)
+    day = _later(shown.date(), -number, unit, zone, years)
     return moment(datetime.combine(day, shown.time()), zone) - far
 
 
-def meant(slide: Slide, boundary: int, zone: str) -> datetime:
+def meant(slide: Slide, boundary: int, zone: str, years: int = 0) -> datetime:
     """The time of day that the boundary stands for: midnight, or that of ALIGN TO, even if clocks
-    skip it that day."""
+    skip it that day.
+
+    Of a SLIDE by the calendar: that of the first of its days that begins there, even if the zone
+    skips that day."""
     shown = wall(boundary, zone)
+    if slide.calendar is not None:
+        return next(
+            (day for _, day in _counted(slide, boundary, years) if moment(day, zone) == boundary),
+            shown,
+        )
     at = datetime.min if slide.align is None else wall(slide.align, zone)
     begins = datetime.combine(shown.date(), at.time())
     return begins if moment(begins, zone) == boundary else shown
@@ -127,27 +150,87 @@ def _within_days(zone: str, slide: int, after: int, upto: int) -> list[int]:
 def _on_days(slide: Slide, after: int, upto: int, years: int) -> list[int]:
     """Every so many days or months of the calendar, at midnight; ALIGN TO gives another day and
     time of day to count from."""
-    assert slide.calendar is not None
-    zone = slide.zone or "UTC"
-    start = datetime(1970, 1, 1) if slide.align is None else wall(slide.align, zone)
-    start = start.replace(year=start.year + years)
-    number, unit = slide.calendar
     out: list[int] = []
-    for day in _days(start.date(), number, unit, wall(after, zone).date()):
-        b = moment(datetime.combine(day, start.time()), zone)
-        if b > upto:
-            return out
-        if b > max([after, *out[-1:]]):  # a day that is left out begins with the next
+    for b in (moment(day, slide.zone or "UTC") for _, day in _counted(slide, after, years, upto)):
+        # what begins on a day that is left out begins with the next
+        if after < b <= upto and b not in out:
             out.append(b)
+    return out
+
+
+def _counted(
+    slide: Slide, after: int, years: int, upto: int | None = None
+) -> list[tuple[int, datetime]]:
+    """The steps of a SLIDE by the calendar and when they begin, from before `after` to behind
+    `upto`."""
+    if slide.calendar is None:
+        return []
+    zone = slide.zone or "UTC"
+    start = _first(slide, years)
+    number, unit = slide.calendar
+    near, last = (
+        wall(after, zone).date(),
+        wall(after if upto is None else upto, zone).date() + timedelta(days=3),
+    )
+    out: list[tuple[int, datetime]] = []
+    for k in count(_before(start.date(), number, unit, near)):
+        day = _later(start.date(), k * number, unit, zone, years)
+        out.append((k, datetime.combine(day, start.time())))
+        if day > last:
+            return out
     raise AssertionError("a calendar ends")
 
 
-def _days(origin: date, number: int, unit: str, near: date) -> Iterator[date]:
-    """The days that many units apart, from before `near` on."""
+def _first(slide: Slide, years: int) -> datetime:
+    """What its steps are counted from."""
+    start = datetime(1970, 1, 1) if slide.align is None else wall(slide.align, slide.zone or "UTC")
+    return start.replace(year=start.year + years)
+
+
+def months_of(calendar: tuple[int, str]) -> int:
+    return calendar[0] * MONTHS[calendar[1]]
+
+
+def _before(origin: date, number: int, unit: str, near: date) -> int:
+    """How many steps of the calendar lead from the origin to shortly before that day."""
     if unit in DAYS:
-        step = number * DAYS[unit]
-        first = (near - origin).days // step - 2
-        return (origin + timedelta(days=k * step) for k in count(first))
-    step = number * MONTHS[unit]
-    first = ((near.year - origin.year) * 12 + near.month - origin.month) // step - 2
-    return (months_later(origin, k * step) for k in count(first))
+        return (near - origin).days // (number * DAYS[unit]) - 4
+    return ((near.year - origin.year) * 12 + near.month - origin.month) // (
+        number * MONTHS[unit]
+    ) - 2
+
+
+def _later(day: date, number: int, unit: str, zone: str, years: int) -> date:
+    """So many units later (or earlier): days that there were, others by the calendar.  All is
+    `years` later."""
+    if unit == "day":
+        return _existing_later(
+            day, number, {gone.replace(year=gone.year + years) for gone in _left_out(zone)}
+        )
+    return (
+        day + timedelta(weeks=number)
+        if unit == "week"
+        else months_later(day, number * MONTHS[unit])
+    )
+
+
+def _existing_later(day: date, number: int, left_out: set[date]) -> date:
+    target, step = day + timedelta(days=number), timedelta(days=1 if number > 0 else -1)
+    target += step * sum(
+        min(day, target) <= gone <= max(day, target) and gone != day for gone in left_out
+    )
+    while target in left_out:
+        target += step
+    return target
+
+
+@lru_cache(maxsize=1000)
+def _left_out(zone: str) -> frozenset[date]:
+    """The days that the wall clock has never shown, from 1840 to 2039, looked at twice a day."""
+    first, place = datetime(1840, 1, 1, tzinfo=UTC), ZoneInfo(zone)
+    shown = {
+        (first + timedelta(hours=12 * k)).astimezone(place).date() for k in range(2 * 365 * 200)
+    }
+    return frozenset(
+        d for k in range(365 * 199) if (d := date(1840, 1, 3) + timedelta(days=k)) not in shown
+    )
