@@ -11,7 +11,7 @@ from dsms.running.query import RunningQuery
 from dsms.running.sources import StreamSource
 from dsms.settings import Settings
 from dsms.sharing.group import Group
-from dsms.sharing.joins import JoinGroup
+from dsms.sharing.join_group import JoinGroup
 from dsms.sharing.stream_group import StreamGroup
 
 S = 10**6

@@ -22,7 +22,7 @@ from dsms.errors import DsmsError
 from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.silence import SILENCE
 from dsms.settings import Settings
-from dsms.sharing.joins import JoinGroup
+from dsms.sharing.join_group import JoinGroup
 from dsms.sharing.member import Member
 from tests.effort import examples
 

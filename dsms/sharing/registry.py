@@ -21,7 +21,8 @@ from dsms.sharing.feed_set import FeedSet
 from dsms.sharing.find_cover import covering, exact
 from dsms.sharing.group import Group
 from dsms.sharing.incremental import combined
-from dsms.sharing.joins import JoinGroup, Joins
+from dsms.sharing.join_group import JoinGroup
+from dsms.sharing.joins import Joins
 from dsms.sharing.key_space import KeySpace
 from dsms.sharing.member import Above, Answering, Member
 from dsms.sharing.request import Request, made_of, phase_of
@@ -102,10 +103,8 @@ class Registry:
             span, space, have = feed.span, feed.space, feed.columns
         else:
             return Offer()
-        used, groups = (
-            sources(wanted.aggs, bool(wanted.keys), have),
-            1 if space is None else space.groups,
-        )
+        used = sources(wanted.aggs, bool(wanted.keys), have)
+        groups = 1 if space is None else space.groups
         width, reach = (wanted.length - wanted.until) // span, wanted.length // span
         calls = [used[a] for a in wanted.aggs]
         hows = {c: have[c].algebra if c in have else self._algebra(wanted.stream, c) for c in calls}
@@ -126,9 +125,8 @@ class Registry:
         if not found:
             return None
         group, feed = max(found, key=lambda pair: pair[1].span)
-        return group, AnswerSource(
-            (SignedFeed(feed, sources(wanted.aggs, bool(wanted.keys), feed.columns)),)
-        )
+        columns = sources(wanted.aggs, bool(wanted.keys), feed.columns)
+        return group, AnswerSource((SignedFeed(feed, columns),))
 
     def _covered(self, wanted: Request, counted: bool) -> tuple[StreamGroup, AnswerSource] | None:
         """SS4: feeds that cover the query's predicate, all of the same sub-windows; the coarsest.
@@ -225,12 +223,10 @@ class Registry:
         """The member's view; the same object for members that are probed together."""
         wanted, view = member.request, member.view
         assert view is not None
-        parts = tuple(
-            replace(p, sources=sources(wanted.aggs, bool(wanted.keys), p.feed.columns))
-            if view.single
-            else p
-            for p in view.parts
-        )
+        parts = view.parts
+        if view.single:
+            asked = (wanted.aggs, bool(wanted.keys))
+            parts = tuple(replace(p, sources=sources(*asked, p.feed.columns)) for p in parts)
         made = AnswerSource(parts, view.how)
         others = (m.view for m in member.group.members if m.view is not None)
         return next((v for v in others if v.key == made.key), made)
@@ -252,18 +248,13 @@ class Registry:
                 if not new:
                     self._fill(feed, call, past)
                 feed.columns[call].whole_from = past.number(feed)
-            elif (
-                _short(column, feed, member)
-                and past.rows
-                and past.number(feed) < column.first_complete
-            ):
+                continue
+            helps = past.rows and past.number(feed) < column.first_complete
+            if helps and _short(column, feed, member):
                 feed.columns[call] = made = self._column(member.group, feed, call)
                 self._fill(feed, call, past)
-                made.whole_from, made.widths, made.chosen_for = (
-                    past.number(feed),
-                    column.widths,
-                    column.chosen_for,
-                )
+                made.whole_from = past.number(feed)
+                made.widths, made.chosen_for = column.widths, column.chosen_for
 
     def _column(self, group: Answering, feed: Feed, call: AggCall) -> AggregateColumn:
         how = self._algebra(feed.stream, call)
@@ -297,14 +288,9 @@ class Registry:
         column = feed.columns[call]
         if feed.open is None or not past.rows:
             return
+        columns, where = {call: column}, feed.where
         side = Feed(
-            feed.stream,
-            feed.space,
-            feed.span,
-            feed.phase,
-            feed.counted,
-            {call: column},
-            where=feed.where,
+            feed.stream, feed.space, feed.span, feed.phase, feed.counted, columns, where=where
         )
         feed.space.feeds.remove(side)
         for rows in past.rows:
@@ -326,9 +312,7 @@ class Registry:
         kept = []
         for feed in _feeds(group):
             used = {id(c) for m in group.members if m.view is not None for _, c in m.view.columns()}
-            feed.columns = {
-                call: column for call, column in feed.columns.items() if id(column) in used
-            }
+            feed.columns = {c: column for c, column in feed.columns.items() if id(column) in used}
             if any(m.reads(feed) for m in group.members):
                 kept.append(feed)
             else:
@@ -382,10 +366,8 @@ def _count(member: Member, more: int) -> None:
 
 def _short(column: AggregateColumn, feed: Feed, member: Member) -> bool:
     """Whether the column does not reach back as far as the member's window does."""
-    return (
-        feed.open is not None
-        and column.first_complete > feed.open - member.request.length // feed.span
-    )
+    reach = member.request.length // feed.span
+    return feed.open is not None and column.first_complete > feed.open - reach
 
 
 def _whole_from(member: Member) -> int:
@@ -393,8 +375,7 @@ def _whole_from(member: Member) -> int:
     assert member.view is not None
     worst = ALWAYS
     for feed, column in member.view.columns():
-        if (
-            reach := column.first_complete if feed.open is not None else column.whole_from
-        ) > ALWAYS:
+        reach = column.whole_from if feed.open is None else column.first_complete
+        if reach > ALWAYS:
             worst = max(worst, feed.phase + reach * feed.span - 1 + member.request.length)
     return worst

@@ -174,6 +174,6 @@ def span_of(wanted: Request) -> int:
     return gcd(wanted.length, wanted.until, wanted.slide.every)
 
 
-def phase_of(wanted: Request, span: int) -> int:
+def phase_of(wanted: Wanted, span: int) -> int:
     """Where sub-windows begin so that boundaries fall between them."""
     return (wanted.slide.align or 0) % span
