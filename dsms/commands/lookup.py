@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dsms.api import Cancel, Rows, shown_instant
-from dsms.commands.periodic import announce, recall, settle
+from dsms.commands.periodic import announce
+from dsms.commands.periodic_alone import recall
+from dsms.commands.periodic_shared import settle
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import fits, over_numbers
 from dsms.periodic.lookup import LookupQuery, Waiting, lookup_span
