@@ -9,7 +9,7 @@ only at the outermost edge.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
@@ -111,6 +111,51 @@ class Chunk:
             ats = None if at[0] == at[-1] else pa.array(at)
             rows = self.data.slice(start, stop - start)
             yield Push(query, self.seq + start, kind, shown_instant(int(at[-1])), rows, ats)
+
+
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """Chunks of one query that follow each other, as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    schema = chunks[0].data.schema
+    columns = [pa.concat_arrays([c.data.column(k) for c in chunks]) for k in range(len(schema))]
+    return Chunk(
+        chunks[0].seq,
+        np.concatenate([c.sign for c in chunks]),
+        np.concatenate([c.at for c in chunks]),
+        pa.RecordBatch.from_arrays(columns, schema=schema),
+        sum(c.nbytes for c in chunks),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a subscription was told since it was last asked, in columns.
+
+    rows      the result rows of all kinds, in order: numbers, signs, instants, values; None: none
+    snapshot  the answer as the subscription began, where it begins with one
+    upto      all instants up to here are told, those without rows among them; None: not said
+    end       nothing more will come; its `code` and `message` say why
+    """
+
+    rows: Chunk | None = None
+    snapshot: Push | None = None
+    upto: int | None = None
+    end: Push | None = None
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else len(self.rows)
+
+    @classmethod
+    def of(cls, items: Sequence[Push | Chunk]) -> Changes:
+        """Of what `take_chunks` gave."""
+        told = {item.kind: item for item in items if isinstance(item, Push)}
+        chunks = [item for item in items if isinstance(item, Chunk) and len(item)]
+        ats = [item.at for item in told.values() if item.at is not None]
+        ats += [int(chunk.at[-1]) for chunk in chunks[-1:]]
+        upto = shown_instant(max(ats)) if ats else None
+        rows = joined(chunks) if chunks else None
+        return cls(rows, told.get("snapshot"), upto, told.get("end"))
 
 
 def kind_of(sign: int) -> PushKind:
@@ -256,6 +301,10 @@ class Subscription:
         for item in self.take_chunks():
             out.extend(item.pushes(self.query) if isinstance(item, Chunk) else [item])
         return out
+
+    def take_changes(self) -> Changes:
+        """All that waits, in columns."""
+        return Changes.of(self.take_chunks())
 
     def take_chunks(self) -> list[Push | Chunk]:
         """All that waits, result rows left columnar."""

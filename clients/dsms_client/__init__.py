@@ -19,13 +19,19 @@ if TYPE_CHECKING:
     from dsms.errors import DsmsError, InternalError, QueryError, UsageError
     from dsms_client.aio import AsyncClient
     from dsms_client.aio import connect as connect_async
+    from dsms_client.changes import Changes
     from dsms_client.results import Done, IngestReport, Push, RowSet
-    from dsms_client.subscription import AsyncSubscription
-    from dsms_client.sync import Client, Subscription, connect
+    from dsms_client.subscription import AsyncChanges, AsyncSubscription
+    from dsms_client.sync import ChangesReader, Client, Subscription, connect
+    from dsms_client.view import View
 
 _HOME = {
     "AsyncClient": "aio",
+    "AsyncChanges": "subscription",
     "AsyncSubscription": "subscription",
+    "Changes": "changes",
+    "ChangesReader": "sync",
+    "View": "view",
     "Client": "sync",
     "Subscription": "sync",
     "connect": "sync",
@@ -37,9 +43,9 @@ _HOME = {
 _ERRORS = ("DsmsError", "InternalError", "QueryError", "UsageError")
 
 __all__ = [
-    "AsyncClient", "AsyncSubscription", "Client", "Done", "DsmsError", "IngestReport",
-    "InternalError", "Push",
-    "QueryError", "RowSet", "Subscription", "UsageError", "connect", "connect_async",
+    "AsyncChanges", "AsyncClient", "AsyncSubscription", "Changes", "ChangesReader", "Client",
+    "Done", "DsmsError", "IngestReport", "InternalError", "Push",
+    "QueryError", "RowSet", "Subscription", "UsageError", "View", "connect", "connect_async",
 ]  # a long list  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from dsms_client.outgoing import frame_of, frames_of
 from dsms_client.patience import given_up_after, may_pass
 from dsms_client.protocol import DEFAULT_PORT, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
-from dsms_client.subscription import AsyncSubscription
+from dsms_client.subscription import AsyncChanges, AsyncSubscription, Reading
 from dsms_client.unanswered import Pending, Unanswered, set_error
 
 PAUSE = 0.1  # seconds between attempts to reach a server that is starting
@@ -72,7 +72,8 @@ class AsyncClient:
         self._link: Link | None = None
         self._met = False  # the server has answered once
         self._unanswered = Unanswered(f"{host}:{port}")
-        self._subs: dict[str, AsyncSubscription] = {}
+        self._subs: dict[str, Reading[Any]] = {}
+        self._knows_changes = False  # the server does
         self._ids = 0
         # grows across restarts of a writer that keeps its name
         self._seq = time.time_ns() if seq is None else seq
@@ -155,6 +156,7 @@ class AsyncClient:
             await link.close()
             raise
         self._link, self._met = link, True
+        self._knows_changes = "changes" in reply
         self._keep_up(link, reply.get("ping_seconds"))
         self._send_again(reply.get("run"))
 
@@ -404,6 +406,15 @@ class AsyncClient:
         too slow for its buffer.
         """
         sub = AsyncSubscription(self, query, start, resume)
+        await sub._attach()
+        return sub
+
+    async def changes(
+        self, query: str, start: int | None = None, *, resume: bool = True
+    ) -> AsyncChanges:
+        """As `subscribe`, with rows of all kinds together, in columns: much faster where rows enter
+        and leave by turns.  `AsyncChanges.view` keeps the current answer."""
+        sub = AsyncChanges(self, query, start, resume)
         await sub._attach()
         return sub
 

@@ -6,7 +6,8 @@ the engine.
 A push is a map {push: query, seq, kind, at, data}.  As rows it holds those of one kind and one
 instant (a boundary of a periodic query); as Arrow those of one kind, whole instants, with a column
 `$at` where they differ.  An instant that is longer than a frame may be comes in parts: all but the
-last have `more: true`, and the next push goes on with it.
+last have `more: true`, and the next push goes on with it.  Who asks for `changes` gets rows of all
+kinds and instants in one push, each with its sign and instant.
 
 Refusals that the protocol itself makes (the engine's own codes pass through unchanged):
 
@@ -45,7 +46,8 @@ MAX_DEATHS = 2  # of a server over the same request, until a client gives it up
 # of the connection to a server that lives, or may be started again a few times without being at
 # fault
 MAX_LOSSES = 5
-PUSH_KINDS = ("snapshot", "insert", "delete", "result", "progress", "end")
+PUSH_KINDS = ("snapshot", "insert", "delete", "result", "changes", "progress", "end")
+SIGN, AT = "$sign", "$at"  # columns beside those of the query
 
 _TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (
     (str,),
@@ -82,13 +84,20 @@ _DATA = {"arrow": _BLOB, "columns": _MAP, "rows": _LIST}
 OPS: dict[str, Op] = {
     "hello": Op(
         {"version": _INT},
-        {"token": _TEXT, "user": _TEXT, "password": _TEXT, "client": _TEXT, "data": _TEXT},
+        {
+            "token": _TEXT,
+            "user": _TEXT,
+            "password": _TEXT,
+            "client": _TEXT,
+            "data": _TEXT,
+            "changes": _BOOL,
+        },
     ),
     "execute": Op({"sql": _TEXT}),
     "ingest": Op({"stream": _TEXT}, {"seq": _INT, "wait": _BOOL, **_DATA}),
     "heartbeat": Op({"stream": _TEXT, "ts": _INT}),
     "end": Op({"stream": _TEXT}),
-    "subscribe": Op({"query": _TEXT}, {"from": _INT}),
+    "subscribe": Op({"query": _TEXT}, {"from": _INT, "changes": _BOOL}),
     "unsubscribe": Op({"query": _TEXT}),
     "cancel": Op({"request": (int, str)}),
     # something will come so often, in seconds; else the peer is dead

@@ -49,6 +49,15 @@ class Data:
         self._arrow = arrow
         self._table: pyarrow.Table | None = None
 
+    @classmethod
+    def of_table(
+        cls, columns: tuple[str, ...], types: tuple[str, ...], table: pyarrow.Table
+    ) -> Data:
+        """Of a table that `table()` would make."""
+        made = cls(columns, types)
+        made._table = table
+        return made
+
     @property
     def rows(self) -> list[Row]:
         """All rows as tuples of wire values."""

@@ -6,12 +6,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from dsms.errors import DsmsError, UsageError
 from dsms_client.link import Link
 from dsms_client.protocol import MAX_LOSSES, error_from_map, given_up
 from dsms_client.results import Data, Push
+
+if TYPE_CHECKING:
+    from dsms_client.changes import Changes
+    from dsms_client.view import View
 
 BUFFER_BYTES = 64 << 20  # of pushes that wait for the reader; past it the server keeps the rest
 
@@ -21,10 +25,11 @@ class Requests(Protocol):
 
     host: str
     port: int
-    _subs: dict[str, AsyncSubscription]
+    _subs: dict[str, Reading[Any]]
     _link: Link | None
     _mending: asyncio.Task[None] | None
     _patience: float
+    _knows_changes: bool
 
     def _send(
         self,
@@ -39,7 +44,23 @@ class Requests(Protocol):
     def _give_up(self, ident: int) -> None: ...
 
 
-class AsyncSubscription:
+class Told(Protocol):
+    """What the server says in one push."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def next_seq(self) -> int: ...
+    @property
+    def message(self) -> str | None: ...
+    @property
+    def code(self) -> str | None: ...
+
+
+P = TypeVar("P", bound=Told)
+
+
+class Reading(Generic[P]):
     """``async for push in subscription``; `next_seq` is where a later one would go on.
 
     When more waits here than the buffer holds, the subscription lets go, and takes up the rows it
@@ -55,7 +76,7 @@ class AsyncSubscription:
         self.buffer_bytes = BUFFER_BYTES
         self._client = client
         self._resume = resume
-        self._waiting: deque[tuple[Push, int]] = deque()
+        self._waiting: deque[tuple[P, int]] = deque()
         self._bytes = 0
         self._arrived = asyncio.Event()
         self._error: DsmsError | None = None
@@ -66,16 +87,16 @@ class AsyncSubscription:
         # goes on where a reader stops waiting for it
         self._attaching: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> AsyncSubscription:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-    def __aiter__(self) -> AsyncSubscription:
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Push:
+    async def __anext__(self) -> P:
         """The next push; an `end` without an error is the last one.  Raises the error that ended
         the subscription."""
         while not self._waiting:
@@ -163,7 +184,7 @@ class AsyncSubscription:
         )
 
     def _ask(self) -> tuple[int, asyncio.Future[dict[str, Any]], int]:
-        fields: dict[str, Any] = {"query": self.query}
+        fields: dict[str, Any] = {"query": self.query, **self._options()}
         if self.next_seq is not None:
             fields["from"] = self.next_seq
         return self._client._send("subscribe", fields, on_reply=self._attached)
@@ -195,25 +216,15 @@ class AsyncSubscription:
         if self._bytes > self.buffer_bytes and push.kind != "end":
             self._leave()
 
-    def _push(self, message: dict[str, Any]) -> Push:
-        data, raw = None, message["data"]
-        if raw is not None:
-            is_arrow = isinstance(raw, bytes)
-            data = Data(
-                self.columns, self.types, None if is_arrow else raw, raw if is_arrow else None
-            )
-        return Push(
-            self.query,
-            message["seq"],
-            message["kind"],
-            message["at"],
-            data,
-            message.get("message"),
-            message.get("code"),
-            message.get("more", False),
-        )
+    def _options(self) -> dict[str, Any]:
+        """Fields of `subscribe` for this form."""
+        raise NotImplementedError
 
-    def _ended(self, push: Push) -> None:
+    def _push(self, message: dict[str, Any]) -> P:
+        """A push in this form."""
+        raise NotImplementedError
+
+    def _ended(self, push: P) -> None:
         """The server ended it with a reason: a slow reader catches up later, the rest is an
         error."""
         self._client._subs.pop(self.query, None)
@@ -242,6 +253,64 @@ class AsyncSubscription:
     def _broken(self, problem: DsmsError) -> None:
         self._error = problem
         self._arrived.set()
+
+
+class AsyncSubscription(Reading[Push]):
+    """``async for push in subscription``: rows of one kind at a time."""
+
+    def _options(self) -> dict[str, Any]:
+        return {}
+
+    def _push(self, message: dict[str, Any]) -> Push:
+        data, raw = None, message["data"]
+        if raw is not None:
+            is_arrow = isinstance(raw, bytes)
+            data = Data(
+                self.columns, self.types, None if is_arrow else raw, raw if is_arrow else None
+            )
+        return Push(
+            self.query,
+            message["seq"],
+            message["kind"],
+            message["at"],
+            data,
+            message.get("message"),
+            message.get("code"),
+            message.get("more", False),
+        )
+
+
+class AsyncChanges(Reading["Changes"]):
+    """``async for changes in subscription``: rows of all kinds in columns, until the query ends."""
+
+    _view: View | None = None
+
+    def _options(self) -> dict[str, Any]:
+        return {"changes": True} if self._client._knows_changes else {}
+
+    def _push(self, message: dict[str, Any]) -> Changes:
+        from dsms_client.changes import changes_of
+
+        return changes_of(message, self.query, self.columns, self.types)
+
+    async def __anext__(self) -> Changes:
+        """The next changes.  Raises the error that ended the subscription."""
+        changes = await super().__anext__()
+        if changes.kind == "end":
+            raise StopAsyncIteration
+        if self._view is not None:
+            self._view.add(changes)
+        return changes
+
+    def view(self) -> View:
+        """The current answer: empty now, kept up with all that is read from now on.  Ask for it
+        before the first changes are read, of a subscription that begins with the answer (without
+        `start`) or with row 0."""
+        if self._view is None:
+            from dsms_client.view import View
+
+            self._view = View(self.columns, self.types)
+        return self._view
 
 
 def _size(raw: Any) -> int:

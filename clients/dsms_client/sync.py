@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from dsms.errors import UsageError
 from dsms.forms.moments import Moment
 from dsms_client.aio import AsyncClient
 from dsms_client.protocol import DEFAULT_PORT
 from dsms_client.results import IngestReport, Push, Result, RowSet
-from dsms_client.subscription import AsyncSubscription
+from dsms_client.subscription import AsyncChanges, Reading, Told
+
+if TYPE_CHECKING:
+    from dsms_client.changes import Changes  # noqa: F401
+    from dsms_client.view import View
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Told)
 
 
 class Client:
@@ -100,6 +105,12 @@ class Client:
         """The pushes of a persistent query, as an iterator.  See AsyncClient.subscribe."""
         return Subscription(self, self._run(self._client.subscribe(query, start, resume=resume)))
 
+    def changes(
+        self, query: str, start: int | None = None, *, resume: bool = True
+    ) -> ChangesReader:
+        """Changes of a persistent query in columns, as an iterator.  See AsyncClient.changes."""
+        return ChangesReader(self, self._run(self._client.changes(query, start, resume=resume)))
+
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if not self._thread.is_alive():
             work.close()
@@ -143,14 +154,14 @@ async def _make(host: str, port: int, options: dict[str, Any]) -> AsyncClient:
     return await AsyncClient(host, port, **options).connect()
 
 
-class Subscription(Iterator[Push]):
+class _Iterating(Iterator[P]):
     """``for push in subscription``; `next(timeout=...)` waits only so long."""
 
-    def __init__(self, client: Client, inner: AsyncSubscription) -> None:
+    def __init__(self, client: Client, inner: Reading[P]) -> None:
         self._client = client
         self._inner = inner
 
-    def __enter__(self) -> Subscription:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -173,16 +184,16 @@ class Subscription(Iterator[Push]):
         """The number of the row that follows what was received."""
         return self._inner.next_seq
 
-    def __iter__(self) -> Subscription:
+    def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Push:
+    def __next__(self) -> P:
         push = self.next()
         if push is None:
             raise StopIteration
         return push
 
-    def next(self, timeout: float | None = None) -> Push | None:
+    def next(self, timeout: float | None = None) -> P | None:
         """The next push, or None when the subscription is over.  Raises TimeoutError after
         `timeout` seconds."""
         return self._client._run(_within(timeout, _next(self._inner)))
@@ -193,7 +204,23 @@ class Subscription(Iterator[Push]):
         self._client._run(_within(timeout, self._inner.close()))
 
 
-async def _next(inner: AsyncSubscription) -> Push | None:
+class Subscription(_Iterating[Push]):
+    """``for push in subscription``: rows of one kind at a time."""
+
+
+class ChangesReader(_Iterating["Changes"]):
+    """``for changes in subscription``: rows of all kinds in columns, until the query ends."""
+
+    def __init__(self, client: Client, inner: AsyncChanges) -> None:
+        super().__init__(client, inner)
+        self._changes = inner
+
+    def view(self) -> View:
+        """The current answer, kept up with all that is read.  See AsyncChanges.view."""
+        return self._changes.view()
+
+
+async def _next(inner: Reading[P]) -> P | None:
     return await anext(inner, None)
 
 

@@ -18,11 +18,22 @@ class SubscriptionFeed:
     """One session's subscription.  All but `credit` belongs to the engine thread until the
     subscribe is answered."""
 
-    __slots__ = ("credit", "dropped", "next_seq", "query", "reader", "snapshot", "sub", "types")
+    __slots__ = (
+        "changes",
+        "credit",
+        "dropped",
+        "next_seq",
+        "query",
+        "reader",
+        "snapshot",
+        "sub",
+        "types",
+    )
 
-    def __init__(self, reader: Reader, query: str) -> None:
+    def __init__(self, reader: Reader, query: str, changes: bool = False) -> None:
         self.reader = reader
         self.query = query
+        self.changes = changes  # rows of all kinds in one push
         self.sub: Subscription | None = None
         self.types: tuple[str, ...] = ()
         self.next_seq = 0  # of the row after the last one handed over

@@ -78,6 +78,7 @@ def _judge(
     if session.trusted():
         session.identity = found
         session.account.user = found.user
+        session.changes = message.get("changes", False)
         requests.greeted(ident, message.get("data", "rows"), message.get("client"))
     session.release(size)
 

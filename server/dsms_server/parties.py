@@ -117,6 +117,7 @@ class Peer(Protocol):
     closed: bool
     form: str
     identity: Identity
+    changes: bool
     read_paused: bool
     write_paused: bool
 

@@ -25,12 +25,11 @@ import pyarrow as pa
 
 from dsms.api import Chunk, Push, kind_of, shown_instant
 from dsms_client import columns
-from dsms_client.protocol import HEADER, pack
+from dsms_client.protocol import AT, HEADER, pack
 
 ROWS_PIECE = 1024  # rows encoded at a time: a millisecond or two on the event loop
 ARROW_PIECE = 65536  # rows from which a frame of several instants is cut between them
 WORTH_ARROW = 256  # rows of a push from which `auto` sends Arrow
-AT = "$at"
 UNNUMBERED = ("snapshot", "progress", "end")
 NOT_YET = b""
 
@@ -231,11 +230,11 @@ def _arrow_frames(push: Push, types: tuple[str, ...], limit: int | None) -> Iter
     ats = None if push.ats is None else np.asarray(push.ats)
     first = 0
     while True:
-        stop = rows if ats is None else _end(ats, first, first + ARROW_PIECE)
+        stop = rows if ats is None else end_of_instant(ats, first, first + ARROW_PIECE)
         if limit is None:
             yield _arrow_frame(push, types, first, stop, False)
         else:
-            for start, end, more in _fitting(push.data, ats, first, stop, limit):
+            for start, end, more in fitting(push.data, ats, first, stop, limit):
                 yield NOT_YET
                 yield _arrow_frame(push, types, start, end, more)
         first = stop
@@ -243,7 +242,7 @@ def _arrow_frames(push: Push, types: tuple[str, ...], limit: int | None) -> Iter
             return
 
 
-def _end(ats: np.ndarray, first: int, wanted: int) -> int:
+def end_of_instant(ats: np.ndarray, first: int, wanted: int) -> int:
     """A row at about `wanted` at which another instant begins: the last one before, else the first
     one after."""
     if wanted >= len(ats):
@@ -252,7 +251,7 @@ def _end(ats: np.ndarray, first: int, wanted: int) -> int:
     return before if before > first else int(np.searchsorted(ats, ats[wanted], "right"))
 
 
-def _fitting(
+def fitting(
     data: pa.RecordBatch,
     ats: np.ndarray | None,
     first: int,
@@ -267,12 +266,14 @@ def _fitting(
         return
     middle = first + (stop - first) // 2
     between = (
-        middle if ats is None else first + _end(ats[first:stop], 0, stop - first - (stop - middle))
+        middle
+        if ats is None
+        else first + end_of_instant(ats[first:stop], 0, stop - first - (stop - middle))
     )
     cut = between if first < between < stop else middle
     inside = ats is None or ats[cut - 1] == ats[cut]
-    yield from _fitting(data, ats, first, cut, limit, bool(inside))
-    yield from _fitting(data, ats, cut, stop, limit, more)
+    yield from fitting(data, ats, first, cut, limit, bool(inside))
+    yield from fitting(data, ats, cut, stop, limit, more)
 
 
 def _arrow_frame(push: Push, types: tuple[str, ...], first: int, stop: int, more: bool) -> bytes:

@@ -88,6 +88,7 @@ class Requests:
             server=server.version,
             run=server.run,
             data=form,
+            changes=self.session.changes,
             max_frame=server.config.max_frame,
             **({"ping_seconds": server.config.ping_seconds} if server.config.ping_seconds else {}),
             **({"user": user} if user is not None else {}),
@@ -271,11 +272,9 @@ class Requests:
         )
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
-        core, feed, user = (
-            self.server.core,
-            SubscriptionFeed(self.session, message["query"]),
-            self.session.user,
-        )
+        core, user = self.server.core, self.session.user
+        changes = message.get("changes", self.session.changes)
+        feed = SubscriptionFeed(self.session, message["query"], changes)
         self.server.memory.check("a subscription")
 
         def answer(sub: Subscription) -> None:

@@ -20,6 +20,7 @@ from dsms_client.frames import SCRATCH, Foreign, FrameBuffer, Oversized
 from dsms_client.protocol import pack
 from dsms_server import alive, clock, foreign
 from dsms_server.account import Account
+from dsms_server.changes import change_frames
 from dsms_server.decode import SMALL, decoded
 from dsms_server.feeds import SubscriptionFeed
 from dsms_server.identities import Identity
@@ -51,6 +52,7 @@ class Session(asyncio.BufferedProtocol):
         self.closed = False
         self.form = "rows"
         self.identity = Identity()
+        self.changes = False
         self.threshold = Threshold(server)
         self._pulse: alive.Pulse | None = None
         self._buffer = self._first_buffer()
@@ -315,9 +317,13 @@ class Session(asyncio.BufferedProtocol):
         if ended:
             del self.requests.feeds[feed.query]
         limit = self.server.config.max_frame
-        frames = chain.from_iterable(
-            push_frames(item, feed.query, feed.types, self.form, limit) for item in items
-        )
+        frames: Iterator[bytes]
+        if feed.changes:
+            frames = change_frames(items, feed.query, feed.types, self.form, limit)
+        else:
+            frames = chain.from_iterable(
+                push_frames(item, feed.query, feed.types, self.form, limit) for item in items
+            )
         self.server.metrics.pushes.inc(len(items))
         self.account.rows_out += sum(map(rows_of, items))
         self._outbox.append((feed, self._guarded(feed, frames), ended))

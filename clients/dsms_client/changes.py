@@ -1,0 +1,136 @@
+"""Changes of a query's answer in columns: rows that enter, leave or are part of a periodic answer,
+in order, each with its sign and instant.
+
+They come so from a server that knows pushes of the kind `changes`; those of others are put into the
+same form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.errors import UsageError
+from dsms_client import columns as arrow
+from dsms_client.names import unique
+from dsms_client.protocol import AT, SIGN
+from dsms_client.results import Data, Row
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+SIGNS = {"snapshot": 1, "insert": 1, "delete": -1, "result": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows that a query was told to have: `seq` numbers the first one.
+
+    kind  changes   numbered rows of all kinds
+          snapshot  the answer as it was when the subscription began: not numbered
+          progress  no rows: all up to the instant `at` has been told
+          end       no rows: nothing more will come
+    at    the instant (µs) of the last row; None: before any clock
+    data  the rows, without sign and instant
+    sign  int8[n]: 1 enters, -1 leaves, 0 is part of a periodic answer
+    ats   int64 array of each row's instant, null before any clock
+    more  the next push goes on with the last instant
+    """
+
+    query: str
+    seq: int
+    kind: str
+    at: int | None
+    data: Data
+    sign: np.ndarray
+    ats: pa.Array
+    message: str | None = None
+    code: str | None = None
+    more: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.data.columns
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self.data.types
+
+    @property
+    def rows(self) -> list[Row]:
+        """The values of each row."""
+        return self.data.rows
+
+    @property
+    def next_seq(self) -> int:
+        """The number of the row that follows."""
+        return self.seq + (len(self) if self.kind == "changes" else 0)
+
+    def table(self) -> pa.Table:
+        """The rows with two more columns, `$sign` and `$at`, as an Arrow table."""
+        table = self.data.table()
+        table = table.append_column(SIGN, pa.array(self.sign, pa.int8()))
+        return table.append_column(AT, self.ats.cast(pa.timestamp("us")))
+
+    def pandas(self) -> pandas.DataFrame:
+        return self.table().to_pandas()
+
+    def polars(self) -> polars.DataFrame:
+        import polars
+
+        frame = polars.from_arrow(self.table())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def __len__(self) -> int:
+        return len(self.sign)
+
+
+def changes_of(
+    message: Mapping[str, Any], query: str, columns: tuple[str, ...], types: tuple[str, ...]
+) -> Changes:
+    """The changes in a push, whatever its kind.  Raises DS510 for one that isn't whole."""
+    raw, kind = message["data"], message["kind"]
+    if isinstance(raw, bytes | memoryview):
+        data, sign, ats = _of_arrow(raw, columns, types)
+    else:
+        data = Data(columns, types, raw or [])
+        sign, ats = message.get("signs"), message.get("ats")
+    n = len(data)
+    if sign is None:
+        sign = np.full(n, SIGNS.get(kind, 0), np.int8)
+    if ats is None:
+        ats = pa.array([message["at"]], pa.int64()).take(pa.array(np.zeros(n, np.int64)))
+    sign, ats = np.asarray(sign, np.int8), pa.array(ats, pa.int64()) if n else _NONE
+    if not n == len(sign) == len(ats):
+        raise UsageError("DS510", f"{n} rows came with {len(sign)} signs and {len(ats)} instants")
+    return Changes(
+        query,
+        message["seq"],
+        "changes" if kind in ("insert", "delete", "result") else kind,
+        message["at"],
+        data,
+        sign,
+        ats,
+        message.get("message"),
+        message.get("code"),
+        message.get("more", False),
+    )
+
+
+_NONE = pa.array([], pa.int64())
+
+
+def _of_arrow(
+    raw: bytes | memoryview, columns: tuple[str, ...], types: tuple[str, ...]
+) -> tuple[Data, np.ndarray | None, pa.Array | None]:
+    table = arrow.from_ipc(raw).combine_chunks()
+    beside = {table.field(k).name: table.column(k) for k in range(len(columns), table.num_columns)}
+    sign = beside[SIGN].to_numpy() if SIGN in beside else None
+    ats = beside[AT].combine_chunks() if AT in beside else None
+    own = table.select(range(len(columns))).rename_columns(list(unique(columns)))
+    return Data.of_table(columns, types, own), sign, ats
