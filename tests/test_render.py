@@ -86,6 +86,8 @@ TWISTED = [
     "WHERE q.a = s.a",
     "SELECT * FROM (SELECT Istream(a) FROM s [RANGE 5] WHERE a IN (SELECT a FROM t [ROWS 5])) "
     "[ROWS 2] q",
+    "SELECT * FROM (SELECT Istream(a) FROM s [RANGE 5] EXCEPT ALL SELECT a FROM t [RANGE 4]) "
+    "[ROWS 2] q",
     "SELECT position('a', c), -a, -(-b), NOT (a > 1), X'00ff', 1e300, -5, DECIMAL '1.50' + a, "
     "INTERVAL '90' s FROM s",
     "SELECT CASE WHEN a IS DISTINCT FROM 1 THEN LEFT(c, 2) ELSE RIGHT(c, 1) END, CONCAT(c, a, "

@@ -35,7 +35,7 @@ from dsms.sql.logical import (
     Window,
     children,
 )
-from dsms.sql.render_block import Block, Stage, all_of
+from dsms.sql.render_block import Block, Stage, all_of, with_output
 from dsms.sql.types import Schema
 from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
 from dsms.sql.window import UNBOUNDED, WindowSpec
@@ -55,15 +55,7 @@ def to_ast(plan: Node) -> ast.Query:
         return query
     assert isinstance(query.body, ast.Select | ast.SetOp)
     output = ast.Output(ast.OutputKind[plan.kind.upper()], plan.restore)
-    return replace(query, body=_with_output(query.body, output))
-
-
-def _with_output(body: ast.Select | ast.SetOp, output: ast.Output) -> ast.Select | ast.SetOp:
-    """The output function, around the first select list."""
-    if isinstance(body, ast.Select):
-        return replace(body, output=output)
-    assert isinstance(body.left, ast.Select | ast.SetOp)
-    return replace(body, left=_with_output(body.left, output))
+    return replace(query, body=with_output(query.body, output))
 
 
 class _Renderer:

@@ -50,8 +50,10 @@ class Block:
 
     def query(self, names: Sequence[str]) -> ast.Select | ast.SetOp:
         """The block as a SELECT with its columns named so."""
+        output = ast.Output(ast.OutputKind.ISTREAM) if self.append else None
         if self.body is not None:
-            return _renamed(self.body, names)
+            body = _renamed(self.body, names)
+            return body if output is None else with_output(body, output)
         return ast.Select(
             tuple(_named(e, n) for e, n in zip(self.items, names, strict=True)),
             () if self.from_ is None else (self.from_,),
@@ -59,7 +61,7 @@ class Block:
             self.group_by,
             self.having,
             self.distinct,
-            ast.Output(ast.OutputKind.ISTREAM) if self.append else None,
+            output,
         )
 
 
@@ -68,6 +70,14 @@ def all_of(conditions: Sequence[ast.Expr]) -> ast.Expr | None:
     if len(conditions) > 1:
         return ast.And(tuple(conditions))
     return conditions[0] if conditions else None
+
+
+def with_output(body: ast.Select | ast.SetOp, output: ast.Output) -> ast.Select | ast.SetOp:
+    """The output function, around the first select list."""
+    if isinstance(body, ast.Select):
+        return replace(body, output=output)
+    assert isinstance(body.left, ast.Select | ast.SetOp)
+    return replace(body, left=with_output(body.left, output))
 
 
 def _renamed(body: ast.SetOp, names: Sequence[str]) -> ast.SetOp:
