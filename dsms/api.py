@@ -176,7 +176,7 @@ class IngestReport:
     accepted: int
     late: int = 0
     refused: int = 0
-    repeated: bool = False
+    repeated: int = 0  # frames that had been applied before: 0 or 1
     reasons: tuple[str, ...] = ()  # a sentence per reason for refusal, with the first offending row
 
 

@@ -169,7 +169,7 @@ class Engine:
         if client is not None and seq is not None:
             known = self.writers.applied(client, key, seq)
             if known is None:
-                return IngestReport(0, repeated=True)
+                return IngestReport(0, repeated=1)
             done = known
         stream_def = self.runtime.inputs[key].definition
         rows = (

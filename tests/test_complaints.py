@@ -258,3 +258,21 @@ def test_a_little_fuzz() -> None:
 @pytest.mark.parametrize("seed", range(2, 22))
 def test_fuzz(seed: int) -> None:
     _fuzz(seed, count=5000)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT a FROM s [ROWS {}]", str(2**63 - 1)),
+        ("SELECT a FROM s [PARTITION BY a ROWS {}]", str(2**63 - 1)),
+        ("SELECT a FROM s [ROWS 5 UNTIL {} AGO]", str(2**63 - 1)),
+        ("SELECT a FROM s [ROWS 5 SLIDE {}]", str(2**63 - 1)),
+        ("SELECT a FROM s LIMIT {}", str(2**63 - 1)),
+        ("SELECT a FROM s LIMIT 1 OFFSET {}", str(2**63 - 1)),
+        ("SELECT a FROM s [RANGE {} s]", "of days is 53375995"),
+        ("SELECT a FROM s [RANGE 5 s SLIDE {} s]", "of days is 53375995"),
+        ("SELECT {}", "DECIMAL"),
+    ],
+)
+def test_a_number_that_is_too_large_is_told_the_greatest(text: str, hint: str) -> None:
+    assert hint in (complaint(text.format(10**20)).hint or "")

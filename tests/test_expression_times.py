@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dsms.engine import Engine
+from dsms.errors import QueryError
 from dsms.operators.expressions.zones import zone
 from dsms.sql.expr import Col
 from dsms.sql.functions import call
@@ -222,7 +223,7 @@ TEXTS = [
     (STRING, INT, "0x1F", FAIL),
     (STRING, INT, "1.0", FAIL),
     (STRING, INT, "", FAIL),
-    (STRING, FLOAT, "1e400", math.inf),
+    (STRING, FLOAT, "1e400", FAIL),
     (STRING, FLOAT, "-Infinity", -math.inf),
     (STRING, FLOAT, "NaN", math.nan),
     (STRING, FLOAT, ".5", 0.5),
@@ -319,3 +320,29 @@ def test_one_text_is_one_length_wherever_it_stands(text: str) -> None:
 
 def _only(engine: Engine, sql: str) -> object:
     return engine.execute(sql)[-1].data.column(0)[0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("expr", "hint"),
+    [
+        ("TIMESTAMP '9999-12-31' + INTERVAL '365 days'", "no other instants"),
+        ("AT_ZONE(TIMESTAMP '9999-12-31 23:59:59', 'Asia/Tokyo')", "no other instants"),
+        ("DATE_TRUNC('day', TIMESTAMP '0001-01-01', 'Asia/Tokyo')", "no other instants"),
+        ("TO_TIMESTAMP(9223372036854775807)", "no other instants"),
+        ("TO_TIMESTAMP(1e300)", "no other instants"),
+        ("INTERVAL '200000 days' * 1e9", "64 bits of microseconds"),
+        ("INTERVAL '40000000 days' * 3", "64 bits of microseconds"),
+        ("9223372036854775807 + 1", "cast to a wider type first"),
+    ],
+)
+def test_what_leaves_its_type_is_told_what_helps_there(expr: str, hint: str) -> None:
+    with pytest.raises(QueryError, match="DS702") as caught:
+        Engine().execute(f"SELECT {expr}")
+    assert hint in (caught.value.hint or "")
+
+
+def test_a_text_of_a_number_too_large_for_float_is_none() -> None:
+    with pytest.raises(QueryError, match="DS703: '1e400' is too large for FLOAT"):
+        Engine().execute("SELECT CAST('1e400' AS FLOAT)")
+    [answer] = Engine().execute("SELECT CAST(' -Infinity' AS FLOAT)")
+    assert answer.data.column(0).to_pylist() == [-math.inf]

@@ -128,6 +128,20 @@ RULES = [
         "time zone",
         "'Europe/Berlin'",
     ),
+    (
+        "DS222",
+        "SELECT ^DATE_TRUNC('day', ts, 'Nowhere') FROM trades",
+        "unknown time zone 'Nowhere'",
+        "write a name such as 'America/New_York'",
+    ),
+    (
+        "DS222",
+        "SELECT ^DATE_TRUNC('day', ts, 'Europe/Berlim') FROM trades",
+        "unknown time zone",
+        "did you mean 'Europe/Berlin'?",
+    ),
+    ("DS209", "SELECT * FROM trades WHERE NOT ^sym", "NOT expects a condition", "x <> ''"),
+    ("DS209", "SELECT * FROM trades WHERE ^ts", "WHERE expects", "x > TIMESTAMP '2020-01-01'"),
     # ---- types
     ("DS207", "SELECT ^upper(px) FROM trades", "UPPER(FLOAT) does not exist", "upper(STRING)"),
     ("DS207", "SELECT ^SUM(sym) FROM trades", "SUM(STRING) does not exist", "sum(INT)"),

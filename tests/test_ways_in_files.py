@@ -235,3 +235,51 @@ def test_a_quote_that_is_never_closed_is_named(file: Any) -> None:
         [],
         ["2: 1 values for 2 columns; is a quote opened that is never closed?"],
     )
+
+
+# texts of a FLOAT, and what they are, or why they are none
+FLOATS = [
+    ("9007199254740992", 2.0**53),
+    ("9007199254740993", "an integer that is not exact as a FLOAT"),
+    ("-9007199254740993", "an integer that is not exact as a FLOAT"),
+    ("9007199254740993.0", 2.0**53),
+    ("9007199254740993e0", 2.0**53),
+    ("36893488147419103232", 2.0**65),
+    ("0.1", 0.1),
+    ("1e300", 1e300),
+    ("1e400", "too large for FLOAT"),
+    ("-1e400", "too large for FLOAT"),
+    ("9" * 400, "too large for FLOAT"),
+    ("1e-400", 0.0),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), FLOATS)
+@pytest.mark.parametrize("form", ["csv", "jsonl", "by line"])
+def test_no_integer_of_a_float_is_rounded_and_none_is_too_large(
+    file: Any, form: str, text: str, wanted: Any
+) -> None:
+    columns = [("k", "INT"), ("f", "FLOAT")]
+    if form == "csv":
+        path, line = file("a.csv", f"k,f\n1,0.5\n2,{text}\n3,inf\n"), 3
+        last = [3, float("inf")]
+    else:
+        key = "F" if form == "by line" else "f"
+        path = file("a.jsonl", f'{{"k":1,"f":0.5}}\n{{"k":2,"{key}":{text}}}\n{{"k":3,"f":null}}\n')
+        line, last = 2, [3, None]
+    rows, reasons = load(path, columns)
+    if isinstance(wanted, float):
+        assert rows == [[1, 0.5], [2, wanted], last] and reasons == []
+        return
+    quoted = repr(text) if form == "csv" else text
+    assert rows == [[1, 0.5], last] and reasons == [f"{line}: f: {quoted} is not FLOAT: {wanted}"]
+
+
+def test_parquet_integers_of_a_float_are_exact(tmp_path: Any) -> None:
+    for kind in (pa.int64(), pa.uint64()):
+        path = str(tmp_path / f"{kind}.parquet")
+        pa.parquet.write_table(pa.table({"f": pa.array([1, 2**53 + 1, None, 2**60], kind)}), path)
+        rows, reasons = load(path, [("f", "FLOAT")])
+        assert rows == [[1.0], [None], [2.0**60]]
+        why = "an integer that is not exact as a FLOAT"
+        assert reasons == [f"2: f: 9007199254740993 is not FLOAT: {why}"]

@@ -284,6 +284,8 @@ def is_text(t: pa.DataType) -> bool:
 
 def hint_for(got: pa.DataType, wanted: Type) -> str | None:
     """What to do where a column of the one type can't be the other."""
+    if kinds.is_run_end_encoded(got):
+        got = got.value_type
     if kinds.is_floating(got):
         return _FLOAT_HINTS.get(wanted.kind)
     if kinds.is_decimal(got) and wanted.kind is Kind.FLOAT:

@@ -128,6 +128,10 @@ def _from_values(values: Sequence[Any], field: Field) -> pa.Array:
     """A list, as a whole or else value by value; the first value that is wrong is named."""
     try:
         return _whole(values, field.type)
+    except Mismatch:
+        values = [as_builtin(value) for value in values]  # as which a client would send them
+    try:
+        return _whole(values, field.type)
     except Mismatch as whole:
         out = []
         for row, value in enumerate(values):

@@ -16,6 +16,8 @@ __all__ = ["duration_text", "instant_text", "physical", "shown"]
 
 _INT64 = 1 << 63
 _TOO_LARGE = ", which needs more than 64 bits"
+_LENGTHS = ": a length is written '1 h 30 min' or '1:30:00'"
+_NO_UNICODE = "\ud800"
 _UNITS = (
     ("d", 86_400_000_000),
     ("h", 3_600_000_000),
@@ -106,6 +108,11 @@ def _was_number(value: Any, type_: Type) -> bool:
     )
 
 
+def _was_text(value: Any) -> bool:
+    """Text that a client could not send as it is no Unicode."""
+    return isinstance(value, Other) and value.kind == "str"
+
+
 def _float(value: Any, type_: Type) -> float:
     if type(value) is not int and type(value) is not float:
         raise _wrong(value, type_)
@@ -151,6 +158,8 @@ def _timestamp(value: Any, type_: Type) -> int:
         if found is None:
             raise _wrong(value, type_, f": {why_not(value)}")
         return found
+    if _was_text(value):
+        raise _wrong(value, type_, f": {why_not(_NO_UNICODE)}")
     return _count(value.us if isinstance(value, Instant) else value, type_)
 
 
@@ -158,8 +167,10 @@ def _interval(value: Any, type_: Type) -> int:
     if isinstance(value, str):
         found = interval_of(value.strip())
         if found is None:
-            raise _wrong(value, type_, ": a length is written '1 h 30 min' or '1:30:00'")
+            raise _wrong(value, type_, _LENGTHS)
         return found
+    if _was_text(value):
+        raise _wrong(value, type_, _LENGTHS)
     return _count(value.us if isinstance(value, Length) else value, type_)
 
 

@@ -58,15 +58,26 @@ def bad(code: str, pos: Pos, message: str, hint: str | None = None) -> QueryErro
 # ---------------------------------------------------------------- numbers and strings
 
 
-def integer(text: str, pos: Pos, *, limit: int = INT_MAX) -> int:
-    """A non-negative integer up to `limit`."""
+_OTHER_TYPES = "write it as FLOAT (with a decimal point) or as DECIMAL '...'"
+
+
+_LONGEST = f"the greatest number of days is {(2**62 - 1) // MICROS[Unit.DAY]}"
+
+
+def count(text: str, pos: Pos) -> int:
+    """A number of rows, seconds or the like, for which there is no other type."""
+    return integer(text, pos, hint=f"the greatest number here is {INT_MAX}")
+
+
+def integer(text: str, pos: Pos, *, limit: int = INT_MAX, hint: str = _OTHER_TYPES) -> int:
+    """A non-negative integer up to `limit`; `hint`: what to write instead of a greater one."""
     digits = text.lstrip("0")
     if len(digits) > 20 or int(digits or 0) > limit:
         raise bad(
             "DS106",
             pos,
             f"the number {_short(text)} is too large; INT has 64 bits",
-            "write it as FLOAT (with a decimal point) or as DECIMAL '...'",
+            hint,
         )
     return int(digits or 0)
 
@@ -140,13 +151,13 @@ def duration(number: str, word: str | None, pos: Pos) -> Duration:
     sign."""
     written = unit(word, pos) if word else Unit.SECOND
     if len(number) > 40:
-        raise bad("DS107", pos, f"the duration {_short(number)} is too long")
+        raise bad("DS107", pos, f"the duration {_short(number)} is too long", _LONGEST)
     amount = Decimal(number) * (MONTHS.get(written) or MICROS[written])
     if amount != int(amount):
         what = "months" if written in MONTHS else "microseconds"
         raise bad("DS107", pos, f"{number} {word or 'seconds'} is not a whole number of {what}")
     if not -(2**62) < amount < 2**62:
-        raise bad("DS107", pos, f"the duration {number} {word or 'seconds'} is too long")
+        raise bad("DS107", pos, f"the duration {number} {word or 'seconds'} is too long", _LONGEST)
     if written in MONTHS:
         return Duration(0, written, int(amount), pos=pos)
     return Duration(int(amount), _dividing(int(amount), written), pos=pos)

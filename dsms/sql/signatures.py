@@ -34,16 +34,17 @@ Types = tuple[Type, ...]
 @dataclass(eq=False)
 class FunctionError(Exception):
     """No such function (`unknown`), no overload for these types (`types`), a bad constant
-    (`constant`), or DISTINCT where there can be none (`distinct`).
+    (`constant`; `zone`, with its `hint`), or DISTINCT where there can be none (`distinct`).
 
     The binder adds the place and the nearest name; `candidates` are signatures, `position` is the
     argument at fault.
     """
 
-    kind: Literal["unknown", "types", "constant", "distinct"]
+    kind: Literal["unknown", "types", "constant", "zone", "distinct"]
     message: str
     candidates: tuple[str, ...] = ()
     position: int | None = None
+    hint: str | None = None
 
     def __str__(self) -> str:
         return self.message

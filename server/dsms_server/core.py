@@ -452,6 +452,6 @@ def _sum(reports: list[IngestReport]) -> IngestReport:
         sum(r.accepted for r in reports),
         sum(r.late for r in reports),
         sum(r.refused for r in reports),
-        all(r.repeated for r in reports),
+        int(all(r.repeated for r in reports)),
         reasons=tuple(dict.fromkeys(reason for r in reports for reason in r.reasons)),
     )

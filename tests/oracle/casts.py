@@ -135,6 +135,8 @@ def _int_text(s: str, raw: str, target: Type) -> int:
 def _float_text(s: str, raw: str, target: Type) -> float:
     if re.fullmatch(r"[+-]?(inf|infinity|nan)", s, re.I) is None and NUMBER.fullmatch(s) is None:
         raise Failed("no FLOAT")
+    if math.isinf(float(s)) and NUMBER.fullmatch(s) is not None:
+        raise Failed("too large for FLOAT")
     return float(s)
 
 

@@ -128,7 +128,7 @@ class FakeEngine:
     ) -> IngestReport:
         if client is not None and seq is not None:
             if seq <= self.seqs.get((client, stream), -1):
-                return IngestReport(0, repeated=True)
+                return IngestReport(0, repeated=1)
             if last:
                 self.seqs[client, stream] = seq
         batch = pa.RecordBatch.from_arrays(

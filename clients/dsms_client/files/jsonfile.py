@@ -21,7 +21,7 @@ from dsms.errors import UsageError
 from dsms_client.columns import arrow_type
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns
 from dsms_client.files.source import FileSource
-from dsms_client.files.text import convert, reason
+from dsms_client.files.text import convert, reason, suspects
 
 BLOCK = 4 << 20
 _ESCAPED_KEY = re.compile(rb'"[^"\\]*\\[^"]*"\s*:')
@@ -126,15 +126,29 @@ class _Reader:
         if table.num_rows != block.count(b"\n"):
             return None
         arrays = []
+        doubtful: set[int] = set()
         for field, (_, sql) in zip(self._schema, self._columns, strict=True):
             array = table.column(field.name).combine_chunks()
             if field.type != arrow_type(sql):
                 array, bad = convert(array.cast(pa.string()), sql, self._unit)
                 if len(bad):
                     return None
+            if sql == "FLOAT":
+                doubtful.update(suspects(array).tolist())
             arrays.append(array)
+        if doubtful and not self._all_exact(block, sorted(doubtful)):
+            return None
         batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in self._columns])
         return Piece(batch, np.arange(first, first + table.num_rows))
+
+    def _all_exact(self, block: bytes, places: list[int]) -> bool:
+        """Whether the lines in these places are rows as their text says."""
+        lines = block.split(b"\n")
+        try:
+            rows = [self._row(lines[i].decode(errors="replace")) for i in places]
+        except ValueError:
+            return False
+        return not self._typed(rows)[0]
 
     def _has_plain_keys(self, block: bytes) -> bool:
         """No key of a column is spelled otherwise than in the first line.  Text that looks so is

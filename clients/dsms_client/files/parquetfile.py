@@ -13,7 +13,7 @@ from dsms.errors import UsageError
 from dsms.untrusted.types import check_schema
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns
 from dsms_client.files.source import FileSource
-from dsms_client.files.text import convert, no_unit, reason
+from dsms_client.files.text import convert, no_unit, reason, suspects
 
 
 def read(
@@ -72,16 +72,33 @@ def _pieces(
             seen += batch.num_rows
             batch.validate(full=True)
             bad: dict[int, str] = {}
-            arrays = [
-                _instants(batch.column(s), n, unit, bad) if t == "TIMESTAMP" else batch.column(s)
-                for n, t, s in pairs
-            ]
+            arrays = [_column(batch.column(s), n, t, unit, bad) for n, t, s in pairs]
             named = pa.RecordBatch.from_arrays(arrays, [n for n, _, _ in pairs])
             rejects = [Reject(int(lines[i]), why, "") for i, why in sorted(bad.items())]
             if bad:
                 good = np.setdiff1d(np.arange(len(lines)), list(bad))
                 named, lines = named.take(pa.array(good)), lines[good]
             yield Piece(named, lines, rejects, source.size * seen // total)
+
+
+def _column(
+    array: pa.Array, name: str, sql: str, unit: str | None, bad: dict[int, str]
+) -> pa.Array:
+    """A column as it is sent, the rows that have no such value noted in `bad`."""
+    if sql == "TIMESTAMP":
+        return _instants(array, name, unit, bad)
+    if sql == "FLOAT" and kinds.is_integer(array.type) and array.type.bit_width == 64:
+        return _floats(array, name, bad)
+    return array
+
+
+def _floats(array: pa.Array, name: str, bad: dict[int, str]) -> pa.Array:
+    """Integers as floats."""
+    floats = array.cast(pa.float64(), safe=False)
+    for row in suspects(floats).tolist():
+        if int(floats[row].as_py()) != (value := array[row].as_py()):
+            bad.setdefault(row, f"{name}: {value} is not FLOAT{reason(str(value), 'FLOAT')}")
+    return floats
 
 
 def _instants(array: pa.Array, name: str, unit: str | None, bad: dict[int, str]) -> pa.Array:

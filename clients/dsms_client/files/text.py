@@ -1,11 +1,16 @@
 """Columns of text -> columns of a stream's types, naming the values that are not of their type.
 
-INT (also ``3.0``), FLOAT, DECIMAL and BOOL as usual; TIMESTAMP as `dsms.instants` reads it, or a
-number where the unit is known; INTERVAL as `dsms.lengths` reads it, or an integer count of
-microseconds; BYTES as ``\\x`` and hex digits, else the text's UTF-8.
+INT (also ``3.0``), DECIMAL and BOOL as usual; FLOAT as the nearest one, but integers only as exact
+ones; TIMESTAMP as `dsms.instants` reads it, or a number where the unit is known; INTERVAL as
+`dsms.lengths` reads it, or an integer count of microseconds; BYTES as ``\\x`` and hex digits, else
+the text's UTF-8.
 """
 
 from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +23,8 @@ from dsms_client.columns import arrow_type
 from dsms_client.files.counts import NUMBER, UNITS, micros
 
 NO_UNIT = f"a number says no unit: give --time-unit {'|'.join(UNITS)}"
+_WHOLE = 2.0**53  # integers up to here are exact as FLOATs
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _INTEGER = r"^[+-]?[0-9]+$"
 _GAPS = r"^([+-]?[0-9]+)\.0*$"  # an integer as pandas writes it in a column that has gaps
 
@@ -38,17 +45,55 @@ def convert(texts: pa.Array, sql: str, unit: str | None = None) -> tuple[pa.Arra
         return array, np.empty(0, np.int64) if bad is None else _places(bad)
     found: list[int] = []
     pieces = _convert(texts, sql, 0, found)
-    return pa.concat_arrays(pieces) if pieces else pa.array([], arrow_type(sql)), np.array(
-        found, np.int64
-    )
+    array = pa.concat_arrays(pieces) if pieces else pa.array([], arrow_type(sql))
+    if kind == "FLOAT" and (inexact := _inexact(texts, array)):
+        found = sorted(found + inexact)
+        array = _without(array, inexact)
+    return array, np.array(found, np.int64)
+
+
+def suspects(array: pa.Array) -> np.ndarray:
+    """Where FLOATs read from text lie beyond the integers that all are exact."""
+    values = array.to_numpy(zero_copy_only=False)
+    return np.flatnonzero(np.abs(values) >= _WHOLE)
+
+
+def _inexact(texts: pa.Array, array: pa.Array) -> list[int]:
+    """Where an integer is not exact as a FLOAT, or a number too large for one."""
+    places = suspects(array).tolist()
+    return [i for i in places if _float_problem(texts[i].as_py(), array[i].as_py())]
+
+
+def _float_problem(text: str, value: float) -> str:
+    if math.isinf(value):
+        return "" if _INFINITE.fullmatch(text) else "too large for FLOAT"
+    inexact = re.fullmatch(_INTEGER, text) and Decimal(text) != value
+    return "an integer that is not exact as a FLOAT" if inexact else ""
+
+
+def _without(array: pa.Array, places: list[int]) -> pa.Array:
+    """NULL in those places."""
+    mask = np.zeros(len(array), np.bool_)
+    mask[places] = True
+    return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)
 
 
 def reason(text: str, sql: str) -> str:
     """Why a text is not of its type, as far as there is more to say."""
+    if sql == "FLOAT":
+        why = _float_problem(text.strip(), _as_float(text))
+        return f": {why}" if why else ""
     if sql != "TIMESTAMP":
         return ""
     number = pc.match_substring_regex(pa.array([text.strip()]), NUMBER)[0].as_py()
     return f": {NO_UNIT if number else why_not(text)}"
+
+
+def _as_float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def no_unit(column: str, number: str) -> UsageError:

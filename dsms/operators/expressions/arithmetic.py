@@ -24,7 +24,13 @@ from dsms.operators.expressions.arrays import (
     present,
     spread,
 )
-from dsms.operators.expressions.errors import RANGE, ZERO, ErrorCounter
+from dsms.operators.expressions.errors import (
+    BEYOND_LENGTHS,
+    BEYOND_YEARS,
+    RANGE,
+    ZERO,
+    ErrorCounter,
+)
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.sql.expr import Call
 from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Kind
@@ -59,7 +65,7 @@ def _is_low(x: np.ndarray) -> np.ndarray:
     return x == LOW
 
 
-def _checked(name: str, leaves: Bad, what: str) -> Kernel:
+def _checked(name: str, leaves: Bad, what: str, hint: str | None = None) -> Kernel:
     """A checked int64 kernel: `what` names the operation in the complaint."""
     call = pc.get_function(name).call
 
@@ -67,25 +73,26 @@ def _checked(name: str, leaves: Bad, what: str) -> Kernel:
         try:
             return call(list(args))
         except pa.ArrowInvalid:
-            return call(
-                [
-                    without(errors, args, leaves, RANGE, f"{what} leaves the range of the type"),
-                    *args[1:],
-                ]
-            )
+            why = f"{what} leaves the range of the type"
+            return call([without(errors, args, leaves, RANGE, why, hint), *args[1:]])
 
     return kernel
 
 
 def without(
-    errors: ErrorCounter, args: Sequence[Value], leaves: Bad, code: str, message: str
+    errors: ErrorCounter,
+    args: Sequence[Value],
+    leaves: Bad,
+    code: str,
+    message: str,
+    hint: str | None = None,
 ) -> pa.Array:
     """The first argument with NULL in the rows that leave the type, which are counted."""
     n = length(*args)
     bad = np.broadcast_to(leaves(*(ints(a) for a in args)), n)
     for a in args:
         bad = _where(bad, a)
-    errors.add(int(bad.sum()), code, message)
+    errors.add(int(bad.sum()), code, message, hint)
     return blank(spread(args[0], n), bad)
 
 
@@ -95,22 +102,31 @@ def _where(bad: np.ndarray, x: Value) -> np.ndarray:
 
 
 def refuse(
-    errors: ErrorCounter, out: pa.Array, bad: np.ndarray, args: Sequence[Value], code: str, why: str
+    errors: ErrorCounter,
+    out: pa.Array,
+    bad: np.ndarray,
+    args: Sequence[Value],
+    code: str,
+    why: str,
+    hint: str | None = None,
 ) -> pa.Array:
     """`out` with NULL in the bad rows; those of them where no argument is NULL are counted."""
     if not bad.any():
         return out
     for a in args:
         bad = _where(bad, a)
-    errors.add(int(bad.sum()), code, why)
+    errors.add(int(bad.sum()), code, why, hint)
     return blank(out, bad)
+
+
+_BEYOND = {Kind.TIMESTAMP: BEYOND_YEARS, Kind.INTERVAL: BEYOND_LENGTHS}
 
 
 def _int_pair(name: str, leaves: Bad) -> Builder:
     def build(call: Call, args: Sequence[Node]) -> Built:
         kinds = {a.type.kind for a in args}
         what = f"{args[0].type} {_SIGNS[call.fn]} {args[1].type}"
-        kernel = _checked(name, leaves, what)
+        kernel = _checked(name, leaves, what, _BEYOND.get(call.type.kind))
         if call.type.kind is Kind.TIMESTAMP and kinds == {Kind.TIMESTAMP, Kind.INTERVAL}:
             return Built(_instants(kernel, what), True)
         return Built(kernel, True)
@@ -131,7 +147,8 @@ def in_years(errors: ErrorCounter, out: pa.Array, what: str) -> pa.Array:
     if len(values) == 0 or (values.min() >= MIN_INSTANT and values.max() <= MAX_INSTANT):
         return out
     bad = (values < MIN_INSTANT) | (values > MAX_INSTANT)
-    return refuse(errors, out, bad, [out], RANGE, f"{what} leaves the years 0001 to 9999")
+    why = f"{what} leaves the years 0001 to 9999"
+    return refuse(errors, out, bad, [out], RANGE, why, BEYOND_YEARS)
 
 
 def _float_pair(name: str) -> Builder:
@@ -238,6 +255,7 @@ def _scale_length(errors: ErrorCounter, x: Value, y: Value) -> pa.Array:
         [x, y],
         RANGE,
         "INTERVAL * FLOAT leaves the range of the type",
+        BEYOND_LENGTHS,
     )
 
 
@@ -253,7 +271,8 @@ def _one(checked: str, plain: str) -> Builder:
         if call.type.kind in (Kind.FLOAT, Kind.DECIMAL):
             function = pc.get_function(plain).call
             return Built(lambda errors, x: function([x]))
-        return Built(_checked(checked, _is_low, f"{_SIGNS[call.fn]} {call.type}"), True)
+        what, hint = f"{_SIGNS[call.fn]} {call.type}", _BEYOND.get(call.type.kind)
+        return Built(_checked(checked, _is_low, what, hint), True)
 
     return build
 

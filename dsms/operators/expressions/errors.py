@@ -17,6 +17,9 @@ CAST = "DS703"  # a value that a cast can't turn into the type asked for
 DOMAIN = "DS704"  # a function asked outside where it is defined
 ARGUMENT = "DS705"  # a pattern, a count or a size that makes no sense
 
+BEYOND_YEARS = "there are no other instants: leave such rows out, or use CASE"
+BEYOND_LENGTHS = "an INTERVAL has 64 bits of microseconds: leave such rows out, or use CASE"
+
 _HINTS = {
     ZERO: "guard the divisor: x / NULLIF(y, 0)",
     RANGE: "cast to a wider type first: FLOAT, or DECIMAL(38, s)",
@@ -67,12 +70,13 @@ class ErrorCounter:
         for code, rows in other.by_code.items():
             self.by_code[code] = self.by_code.get(code, 0) + rows
 
-    def add(self, rows: int, code: str, message: str) -> None:
-        """`rows` rows failed with that complaint (0: nothing happens)."""
+    def add(self, rows: int, code: str, message: str, hint: str | None = None) -> None:
+        """`rows` rows failed with that complaint (0: nothing happens); `hint`: instead of the
+        code's."""
         if not rows:
             return
         if self.mode == "stop":
-            raise QueryError(code, message, hint=_HINTS.get(code))
+            raise QueryError(code, message, hint=hint or _HINTS.get(code))
         self.count += rows
         self.first = self.first or f"{code}: {message}"
         self.by_code[code] = self.by_code.get(code, 0) + rows

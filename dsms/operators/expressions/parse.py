@@ -98,7 +98,21 @@ def _short(text: str) -> str:
 
 
 def _float(errors: ErrorCounter, x: pa.Array) -> pa.Array:
-    return _drop(errors, x, pc.match_substring_regex(x, _FLOAT), "FLOAT").cast(pa.float64())
+    x = _drop(errors, x, pc.match_substring_regex(x, _FLOAT), "FLOAT")
+    out = x.cast(pa.float64())
+    if not pc.any(pc.is_inf(out)).as_py():
+        return out
+    large = pc.and_(pc.is_inf(out), pc.match_substring_regex(x, "[0-9]"))
+    return blank(out, _too_large(errors, x, large.fill_null(False)))
+
+
+def _too_large(errors: ErrorCounter, x: pa.Array, large: pa.Array) -> np.ndarray:
+    """The numbers that no FLOAT is near, which are counted."""
+    bad = large.to_numpy(zero_copy_only=False)
+    if bad.any():
+        sample = x[int(np.flatnonzero(bad)[0])].as_py()
+        errors.add(int(bad.sum()), CAST, f"'{sample[:40]}' is too large for FLOAT")
+    return bad
 
 
 def _decimal(to: Type) -> Kernel:

@@ -23,7 +23,12 @@ from dsms.operators.expressions.arrays import (
     relabel,
     spread,
 )
-from dsms.operators.expressions.errors import RANGE, ErrorCounter
+from dsms.operators.expressions.errors import (
+    BEYOND_LENGTHS,
+    BEYOND_YEARS,
+    RANGE,
+    ErrorCounter,
+)
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.operators.expressions.zones import Zone, zone
 from dsms.sql.expr import Call
@@ -171,6 +176,7 @@ def _floor_length(unit: str) -> Callable[[ErrorCounter, pa.Array], pa.Array]:
             [x],
             RANGE,
             "DATE_TRUNC leaves INTERVAL",
+            BEYOND_LENGTHS,
         )
 
     return step
@@ -198,6 +204,7 @@ def _times(x: pa.Array, factor: int, errors: ErrorCounter, what: str) -> pa.Arra
             lambda v: (v < low) | (v > high),
             RANGE,
             f"{what} leaves the range of the type",
+            BEYOND_YEARS if what == "TO_TIMESTAMP" else BEYOND_LENGTHS,
         )
         return pc.multiply_checked(fitting, factor)
 
@@ -227,7 +234,7 @@ def _from_seconds(errors: ErrorCounter, x: pa.Array) -> pa.Array:
     out = from_ints(np.where(bad, 0, values).astype(np.int64), present(x))
     return in_years(
         errors,
-        refuse(errors, out, bad, [x], RANGE, "TO_TIMESTAMP leaves TIMESTAMP"),
+        refuse(errors, out, bad, [x], RANGE, "TO_TIMESTAMP leaves TIMESTAMP", BEYOND_YEARS),
         "TO_TIMESTAMP",
     )
 

@@ -20,7 +20,7 @@ _ALIKE = ("case", "coalesce", "in", "greatest", "least", "nullif")  # take value
 
 
 def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ...] = ()) -> Expr:
-    """The typed call of an operator or function; DS206, DS207 or DS208 at `at`."""
+    """The typed call of an operator or function; DS206, DS207, DS208 or DS222 at `at`."""
     try:
         found = functions.call(name, args, params)
     except FunctionError as failure:
@@ -33,6 +33,8 @@ def function_error(
     failure: FunctionError, name: str, types: Sequence[Type], at: ast.Node
 ) -> Exception:
     """The failure of a function look-up as an error at its place."""
+    if failure.kind == "zone":
+        return error("DS222", failure.message, at, failure.hint)
     sign = _SIGNS.get(name) if len(types) >= 2 or (name == "neg" and types) else None
     if failure.kind == "types" and sign is not None:
         shown = f" {sign} ".join(str(t) for t in types) if len(types) > 1 else f"{sign}{types[0]}"

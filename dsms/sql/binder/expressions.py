@@ -17,7 +17,7 @@ from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.foreign import instead
 from dsms.sql.functions import FunctionError
 from dsms.sql.suggest import nearest
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP
+from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Kind
 from dsms.sql.unbind import digits
 
 
@@ -101,12 +101,23 @@ def literal(node: ast.Expr) -> Lit:
 # ---------------------------------------------------------------- conditions
 
 
+_COMPARED = {
+    Kind.INT: "<> 0",
+    Kind.FLOAT: "<> 0.0",
+    Kind.DECIMAL: "<> 0",
+    Kind.STRING: "<> ''",
+    Kind.BYTES: "<> X''",
+    Kind.TIMESTAMP: "> TIMESTAMP '2020-01-01'",
+    Kind.INTERVAL: "> INTERVAL '1' HOUR",
+}
+
+
 def condition(expr: Expr, at: ast.Node, place: str) -> Expr:
     """A BOOL (a bare NULL is one); DS209."""
     if expr.type == NULL:
         return Lit(None, BOOL)
     if expr.type != BOOL:
-        hint = "compare it with something, for example x <> 0"
+        hint = f"compare it with something, for example x {_COMPARED[expr.type.kind]}"
         raise error("DS209", f"{place} expects a condition, and this is {expr.type}", at, hint)
     return expr
 

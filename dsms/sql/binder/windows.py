@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import lru_cache
 from typing import assert_never
-from zoneinfo import ZoneInfo, available_timezones
 
 from dsms.sql import ast
 from dsms.sql.binder import archives, durations
@@ -16,8 +14,8 @@ from dsms.sql.binder.properties import append_only, why_not_append_only
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
+from dsms.sql.functions.constants import zone_problem
 from dsms.sql.logical import Node, Window
-from dsms.sql.suggest import nearest
 from dsms.sql.types import Schema
 from dsms.sql.window import (
     UNBOUNDED,
@@ -186,18 +184,10 @@ def _check_measure(spec: WindowSpec, slide: Slide, at: ast.Slide) -> None:
             assert_never(spec)
 
 
-@lru_cache(maxsize=1)
-def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())
-
-
 def _check_zone(zone: str, slide: ast.Slide) -> None:
-    try:
-        ZoneInfo(zone)
-    except Exception:  # zoneinfo raises half a dozen kinds for bad keys
-        near = nearest(zone, _zones())
-        hint = f"did you mean '{near}'?" if near else "write a name such as 'America/New_York'"
-        raise error("DS222", f"unknown time zone '{zone}'", slide, hint) from None
+    found = zone_problem(zone)
+    if found is not None:
+        raise error("DS222", found[0], slide, found[1])
 
 
 # ---------------------------------------------------------------- windows of one query together

@@ -13,6 +13,7 @@ from dsms.lengths import LENGTH_UNITS
 from dsms.sql.expr import Expr, Lit
 from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 from dsms.sql.signatures import FunctionError
+from dsms.sql.suggest import nearest
 from dsms.sql.types import INTERVAL
 
 
@@ -43,15 +44,30 @@ def _one_of(what: str, names: Iterable[str]) -> Callable[[str], str | None]:
 
 
 @lru_cache(maxsize=64)
-def _zone(text: str) -> str | None:
-    from zoneinfo import ZoneInfo, available_timezones
+def zone_problem(text: str) -> tuple[str, str] | None:
+    """What is wrong with the name of a time zone, and a hint; None for one that there is."""
+    from zoneinfo import ZoneInfo
 
     try:
         ZoneInfo(text)
-    except (ValueError, OSError, LookupError):
-        near = _near(text, available_timezones())
-        return f"unknown time zone '{text}'" + (f"; did you mean '{near[0]}'?" if near else "")
+    except Exception:  # zoneinfo raises half a dozen kinds for bad keys
+        near = nearest(text, _zones())
+        hint = f"did you mean '{near}'?" if near else "write a name such as 'America/New_York'"
+        return f"unknown time zone '{text}'", hint
     return None
+
+
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    from zoneinfo import available_timezones
+
+    return frozenset(available_timezones())
+
+
+def _check_zone(text: str, position: int) -> None:
+    found = zone_problem(text)
+    if found is not None:
+        raise FunctionError("zone", found[0], position=position, hint=found[1])
 
 
 def _regex(text: str) -> str | None:
@@ -66,7 +82,6 @@ _CHECKS: dict[str, Callable[[str], str | None]] = {
     "unit": _one_of("unit", UNITS),
     "length_unit": _one_of("unit", LENGTH_UNITS),
     "epoch_unit": _one_of("unit", EPOCH_UNITS),
-    "zone": _zone,
     "regex": _regex,
     "text": lambda text: None,
 }
@@ -85,6 +100,9 @@ def check_constants(
             raise FunctionError(
                 "constant", f"argument {at + 1} of {fn} must be a constant text", position=at
             )
+        if what == "zone":
+            _check_zone(arg.value, at)
+            continue
         complaint = _CHECKS[what](arg.value)
         if complaint:
             raise FunctionError("constant", complaint, position=at)

@@ -42,7 +42,7 @@ class Windows(Expressions):
 
     @token_rule("INT")
     def until_rows(self, pos: Pos, count: Token) -> int:
-        return literals.integer(count, pos)
+        return literals.count(count, pos)
 
     range_window = node(ast.RangeWindow)
     now_window = node(ast.NowWindow)
@@ -52,13 +52,13 @@ class Windows(Expressions):
 
     @token_rule("INT")
     def rows_window(self, pos: Pos, count: Token, until: int | None) -> ast.RowsWindow:
-        return ast.RowsWindow(literals.integer(count, pos), until, pos=pos)
+        return ast.RowsWindow(literals.count(count, pos), until, pos=pos)
 
     @token_rule("INT")
     def partition_window(
         self, pos: Pos, keys: tuple[ast.Expr, ...], count: Token, until: int | None
     ) -> ast.RowsWindow:
-        return ast.RowsWindow(literals.integer(count, pos), until, keys, pos=pos)
+        return ast.RowsWindow(literals.count(count, pos), until, keys, pos=pos)
 
     internal = clause("INTERNAL")
     with_archive = clause("ARCHIVE")
@@ -72,7 +72,7 @@ class Windows(Expressions):
         return Clause("SLIDE", parts[1], place_of(parts))  # seconds or rows: the window knows
 
     def slide_rows(self, parts: Parts) -> Clause:
-        return Clause("SLIDE", literals.integer(parts[1], place_of(parts)), place_of(parts))
+        return Clause("SLIDE", literals.count(parts[1], place_of(parts)), place_of(parts))
 
     @rule
     def window(self, pos: Pos, core: ast.Window, *options: Clause) -> ast.Window:
@@ -128,7 +128,7 @@ def _every(core: ast.Window, slide: Clause) -> ast.Duration | int:
                 "SLIDE of a ROWS window counts rows, which are whole",
                 "or give a unit of time",
             )
-        return literals.integer(slide.value, slide.pos)
+        return literals.count(slide.value, slide.pos)
     if isinstance(slide.value, int) and not by_rows:
         raise bad(
             "DS108", slide.pos, "only a ROWS window slides by rows", "give SLIDE a unit of time"
@@ -281,15 +281,13 @@ class Queries(Windows):
         return token.type == "FIRST"
 
     def limit(self, parts: Parts) -> tuple[int | None, int | None]:
-        return literals.integer(parts[1], place_of(parts)), None
+        return literals.count(parts[1], place_of(parts)), None
 
     def limit_offset(self, parts: Parts) -> tuple[int | None, int | None]:
-        return literals.integer(parts[1], place_of(parts)), literals.integer(
-            parts[3], place_of(parts)
-        )
+        return literals.count(parts[1], place_of(parts)), literals.count(parts[3], place_of(parts))
 
     def offset(self, parts: Parts) -> tuple[int | None, int | None]:
-        return None, literals.integer(parts[1], place_of(parts))
+        return None, literals.count(parts[1], place_of(parts))
 
     @rule
     def query(self, pos: Pos, body: Any, order_by: Any, limit: Any) -> ast.Query:
