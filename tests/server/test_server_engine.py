@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from harness import Proxy
 
@@ -284,3 +285,33 @@ def test_max_future_binds_the_heartbeats_of_clients(client):
     client.execute("CREATE STREAM first (v INT, t TIMESTAMP) TIMESTAMP BY t MAX FUTURE 10 s")
     client.heartbeat("first", 1_600_000_000_000_000)
     client.heartbeat("first", 5)  # an earlier promise stands, and does no harm
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_rows_that_the_server_refuses_are_told_by_their_lines(dsms, tmp_path, form):
+    assert dsms("shell", "-c", "CREATE STREAM strict (k INT NOT NULL, v FLOAT)")[0] == 0
+    path, rejects = tmp_path / f"a.{form}", tmp_path / "rejects.csv"
+    if form == "csv":
+        path.write_text("k,v\n1,0.5\nx,1\n2,1\nNULL,2\n3,4\n")
+    elif form == "jsonl":
+        path.write_text('{"k":1,"v":2}\n\n{"k":"x"}\n{"k":2}\n{"v":2}\n{"k":3}\n')
+    else:
+        pa.parquet.write_table(
+            pa.table({"k": [0, 1, 2, 3, None, 5], "v": [2**53 + 1] + [1] * 5}), path
+        )
+    more = ("--stream", "strict", "--batch", "2", "--rejects", str(rejects))
+    code, _, err = dsms("load", str(path), *more)
+    assert code == 1 and "refused by the server: 1 row refused" in err and "): line 5: " in err
+    assert [line[:2] for line in rejects.read_text().splitlines()[1:]] in (
+        ["3,", "5,"],
+        ["1,", "5,"],
+    )
+
+
+def test_a_report_is_of_the_same_types_both_ways(client):
+    client.execute("CREATE STREAM alike (k INT)")
+    engine = Engine()
+    engine.execute("CREATE STREAM alike (k INT)")
+    here, there = engine.ingest("alike", [[1]]), client.ingest("alike", [[1]])
+    for name in ("accepted", "late", "refused", "repeated", "reasons"):
+        assert repr(getattr(here, name)) == repr(getattr(there, name))

@@ -44,7 +44,7 @@ async def replay(client: AsyncClient, job: LoadJob, reporter: Reporter, pace: Pa
             instants = _instants(piece.batch, column, unit)
             for start, stop in cuts(instants, pace.speed):
                 await wheel.wait_for(int(instants[start]))
-                await sender.send(piece.batch.slice(start, stop - start))
+                await sender.send(piece.batch.slice(start, stop - start), piece.lines[start:])
                 rows += stop - start
                 reporter.progress(piece.done, rows)
         report = await finish(client, job, name, sender)

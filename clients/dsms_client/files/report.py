@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
+from dataclasses import replace
 from typing import IO, Any
+
+import numpy as np
 
 from dsms.errors import UsageError
 from dsms_client.files.pieces import Piece, Reject
 from dsms_client.results import IngestReport
 from dsms_client.visible import prose
 
+_PLACE = re.compile(r"(?<=: )row (\d+)(?=: )")  # in what the server says of refused rows
 SHOWN = 20  # rejected lines printed; the rest is counted
 
 
@@ -81,6 +86,20 @@ class Reporter:
                 self.say(f"line {bad.line}: {bad.reason}")
             elif self.rejected == SHOWN + 1:
                 self.say("... and more; --rejects FILE keeps them all")
+
+    def refused(self, report: IngestReport, lines: np.ndarray) -> IngestReport:
+        """The report with lines of the file for rows of the batch: those of the first row refused
+        for each reason, which the server names.  They are in the file of rejects, too."""
+        reasons = []
+        for reason in report.reasons:
+            place = _PLACE.search(reason)
+            if place is not None and int(place[1]) < len(lines):
+                line = int(lines[int(place[1])])
+                reason = f"{reason[: place.start()]}line {line}{reason[place.end() :]}"
+                if self._writer is not None:
+                    self._writer.writerow((line, f"refused by the server: {reason}", ""))
+            reasons.append(reason)
+        return replace(report, reasons=tuple(reasons))
 
     def say(self, line: str) -> None:
         if self._bar is not None:

@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dsms.errors import DsmsError, UsageError
 from dsms_client.files.open import read
 from dsms_client.files.pieces import Mapping, Pieces
@@ -56,7 +58,7 @@ async def load(client: AsyncClient, job: LoadJob, reporter: Reporter) -> Outcome
         for piece in pieces:
             reporter.piece(piece)
             for first in range(0, piece.batch.num_rows, job.batch):
-                await sender.send(piece.batch.slice(first, job.batch))
+                await sender.send(piece.batch.slice(first, job.batch), piece.lines[first:])
             rows += piece.batch.num_rows
             reporter.progress(piece.done, rows)
             await asyncio.sleep(0)
@@ -123,13 +125,17 @@ class Sender:
                 f"{accepted:,} rows were accepted before this; {self._stream} is not ended"
             )
 
-    async def send(self, batch: object) -> None:
-        """Send one batch; waits while too many are unanswered.  Raises what the server says of an
-        earlier one."""
+    async def send(self, batch: object, lines: np.ndarray) -> None:
+        """Send one batch, whose rows stand in these `lines` of the file; waits while too many are
+        unanswered.  Raises what the server says of an earlier one."""
         if len(self._tasks) >= UNDER_WAY:
             self._report += await self._tasks.pop(0)
-        self._tasks.append(asyncio.create_task(self._client.ingest(self._stream, batch)))
+        self._tasks.append(asyncio.create_task(self._ingest(batch, lines)))
         await asyncio.sleep(0)  # let it be written before the next one is read
+
+    async def _ingest(self, batch: object, lines: np.ndarray) -> IngestReport:
+        report = await self._client.ingest(self._stream, batch)
+        return self._reporter.refused(report, lines) if report.refused else report
 
     async def finish(self) -> IngestReport:
         """The report of everything."""
