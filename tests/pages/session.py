@@ -57,6 +57,8 @@ class Session:
         self._held = [reserved(), reserved()]
         self.port, self.http_port = (str(held.getsockname()[1]) for held in self._held)
         self._server: subprocess.Popen[str] | None = None
+        self._said: list[str] = []  # by the server, since it listens
+        self._rest: threading.Thread | None = None  # reads that
 
     def close(self) -> None:
         """Stop the server, if there is one."""
@@ -144,7 +146,8 @@ class Session:
         if found := _SERVE.match(command):
             return self._serve(found["options"], step)
         if found := re.fullmatch(r"kill( -9)? %1", command):
-            return self._kill(signal.SIGKILL if found[1] else signal.SIGTERM)
+            said = self._kill(signal.SIGKILL if found[1] else signal.SIGTERM)
+            return said if step.output else ""
         if found := _HERE.match(command):
             return self._here(shlex.split(found["command"])[1:], int(found["lines"] or 0))
         return self._elsewhere(command)
@@ -173,6 +176,8 @@ class Session:
                 text=True,
                 timeout=WAIT,
             )
+        if re.search(r"\|\s*tail\b", command):  # which says nothing before all has been said
+            return run.stderr + run.stdout
         return run.stdout + run.stderr
 
     # -- the server --------------------------------------------------------------------------------
@@ -195,6 +200,11 @@ class Session:
                 command, cwd=self.folder, stderr=subprocess.PIPE, text=True
             )
             said = "".join(_until_it_listens(self._server))
+            self._said = []
+            self._rest = threading.Thread(
+                target=_read, args=(self._server, self._said), daemon=True
+            )
+            self._rest.start()
             return (
                 said.replace(self.port, PORT).replace(self.http_port, HTTP_PORT)
                 if step.output
@@ -203,12 +213,15 @@ class Session:
         return ""
 
     def _kill(self, how: signal.Signals) -> str:
+        """End the server; what it says meanwhile."""
         assert self._server is not None, "no server was started"
         server, self._server = self._server, None
         server.send_signal(how)
         server.wait(timeout=WAIT)
         assert server.returncode in (0, -signal.SIGKILL), "the server did not end well"
-        return ""
+        assert self._rest is not None
+        self._rest.join(WAIT)
+        return "".join(line for line in self._said if line.startswith("stop"))
 
 
 def _until_it_listens(server: subprocess.Popen[str]) -> Iterator[str]:
@@ -216,9 +229,14 @@ def _until_it_listens(server: subprocess.Popen[str]) -> Iterator[str]:
     for line in server.stderr:
         yield line
         if "listens on" in line:
-            threading.Thread(target=server.stderr.read, daemon=True).start()
             return
     raise AssertionError("the server did not start")
+
+
+def _read(server: subprocess.Popen[str], lines: list[str]) -> None:
+    """What the server says from now on, to its end."""
+    assert server.stderr is not None
+    lines.extend(server.stderr)
 
 
 class _Pipe(io.StringIO):

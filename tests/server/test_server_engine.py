@@ -309,9 +309,9 @@ def test_rows_that_the_server_refuses_are_told_by_their_lines(dsms, tmp_path, fo
 
 
 def test_a_report_is_of_the_same_types_both_ways(client):
-    client.execute("CREATE STREAM alike (k INT)")
+    client.execute("CREATE STREAM alike (t TIMESTAMP) TIMESTAMP BY t")
     engine = Engine()
-    engine.execute("CREATE STREAM alike (k INT)")
+    engine.execute("CREATE STREAM alike (t TIMESTAMP) TIMESTAMP BY t")
     here, there = engine.ingest("alike", [[1]]), client.ingest("alike", [[1]])
     for name in ("accepted", "late", "refused", "repeated", "reasons"):
         assert repr(getattr(here, name)) == repr(getattr(there, name))
