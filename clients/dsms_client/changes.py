@@ -7,7 +7,7 @@ same form."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +69,15 @@ class Changes:
     def next_seq(self) -> int:
         """The number of the row that follows."""
         return self.seq + (len(self) if self.kind == "changes" else 0)
+
+    def head(self, count: int) -> Changes:
+        """The first `count` rows."""
+        if count >= len(self):
+            return self
+        data = Data.of_table(self.columns, self.types, self.data.table().slice(0, count))
+        ats = self.ats.slice(0, count)
+        at = ats[-1].as_py() if count else self.at
+        return replace(self, at=at, data=data, sign=self.sign[:count], ats=ats)
 
     def table(self) -> pa.Table:
         """The rows with two more columns, `$sign` and `$at`, as an Arrow table."""

@@ -13,6 +13,7 @@ COMMANDS = {
     "shell": "type statements, watch results",
     "load": "send the rows of a file to a stream",
     "replay": "send the rows of a file at the pace of their timestamps",
+    "subscribe": "write the changes of a query to stdout or a file",
     "warmup": "compile the kernels now, so that nobody waits for them later",
     "doctor": "check this installation",
     "archive": "look into archives, update, search and export them (Spark)",
