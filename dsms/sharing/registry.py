@@ -188,8 +188,8 @@ class Registry:
         holds.
 
         `gone`: rows up to this instant can't be had; `first_number`: of the next row, where rows
-        are counted.  Answers the instant from which its answers miss nothing (ALWAYS: they never
-        do)."""
+        are counted.  Answers the instant, or the row, from which its answers miss nothing (ALWAYS:
+        they never do)."""
         group = _group_of(member)
         assert member.view is not None
         new = not group.members
@@ -199,9 +199,9 @@ class Registry:
         member.same = self._number(member.request)
         group.members.append(member)
         gone = gone if ring is None else ring.reach
-        if group.feed.counted:
-            gone = first_number - 1 if first_number else ALWAYS
         past = [] if ring is None else ring.rows(ALWAYS)
+        if group.feed.counted and gone > ALWAYS:
+            gone = (int(past[0].ids[0][0]) if past else first_number) - 1
         for part in member.view.parts:
             self._columns(member, part.feed, _Past(past, gone), new)
         if new:
@@ -263,7 +263,7 @@ class Registry:
         widths = sorted({(m.request.length - m.request.until) // feed.span for m in members})
         groups = feed.space.groups
         synopsis, why = choose(how, widths, groups, longest, 1)
-        column = AggregateColumn(call, how, synopsis, feed.open or 0)
+        column = AggregateColumn(call, how, synopsis, base=feed.open or 0)
         column.why = why
         column.grow(groups)
         return column
