@@ -103,8 +103,10 @@ def test_what_is_wrong_is_said(dsms, tmp_path):
 def command(port, *words):
     return subprocess.Popen(
         [sys.executable, "-m", "dsms_client", "subscribe", "q", "--port", str(port), *words],
-        stdout=PIPE, stderr=PIPE, text=True,
-    )  # fmt: skip
+        stdout=PIPE,
+        stderr=PIPE,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize(
