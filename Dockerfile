@@ -10,7 +10,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim
 RUN useradd --uid 10001 --create-home dsms && install -d -m 700 -o dsms -g dsms /data /var/cache/dsms
-RUN --mount=type=bind,from=build,source=/wheels,target=/wheels pip install --no-cache-dir /wheels/*.whl
+RUN --mount=type=bind,from=build,source=/wheels,target=/wheels pip install --no-cache-dir "$(echo /wheels/*.whl)[encryption]"
 USER dsms
 WORKDIR /home/dsms
 # Kernels are compiled here, as the user who runs them: the cache must be theirs. On another kind of CPU than that of the

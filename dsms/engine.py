@@ -56,12 +56,18 @@ class Engine:
               memory only
     settings  limits and defaults
     files     how files are used (tests let them fail); None: as the operating system does
+    state_key what the data folder is encrypted with: 32 random bytes or more (`dsms.state_key`
+              reads a file of them); None: it is not
 
     What was there goes on where it was (see `dsms.recovering`); `recovered` says how.
     """
 
     def __init__(
-        self, data: str | None = None, settings: Settings | None = None, files: Any = None
+        self,
+        data: str | None = None,
+        settings: Settings | None = None,
+        files: Any = None,
+        state_key: bytes | None = None,
     ) -> None:
         self.runtime = Runtime(settings or Settings())
         self.now: int | None = None
@@ -72,7 +78,7 @@ class Engine:
         if data is not None:
             from dsms.recovering.opening import open_data
 
-            self.saver = open_data(self, data, files)
+            self.saver = open_data(self, data, files, state_key)
 
     # -- statements --------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from dsms.api import Push
 from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.settings import Settings
+from dsms.storage import encrypted_files
 from dsms.storage.log import HEAD, MAGIC
 from tests.faults.simfiles import Plan, SimFiles
 
@@ -151,8 +152,9 @@ def logs(world: World, stream: str) -> list[str]:
 def ends(world: World, path: str) -> list[int]:
     """Where the records of a log end."""
     data, at, out = bytes(world.files.names[path].data), 0, []
-    while data[at : at + 4] == MAGIC:
-        at += HEAD.size + HEAD.unpack_from(data, at)[1]
+    head = {MAGIC: HEAD, encrypted_files.MAGIC: encrypted_files.HEAD}
+    while kind := head.get(data[at : at + 4]):
+        at += kind.size + kind.unpack_from(data, at)[1]
         out.append(at)
     return out
 

@@ -69,6 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.lengths": set(),  # and those of lengths
     "dsms.sessions": {"dsms.errors"},  # what statements see of a server
     "dsms.settings": {"dsms.sessions"},
+    "dsms.state_key": {"dsms.errors"},  # the file that holds the key of a data folder
     # Arrow data from outside, judged before anything else sees it
     "dsms.untrusted": {"dsms.errors"},
     # Whatever a user holds rows in -> columns, before any schema is known.
@@ -92,7 +93,7 @@ ALLOWED: dict[str, set[str]] = {
     # values are shown as intake shows them
     "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},
     "dsms.schedulers": BELOW_STORAGE,
-    "dsms.storage": BELOW_STORAGE | {"dsms.intake"},  # writes down tables' versions and windows
+    "dsms.storage": BELOW_STORAGE | {"dsms.intake", "dsms.state_key"},  # tables, windows
     # a plan run once over batches
     "dsms.oneshot": BELOW_OPERATORS | {"dsms.operators", "dsms.synopses"},
     "dsms.running": ENGINE | {"dsms.oneshot"},  # a registered query at work
@@ -112,7 +113,7 @@ ALLOWED: dict[str, set[str]] = {
     # The server uses the engine and what crosses its border (data in, errors and types out), no
     # room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors",
-                    "dsms.settings",
+                    "dsms.settings", "dsms.state_key",
                     "dsms.sessions", "dsms.intake", "dsms.rights", "dsms.secret_texts", *SQL,
                     "dsms.forms", "dsms.untrusted",
                     "dsms_client.protocol",
@@ -149,6 +150,7 @@ ALLOWED |= {
 MEETING = {
     "dsms_client.commands.serve": {"dsms_server"},
     "dsms_client.commands.embedded": {"dsms_server"},
+    "dsms_client.commands.rekey": {"dsms.state_key", "dsms.storage"},
     "dsms_client.commands.warmup": {"dsms.kernel_folder", "dsms.warmup"},
     "dsms_client.commands.doctor": {"dsms.kernel_folder", "dsms_spark"},
     "dsms_client.commands.archive": {"dsms.api", "dsms.storage", "dsms_spark"} | SQL,

@@ -16,6 +16,7 @@ COMMANDS = {
     "subscribe": "write the changes of a query to stdout or a file",
     "warmup": "compile the kernels now, so that nobody waits for them later",
     "doctor": "check this installation",
+    "rekey": "encrypt a data directory, or change its key",
     "archive": "look into archives, update, search and export them (Spark)",
 }
 # exit codes: fine; a statement or some rows failed; wrong usage or no connection

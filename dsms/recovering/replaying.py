@@ -83,7 +83,7 @@ def _is_set_aside(saver: Durability, entry: Entry) -> bool:
     if kind < 0:
         kind, payload = payload
     path = folder / f"record-{entry.lsn}.bin"
-    path.write_bytes(bytes(payload))
+    saver.durable.files.write_atomic(str(path), [payload])
     saver.recovered.notes.append(
         f"record {entry.lsn} (of {entry.stream}, kind {kind}) is kept in {path}"
     )

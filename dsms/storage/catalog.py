@@ -25,6 +25,9 @@ import pyarrow as pa
 
 from dsms.errors import InternalError, UsageError
 from dsms.sql.catalog import Option, QueryDef, StreamDef, TableDef
+from dsms.storage.encrypted_catalog import ENCRYPTED, EncryptedDatabase
+from dsms.storage.encryption import FolderKey
+from dsms.storage.folder_key import encrypted_error
 from dsms.tables.changes import Change, TableSnapshot
 
 VERSION = 3  # of this layout: raise it with every change, and convert older files on opening
@@ -63,16 +66,15 @@ class StoredObject:
 class CatalogStore:
     """An open catalog file.  One thread at a time."""
 
-    def __init__(self, path: str | Path) -> None:
-        """Open the file, or make it.  Raises UsageError DS540 (newer layout), DS541 (damaged or not
-        a catalog), DS542 (in use), DS543 (can't be opened or made)."""
+    def __init__(self, path: str | Path, key: FolderKey | None = None) -> None:
+        """Open the file, or make it; `key` of its data folder, if that is encrypted.  Raises
+        UsageError DS540 (newer layout), DS541 (damaged or not a catalog), DS542 (in use), DS543
+        (can't be opened or made), DS547 (encrypted, and there is no key)."""
         self.path = Path(path)
         self._depth = 0
         with self._explained():
             self._make()
-            self._db = sqlite3.connect(
-                self.path, timeout=0, isolation_level=None, check_same_thread=False
-            )
+            self._db = self._connected(key)
         try:
             with self._explained():
                 self._prepare()
@@ -85,6 +87,20 @@ class CatalogStore:
         SQLite will say."""
         with contextlib.suppress(OSError):
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+    def _connected(self, key: FolderKey | None) -> sqlite3.Connection | EncryptedDatabase:
+        if key is not None:
+            return EncryptedDatabase(self.path, key)
+        return sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+
+    def copy_to(self, other: CatalogStore) -> None:
+        """Put all that is here in place of what is there."""
+        with other._explained(), self._explained(), contextlib.closing(_memory()) as image:
+            self._db.backup(image)
+            if isinstance(other._db, EncryptedDatabase):
+                other._db.take(image)
+            else:
+                image.backup(other._db)
 
     def close(self) -> None:
         """Give the file back.  May be called twice."""
@@ -257,6 +273,8 @@ class CatalogStore:
                 f"{self.path} is an SQLite file but not a dsms catalog",
                 hint="name another file",
             )
+        if version == ENCRYPTED:
+            raise encrypted_error(self.path.parent)
         if version > VERSION:
             message = (
                 f"the catalog {self.path} was written by a newer dsms (layout {version}, "
@@ -312,6 +330,10 @@ class CatalogStore:
             raise UsageError(
                 "DS541", f"the catalog {self.path} is damaged: {err}", hint=hint
             ) from None
+
+
+def _memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None)
 
 
 def packed(table: str, change: Change) -> bytes:

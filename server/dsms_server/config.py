@@ -25,6 +25,7 @@ class Config:
     port: int = DEFAULT_PORT
     http_port: int | None = None
     data: str | None = None  # a directory; None: nothing survives the process
+    state_key_file: str | None = None  # holds the key that `data` is encrypted with
     accept_loss: tuple[str, ...] = ()  # streams that go on without what damaged files have lost
     # a folder or URL below which archives lie; None: in the data directory
     archive: str | None = None

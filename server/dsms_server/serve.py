@@ -145,6 +145,7 @@ def make_engine(
     """The engine with the configured limits, over the catalog in `config.data` if there is one.
 
     `spark` is called when archives are to be updated; None: they are not."""
+    from dsms import state_key
     from dsms.engine import Engine
     from dsms.settings import Settings
 
@@ -163,9 +164,11 @@ def make_engine(
         "recovering": recovering,
     }
     known = {name: value for name, value in limits.items() if value is not None}
+    file = config.state_key_file
+    key = None if file is None or config.data is None else state_key.read(file)
     make_folder(config.data)
     settings = Settings(timer=clock.elapsed, deferred=True, group_commit=True, **known)
-    return Engine(config.data, settings)
+    return Engine(config.data, settings, state_key=key)
 
 
 def recovered(engine: EngineFace) -> list[str]:

@@ -20,6 +20,7 @@ REQUIRED = ("numpy", "pyarrow", "numba", "msgpack", "lark", "aiohttp", "promethe
             "prompt_toolkit",
             "duckdb")  # a long list  # fmt: skip
 OPTIONAL = {
+    "cryptography": "encrypts data directories (--state-key-file)",
     "uvloop": "the server is slower without it",
     "pandas": "for DataFrames",
     "polars": "for DataFrames",

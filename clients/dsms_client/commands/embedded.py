@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def server(data: str | None) -> Iterator[tuple[int, str]]:
+def server(data: str | None, state_key_file: str | None = None) -> Iterator[tuple[int, str]]:
     """Start on a free local port behind a random token; gives (port, token), stops at the end."""
     # the command line is where client, server and engine meet
     from dsms_server.config import Config
@@ -18,7 +18,12 @@ def server(data: str | None) -> Iterator[tuple[int, str]]:
     from dsms_server.server import Server
 
     config = Config(
-        port=0, data=data, token=secrets.token_hex(16), stop_seconds=1.0, hello_seconds=60.0
+        port=0,
+        data=data,
+        state_key_file=state_key_file,
+        token=secrets.token_hex(16),
+        stop_seconds=1.0,
+        hello_seconds=60.0,
     )
     running = Server(make_engine(config), config)
     loop = asyncio.new_event_loop()

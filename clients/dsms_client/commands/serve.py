@@ -8,6 +8,7 @@ example:
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from dsms.lengths import interval_of
@@ -38,6 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="keep everything there: declarations, tables, windows, answers (default: nothing is "
         "kept)",
+    )
+    add(
+        "--state-key-file",
+        metavar="FILE",
+        help="encrypt what is in --data with the key in this file (or DSMS_STATE_KEY_FILE); "
+        "`dsms rekey` makes keys, and changes them",
     )
     add(
         "--archive",
@@ -181,7 +188,10 @@ def run(args: argparse.Namespace) -> int:
         if k not in ("command", "version", "config", "no_warmup")
     }
     layers = [
-        {"token": tokens.from_environment()},
+        {
+            "token": tokens.from_environment(),
+            "state_key_file": os.environ.get("DSMS_STATE_KEY_FILE") or None,
+        },
         *([config.from_file(args.config)] if args.config else []),
     ]
     built = config.build(*layers, options)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,6 +65,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="DIR", help="with --embedded: keep declarations and tables there"
     )
+    parser.add_argument(
+        "--state-key-file",
+        metavar="FILE",
+        default=os.environ.get("DSMS_STATE_KEY_FILE") or None,
+        help="with --data: it is encrypted with the key in this file (or DSMS_STATE_KEY_FILE)",
+    )
     connection.add_options(parser)
 
 
@@ -81,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     if args.embedded:
         from dsms_client.commands import embedded
 
-        with embedded.server(args.data) as (port, token):
+        with embedded.server(args.data, args.state_key_file) as (port, token):
             args.host, args.port, args.token, args.tls, args.tls_ca = (
                 "127.0.0.1",
                 port,
