@@ -540,3 +540,12 @@ def test_the_shell_and_its_engine_take_a_key(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("DSMS_STATE_KEY_FILE", key)
     assert main([*words, "-c", "SHOW STREAMS"]) == 0
     assert MARK in capsys.readouterr().out
+
+
+def test_what_a_killed_change_of_key_has_left_is_removed(folder, wanted, tmp_path):
+    copy = copied(folder, tmp_path / "data")
+    (copy / "rekey" / "journal").mkdir(parents=True)
+    (copy / "rekey" / "journal" / "manifest.json").write_bytes(b"{}")
+    engine = opened(copy)
+    assert answers(engine) == wanted and not (copy / "rekey").exists()
+    kill(engine)
