@@ -46,6 +46,7 @@ class EncryptedDatabase:
         self._secret = key.secret("catalog")
         self._memory = _connect(":memory:")
         self._memory.execute("PRAGMA foreign_keys = ON")
+        self._memory.execute("PRAGMA temp_store = MEMORY")  # what it sorts is no file either
         self._disk = _connect(path)
         self._pending: list[tuple[str, tuple]] = []
         self._last, self._tag = 0, FIRST
