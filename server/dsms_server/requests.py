@@ -11,15 +11,14 @@ from functools import partial
 from typing import Any
 
 from dsms.api import Cancel, IngestReport, Result, Rows, Subscription
-from dsms.errors import DsmsError, UsageError, brief
+from dsms.errors import DsmsError, UsageError
 from dsms.rights.writers import name_of as writer_name
 from dsms_client.protocol import VERSION
 from dsms_server import hello
+from dsms_server.answers import answer_results, names_fields, report_fields
 from dsms_server.clock import elapsed
-from dsms_server.encode import result_reply
 from dsms_server.feeds import SubscriptionFeed
 from dsms_server.parties import Peer
-from dsms_server.pushes import ROWS_PIECE
 from dsms_server.worker import EngineJob, Lane, Steps, Urgency, expected
 
 Message = dict[str, Any]
@@ -63,10 +62,8 @@ class Requests:
             raise UsageError(
                 "DS603", f"the id {ident!r} belongs to a request that still waits for its answer"
             )
-        if (
-            op not in ("ingest", "cancel", "ping")
-            and len(self.jobs) >= self.server.config.max_requests
-        ):
+        full = len(self.jobs) >= self.server.config.max_requests
+        if full and op not in ("ingest", "cancel", "ping"):
             raise UsageError("DS622", f"{len(self.jobs)} requests of this session wait already")
 
     # -- answered at once --------------------------------------------------------------------------
@@ -81,7 +78,7 @@ class Requests:
             self.client = writer_name(self.session.user, client)
             self.server.core.worker.free(self.lane)
             self.lane = self.server.lane_of(self.client, self.session)
-        server, user = self.server, self.session.user
+        server, user, every = self.server, self.session.user, self.server.config.ping_seconds
         self.session.reply(
             ident,
             version=VERSION,
@@ -90,7 +87,7 @@ class Requests:
             data=form,
             changes=self.session.changes,
             max_frame=server.config.max_frame,
-            **({"ping_seconds": server.config.ping_seconds} if server.config.ping_seconds else {}),
+            **({"ping_seconds": every} if every else {}),
             **({"user": user} if user is not None else {}),
         )
 
@@ -102,13 +99,16 @@ class Requests:
 
     def _names(self, message: Message, ident: Any, size: int) -> None:
         core, user = self.server.core, self.session.user
+
+        def answer(names: dict[str, Any]) -> None:
+            self.session.reply(ident, **names_fields(names))
+
         if user is not None:
-            answer = lambda names: self.session.reply(ident, **_names_fields(names))  # noqa: E731
             self._queue(
-                ident, size, "names", Urgency.CONTROL, lambda cancel: core.names_steps(user), answer
+                ident, size, "names", Urgency.CONTROL, lambda _: core.names_steps(user), answer
             )
             return
-        self.session.reply(ident, **_names_fields(core.names))
+        answer(core.names)
         self.session.release(size)
 
     def _cancel(self, message: Message, ident: Any, size: int) -> None:
@@ -150,9 +150,8 @@ class Requests:
                 self.session.release(size)
 
         cancel = Cancel()
-        job = EngineJob(
-            lambda: steps(cancel), done, urgency, cancel, kind, replies=kind == "execute"
-        )
+        replies = kind == "execute"
+        job = EngineJob(lambda: steps(cancel), done, urgency, cancel, kind, replies=replies)
         self.jobs[key] = job
         self.statements_wait += kind == "execute"
         self.waiting_ingests += kind == "ingest"
@@ -164,51 +163,15 @@ class Requests:
         def answer(results: list[Result]) -> None:
             if len(results) == 1 and isinstance(results[0], Rows):
                 self.server.metrics.response.observe(elapsed() - asked)
-            self._answer_results(ident, results, None)
+            answer_results(self.session, ident, results)
 
-        self._queue(
-            ident,
-            size,
-            "execute",
-            Urgency.STATEMENT,
-            lambda cancel: core.execute_steps(sql, cancel, self.session.account, user),
-            answer,
-            lambda problem: self._answer_results(
-                ident, list(getattr(problem, "done", [])), problem
-            ),
-        )
+        def failed(problem: DsmsError) -> None:
+            answer_results(self.session, ident, list(getattr(problem, "done", [])), problem)
 
-    def _answer_results(self, ident: Any, results: list[Result], problem: DsmsError | None) -> None:
-        if problem is not None and not results:
-            self.session.refuse(ident, problem)
-            return
-        if problem is not None:
-            self.server.metrics.errors.labels(problem.code).inc()
-        fields = problem.fields() if problem is not None else None
-        args = (ident, results, self.session.form, self.server.config.max_reply, fields)
-        rows = sum(r.data.num_rows for r in results if isinstance(r, Rows))
-        self.session.account.rows_out += rows
-        if rows > ROWS_PIECE:
-            size = sum(r.data.nbytes for r in results if isinstance(r, Rows))
-            self.session.hold(1)
-            self.session.expect(size)
-            self.server.loop.create_task(self._answer_big(args, size))
-            return
-        try:
-            self.session.write(result_reply(*args))
-        except DsmsError as too_large:
-            self.session.refuse(ident, too_large)
+        def steps(cancel: Cancel) -> Steps:
+            return core.execute_steps(sql, cancel, self.session.account, user)
 
-    async def _answer_big(self, args: Any, size: int) -> None:
-        """Encode rows of `size` bytes in another thread; the session counts as busy, by 1 byte,
-        until it is written."""
-        frame = await self.server.loop.run_in_executor(self.server.pool, _encoded, args)
-        if isinstance(frame, DsmsError):
-            self.session.refuse(args[0], frame)
-        else:
-            self.session.write(frame)
-        self.session.expect(-size)
-        self.session.release(1)
+        self._queue(ident, size, "execute", Urgency.STATEMENT, steps, answer, failed)
 
     def _ingest(self, message: Message, ident: Any, size: int) -> None:
         stream, payload, core = message["stream"], message["payload"], self.server.core
@@ -217,20 +180,18 @@ class Requests:
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
         user = self.session.user
-        at_once = (
-            message.get("wait") is False and payload.shape is not None and payload.error is None
-        )
-        if user is not None:  # else the reply would tell that there is such a stream
-            at_once = at_once and core.engine.rights.may(
-                user, "INSERT", payload.shape.stream.casefold()
-            )
+        fits = payload.shape is not None and payload.error is None
+        at_once = fits and message.get("wait") is False
+        if at_once and user is not None:  # else the reply would tell that there is such a stream
+            name = payload.shape.stream.casefold()
+            at_once = core.engine.rights.may(user, "INSERT", name)
 
         def answer(report: IngestReport) -> None:
             core.heat()
             self.server.metrics.count_rows(report)
             self.session.account.rows_in += report.accepted + report.late + report.refused
             if not at_once:
-                self.session.reply(ident, **_report_fields(report))
+                self.session.reply(ident, **report_fields(report))
 
         def failed(problem: DsmsError) -> None:
             if not at_once:
@@ -304,9 +265,7 @@ class Requests:
 
     def _unsubscribe(self, message: Message, ident: Any, size: int) -> None:
         name, core = message["query"], self.server.core
-        found = [
-            f for q, f in self.feeds.items() if name in (q, q.lower()) or name.lower() == q.lower()
-        ]
+        found = [feed for query, feed in self.feeds.items() if name.lower() == query.lower()]
         if not found:
             raise UsageError(
                 "DS644",
@@ -337,18 +296,14 @@ class Requests:
         if session is None or session.closed:
             return
         if not self.server.identities.holds(session.identity):
-            session.refuse(
-                None,
-                UsageError("DS605", "the user was dropped, or has another token or password now"),
-            )
+            why = UsageError("DS605", "the user was dropped, or has another token or password now")
+            session.refuse(None, why)
             session.linger()
             return
         for feed in list(self.feeds.values()):
             if not rights.may(session.user, "SUBSCRIBE", feed.query.casefold()):
-                why = UsageError(
-                    "DS670", f"{session.user} has no right SUBSCRIBE on {feed.query} any more"
-                )
-                session.take_back(feed, why)
+                what = f"{session.user} has no right SUBSCRIBE on {feed.query} any more"
+                session.take_back(feed, UsageError("DS670", what))
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -397,32 +352,5 @@ class Requests:
         )
 
 
-def _encoded(args: Any) -> bytes | DsmsError:
-    try:
-        return result_reply(*args)
-    except Exception as problem:
-        return expected(problem, "an answer")
-
-
-def _names_fields(names: dict[str, Any]) -> dict[str, Any]:
-    return {
-        kind: {name: [[c.name, c.type] for c in columns] for name, columns in named.items()}
-        for kind, named in names.items()
-    }
-
-
 def _subscribed(query: str) -> UsageError:
     return UsageError("DS643", f"this session has a subscription to {query} already")
-
-
-def _report_fields(report: IngestReport) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "accepted": report.accepted,
-        "late": report.late,
-        "refused": report.refused,
-    }
-    if report.repeated:
-        fields["repeated"] = True
-    if report.reasons:
-        fields["reasons"] = [brief(reason) for reason in report.reasons]
-    return fields

@@ -14,7 +14,7 @@ from harness import Proxy
 from dsms.errors import UsageError
 from dsms_client.aio import AsyncClient
 from dsms_client.sync import connect
-from dsms_server import decode, hello, requests, session
+from dsms_server import answers, decode, hello, requests, session
 from dsms_server.quiet import Sparing
 from dsms_server.server import Server
 from tests.faults.arrow_seeds import seeds, stream_bytes
@@ -64,8 +64,8 @@ def test_every_frame_has_its_answer(server, padding, caplog):
         (decode, "_payload", ("ingest", {"stream": "s", "rows": [[1, 0.5]] * 20_000})),
         (decode, "to_batch", ("ingest", {"stream": "s", "rows": [[1, 0.5]]})),
         (hello, "FORMS", ("hello", {"version": 1})),
-        (requests, "result_reply", ("execute", {"sql": "SELECT 1"})),
-        (requests, "_report_fields", ("ingest", {"stream": "s", "rows": []})),
+        (answers, "result_reply", ("execute", {"sql": "SELECT 1"})),
+        (requests, "report_fields", ("ingest", {"stream": "s", "rows": []})),
         (requests, "EngineJob", ("heartbeat", {"stream": "s", "ts": 1})),
     ],
 )
