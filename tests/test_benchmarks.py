@@ -118,7 +118,9 @@ def test_state_stays_bounded_with_ever_new_keys(name: str) -> None:
     assert late <= 1.5 * early + 65_536
 
 
-@pytest.mark.parametrize("name", [pytest.param("limits", marks=SLOW), "latency"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=SLOW) for name in ("limits", "delivery")), "latency"]
+)
 def test_benchmarks_over_tcp_write_their_report(name: str, tmp_path: Path) -> None:
     assert command.main([name, "--toy", "--report", str(tmp_path)]) == 0
     text = (tmp_path / "report.md").read_text()

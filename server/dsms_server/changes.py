@@ -42,14 +42,16 @@ def change_frames(
 def _together(items: Sequence[Push | Chunk]) -> Iterator[Push | Chunk]:
     """Neighbouring chunks as one, as long as that is short."""
     held: list[Chunk] = []
+    rows = 0
     for item in items:
-        if held and (isinstance(item, Push) or sum(map(len, held)) > pushes.ARROW_PIECE):
+        if held and (isinstance(item, Push) or rows > pushes.ARROW_PIECE):
             yield joined(held)
-            held = []
+            held, rows = [], 0
         if isinstance(item, Push):
             yield item
         elif len(item):
             held.append(item)
+            rows += len(item)
     if held:
         yield joined(held)
 

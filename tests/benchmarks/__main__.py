@@ -24,6 +24,7 @@ NAMES = (
     "sliding",
     "limits",
     "latency",
+    "delivery",
     "memory",
     "frequent",
     "queries",
