@@ -216,7 +216,6 @@ def test_calls_get_their_casts() -> None:
             (),
             "argument 1 of date_trunc must be a constant",
         ),
-        ("year", [Col(0, TIMESTAMP), lit("Europe/Berlni")], (), "did you mean 'Europe/Berlin'"),
         ("regexp_matches", [Col(0, STRING), lit("(")], (), "no regular expression"),
         ("regexp_replace", [Col(0, STRING), lit("a"), lit("\\1")], (), "can't replace"),
         ("like", [Col(0, STRING), lit("a!")], ("!",), "ends in its escape"),
@@ -229,6 +228,12 @@ def test_constants_are_checked(name: str, args: list[Expr], params: tuple, messa
     with pytest.raises(FunctionError, match=message) as caught:
         call(name, args, params)
     assert caught.value.kind == "constant"
+
+
+def test_a_zone_is_checked() -> None:
+    with pytest.raises(FunctionError, match="unknown time zone 'Europe/Berlni'") as caught:
+        call("year", [Col(0, TIMESTAMP), lit("Europe/Berlni")])
+    assert caught.value.kind == "zone" and "'Europe/Berlin'" in (caught.value.hint or "")
 
 
 # --- folding

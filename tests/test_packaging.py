@@ -76,6 +76,7 @@ def test_metadata(wheel: Path):
         "bench",
         "demo",
         "docs",
+        "encryption",
     }
     assert "dsms = dsms_client.cli:main" in entry
 

@@ -124,10 +124,10 @@ def _first_of_last(ats: pa.Array) -> int:
 def _summed(rows: pa.Table, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of each distinct row: where it is first, and its counts summed up."""
     keys = {f"k{i}": _key(column) for i, column in enumerate(rows.columns)}
-    keys |= {"count": pa.array(counts), "place": pa.array(np.arange(len(counts)))}
+    keys |= {"times": pa.array(counts), "place": pa.array(np.arange(len(counts)))}
     grouped = pa.table(keys).group_by(list(keys)[:-2], use_threads=False)
-    found = grouped.aggregate([("count", "sum"), ("place", "min")])
-    return found.column("place_min").to_numpy(), found.column("count_sum").to_numpy()
+    found = grouped.aggregate([("times", "sum"), ("place", "min")])
+    return found.column("place_min").to_numpy(), found.column("times_sum").to_numpy()
 
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:
