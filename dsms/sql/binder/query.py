@@ -43,6 +43,8 @@ def bind_query(
     ctx = Context(catalog, persistent, bind_nested)
     body = wstream.rewrite_body(whole.body)
     output = output_of(body)
+    if not persistent:
+        _check_left(output)
     ordering = Ordering(whole.order_by)
     bound = bind_body(ctx, body, ordering=ordering)
     slide = windows.governing_slide(ctx)
@@ -62,6 +64,20 @@ def bind_query(
     kind = "rstream" if output is None else KINDS[output.kind]
     restore = output is not None and output.restore
     return Output(node, kind, output is not None, restore, slide, bound.schema())
+
+
+def _check_left(output: ast.Output | None) -> None:
+    """Nothing has left an answer that is given once; DS328."""
+    if output is not None and output.kind is ast.OutputKind.DSTREAM:
+        message = (
+            "Dstream tells what leaves the answer, and a query that runs once has only the one"
+        )
+        raise error(
+            "DS328",
+            message,
+            output,
+            "register it with CREATE QUERY, or leave Dstream out to have what is there",
+        )
 
 
 def _check_sampled(ctx: Context) -> None:
