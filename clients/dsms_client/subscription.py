@@ -4,6 +4,7 @@ slowness."""
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
@@ -60,7 +61,7 @@ class Told(Protocol):
 P = TypeVar("P", bound=Told)
 
 
-class Reading(Generic[P]):
+class Reading(ABC, Generic[P]):
     """``async for push in subscription``; `next_seq` is where a later one would go on.
 
     When more waits here than the buffer holds, the subscription lets go, and takes up the rows it
@@ -216,13 +217,13 @@ class Reading(Generic[P]):
         if self._bytes > self.buffer_bytes and push.kind != "end":
             self._leave()
 
+    @abstractmethod
     def _options(self) -> dict[str, Any]:
         """Fields of `subscribe` for this form."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _push(self, message: dict[str, Any]) -> P:
         """A push in this form."""
-        raise NotImplementedError
 
     def _ended(self, push: P) -> None:
         """The server ended it with a reason: a slow reader catches up later, the rest is an

@@ -58,9 +58,10 @@ class Told:
 
 
 def run(kind: str, seed: int, first: int, count: int, seconds: float | None = None,
-        say: Callable[[str], object] = lambda text: None) -> Told:  # an option a line  # fmt: skip
+        say: Callable[[str], object] = lambda text: None,
+        now: Callable[[], float] = time.monotonic) -> Told:  # an option a line  # fmt: skip
     """Cases `first` to `first + count - 1` of a seed, or as many as there is time for."""
-    told, number, began = Told(), first, time.monotonic()
+    told, number, began = Told(), first, now()
     stretch = STRETCH if seconds is None else min(STRETCH, 2000)
     while number < first + count and len(told.findings) < ENOUGH:
         size = min(stretch, first + count - number)
@@ -78,7 +79,7 @@ def run(kind: str, seed: int, first: int, count: int, seconds: float | None = No
                     f"case {finding.number}: "
                     f"{finding.how}{'' if finding.alone else ', not alone'}: {finding.data!r}"
                 )
-        told.seconds = time.monotonic() - began
+        told.seconds = now() - began
         if seconds is not None and told.seconds > seconds:
             break
     return told
