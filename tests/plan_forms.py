@@ -8,7 +8,7 @@ from typing import Any
 
 from dsms.plan.windows import partition
 from dsms.sql import ast
-from dsms.sql.expr import AggCall, Col
+from dsms.sql.expr import AggCall, Col, rewrite
 from dsms.sql.logical import (
     Append,
     GroupBy,
@@ -53,9 +53,14 @@ def nameless(value: Any) -> Any:
 
 
 def plain(node: Node) -> Node:
-    """The plan without projections to all columns in order, and without windows that hold
-    everything."""
+    """The plan without projections to all columns in order, of a projection of columns the one
+    projection, and without windows that hold everything."""
     node = with_children(node, tuple(plain(c) for c in children(node))) if children(node) else node
+    if isinstance(node, Project) and isinstance(node.child, Project):
+        below = node.child.exprs
+        if all(isinstance(e, Col) for e in below):
+            taken = tuple(rewrite(e, lambda c: below[c.index]) for e in node.exprs)
+            return plain(replace(node, child=node.child.child, exprs=taken))
     if isinstance(node, Project):
         same = [isinstance(e, Col) and e.index == i for i, e in enumerate(node.exprs)]
         if all(same) and len(same) == len(node.child.schema):

@@ -79,6 +79,8 @@ TWISTED = [
     "SELECT * FROM s WHERE EXISTS (SELECT 1 FROM t x [NOW] JOIN u y [NOW] ON x.a = y.a WHERE x.x "
     "> 1 AND y.z < b)",
     "SELECT * FROM s [NOW] WHERE EXISTS (SELECT 1)",
+    "SELECT s.a AS c FROM s [ROWS 1], t [ROWS 1] WHERE s.a < t.a AND EXISTS (SELECT * FROM n WHERE "
+    "n.k = s.a)",
     "SELECT c FROM s [NOW] GROUP BY c, 'x', a + 1 HAVING TRUE",
     "SELECT 5 AS five, COUNT(*) FROM s [NOW] GROUP BY five",
     "SELECT Dstream(a) FROM s [RANGE 5] UNION ALL SELECT a FROM t [RANGE 5]",

@@ -111,6 +111,8 @@ class _Renderer:
                 return Block(None, [])
             case Select():
                 return self._select(node)
+            case Project(child=JoinNRR() as found) if self._internal and _is_exists(node, found):
+                return self._table_test(found)
             case Project():
                 block = self._upto(node.child, Stage.HAVING)
                 if not _same_grouping(node):
@@ -244,6 +246,17 @@ class _Renderer:
             test = ast.Not(exists) if node.anti else exists
         return replace(left, where=[*left.where, test], stage=Stage.TESTS)
 
+    def _table_test(self, node: JoinNRR) -> Block:
+        """EXISTS against a non-retroactive table. As a join it could not keep its place among
+        INTERNAL windows, where FROM and WHERE are one."""
+        left, right = self._upto(node.child, Stage.TESTS), self.block(node.table)
+        on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
+        on += [unbind(c, [*left.items, *right.items]) for c in conjuncts(node.residual)]
+        body = replace(right, items=[], where=on).query([])
+        assert isinstance(body, ast.Select)
+        exists = ast.Exists(ast.Query(replace(body, items=(ast.StarItem(),))))
+        return replace(left, where=[*left.where, exists], stage=Stage.TESTS)
+
     # ------------------------------------------------------------ sets
 
     def _operand(self, node: Node, names: Sequence[str], first: bool) -> ast.Select | ast.SetOp:
@@ -313,6 +326,12 @@ def _equal(a: Expr, b: Expr, left: Sequence[ast.Expr], right: Sequence[ast.Expr]
 
 def _not_a_position(expr: ast.Expr) -> ast.Expr:
     return ast.Cast(expr, ast.TypeName("INT")) if isinstance(expr, ast.IntLit) else expr
+
+
+def _is_exists(node: Project, found: JoinNRR) -> bool:
+    """Whether of each row that finds one in the table its own columns are left."""
+    own = [isinstance(e, Col) and e.index == i for i, e in enumerate(node.exprs)]
+    return found.kind == "inner" and all(own) and len(own) == len(found.child.schema)
 
 
 def _same_grouping(node: Project) -> bool:

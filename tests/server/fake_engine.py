@@ -46,6 +46,7 @@ class FakeEngine:
         self.spinning = threading.Event()
         self.gate = threading.Event()  # `GATE` waits for it
         self.gate.set()
+        self.at_the_gate = threading.Event()
         self.calls: list[tuple] = []
         self.dropped: set[str] = set()  # their log is still read, and then they end
 
@@ -111,6 +112,7 @@ class FakeEngine:
             ]
             return self._rows(["query", "path", "period"], ["STRING"] * 3, rows)
         if sql.upper() == "GATE":
+            self.at_the_gate.set()
             self.gate.wait(WAIT)
             return Done("gate passed")
         if sql.upper() == "SPIN":

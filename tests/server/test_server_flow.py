@@ -120,6 +120,7 @@ def test_a_fast_writer_is_slowed_and_nothing_is_dropped(serve):
         writer.ask("execute", sql="CREATE STREAM s (k INT, v FLOAT)")
         engine.gate.clear()
         other.send("execute", sql="GATE")
+        assert engine.at_the_gate.wait(WAIT)
         many, rows = 2000, [[i, 0.5] for i in range(1000)]
 
         def send_all() -> None:
@@ -297,6 +298,7 @@ def test_without_wait_the_answer_comes_before_the_rows_are_applied(server):
     with server.peer() as peer, server.peer() as other:
         server.engine.gate.clear()
         other.send("execute", sql="GATE")
+        assert server.engine.at_the_gate.wait(WAIT)
         assert peer.ask("ingest", stream="s", rows=[[1, 1.0]], wait=False) == {
             "id": 1,
             "ok": True,
@@ -311,6 +313,7 @@ def test_the_id_of_a_request_that_was_answered_is_free(server):
     with server.peer() as peer, server.peer() as other:
         server.engine.gate.clear()
         other.send("execute", sql="GATE")
+        assert server.engine.at_the_gate.wait(WAIT)
         for _ in range(3):
             peer.socket.sendall(
                 pack({"op": "ingest", "id": 7, "stream": "s", "rows": [[1, 1.0]], "wait": False})
@@ -346,6 +349,7 @@ def test_limits_have_codes(serve):
             assert third.rest() == b""
         running.engine.gate.clear()
         first.send("execute", sql="GATE")
+        assert running.engine.at_the_gate.wait(WAIT)
         for _ in range(2):
             first.send("execute", sql="SELECT 1")
         assert first.ask("execute", sql="SELECT 1")["error"]["code"] == "DS622"

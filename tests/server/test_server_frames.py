@@ -8,6 +8,7 @@ import msgpack
 import pytest
 
 from dsms_client.protocol import HEADER, pack
+from tests.waiting import WAIT
 
 
 def test_execute_answers_rows(server):
@@ -135,6 +136,7 @@ def test_what_was_asked_before_an_oversized_frame_is_still_answered(serve):
     with running.peer() as other, running.peer() as peer:
         running.engine.gate.clear()
         other.send("execute", sql="GATE")
+        assert running.engine.at_the_gate.wait(WAIT)
         peer.raw(pack({"op": "execute", "id": 1, "sql": "SELECT 1"}) + HEADER.pack(1001))
         assert peer.read()["error"]["code"] == "DS601"
         running.engine.gate.set()
