@@ -113,6 +113,16 @@ class Chunk:
             yield Push(query, self.seq + start, kind, shown_instant(int(at[-1])), rows, ats)
 
 
+@dataclass
+class NetChange(Chunk):
+    """What result rows come to, for a reader that only wants the present: rows that have left
+    (sign -1), then rows that have come (+1), or an answer (0), all of the instant `upto`.
+
+    They have no numbers; `seq` is the number of the result row that follows."""
+
+    upto: int = 0
+
+
 def joined(chunks: Sequence[Chunk]) -> Chunk:
     """Chunks of one query that follow each other, as one."""
     if len(chunks) == 1:
@@ -153,6 +163,7 @@ class Changes:
         chunks = [item for item in items if isinstance(item, Chunk) and len(item)]
         ats = [item.at for item in told.values() if item.at is not None]
         ats += [int(chunk.at[-1]) for chunk in chunks[-1:]]
+        ats += [item.upto for item in items if isinstance(item, NetChange)]
         upto = shown_instant(max(ats)) if ats else None
         rows = joined(chunks) if chunks else None
         return cls(rows, told.get("snapshot"), upto, told.get("end"))

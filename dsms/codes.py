@@ -197,6 +197,7 @@ CODES: dict[str, str] = {
     "DS643": "subscribed already",
     "DS644": "not subscribed",
     "DS645": "the server would be open to others without a token",
+    "DS646": "only an Rstream has a present that `conflate` could tell",
     "DS647": "the server is coming back from its data folder, and takes no requests yet",
     "DS648": "a query is set aside, since the server died over it twice",
     "DS650": "no Java that Spark can run on",

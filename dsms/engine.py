@@ -34,6 +34,7 @@ from dsms.reads.archives import ArchiveRunner
 from dsms.rights import Rights
 from dsms.rights.check import check_request
 from dsms.rights.seen import seen
+from dsms.running.conflating import Conflating, check_conflation
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.running.turns import Turns
@@ -338,12 +339,17 @@ class Engine:
         start: int | None = None,
         limit_bytes: int | None = None,
         on_ready: Callable[[], None] | None = None,
+        conflate: bool = False,
     ) -> Subscription:
         """Read a query's results: a snapshot (Rstream) and what follows, or all rows numbered
-        `start` and above."""
+        `start` and above.  With `conflate` (an Rstream; DS646 else) whatever the reader has not
+        taken yet is summed up: `take_changes` gives the net change, and it is never too slow."""
         running = self._query(query)
         limit = self.runtime.settings.subscriber_bytes if limit_bytes is None else limit_bytes
-        reader = Subscription(running.name, running.columns(), limit)
+        kind = Conflating if conflate else Subscription
+        reader = kind(running.name, running.columns(), limit)
+        if conflate:
+            check_conflation(running.name, running.output)
         running.subscribe(reader, start)
         reader.on_ready = on_ready
         if reader.pending and on_ready is not None:

@@ -410,11 +410,19 @@ class AsyncClient:
         return sub
 
     async def changes(
-        self, query: str, start: int | None = None, *, resume: bool = True
+        self,
+        query: str,
+        start: int | None = None,
+        *,
+        resume: bool = True,
+        conflate: bool = False,
     ) -> AsyncChanges:
         """As `subscribe`, with rows of all kinds together, in columns: much faster where rows enter
-        and leave by turns.  `AsyncChanges.view` keeps the current answer."""
-        sub = AsyncChanges(self, query, start, resume)
+        and leave by turns.  `AsyncChanges.view` keeps the current answer.
+
+        `conflate` (an Rstream; DS646 else): the net change since what was read last, instead of
+        all that happened; such a reader is never too slow."""
+        sub = AsyncChanges(self, query, start, resume, conflate)
         await sub._attach()
         return sub
 

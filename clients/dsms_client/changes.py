@@ -39,6 +39,8 @@ class Changes:
     sign  int8[n]: 1 enters, -1 leaves, 0 is part of a periodic answer
     ats   int64 array of each row's instant, null before any clock
     more  the next push goes on with the last instant
+    conflated  it is the net change since the last one; its rows have no numbers, `seq` is that of
+          the row that follows
     """
 
     query: str
@@ -51,6 +53,7 @@ class Changes:
     message: str | None = None
     code: str | None = None
     more: bool = False
+    conflated: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,7 +71,8 @@ class Changes:
     @property
     def next_seq(self) -> int:
         """The number of the row that follows."""
-        return self.seq + (len(self) if self.kind == "changes" else 0)
+        numbered = self.kind == "changes" and not self.conflated
+        return self.seq + (len(self) if numbered else 0)
 
     def head(self, count: int) -> Changes:
         """The first `count` rows."""
@@ -128,6 +132,7 @@ def changes_of(
         message.get("message"),
         message.get("code"),
         message.get("more", False),
+        message.get("conflated", False),
     )
 
 

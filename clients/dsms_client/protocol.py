@@ -97,7 +97,7 @@ OPS: dict[str, Op] = {
     "ingest": Op({"stream": _TEXT}, {"seq": _INT, "wait": _BOOL, **_DATA}),
     "heartbeat": Op({"stream": _TEXT, "ts": _INT}),
     "end": Op({"stream": _TEXT}),
-    "subscribe": Op({"query": _TEXT}, {"from": _INT, "changes": _BOOL}),
+    "subscribe": Op({"query": _TEXT}, {"from": _INT, "changes": _BOOL, "conflate": _BOOL}),
     "unsubscribe": Op({"query": _TEXT}),
     "cancel": Op({"request": (int, str)}),
     # something will come so often, in seconds; else the peer is dead

@@ -59,6 +59,13 @@ class Data:
         return made
 
     @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes as it is held."""
+        if self._table is not None:
+            return int(self._table.nbytes)
+        return len(self._arrow) if self._arrow is not None else 100 * len(self._rows or ())
+
+    @property
     def rows(self) -> list[Row]:
         """All rows as tuples of wire values."""
         if self._rows is None:

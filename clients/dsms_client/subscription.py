@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dsms_client.changes import Changes
     from dsms_client.view import View
 
+PRESENT_BYTES = 1 << 20  # that wait for a conflating reader before they are summed up
 BUFFER_BYTES = 64 << 20  # of pushes that wait for the reader; past it the server keeps the rest
 
 
@@ -144,6 +145,8 @@ class Reading(ABC, Generic[P]):
                 self._client._give_up(ident)
                 raise
             except UsageError as problem:
+                if self._begins_anew(problem):
+                    continue
                 if problem.code != "DS611" or self._client._mending is None or self._closing:
                     raise
                 if self._lost_again():
@@ -166,11 +169,17 @@ class Reading(ABC, Generic[P]):
         problem = None if future.cancelled() else future.exception()
         if not isinstance(problem, DsmsError):
             return
-        if problem.code != "DS611":  # that one is followed by another reconnect
+        if self._begins_anew(problem):
+            self._attach_again()
+        elif problem.code != "DS611":  # that one is followed by another reconnect
             self._broken(problem)
         elif self._lost_again():
             self._client._subs.pop(self.query, None)
             self._broken(self._given_up())
+
+    def _begins_anew(self, problem: DsmsError) -> bool:
+        """Whether it is asked for again from its beginning after such an answer."""
+        return False
 
     def _lost_again(self) -> bool:
         """Whether the connection was lost too often while nothing but this was asked."""
@@ -215,7 +224,7 @@ class Reading(ABC, Generic[P]):
         self._waiting.append((push, size))
         self._arrived.set()
         if self._bytes > self.buffer_bytes and push.kind != "end":
-            self._leave()
+            self._overflow()
 
     @abstractmethod
     def _options(self) -> dict[str, Any]:
@@ -240,6 +249,10 @@ class Reading(ABC, Generic[P]):
                     {"code": push.code, "message": push.message or "the subscription has ended"}
                 )
             )
+
+    def _overflow(self) -> None:
+        """More waits than the buffer holds."""
+        self._leave()
 
     def _leave(self) -> None:
         if self._resume:
@@ -285,17 +298,59 @@ class AsyncChanges(Reading["Changes"]):
     """``async for changes in subscription``: rows of all kinds in columns, until the query ends."""
 
     _view: View | None = None
+    _began = False  # something has come
+    _present_bytes = 0  # what was left when what waits was last summed up
+
+    def __init__(
+        self,
+        client: Requests,
+        query: str,
+        start: int | None,
+        resume: bool,
+        conflate: bool = False,
+    ) -> None:
+        super().__init__(client, query, start, resume)
+        self._conflate = conflate
+        if conflate:
+            self.buffer_bytes = PRESENT_BYTES
 
     def _options(self) -> dict[str, Any]:
+        if self._conflate:
+            return {"conflate": True}
         return {"changes": True} if self._client._knows_changes else {}
+
+    def _overflow(self) -> None:
+        if not self._conflate:
+            super()._overflow()
+        elif self._bytes > 2 * self._present_bytes:
+            self._sum_up()
+            self._present_bytes = self._bytes
+
+    def _sum_up(self) -> None:
+        from dsms_client.present import present
+
+        left = present([changes for changes, _ in self._waiting])
+        self._waiting = deque((changes, changes.data.nbytes) for changes in left)
+        self._bytes = sum(size for _, size in self._waiting)
+
+    def _begins_anew(self, problem: DsmsError) -> bool:
+        """The log may no longer have what it would take: the answer as it is now does as well."""
+        anew = self._conflate and self._began and problem.code == "DS409"
+        if anew:
+            self.next_seq = None
+        return anew
 
     def _push(self, message: dict[str, Any]) -> Changes:
         from dsms_client.changes import changes_of
 
+        self._began = True
         return changes_of(message, self.query, self.columns, self.types)
 
     async def __anext__(self) -> Changes:
         """The next changes.  Raises the error that ended the subscription."""
+        if self._conflate and len(self._waiting) > 1:
+            self._sum_up()
+            self._present_bytes = 0
         changes = await super().__anext__()
         if changes.kind == "end":
             raise StopAsyncIteration

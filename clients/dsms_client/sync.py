@@ -106,10 +106,16 @@ class Client:
         return Subscription(self, self._run(self._client.subscribe(query, start, resume=resume)))
 
     def changes(
-        self, query: str, start: int | None = None, *, resume: bool = True
+        self,
+        query: str,
+        start: int | None = None,
+        *,
+        resume: bool = True,
+        conflate: bool = False,
     ) -> ChangesReader:
         """Changes of a persistent query in columns, as an iterator.  See AsyncClient.changes."""
-        return ChangesReader(self, self._run(self._client.changes(query, start, resume=resume)))
+        work = self._client.changes(query, start, resume=resume, conflate=conflate)
+        return ChangesReader(self, self._run(work))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if not self._thread.is_alive():

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from dsms.forms.bags import summed
 from dsms_client.changes import Changes
 from dsms_client.columns import rows_to_batch, to_edge
 from dsms_client.names import unique
@@ -109,7 +109,7 @@ class View:
             return
         rows = pa.concat_tables([self._rows, *(r for r, _ in self._new)]).combine_chunks()
         counts = np.concatenate([self._counts, *(c for _, c in self._new)])
-        first, sums = _summed(rows, counts)
+        first, sums = summed(rows.columns, counts)
         left = sums > 0
         self._rows, self._counts = rows.take(first[left]), sums[left]
         self._new, self._gathered = [], 0
@@ -119,21 +119,3 @@ def _first_of_last(ats: pa.Array) -> int:
     """Where the rows of the last instant begin."""
     at = ats.fill_null(np.iinfo(np.int64).min).to_numpy()
     return int(np.searchsorted(at, at[-1], "left"))
-
-
-def _summed(rows: pa.Table, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each distinct row: where it is first, and its counts summed up."""
-    keys = {f"k{i}": _key(column) for i, column in enumerate(rows.columns)}
-    keys |= {"times": pa.array(counts), "place": pa.array(np.arange(len(counts)))}
-    grouped = pa.table(keys).group_by(list(keys)[:-2], use_threads=False)
-    found = grouped.aggregate([("times", "sum"), ("place", "min")])
-    return found.column("place_min").to_numpy(), found.column("times_sum").to_numpy()
-
-
-def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Equal where values are."""
-    if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_nan(column), float("nan"), pc.add(column, 0.0))
-    if pa.types.is_temporal(column.type):
-        return column.cast(pa.int64())
-    return column

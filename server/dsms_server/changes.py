@@ -16,7 +16,7 @@ from typing import Any
 import msgpack
 import pyarrow as pa
 
-from dsms.api import Chunk, Push, joined, shown_instant
+from dsms.api import Chunk, NetChange, Push, joined, shown_instant
 from dsms.sql.types import MIN_INSTANT
 from dsms_client import columns
 from dsms_client.protocol import AT, HEADER, SIGN, pack
@@ -31,7 +31,9 @@ def change_frames(
 ) -> Iterator[bytes]:
     """The frames of what a subscription gave, each built by short steps."""
     for item in _together(items):
-        if isinstance(item, Push):
+        if isinstance(item, NetChange) and not len(item):
+            yield pack(_nothing(item, query))
+        elif isinstance(item, Push):
             yield from push_frames(item, query, types, form, limit)
         elif form == "arrow" or (form == "auto" and len(item) >= pushes.WORTH_ARROW):
             yield from _arrow_frames(item, query, types, limit)
@@ -44,10 +46,10 @@ def _together(items: Sequence[Push | Chunk]) -> Iterator[Push | Chunk]:
     held: list[Chunk] = []
     rows = 0
     for item in items:
-        if held and (isinstance(item, Push) or rows > pushes.ARROW_PIECE):
+        if held and (isinstance(item, Push | NetChange) or rows > pushes.ARROW_PIECE):
             yield joined(held)
             held, rows = [], 0
-        if isinstance(item, Push):
+        if isinstance(item, Push | NetChange):
             yield item
         elif len(item):
             held.append(item)
@@ -65,9 +67,19 @@ def _pieces(chunk: Chunk, size: int) -> Iterator[tuple[int, int]]:
         first = stop
 
 
+def _nothing(change: NetChange, query: str) -> dict[str, Any]:
+    """That the answer is as it was, as of a later instant."""
+    at = shown_instant(change.upto)
+    head = {"push": query, "seq": change.seq, "kind": "changes", "at": at, "conflated": True}
+    return head | {"data": [], "signs": [], "ats": []}
+
+
 def _head(chunk: Chunk, query: str, first: int, stop: int, more: bool) -> dict[str, Any]:
     at = shown_instant(int(chunk.at[stop - 1]))
-    head = {"push": query, "seq": chunk.seq + first, "kind": "changes", "at": at}
+    if isinstance(chunk, NetChange):
+        head = {"push": query, "seq": chunk.seq, "kind": "changes", "at": at, "conflated": True}
+    else:
+        head = {"push": query, "seq": chunk.seq + first, "kind": "changes", "at": at}
     return head | ({"more": True} if more else {})
 
 

@@ -355,7 +355,11 @@ class Core:
         self.engine.check_request(user, "subscribe", feed.query)
         feed.next_seq = start or 0
         feed.sub = self.engine.subscribe(
-            feed.query, start, 1 << 62, on_ready=lambda: self._ready.add(feed)
+            feed.query,
+            start,
+            1 << 62,
+            on_ready=lambda: self._ready.add(feed),
+            conflate=feed.conflate,
         )
         feed.sub.reported_limit = self._subscriber_bytes
         feed.snapshot = any(

@@ -106,6 +106,7 @@ class EngineFace(Protocol):
         start: int | None = None,
         limit_bytes: int | None = None,
         on_ready: Callable[[], None] | None = None,
+        conflate: bool = False,
     ) -> Subscription: ...
 
     def unsubscribe(self, subscription: Subscription) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from dsms.api import Chunk, Push, Subscription
+from dsms.api import Chunk, NetChange, Push, Subscription
 
 
 class Reader(Protocol):
@@ -20,6 +20,7 @@ class SubscriptionFeed:
 
     __slots__ = (
         "changes",
+        "conflate",
         "credit",
         "dropped",
         "next_seq",
@@ -30,10 +31,13 @@ class SubscriptionFeed:
         "types",
     )
 
-    def __init__(self, reader: Reader, query: str, changes: bool = False) -> None:
+    def __init__(
+        self, reader: Reader, query: str, changes: bool = False, conflate: bool = False
+    ) -> None:
         self.reader = reader
         self.query = query
-        self.changes = changes  # rows of all kinds in one push
+        self.changes = changes or conflate  # rows of all kinds in one push
+        self.conflate = conflate  # the net change of what it has not had
         self.sub: Subscription | None = None
         self.types: tuple[str, ...] = ()
         self.next_seq = 0  # of the row after the last one handed over
@@ -45,10 +49,14 @@ class SubscriptionFeed:
         """The item, with the number of the next row if it has none; `next_seq` moves behind it."""
         if isinstance(item, Push) and item.seq < 0:
             return replace(item, seq=self.next_seq)
-        count = 0
-        if isinstance(item, Chunk):
-            count = len(item)
-        elif item.data is not None and item.kind in ("insert", "delete", "result"):
-            count = item.data.num_rows
+        match item:
+            case NetChange():
+                count = 0
+            case Chunk():
+                count = len(item)
+            case Push(kind="insert" | "delete" | "result", data=data) if data is not None:
+                count = data.num_rows
+            case _:
+                count = 0
         self.next_seq = item.seq + count
         return item

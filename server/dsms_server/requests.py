@@ -235,7 +235,14 @@ class Requests:
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
         core, user = self.server.core, self.session.user
         changes = message.get("changes", self.session.changes)
-        feed = SubscriptionFeed(self.session, message["query"], changes)
+        conflate = message.get("conflate", False)
+        if conflate and not message.get("changes", True):
+            raise UsageError(
+                "DS604",
+                "conflate: true comes as changes, and changes: false refuses these",
+                hint="leave `changes` out",
+            )
+        feed = SubscriptionFeed(self.session, message["query"], changes, conflate)
         self.server.memory.check("a subscription")
 
         def answer(sub: Subscription) -> None:

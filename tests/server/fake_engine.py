@@ -179,7 +179,9 @@ class FakeEngine:
     def has_work(self) -> bool:
         return False
 
-    def subscribe(self, query, start=None, limit_bytes=None, on_ready=None) -> Subscription:
+    def subscribe(
+        self, query, start=None, limit_bytes=None, on_ready=None, conflate=False
+    ) -> Subscription:
         if query not in self.queries:
             raise UsageError("DS402", f"there is no query `{query}`")
         sub = Subscription(

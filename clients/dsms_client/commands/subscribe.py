@@ -2,7 +2,8 @@
 
 Each row has `$seq` (its number, for --from), `$sign` (1 enters, -1 leaves, 0 is part of a periodic
 answer) and `$at` (its instant), then the columns of the query.  Without --from the answer as it is
-now comes first, without numbers, if the query has one.
+now comes first, without numbers, if the query has one.  With --conflate rows have no numbers: they
+are the net change since the last ones, however much has happened.
 
 It ends with the query, after --count rows, when nobody reads stdout any more (exit code 0), or with
 Ctrl-C (130) or SIGTERM (143); what is written ends with a whole row then, and is a whole file.
@@ -10,6 +11,7 @@ Ctrl-C (130) or SIGTERM (143); what is written ends with a whole row then, and i
 examples:
   dsms subscribe late --from 0 | jq -c 'select(."$sign" == 1)'
   dsms subscribe late --from 0 --count 1000 --output late.parquet
+  dsms subscribe by_carrier --conflate
 """
 
 from __future__ import annotations
@@ -49,6 +51,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SEQ",
         help="the number of the first row; 0 is the very first, if the server still has it",
     )
+    add(
+        "--conflate",
+        action="store_true",
+        help="the present is enough: net changes instead of all that happened (of an Rstream)",
+    )
     add("--count", type=_number, metavar="N", help="end after so many rows")
     connection.add_options(parser)
 
@@ -68,7 +75,7 @@ def _run(args: argparse.Namespace, form: str) -> int:
     line = _line()
     options = {"reconnect_seconds": max(args.wait, PATIENCE), "on_link": line.changed}
     with Signals() as signals, connection.open_client(args, **options) as client:
-        reader = client.changes(args.query, args.start)
+        reader = client.changes(args.query, args.start, conflate=args.conflate)
         try:
             with line.waiting():
                 return _write(reader, args, form, signals)

@@ -1,8 +1,8 @@
 """Changes of a query -> a file or a pipe: JSON lines, CSV, an Arrow IPC stream or Parquet.
 
 Before the columns of the query stand `$seq` (the number of the row; NULL in the answer that a
-subscription begins with), `$sign` (1 enters, -1 leaves, 0 is part of a periodic answer) and `$at`
-(its instant).  What is written ends with a whole row, whenever it is closed."""
+subscription begins with, and in net changes), `$sign` (1 enters, -1 leaves, 0 is part of a periodic
+answer) and `$at` (its instant).  What is written ends with a whole row, whenever it is closed."""
 
 from __future__ import annotations
 
@@ -108,6 +108,6 @@ class Table:
 
 
 def _numbers(changes: Changes) -> pa.Array:
-    if changes.kind == "snapshot":
+    if changes.kind == "snapshot" or changes.conflated:
         return pa.nulls(len(changes), pa.int64())
     return pa.array(np.arange(changes.seq, changes.seq + len(changes)))
