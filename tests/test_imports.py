@@ -74,6 +74,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.untrusted": {"dsms.errors"},
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
+    "dsms.forms.bags": set(),  # rows counted by their values, in queries and in clients
     "dsms.sql.types": {"dsms.instants"},
     "dsms.sql.signatures": {"dsms.sql.types"},
     "dsms.aggregates.card": TYPES,
@@ -96,7 +97,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.storage": BELOW_STORAGE | {"dsms.intake", "dsms.state_key"},  # tables, windows
     # a plan run once over batches
     "dsms.oneshot": BELOW_OPERATORS | {"dsms.operators", "dsms.synopses"},
-    "dsms.running": ENGINE | {"dsms.oneshot"},  # a registered query at work
+    "dsms.running": ENGINE | {"dsms.oneshot", "dsms.forms.bags"},  # a registered query at work
     "dsms.periodic": QUERIES,  # ... that answers at boundaries
     "dsms.sharing": QUERIES | {"dsms.periodic"},  # ... from synopses that several read
     "dsms.archiving": QUERIES | {"dsms.periodic"},  # what leaves windows and answers
@@ -120,7 +121,7 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms_client.values", "dsms_client.columns", "dsms_client.frames",
                     "dsms_client.tokens",
                     "dsms_spark.pipe"},
-    "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.forms", "dsms.instants",
+    "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.forms", "dsms.forms.bags", "dsms.instants",
                     "dsms.lengths",
                     "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.

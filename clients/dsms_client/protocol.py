@@ -20,8 +20,9 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
     DS606 this protocol version is not spoken       DS623 the answer is larger than the limit
     DS607 the peer speaks another protocol          DS641 the server is stopping
     DS613 no statement answered with rows           DS642 another session has taken over this writer's name
-    DS614 the server was lost over one request      DS643, DS644 subscribed already, or not at all
-    DS640 an option of the server makes no sense    DS645 the server would be open to others without a token
+    DS614 the server was lost over one request      DS640 an option of the server makes no sense
+    DS643, DS644 subscribed already, or not at all  DS645 the server would be open to others without a token
+    DS646 conflate, and no Rstream
 """  # noqa: E501
 
 from __future__ import annotations

@@ -68,9 +68,13 @@ class View:
     @property
     def rows(self) -> list[Row]:
         """As tuples of wire values (`dsms_client.results`)."""
+        return self.head(None)
+
+    def head(self, count: int | None) -> list[Row]:
+        """The first `count` of `rows`."""
         from dsms_client.columns import batch_to_rows
 
-        return batch_to_rows(self.table())
+        return batch_to_rows(self.table().slice(0, count))
 
     def pandas(self) -> pandas.DataFrame:
         return self.table().to_pandas()

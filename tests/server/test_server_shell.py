@@ -10,12 +10,14 @@ from dsms.errors import QueryError
 from dsms.settings import CHANGEABLE, OF_SESSION
 from dsms.sql import grammar
 from dsms.sql.binder import OPTIONS
+from dsms_client.changes import changes_of
 from dsms_client.files.replay import cuts
 from dsms_client.results import Data, Push
 from dsms_client.shell import show, words
 from dsms_client.shell.complete import ShellCompleter
-from dsms_client.shell.live import View, push_lines
+from dsms_client.shell.live import Present, View, push_lines
 from dsms_client.shell.statements import complete, script, split
+from dsms_client.view import View as Answer
 
 
 @pytest.mark.parametrize(
@@ -251,6 +253,18 @@ def test_the_live_view_of_a_periodic_query_is_its_last_answer():
     view.add(Push("q", 8, "progress", 9_000_000))
     assert (view.rows(3), view.pushes) == ([], seen + 1)  # it is drawn anew
     assert view.title("q").startswith("q at 1970-01-01 00:00:09: 0 rows")
+
+
+def test_the_live_view_of_an_answer_is_kept_up_from_net_changes():
+    answer = Answer(("a",), ("INT",))
+    view = Present(answer)
+    message = {"seq": 3, "kind": "changes", "at": 5_000_000, "conflated": True}
+    message |= {"data": [[1], [2], [3]], "signs": [1, 1, 1], "ats": [5_000_000] * 3}
+    changes = changes_of(message, "q", ("a",), ("INT",))
+    answer.add(changes)
+    view.add(changes)
+    assert (view.rows(2), view.pushes) == ([(1,), (2,)], 1)
+    assert view.title("q") == "q at 1970-01-01 00:00:05: 3 rows   (Ctrl-C leaves)"
 
 
 def test_pushes_as_lines():

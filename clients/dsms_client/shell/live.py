@@ -1,7 +1,7 @@
 """The live view of a persistent query: on a terminal a table that changes, else a line per row.
 
-A query that sends a snapshot or deletions is a view, and the table is its current content.  Of a
-periodic query it is the answer of the last boundary (empty, if there was nothing to tell), of any
+Of a query that has an answer (Rstream) the table is that as it is now, kept up from net changes; of
+a periodic one it is the answer of the last boundary (empty, if there was nothing to tell), of any
 other the newest rows.  Ctrl-C leaves the view, not the shell; lines end with their reader
 (`| head`), also where the query has nothing more to say.
 """
@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from dsms.errors import DsmsError
@@ -23,7 +24,9 @@ from dsms_client.shell import show
 from dsms_client.visible import for_screen, prose, visible
 
 if TYPE_CHECKING:
-    from dsms_client.sync import Client, Subscription
+    from dsms_client.changes import Changes
+    from dsms_client.sync import ChangesReader, Client, Subscription
+    from dsms_client.view import View as Answer
 
 MARKS = {"snapshot": "=", "insert": "+", "delete": "-", "result": ">", "progress": "."}
 REFRESH = 0.1  # seconds between two drawings
@@ -51,17 +54,40 @@ class Screen(Protocol):
 def watch(runner: Screen, query: str, start: int | None) -> None:
     """Show the results of `query` until it ends or Ctrl-C.  Raises DsmsError if the subscription
     does."""
+    drawn = sys.stdout.isatty() and runner.form == "table"
+    present = _present(runner, query) if drawn and start is None else None
+    if present is not None:
+        with _shown(runner, present):
+            _draw(runner, present, Present(present.view()))
+        return
     results = runner.client.subscribe(query, start)
-    try:
-        if sys.stdout.isatty() and runner.form == "table":
-            _draw(runner, results)
+    with _shown(runner, results):
+        if drawn:
+            _draw(runner, results, View())
         else:
             _print(runner, results)
+
+
+@contextlib.contextmanager
+def _shown(runner: Screen, results: Subscription | ChangesReader) -> Iterator[None]:
+    """Until the query ends or Ctrl-C; then the subscription is given up."""
+    try:
+        yield
     except KeyboardInterrupt:
         runner.say()
     finally:
         with contextlib.suppress(TimeoutError, DsmsError):
             results.close(GOODBYE)
+
+
+def _present(runner: Screen, query: str) -> ChangesReader | None:
+    """The net changes of a query that has an answer: who looks at it wants no more."""
+    try:
+        return runner.client.changes(query, conflate=True)
+    except DsmsError as problem:
+        if problem.code not in ("DS646", "DS603"):  # no answer; a server that knows no net changes
+            raise
+        return None
 
 
 def _print(runner: Screen, results: Subscription) -> None:
@@ -177,10 +203,30 @@ class View:
         return f"{query} at {show.instant(self.at)}: {count}   (Ctrl-C leaves)"
 
 
-def _draw(runner: Screen, results: Subscription) -> None:
+class Present:
+    """What the table shows of a query that has an answer: that as it is now."""
+
+    def __init__(self, view: Answer) -> None:
+        self._view = view
+        self.pushes = 0
+
+    def add(self, changes: Changes) -> None:
+        """The reader has put it into the view."""
+        self.pushes += 1
+
+    def rows(self, count: int) -> list[tuple[Any, ...]]:
+        """At most `count` rows to show."""
+        return self._view.head(count)
+
+    def title(self, query: str) -> str:
+        at = show.instant(self._view.at)
+        return f"{query} at {at}: {len(self._view)} rows   (Ctrl-C leaves)"
+
+
+def _draw(runner: Screen, results: Subscription | ChangesReader, view: View | Present) -> None:
     from rich.live import Live
 
-    view, seen = View(), -1
+    seen = -1
     with Live(_picture(view, results), auto_refresh=False, vertical_overflow="crop") as screen:
         while not _take(view, results):
             if view.pushes != seen:
@@ -190,7 +236,7 @@ def _draw(runner: Screen, results: Subscription) -> None:
     runner.say("the query has ended")
 
 
-def _take(view: View, results: Subscription) -> bool:
+def _take(view: Any, results: Subscription | ChangesReader) -> bool:
     """Take what comes within a short while; True if the query has ended."""
     until = time.monotonic() + REFRESH
     while (left := until - time.monotonic()) > 0:
@@ -204,7 +250,7 @@ def _take(view: View, results: Subscription) -> bool:
     return False
 
 
-def _picture(view: View, results: Subscription) -> Any:
+def _picture(view: View | Present, results: Subscription | ChangesReader) -> Any:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
