@@ -33,6 +33,7 @@ SOURCES = tuple(
     for top in ("dsms", "server/dsms_server", "clients/dsms_client", "clients/dsms_spark")
 )
 
+BAGS = "dsms.forms.bags"  # rows counted by their values, in queries and in clients
 TYPES = {"dsms.sql.types", "dsms.sql.signatures"}  # what the cards of aggregates are written in
 # their meanings, types and traits, which the binder reads
 CARDS = {"dsms.aggregates.card", "dsms.aggregates.cards"}
@@ -74,7 +75,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.untrusted": {"dsms.errors"},
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
-    "dsms.forms.bags": set(),  # rows counted by their values, in queries and in clients
+    BAGS: set(),
     "dsms.sql.types": {"dsms.instants"},
     "dsms.sql.signatures": {"dsms.sql.types"},
     "dsms.aggregates.card": TYPES,
@@ -97,7 +98,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.storage": BELOW_STORAGE | {"dsms.intake", "dsms.state_key"},  # tables, windows
     # a plan run once over batches
     "dsms.oneshot": BELOW_OPERATORS | {"dsms.operators", "dsms.synopses"},
-    "dsms.running": ENGINE | {"dsms.oneshot", "dsms.forms.bags"},  # a registered query at work
+    "dsms.running": ENGINE | {"dsms.oneshot", BAGS},  # a registered query at work
     "dsms.periodic": QUERIES,  # ... that answers at boundaries
     "dsms.sharing": QUERIES | {"dsms.periodic"},  # ... from synopses that several read
     "dsms.archiving": QUERIES | {"dsms.periodic"},  # what leaves windows and answers
@@ -121,7 +122,8 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms_client.values", "dsms_client.columns", "dsms_client.frames",
                     "dsms_client.tokens",
                     "dsms_spark.pipe"},
-    "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.forms", "dsms.forms.bags", "dsms.instants",
+    "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.forms", "dsms.instants",
+                    BAGS,
                     "dsms.lengths",
                     "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
@@ -257,7 +259,9 @@ def test_every_room_has_a_rule():
         ".".join(name.split(".")[:2]) if name.startswith("dsms.") else name.split(".")[0]
         for name, _ in modules()
     }
-    assert here | PROTOCOL | TYPES | CARDS | ON_RUNTIME | {EXPRESSIONS, RUNTIME} == set(ALLOWED)
+    assert here | PROTOCOL | TYPES | CARDS | ON_RUNTIME | {EXPRESSIONS, RUNTIME, BAGS} == set(
+        ALLOWED
+    )
     assert set(MEETING) <= {name for name, _ in modules()}
 
 
