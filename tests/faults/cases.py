@@ -47,6 +47,11 @@ def life(kind: str) -> int:
     return int(getattr(import_module(f"tests.faults.kinds.{kind}"), "LIFE", 1000))
 
 
+def alone(kind: str) -> bool:
+    """Whether a victim is alone in its process, which can be copied then: it has no threads."""
+    return not getattr(import_module(f"tests.faults.kinds.{kind}"), "THREADS", False)
+
+
 def kept(kind: str, corpus: Path = CORPUS) -> list[Path]:
     """Cases that once found something."""
     return sorted(path for path in (corpus / kind).glob("*") if path.is_file())

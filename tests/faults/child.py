@@ -1,11 +1,13 @@
 """The process that has to suffer.
 
-python -m tests.faults.child draw KIND SEED FIRST COUNT PROGRESS   cases by number; PROGRESS: a file
-that says which one python -m tests.faults.child try KIND                              cases from
-stdin, each in a process of its own
+python -m tests.faults.child draw KIND SEED FIRST COUNT PROGRESS
+    cases by number; PROGRESS: a file that says which one
+python -m tests.faults.child try KIND
+    cases from stdin, each in a process of its own
 
 A case may take a second of this process's own time (SIGPROF ends it then), and so much memory.
-What it raises ends the process, too.  At the end stdout has what the cases ended in, as JSON.
+What it raises ends the process, too, and so does what Python says of an exception that nobody could
+be given.  At the end stdout has what the cases ended in, as JSON.
 """
 
 from __future__ import annotations
@@ -18,17 +20,19 @@ import resource
 import signal
 import struct
 import sys
+import threading
 import traceback
 from collections import Counter
 from pathlib import Path
 from typing import BinaryIO
 
-from tests.faults.cases import Victim, draw, life, victim
+from tests.faults.cases import Fault, Victim, alone, draw, life, victim
 
 MEMORY = 3 << 30  # bytes of address space that the child may take beyond what it has at the start
 SECONDS = 1.0  # of its own time for one case
 FIRST = 30.0  # for what may have to be compiled
 NUMBER = struct.Struct("<q")
+UNHEARD: list[str] = []  # exceptions that could not be raised
 
 
 def bounded() -> None:
@@ -37,14 +41,24 @@ def bounded() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
     faulthandler.enable()
     faulthandler.register(signal.SIGPROF, chain=True)
+    sys.unraisablehook = threading.excepthook = _unheard
 
 
 def suffer(who: Victim, data: bytes, seconds: float = SECONDS) -> str:
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        return who.suffer(data)
+        end = who.suffer(data)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+    if UNHEARD:
+        raise Fault(UNHEARD.pop())
+    return end
+
+
+def _unheard(said: sys.UnraisableHookArgs | threading.ExceptHookArgs) -> None:
+    """Of a callback, a finalizer or a thread: a user would see a traceback."""
+    text = traceback.format_exception(said.exc_type, said.exc_value, said.exc_traceback)
+    UNHEARD.append("nobody could be told of " + "".join(text))
 
 
 def drawn(kind: str, seed: int, first: int, count: int, progress: str) -> None:
@@ -70,19 +84,18 @@ def drawn(kind: str, seed: int, first: int, count: int, progress: str) -> None:
 def tried(kind: str, cases: BinaryIO) -> None:
     """Each case a length, a number of seconds, and its bytes; the answer is a line: 0, or what
     ended it."""
-    life(kind)  # its modules
+    who = victim(kind) if alone(kind) else None
     while head := cases.read(12):
         length, seconds = struct.unpack("<qf", head)
         data = cases.read(length)
         pid = os.fork()
         if pid == 0:
-            _alone(kind, data, seconds)
+            _alone(who or victim(kind), data, seconds)
         _, status = os.waitpid(pid, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _alone(kind: str, data: bytes, seconds: float) -> None:
-    who = victim(kind)
+def _alone(who: Victim, data: bytes, seconds: float) -> None:
     bounded()
     try:
         suffer(who, data, seconds)

@@ -13,6 +13,8 @@ import pyarrow.parquet
 import pytest
 
 from dsms_client.files import csvfile, lines
+from dsms_client.files.open import read
+from dsms_client.files.source import FileSource
 
 HEAD = b"k,v\n"
 
@@ -73,6 +75,43 @@ def test_empty_lines_are_found_in_any_block(load, monkeypatch):
     code, err = load(HEAD + b"1,1\n\n,\n" * 50 + b"x,\n", "a.csv", "--batch", "3")
     assert (code, err[0]) == (1, "line 152: k: 'x' is not INT")
     assert told(err) == "100 rows accepted by s, 1 lines rejected, 50 empty lines left out"
+
+
+def test_rows_of_another_length_are_told_whatever_is_read_ahead(load, rows, monkeypatch):
+    """Arrow has met them before it gives the rows before them; and can't give those that are no
+    text."""
+    monkeypatch.setattr(csvfile, "BLOCK", 64)
+    body = b"1,1\n" * 50 + b"1,2,3\n" + b"2,\xff,3\n" + b"2,2\n" * 50 + b"3\n\xff,4,\n"
+    code, err = load(HEAD + body)
+    assert (code, err[:4]) == (
+        1,
+        [
+            "line 52: 3 values for 2 columns",
+            "line 53: 3 values for 2 columns",
+            "line 104: 1 values for 2 columns",
+            "line 105: 3 values for 2 columns",
+        ],
+    )
+    assert told(err) == "100 rows accepted by s, 4 lines rejected"
+    assert rows().endswith("\n2,2.0\n")
+
+
+def test_rows_behind_one_that_is_no_text_have_their_own_bytes(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("k,v\né,1\nü,2,3\n".encode() + b"\xff,2,3\n" + "€,4\nÃ©,5\n".encode())
+    _, pieces = read(FileSource(str(path)), (("k", "STRING"), ("v", "INT")), {}, nulls=["é"])
+    found = list(pieces)
+    batches = [row for piece in found for row in piece.batch.to_pylist()]
+    assert batches == [{"k": None, "v": 1}, {"k": "€", "v": 4}, {"k": "Ã©", "v": 5}]
+    assert [r.text for piece in found for r in piece.rejects] == ["ü,2,3", "\ufffd,2,3"]
+
+
+def test_decimals_of_too_many_digits_are_rejected_beside_any_line(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"d": "1000000"}\n')
+    _, pieces = read(FileSource(str(path)), (("d", "DECIMAL(8,2)"),), {})
+    (piece,) = pieces
+    assert [reject.line for reject in piece.rejects] == [1] and not piece.batch.num_rows
 
 
 def test_tokens_for_null_are_those_given_and_hold_without_quotes(load, rows):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dsms.errors import UsageError
+from dsms_client.files import garbled
+from dsms_client.files.garbled import Read, Rows
 from dsms_client.files.header import Header, read_header
 from dsms_client.files.lines import BLOCK, EmptyLines, Numbers
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns, typed
@@ -40,30 +43,49 @@ def read(
 def _pieces(
     source: FileSource, header: Header, mapping: Mapping, nulls: Sequence[str], delimiter: str
 ) -> Pieces:
-    invalid: list[Any] = []
     numbers = Numbers(header.lines + 1)
     wide = len(header.names) > 1
     with closing(EmptyLines(source)) as empty:
-        for batch in _batches(source, header, nulls, delimiter, invalid):
-            lines, rejects = numbers.assign(batch, invalid)
-            invalid.clear()
+        for batch, wrong in _batches(partial(_arrow, source, header, nulls, delimiter), source):
+            lines, rejects = numbers.assign(batch, wrong)
             blank = _blank(batch, lines, empty) if wide else np.empty(0, np.int64)
             if len(blank):
                 kept = np.delete(np.arange(len(lines)), blank)
                 batch, lines = batch.take(pa.array(kept)), lines[kept]
-            batch, lines, garbled = _texts(batch, lines, header, mapping)
-            good, lines, wrong = typed(
+            batch, lines, unreadable = _texts(batch, lines, header, mapping)
+            good, lines, untyped = typed(
                 dict(zip(mapping.used, batch.columns, strict=True)), lines, mapping
             )
-            rejects = sorted([*rejects, *garbled, *wrong], key=lambda r: r.line)
+            rejects = sorted([*rejects, *unreadable, *untyped], key=lambda r: r.line)
             yield Piece(good, lines, rejects, source.position(), len(blank))
 
 
-def _batches(
-    source: FileSource, header: Header, nulls: Sequence[str], delimiter: str, invalid: list[Any]
-) -> Iterator[pa.RecordBatch]:
-    """The cells as bytes, by the number of their column; rows of another length come into
-    `invalid`, before the next batch or the end."""
+def _batches(read: Read, source: FileSource) -> Iterator[Rows]:
+    """The cells as bytes, by the number of their column, and the rows of another length that stand
+    among them."""
+    done = 0
+    try:
+        try:
+            for batch, wrong in read():
+                done += batch.num_rows + len(wrong)
+                yield batch, wrong
+        except pa.ArrowInvalid as problem:
+            if not garbled.is_one(problem):
+                raise
+            yield from garbled.behind(read, done)
+    except pa.ArrowInvalid as problem:
+        raise _unreadable(source, problem) from None
+
+
+def _arrow(
+    source: FileSource,
+    header: Header,
+    nulls: Sequence[str],
+    delimiter: str,
+    encoding: str = "utf8",
+) -> Iterator[Rows]:
+    """What Arrow makes of the file.  Raises ArrowInvalid."""
+    invalid: list[Any] = []
     names = [str(i) for i in range(len(header.names))]
 
     def skip(row: Any) -> str:
@@ -73,11 +95,11 @@ def _batches(
     with source.stream() as stream:
         if not _skip_header(source, stream, header.size):
             return
-        try:
-            yield from pyarrow.csv.open_csv(
+        with garbled.untold(skip):
+            reader = pyarrow.csv.open_csv(
                 stream,
                 read_options=pyarrow.csv.ReadOptions(
-                    use_threads=False, block_size=BLOCK, column_names=names
+                    use_threads=False, block_size=BLOCK, column_names=names, encoding=encoding
                 ),
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=delimiter,
@@ -89,13 +111,31 @@ def _batches(
                     column_types={name: pa.binary() for name in names},
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
-                    null_values=list(nulls),
+                    null_values=[null.encode().decode(encoding) for null in nulls],
                 ),
             )
-        except pa.ArrowInvalid as problem:
-            raise _unreadable(source, problem) from None
+        yield from _with_wrong(reader, skip, invalid)
         if invalid:
-            yield pa.RecordBatch.from_arrays([pa.array([], pa.binary())] * len(names), names)
+            none = pa.RecordBatch.from_arrays([pa.array([], pa.binary())] * len(names), names)
+            yield none, invalid
+
+
+def _with_wrong(reader: Any, skip: object, invalid: list[Any]) -> Iterator[Rows]:
+    """The batches, each with its part of `invalid`: Arrow reads ahead, so it may have met rows of
+    the batches to come."""
+    row = 1  # the number of the next
+    while True:
+        try:
+            with garbled.untold(skip):
+                batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        row += batch.num_rows
+        count = 0
+        while count < len(invalid) and invalid[count].number <= row:
+            count, row = count + 1, row + 1
+        wrong, invalid[:count] = invalid[:count], []
+        yield batch, wrong
 
 
 def _skip_header(source: FileSource, stream: pa.NativeFile, size: int) -> bool:
@@ -138,9 +178,9 @@ def _texts(
     bad: dict[int, str] = {}
     texts = []
     for name, column in zip(mapping.used, columns, strict=True):
-        text, garbled = _decoded(column)
+        text, wrong = _decoded(column)
         texts.append(text)
-        for at in garbled:
+        for at in wrong:
             bad.setdefault(at, f"{name}: not UTF-8 text: {column[at].as_py()[:100]!r}")
     out = pa.RecordBatch.from_arrays(texts, mapping.used)
     if not bad:

@@ -121,6 +121,7 @@ class _Reader:
                 pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
                 options,
             )
+            table.validate(full=True)  # Arrow takes decimals of too many digits
         except pa.ArrowException:
             return None
         if table.num_rows != block.count(b"\n"):

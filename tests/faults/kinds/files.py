@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import ExitStack
+from random import Random
+from unittest.mock import patch
 
 import pyarrow as pa
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
+from dsms_client.files import csvfile, jsonfile, lines
 from dsms_client.files.open import read
+from dsms_client.files.pieces import Piece, Reject
 from dsms_client.files.source import FileSource
-from tests.faults.cases import judge
+from tests.faults.cases import Fault, judge
 
 COLUMNS = (("k", "STRING"), ("v", "INT"), ("f", "FLOAT"), ("d", "DECIMAL(8,2)"), ("b", "BOOL"),
            ("t", "TIMESTAMP"),
            ("y", "BYTES"), ("i", "INTERVAL"))  # a table  # fmt: skip
 LIFE = 20_000
+SMALL = 128  # of the first byte
+BLOCK = 80  # bytes of a small block
 ROWS = 3  # of a piece: files are read in several
 
 
@@ -34,26 +41,37 @@ class Victim:
         self._now = 0
 
     def suffer(self, data: bytes) -> str:
-        """The first byte says which ending, and whether numbers are instants."""
-        which, unit = divmod(data[0] if data else 0, 2)
+        """The first byte says which ending, whether numbers are instants, and whether the file is
+        read in small blocks as well, which must give the same."""
+        mode = data[0] if data else 0
+        which, unit = divmod(mode % SMALL, 2)
         path = self._paths[which % len(self._paths)]
         with open(path, "wb") as file:
             file.write(data[1:])
-        try:
-            return self._loaded(path, "ms" if unit else None)
-        except DsmsError as problem:
-            return judge(problem.code, problem.message)
-
-    def _loaded(self, path: str, unit: str | None) -> str:
-        _, pieces = read(FileSource(path), COLUMNS, {}, rows=ROWS, unit=unit)
-        rejected = 0
-        for piece in pieces:
-            rejected += len(piece.rejects)
+        end, found = self._read(path, "ms" if unit else None)
+        if mode >= SMALL:
+            with ExitStack() as patched:
+                for module in (csvfile, lines, jsonfile):
+                    patched.enter_context(patch.object(module, "BLOCK", BLOCK))
+                _, others = self._read(path, "ms" if unit else None)
+            if found is not None and others is not None:
+                _same(found, others)
+            return f"{end}, in blocks"
+        for piece in found or ():
             if piece.batch.num_rows:
                 self._now += 1
                 self.engine.advance(self._now)
                 self.engine.ingest("s", pa.Table.from_batches([piece.batch]))
-        return "some rejected" if rejected else "taken"
+        return end
+
+    def _read(self, path: str, unit: str | None) -> tuple[str, list[Piece] | None]:
+        """How it ends, and the pieces, if that is with the file's end."""
+        try:
+            _, pieces = read(FileSource(path), COLUMNS, {}, rows=ROWS, unit=unit)
+            found = list(pieces)
+        except DsmsError as problem:
+            return judge(problem.code, problem.message), None
+        return "some rejected" if any(piece.rejects for piece in found) else "taken", found
 
     def close(self) -> None:
         self.engine.close()
@@ -61,3 +79,27 @@ class Victim:
             if os.path.exists(path):
                 os.remove(path)
         os.rmdir(self._folder)
+
+
+def mode(rng: Random, which: int) -> int:
+    """The first byte of a case for that ending."""
+    return 2 * which + rng.randrange(2) + rng.choice((0, 0, 0, SMALL))
+
+
+def _same(found: list[Piece], others: list[Piece]) -> None:
+    """Rows, lines and rejects don't depend on how the file is cut."""
+    for what in (_rows, _rejects):
+        if what(found) != what(others):
+            raise Fault(f"read whole: {what(found)}; in small blocks: {what(others)}")
+
+
+def _rows(pieces: list[Piece]) -> list[str]:
+    return [
+        f"{line}: {row}"
+        for piece in pieces
+        for line, row in zip(piece.lines.tolist(), piece.batch.to_pylist(), strict=True)
+    ]
+
+
+def _rejects(pieces: list[Piece]) -> list[Reject]:
+    return [reject for piece in pieces for reject in piece.rejects]

@@ -42,7 +42,7 @@ def draw(rng: Random) -> bytes:
         text = gzip.compress(text, 1, mtime=0)
         if rng.random() < 0.3:
             text = mutated(rng, text)
-    return bytes([2 * which + rng.randrange(2)]) + text
+    return bytes([files.mode(rng, which)]) + text
 
 
 def lines(rng: Random) -> str:

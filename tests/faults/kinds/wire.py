@@ -20,6 +20,7 @@ from tests.faults.mutate import mutated
 from tests.server.harness import Running
 
 LIFE = 2000
+THREADS = True
 BESIDE = 16  # of so many conversations after one the neighbour speaks
 DECLARED = ("CREATE STREAM s (k INT, v FLOAT); CREATE STREAM e (k STRING, t TIMESTAMP) TIMESTAMP "
             "BY t; CREATE TABLE r (k INT PRIMARY KEY); CREATE QUERY q AS SELECT k, SUM(v) FROM s "
