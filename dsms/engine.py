@@ -23,8 +23,8 @@ from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscript
 from dsms.archiving import check as check_archives
 from dsms.archiving import tidy
 from dsms.commands import statements
-from dsms.commands.select import Statement
 from dsms.commands.show_memory import held
+from dsms.commands.slices import Statement
 from dsms.commands.stats import engine_stats
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, UsageError

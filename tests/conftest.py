@@ -37,10 +37,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "N times the examples of property tests (20), other ones each time, and the tests "
         "marked `slow` or `fuzz`"
     )
+    parser.addoption(
+        "--slices",
+        action="store_true",
+        help="say how long slices held the engine's thread of the servers of the tests",
+    )
     parser.addoption("--fuzz", nargs="?", type=int, const=20, default=None, metavar="N", help=what)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--slices"):
+        from tests.slices_option import SlicesPlugin
+
+        config.pluginmanager.register(SlicesPlugin())
     times = config.getoption("--fuzz")
     os.environ["DSMS_TEST_EFFORT"] = str(times or int(config.getoption("--all")))
     if times:

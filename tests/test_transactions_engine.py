@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from dsms.api import Cancel, Rows
-from dsms.commands.select import Statement, answer_of
+from dsms.commands.select import answer_of
+from dsms.commands.slices import Statement
 from dsms.engine import Engine
 from dsms.errors import DsmsError, QueryError, UsageError
 from dsms.schedulers.transactions import KINDS

@@ -27,7 +27,7 @@ def reads_archive(statement: ast.SelectStatement) -> bool:
 
 def archive_plan(runtime: Runtime, bound: lp.Output) -> tuple[Phys, list[str]]:
     """The plan, and the lines."""
-    phys, plan = runtime.plan(bound), optimized(runtime, bound)
+    phys, plan = runtime.plan(bound), optimized(runtime.planner(), bound)
     at = instant(runtime, reads(plan).values())
     lines = ["runs on Spark, once"]
     for need in needed(plan, at, moved_up(runtime)).values():

@@ -3,14 +3,15 @@ of what it reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from dsms.api import Cancel, Result, Rows, shown_instant
+from dsms.commands.planning import Planner, planned
+from dsms.commands.slices import Ready
 from dsms.errors import UsageError
 from dsms.oneshot.cut import Cut, cut
 from dsms.oneshot.reads import Read, reads
@@ -20,90 +21,24 @@ from dsms.reads.leaves import batches, instant, waiting
 from dsms.reads.stream_rows import stream_of, subwindows
 from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Runtime
-from dsms.sql import ast
 from dsms.sql import logical as lp
-from dsms.sql.binder import bind_query
 from dsms.sql.catalog import Catalog
+from dsms.sql.looking import looking
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
 from dsms.storage.archive.job import OVERTAKEN, TRIES
 
 LARGE = 1 << 15  # rows of a sub-window, on average
 
 
-class Statement(Protocol):
-    """A statement at work, in slices.  `step` and `close` belong to the engine's thread.
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """As it is bound, and as it is run: what that reads, and what of it is done as that is read
+    (nothing where even that may take long)."""
 
-    result  once it is done
-    """
-
-    result: Result | None
-
-    @property
-    def ready(self) -> bool:
-        """Whether what is left touches nothing of the engine: `run` does it, in any thread, or the
-        next `step`."""
-        ...
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether `run` mostly waits until another process has done the work, for seconds or
-        minutes."""
-        ...
-
-    def step(self) -> bool:
-        """The next slice; True: it is done.  Raises what ended it, and is over then."""
-        ...
-
-    def run(self) -> None:
-        """Do what is left, if it is `ready`.  Errors come with the next `step`."""
-        ...
-
-    def close(self) -> None:
-        """It is not wanted any more."""
-        ...
-
-
-class OneSlice:
-    """A statement that is done in one slice."""
-
-    ready = elsewhere = False
-
-    def __init__(self, work: Callable[[], Result]) -> None:
-        self._work, self.result = work, None
-
-    result: Result | None
-
-    def step(self) -> bool:
-        """Do it."""
-        self.result = self._work()
-        return True
-
-    def run(self) -> None:
-        """It is never `ready`."""
-
-    def close(self) -> None:
-        """There is nothing that could be left half done."""
-
-
-class SeveralSlices(OneSlice):
-    """A statement that is done a piece after the other."""
-
-    def __init__(self, pieces: Generator[None, None, Result]) -> None:
-        super().__init__(lambda: self.result)  # type: ignore[arg-type, return-value]
-        self._pieces = pieces
-
-    def step(self) -> bool:
-        """The next piece."""
-        try:
-            next(self._pieces)
-        except StopIteration as end:
-            self.result = end.value
-            return True
-        return False
-
-    def close(self) -> None:
-        """Nothing has been stored or applied, unless it is done."""
-        self._pieces.close()
+    bound: lp.Output
+    plan: lp.Node
+    reads: dict[int, Read]
+    cut: Cut
 
 
 class Selection:
@@ -114,31 +49,47 @@ class Selection:
     def __init__(
         self,
         runtime: Runtime,
-        statement: ast.SelectStatement,
+        bind: Callable[[Catalog], lp.Output],
         see: Callable[[], Catalog],
-        priority: int,
-        cancel: Cancel | None,
+        priority: int = 0,
+        cancel: Cancel | None = None,
+        big: bool = False,
     ) -> None:
-        """`see` gives the catalog as who asks sees it now.  Raises QueryError, and DS407 where a
-        window reaches back further than what is kept."""
+        """`bind` binds it in a catalog, and touches nothing else; `see` gives the catalog as who
+        asks sees it now; `big`: it may take long to plan.  Raises QueryError, and DS407 where a
+        window reaches back further than what is kept; the first step does where it is `big`."""
         self.result: Result | None = None
-        self._see = see
-        self._runtime, self._statement, self._priority, self._cancel = (
-            runtime,
-            statement,
-            priority,
-            cancel,
-        )
+        self._runtime, self._bind, self._see = runtime, bind, see
+        self._priority, self._cancel, self._big = priority, cancel, big
         self._tries = 0
+        self._reading: ReadTransaction | None = None
         self._begin()
 
     def _begin(self) -> None:
         self._tries += 1
         self._outcome: Rows | Exception | None = None
         self._offered = False  # its caller has seen that it is ready
-        self.bound = bind_query(self._statement, self._see(), persistent=False)
-        plan = optimized(self._runtime, self.bound)
-        all_reads, parts = reads(plan), cut(plan)
+        self._task: Ready | None = None
+        self._planning = planned(self._runtime, self._see, self._work, self._cancel, self._big)
+        self._plan_on()
+
+    def _work(self, catalog: Catalog, planner: Planner) -> _Plan:
+        bound = self._bind(catalog)
+        plan = optimized(planner, bound)
+        whole = Cut(plan, {})
+        return _Plan(bound, plan, reads(plan), whole if self._big else cut(plan))
+
+    def _plan_on(self) -> None:
+        """Plan on; read, once that is done."""
+        try:
+            self._task = next(self._planning)
+        except StopIteration as end:
+            self._task = None
+            self.bound = end.value.bound
+            self._read_for(end.value)
+
+    def _read_for(self, planned: _Plan) -> None:
+        plan, all_reads, parts = planned.plan, planned.reads, planned.cut
         self._archives = (
             Archives(self._runtime, plan, all_reads) if reads_archives(all_reads) else None
         )
@@ -172,20 +123,27 @@ class Selection:
 
     @property
     def ready(self) -> bool:
-        """Whether only the plan is left to be run.  Where transactions run one after the other,
-        that is part of one (unless Spark does it: what it reads of an archive does not change)."""
+        """Whether it is to be planned, or only the plan is left to be run.  Where transactions run
+        one after the other, that is part of one (unless Spark does it: what it reads of an archive
+        does not change)."""
+        if self._reading is None:
+            return self._task is not None and self._task.ready
         apart = self._archives is not None or not self._runtime.transactions.atomic
         return self._reading.given is not None and self._outcome is None and apart
 
     @property
     def elsewhere(self) -> bool:
         """Whether Spark runs the plan."""
-        return self._archives is not None
+        return self._reading is not None and self._archives is not None
 
     def step(self) -> bool:
         """One sub-window is read, for this query or for one that goes before it; or the plan is
         run."""
         try:
+            if self._reading is None:
+                self._check()
+                self._plan_on()
+                return False
             if self._outcome is None:  # what ended its plan says more than that it was cancelled
                 if not self._read():
                     return False
@@ -197,8 +155,8 @@ class Selection:
 
     def _read(self) -> bool:
         """Read on; True once the plan is to be run here."""
-        if self._cancel is not None:
-            self._cancel.check()
+        assert self._reading is not None
+        self._check()
         if not self._reading.done:
             self._runtime.transactions.advance()
         if self._reading.done:
@@ -210,6 +168,10 @@ class Selection:
             raise self._reading.failure
         return self._reading.done
 
+    def _check(self) -> None:
+        if self._cancel is not None:
+            self._cancel.check()
+
     def _settled(self) -> bool:
         """Take what came of the plan; False: it begins anew."""
         outcome = self._outcome
@@ -217,21 +179,27 @@ class Selection:
             if getattr(outcome, "code", None) != OVERTAKEN or self._tries == TRIES:
                 raise outcome
             self.close()
+            self._reading = None
             self._begin()
             return False
         self.result = outcome
         return True
 
     def run(self) -> None:
-        """Run the plan over what has been read."""
+        """Plan it, or run the plan over what has been read."""
+        if self._reading is None:
+            if self._task is not None:
+                self._task.run()
+            return
         try:
-            self._outcome = self._rows()
+            with looking(None if self._cancel is None else self._cancel.check):
+                self._outcome = self._rows()
         except Exception as error:
             self._outcome = error
 
     def _rows(self) -> Rows:
         reading, schema = self._reading, self.bound.schema
-        assert reading.given is not None
+        assert reading is not None and reading.given is not None
         if self._archives is not None:
             found = self._archives.run(reading.given, reading.at, reading.limit, self._cancel)
         else:
@@ -248,8 +216,9 @@ class Selection:
 
     def close(self) -> None:
         """Give up; nothing of it is left."""
-        self._release()
-        self._runtime.transactions.close(self._reading)
+        if self._reading is not None:
+            self._release()
+            self._runtime.transactions.close(self._reading)
 
     def _release(self) -> None:
         if self._archives is not None:
@@ -316,7 +285,7 @@ def answer_of(
 
     A window that reaches back further than what is kept is an error, never a silent part: DS407.  A
     row that fails ends the query (DS7xx), as does what takes too much memory (DS633)."""
-    plan = optimized(runtime, bound)
+    plan = optimized(runtime.planner(), bound)
     needed = reads(plan)
     if reads_archives(needed):
         raise UsageError(
@@ -339,10 +308,10 @@ def lent(runtime: Runtime, cancel: Cancel | None) -> AbstractContextManager[int]
     return nullcontext(most) if memory is None else memory.lent(most, cancel)
 
 
-def optimized(runtime: Runtime, bound: lp.Output) -> lp.Node:
+def optimized(planner: Planner, bound: lp.Output) -> lp.Node:
     """The plan after the rewrites that persistent queries get; ORDER BY stays on top."""
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     core = bound.child if sort is None else sort.child
-    root = runtime.plan(lp.Output(core, "rstream", True, False, None, core.schema), ()).node
+    root = planner(lp.Output(core, "rstream", True, False, None, core.schema), ()).node
     assert isinstance(root, lp.Output)
     return root.child if sort is None else replace(sort, child=root.child)

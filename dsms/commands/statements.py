@@ -8,8 +8,9 @@ from typing import Protocol
 
 from dsms.api import Cancel, Done, Result
 from dsms.commands import change, define, explain, lookup, rights, select, sessions, settings, show
-from dsms.commands.select import Statement
+from dsms.commands.planning import is_big
 from dsms.commands.set_clock import set_clock
+from dsms.commands.slices import OneSlice, SeveralSlices, Statement
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.rights.check import check_statement
@@ -18,6 +19,7 @@ from dsms.running.writers import Writers
 from dsms.secret_texts import hide
 from dsms.sessions import Caller
 from dsms.sql import ast
+from dsms.sql.binder import bind_query
 from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_piece, parsing_piece
 from dsms.sql.script import Piece, pieces
@@ -64,6 +66,8 @@ def slices(
                 parsed = yield from _parsing(piece, cancel)
                 statement = _begun(engine, parsed, piece.text, priority, cancel, caller, user)
                 try:
+                    if statement.ready:
+                        yield statement
                     while not statement.step():
                         yield statement
                 finally:
@@ -89,7 +93,7 @@ def _hidden(text: str) -> Iterator[None]:
 
 
 def _parsing(piece: Piece, cancel: Cancel | None) -> Generator[Statement, None, ast.Statement]:
-    reading = select.OneSlice(lambda: Done(""))  # what is at work meanwhile
+    reading = OneSlice(lambda: Done(""))  # what is at work meanwhile
     parsing = parsing_piece(piece)
     while True:
         try:
@@ -132,12 +136,19 @@ def _begun(
     if memory is not None and isinstance(statement, GROWING):
         memory.check("a statement that takes more")
     if isinstance(statement, ast.SelectStatement):
-        return select.Selection(runtime, statement, see, priority, cancel)
+        return select.Selection(
+            runtime,
+            lambda catalog: bind_query(statement, catalog, persistent=False),
+            see,
+            priority,
+            cancel,
+            is_big(statement, sql),
+        )
     if isinstance(statement, ast.Insert) and len(statement.rows) > change.ROWS:
-        return select.SeveralSlices(change.inserting(runtime, engine.store, statement, see, cancel))
+        return SeveralSlices(change.inserting(runtime, engine.store, statement, see, cancel))
     if isinstance(statement, rights.Statement):
         return rights.Change(runtime, engine.store, statement, see)
-    return select.OneSlice(lambda: run(engine, statement, sql, catalog, cancel, caller))
+    return OneSlice(lambda: run(engine, statement, sql, catalog, cancel, caller))
 
 
 def run(

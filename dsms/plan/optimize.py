@@ -19,6 +19,7 @@ from dsms.plan.patterns import pattern_of
 from dsms.plan.rules import RULES, Context, Rule
 from dsms.plan.rules.reorder_joins import Score, score
 from dsms.sql import logical as lp
+from dsms.sql.looking import look
 
 ROUNDS = 100  # a fixpoint that takes more rounds is a bug
 EXPANSIONS = 24  # plans looked into during the search,
@@ -147,6 +148,7 @@ def apply(rule: Rule, node: lp.Node, ctx: Context) -> lp.Node:
     Columns keep their names: a node may name its columns otherwise than the input from which it
     passes them on.
     """
+    look()
     new = rule.apply(node, ctx)
     if new is node or new == node:
         return node

@@ -3,7 +3,7 @@ queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dsms.api import Cancel
@@ -108,10 +108,17 @@ class Runtime:
 
     def plan(self, bound: lp.Output, options: Iterable[tuple[str, Option]] = ()) -> Phys:
         """The physical plan of a bound query, under the measured figures."""
-        chosen = PlanOptions.of(options)
-        if not self.settings.optimize:
-            chosen = replace(chosen, optimize=False)
-        return plan(bound, self.statistics(), chosen)
+        return self.planner()(bound, options)
+
+    def planner(self) -> Callable[[lp.Output, Iterable[tuple[str, Option]]], Phys]:
+        """`plan` under the figures of this moment; any thread may call it."""
+        figures, optimize = self.statistics(), self.settings.optimize
+
+        def made(bound: lp.Output, options: Iterable[tuple[str, Option]] = ()) -> Phys:
+            chosen = PlanOptions.of(options)
+            return plan(bound, figures, chosen if optimize else replace(chosen, optimize=False))
+
+        return made
 
     def keep(self, stream: str, who: str, need: Need) -> Ring:
         """The stream's ring, which from now on holds what `who` needs."""

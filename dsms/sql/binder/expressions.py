@@ -16,6 +16,7 @@ from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.foreign import instead
 from dsms.sql.functions import FunctionError
+from dsms.sql.looking import look
 from dsms.sql.suggest import nearest
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Kind
 from dsms.sql.unbind import digits
@@ -38,6 +39,7 @@ class Env:
 
 def bind(env: Env, node: ast.Expr) -> Expr:
     """The typed expression.  QueryError DS201-DS208, DS301, DS320, DS321."""
+    look()
     if env.before is not None:
         found = env.before(env, node)
         if found is not None:

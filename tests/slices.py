@@ -1,0 +1,127 @@
+"""How long slices hold the engine's thread: each one measured, summed up by kind, its offenders
+named.
+
+    with collected() as slices: ...; print(table(slices.groups))
+
+Wall time is what others wait for; CPU time of the thread is what the slice itself takes, on a
+machine that has other things to do.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dsms_server import worker
+from dsms_server.watchdog import step
+
+LIMIT = 0.02  # seconds
+LOOK = 0.005  # between two looks at where a long slice is
+
+
+@dataclass(slots=True)
+class Group:
+    """Slices of one kind: their seconds, wall and CPU, and what the longest was."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    longest: str = ""
+
+    def add(self, wall: float, cpu: float, what: str) -> None:
+        if not self.cpu or cpu > max(self.cpu):
+            self.longest = what
+        self.wall.append(wall)
+        self.cpu.append(cpu)
+
+    def join(self, other: Group) -> None:
+        if other.cpu and max(other.cpu) > max(self.cpu, default=0.0):
+            self.longest = other.longest
+        self.wall += other.wall
+        self.cpu += other.cpu
+
+
+@dataclass(slots=True)
+class Slices:
+    """Of all servers of this process; `phase` says what goes on, for the name of the group, and
+    `place` where, for offenders."""
+
+    phase: str = ""
+    place: str = ""
+    groups: dict[str, Group] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, kind: str, wall: float, cpu: float, what: str) -> None:
+        with self.lock:
+            name = f"{self.phase}: {kind}" if self.phase else kind
+            what = f"{self.place}: {what}" if self.place and what else what
+            self.groups.setdefault(name, Group()).add(wall, cpu, what)
+
+
+@contextmanager
+def collected(places: bool = True) -> Iterator[Slices]:
+    """Measure the slices of all workers meanwhile.  `places`: find out, too, where in the code long
+    ones are."""
+    slices, old = Slices(), worker.Worker._slice
+    at: dict[worker.Worker, str] = {}
+    known: set[worker.Worker] = set()
+
+    def measured(self: worker.Worker, job: Any) -> None:
+        known.add(self)
+        at.pop(self, None)
+        began, cpu = time.perf_counter(), time.thread_time()
+        old(self, job)
+        took, cpu = time.perf_counter() - began, time.thread_time() - cpu
+        what = self.doing(job) if took > LIMIT else ""
+        slices.add(job.kind, took, cpu, f"{what}, in {at[self]}" if self in at else what)
+
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(known, at, over), daemon=True)
+    worker.Worker._slice = measured  # type: ignore[method-assign]
+    if places:
+        watcher.start()
+    try:
+        yield slices
+    finally:
+        over.set()
+        worker.Worker._slice = old  # type: ignore[method-assign]
+        if places:
+            watcher.join()
+
+
+def _watch(known: set[worker.Worker], at: dict[worker.Worker, str], over: threading.Event) -> None:
+    while not over.wait(LOOK):
+        now = time.perf_counter()
+        for one in list(known):
+            if one.running is not None and now - one.began > LIMIT:
+                at[one] = step(one.ident)
+
+
+def percentile(seconds: list[float], part: float) -> float:
+    return float(np.quantile(seconds, part, method="higher")) if seconds else 0.0
+
+
+def table(groups: Mapping[str, Group]) -> str:
+    """Per group: how many slices, percentiles of their milliseconds, the longest and what it was;
+    the worst group first."""
+    total = Group()
+    for group in groups.values():
+        total.join(group)
+    ordered = sorted(groups.items(), key=lambda kv: -max(kv[1].cpu))
+    lines = [f"{'ms of CPU (max also wall)':44} {'count':>7} {'p50':>7} {'p99':>7} {'p99.9':>7} "
+             f"{'max':>8} {'wall':>8} {'>20':>4}  offender"]  # fmt: skip  # a table
+    for name, g in (*ordered, ("all", total)):
+        p50, p99, p999 = (1000 * percentile(g.cpu, p) for p in (0.5, 0.99, 0.999))
+        cpu, wall = (1000 * max(x, default=0.0) for x in (g.cpu, g.wall))
+        over = sum(s > LIMIT for s in g.cpu)
+        what = g.longest if cpu > 1000 * LIMIT else ""
+        lines.append(
+            f"{name:44} {len(g.cpu):7} {p50:7.2f} {p99:7.2f} {p999:7.2f} {cpu:8.1f} {wall:8.1f} "
+            f"{over:4}  {what[:200]}"
+        )
+    return "\n".join(lines)
