@@ -22,28 +22,32 @@ from dsms_server import worker
 from dsms_server.watchdog import step
 
 LIMIT = 0.02  # seconds
+OFFENDERS = 40  # that are named
 LOOK = 0.005  # between two looks at where a long slice is
 
 
 @dataclass(slots=True)
 class Group:
-    """Slices of one kind: their seconds, wall and CPU, and what the longest was."""
+    """Slices of one kind: their seconds, wall and CPU, and what those were that were too long."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
-    longest: str = ""
+    long: list[tuple[float, str]] = field(default_factory=list)
 
     def add(self, wall: float, cpu: float, what: str) -> None:
-        if not self.cpu or cpu > max(self.cpu):
-            self.longest = what
         self.wall.append(wall)
         self.cpu.append(cpu)
+        if cpu > LIMIT:
+            self.long.append((cpu, what))
 
     def join(self, other: Group) -> None:
-        if other.cpu and max(other.cpu) > max(self.cpu, default=0.0):
-            self.longest = other.longest
         self.wall += other.wall
         self.cpu += other.cpu
+        self.long += other.long
+
+    @property
+    def longest(self) -> str:
+        return max(self.long, default=(0.0, ""))[1]
 
 
 @dataclass(slots=True)
@@ -77,8 +81,8 @@ def collected(places: bool = True) -> Iterator[Slices]:
         began, cpu = time.perf_counter(), time.thread_time()
         old(self, job)
         took, cpu = time.perf_counter() - began, time.thread_time() - cpu
-        what = self.doing(job) if took > LIMIT else ""
-        slices.add(job.kind, took, cpu, f"{what}, in {at[self]}" if self in at else what)
+        what = f"{job.what[:30]!r} {self.query()}" if took > LIMIT else ""
+        slices.add(job.kind, took, cpu, f"{at[self]}: {what}" if self in at else what)
 
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(known, at, over), daemon=True)
@@ -99,7 +103,10 @@ def _watch(known: set[worker.Worker], at: dict[worker.Worker, str], over: thread
         now = time.perf_counter()
         for one in list(known):
             if one.running is not None and now - one.began > LIMIT:
-                at[one] = step(one.ident)
+                here = step(one.ident)
+                before = at.get(one, "")
+                if not before.endswith(here):
+                    at[one] = f"{before} > {here}" if before else here
 
 
 def percentile(seconds: list[float], part: float) -> float:
@@ -113,6 +120,7 @@ def table(groups: Mapping[str, Group]) -> str:
     for group in groups.values():
         total.join(group)
     ordered = sorted(groups.items(), key=lambda kv: -max(kv[1].cpu))
+    offenders: list[str] = []
     lines = [f"{'ms of CPU (max also wall)':44} {'count':>7} {'p50':>7} {'p99':>7} {'p99.9':>7} "
              f"{'max':>8} {'wall':>8} {'>20':>4}  offender"]  # fmt: skip  # a table
     for name, g in (*ordered, ("all", total)):
@@ -120,8 +128,11 @@ def table(groups: Mapping[str, Group]) -> str:
         cpu, wall = (1000 * max(x, default=0.0) for x in (g.cpu, g.wall))
         over = sum(s > LIMIT for s in g.cpu)
         what = g.longest if cpu > 1000 * LIMIT else ""
+        if name != "all":
+            offenders += [f"{1000 * s:9.1f} {name}: {at}" for s, at in g.long]
         lines.append(
             f"{name:44} {len(g.cpu):7} {p50:7.2f} {p99:7.2f} {p999:7.2f} {cpu:8.1f} {wall:8.1f} "
-            f"{over:4}  {what[:200]}"
+            f"{over:4}  {what[:120]}"
         )
-    return "\n".join(lines)
+    offenders = sorted(offenders, key=lambda line: -float(line[:9]))
+    return "\n".join([*lines, "the longest:", *offenders[:OFFENDERS]])

@@ -37,7 +37,7 @@ class SlicesPlugin:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         assert self._slices is not None
         self._measuring.__exit__(None, None, None)
-        found = {k: (g.wall, g.cpu, g.longest) for k, g in self._slices.groups.items()}
+        found = {k: (g.wall, g.cpu, g.long) for k, g in self._slices.groups.items()}
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput[KEY] = found
         else:
@@ -47,7 +47,9 @@ class SlicesPlugin:
     def pytest_testnodedown(self, node: Any) -> None:
         self._join(getattr(node, "workeroutput", {}).get(KEY, {}))
 
-    def _join(self, found: dict[str, tuple[list[float], list[float], str]]) -> None:
+    def _join(
+        self, found: dict[str, tuple[list[float], list[float], list[tuple[float, str]]]]
+    ) -> None:
         for kind, parts in found.items():
             self.groups.setdefault(kind, Group()).join(Group(*parts))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +25,7 @@ from dsms.sql.expr import Expr
 from dsms.sql.types import MIN_INSTANT
 from dsms.storage.catalog import packed
 from dsms.tables.changes import Change
-
-ROWS = 64  # VALUES that are bound, or computed, in one go
+from dsms.tables.keys import KeyCodes
 
 
 def change_table(
@@ -38,55 +36,24 @@ def change_table(
     cancel: Cancel | None,
 ) -> Done:
     """Check the whole statement, store it, apply it, and let queries that read the table react."""
-    return _changed(
+    return changed(
         runtime, store, bind_table_statement(statement, catalog), None, cancel, catalog.sees_all
     )
 
 
-def inserting(
-    runtime: Runtime,
-    store: Store,
-    statement: ast.Insert,
-    see: Callable[[], Catalog],
-    cancel: Cancel | None,
-) -> Generator[None, None, Done]:
-    """`change_table` for many VALUES: bound and computed ROWS at a time, others may come in
-    between; stored and applied in one go, if the table is still the one that it was."""
-    room = runtime.settings.statement_bytes
-    while True:
-        bound: list[tuple[Expr, ...]] = []
-        for first in range(0, len(statement.rows), ROWS):
-            part = replace(statement, rows=statement.rows[first : first + ROWS])
-            change = bind_table_statement(part, see())
-            assert isinstance(change, Insert)
-            bound += change.rows
-            yield from _between(cancel)
-        columns = []
-        for k, f in enumerate(change.table.schema):
-            parts = []
-            for first in range(0, len(bound), ROWS):
-                parts.append(_column(bound[first : first + ROWS], k, f.type.arrow, room))
-                yield from _between(cancel)
-            columns.append(pa.concat_arrays(parts))
-        if runtime.catalog.tables.get(Catalog.key(change.table.name)) is change.table:
-            return _changed(runtime, store, change, columns, cancel, see().sees_all)
-
-
-def _between(cancel: Cancel | None) -> Iterator[None]:
-    yield
-    if cancel is not None:
-        cancel.check()
-
-
-def _changed(
+def changed(
     runtime: Runtime,
     store: Store,
     change: Insert | Update | Delete,
     values: list[pa.Array] | None,
     cancel: Cancel | None,
     tell: bool,
+    codes: KeyCodes | None = None,
 ) -> Done:
-    """`tell`: who asks may know of all queries that read the table."""
+    """Store it and apply it.
+
+    values, codes  the columns of an INSERT, and what is known of their keys, if they are at hand
+    tell           who asks may know of all queries that read the table"""
     key = Catalog.key(change.table.name)
     table = runtime.tables[key]
     at = instant_of_change(runtime, key, change.at)
@@ -94,7 +61,7 @@ def _changed(
     match change:
         case Insert():
             prepared, verb = (
-                table.inserting(values or _rows(runtime, change, cancel), at),
+                table.inserting(values or _rows(runtime, change, cancel), at, codes),
                 "inserted",
             )
         case Update():
@@ -106,16 +73,22 @@ def _changed(
         cancel.check()  # the last time: what is stored is applied
     rows = max(len(prepared.new), len(prepared.deleted))
     store(lambda s: s.add_change(table.definition.name, prepared), "change", packed(key, prepared))
-    apply(runtime, key, prepared, cancel)
+    apply(runtime, key, prepared, cancel, codes)
     when = "" if at < MIN_INSTANT else f" as of {instant_text(at)}"
     notes = unseen(runtime, key, at, change.at is not None) if rows and tell else ()
     return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}", notes)
 
 
-def apply(runtime: Runtime, key: str, change: Change, cancel: Cancel | None = None) -> None:
+def apply(
+    runtime: Runtime,
+    key: str,
+    change: Change,
+    cancel: Cancel | None = None,
+    codes: KeyCodes | None = None,
+) -> None:
     """A change that has been checked and stored; queries that read the table react."""
     table = runtime.tables[key]
-    table.apply(change)
+    table.apply(change, codes)
     for query in runtime.queries.values():
         if key not in query.tables:
             continue
@@ -151,17 +124,22 @@ def _predicate(
 def _rows(runtime: Runtime, change: Insert, cancel: Cancel | None) -> list[pa.Array]:
     """The columns to insert: VALUES expressions, or a one-time query's answer."""
     if change.query is not None:
-        output = change.query if isinstance(change.query, lp.Output) else _output(change.query)
-        batch, _ = answer_of(runtime, output, cancel)
+        batch, _ = answer_of(runtime, output_of(change.query), cancel)
         return list(batch.columns)
     room = runtime.settings.statement_bytes
-    return [_column(change.rows, k, f.type.arrow, room) for k, f in enumerate(change.table.schema)]
+    return [
+        column_of(change.rows, k, f.type.arrow, room) for k, f in enumerate(change.table.schema)
+    ]
 
 
-def _column(rows: Sequence[tuple[Expr, ...]], k: int, type_: pa.DataType, room: int) -> pa.Array:
+def column_of(rows: Sequence[tuple[Expr, ...]], k: int, type_: pa.DataType, room: int) -> pa.Array:
+    """The values of the k-th column of rows of VALUES."""
     parts = [compile_expr(row[k])([], 1, ErrorCounter.once(room)) for row in rows]
     return pa.concat_arrays([p.cast(type_) for p in parts])
 
 
-def _output(node: lp.Node) -> lp.Output:
+def output_of(node: lp.Node) -> lp.Output:
+    """The query of an INSERT as one that runs once."""
+    if isinstance(node, lp.Output):
+        return node
     return lp.Output(node, "rstream", True, False, None, node.schema)

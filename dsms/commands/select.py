@@ -54,13 +54,16 @@ class Selection:
         priority: int = 0,
         cancel: Cancel | None = None,
         big: bool = False,
+        check: Callable[[dict[int, Read]], None] = lambda needed: None,
     ) -> None:
         """`bind` binds it in a catalog, and touches nothing else; `see` gives the catalog as who
         asks sees it now; `big`: it may take long to plan.  Raises QueryError, and DS407 where a
-        window reaches back further than what is kept; the first step does where it is `big`."""
+        window reaches back further than what is kept, and what `check` raises of what it reads; a
+        step does where it is `big`."""
         self.result: Result | None = None
         self._runtime, self._bind, self._see = runtime, bind, see
         self._priority, self._cancel, self._big = priority, cancel, big
+        self._may_read = check
         self._tries = 0
         self._reading: ReadTransaction | None = None
         self._begin()
@@ -90,6 +93,8 @@ class Selection:
 
     def _read_for(self, planned: _Plan) -> None:
         plan, all_reads, parts = planned.plan, planned.reads, planned.cut
+        self._may_read(all_reads)
+        self._reads = all_reads
         self._archives = (
             Archives(self._runtime, plan, all_reads) if reads_archives(all_reads) else None
         )
@@ -130,6 +135,18 @@ class Selection:
             return self._task is not None and self._task.ready
         apart = self._archives is not None or not self._runtime.transactions.atomic
         return self._reading.given is not None and self._outcome is None and apart
+
+    def tables(self) -> set[str] | None:
+        """The keys of the tables that it reads, if only through queries that read nothing else;
+        None: it is not planned yet."""
+        if self._reading is None:
+            return None
+        queries, found = self._runtime.queries, set[str]()
+        for read in self._reads.values():
+            for key in (Catalog.key(_relation(n)) for n in lp.leaves_of(read.node)):
+                query = queries.get(key)
+                found |= {key} if query is None else set(query.tables)
+        return found & self._runtime.tables.keys()
 
     @property
     def elsewhere(self) -> bool:
@@ -287,12 +304,7 @@ def answer_of(
     row that fails ends the query (DS7xx), as does what takes too much memory (DS633)."""
     plan = optimized(runtime.planner(), bound)
     needed = reads(plan)
-    if reads_archives(needed):
-        raise UsageError(
-            "DS413",
-            "INSERT can't read archives: the engine would stand still while Spark works",
-            hint="run the SELECT by itself, and insert what it answers",
-        )
+    refuse_archives(needed)
     at = instant(runtime, needed.values())
     given = {leaf: batches(runtime, read, at, cancel) for leaf, read in needed.items()}
     with lent(runtime, cancel) as limit:
@@ -300,6 +312,16 @@ def answer_of(
         rows = runtime.adhoc.run(plan, given, at, ErrorCounter.once(limit), cancel)
     clock = ALWAYS if at == FOREVER else at
     return pa.RecordBatch.from_arrays(rows.columns, schema=arrow_schema(bound.schema)), clock
+
+
+def refuse_archives(needed: dict[int, Read]) -> None:
+    """Raise DS413 where an INSERT reads archives."""
+    if reads_archives(needed):
+        raise UsageError(
+            "DS413",
+            "INSERT can't read archives: Spark works for minutes, and the table changes meanwhile",
+            hint="run the SELECT by itself, and insert what it answers",
+        )
 
 
 def lent(runtime: Runtime, cancel: Cancel | None) -> AbstractContextManager[int]:

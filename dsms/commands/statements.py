@@ -7,7 +7,18 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from dsms.api import Cancel, Done, Result
-from dsms.commands import change, define, explain, lookup, rights, select, sessions, settings, show
+from dsms.commands import (
+    change,
+    define,
+    explain,
+    insert,
+    lookup,
+    rights,
+    select,
+    sessions,
+    settings,
+    show,
+)
 from dsms.commands.planning import is_big
 from dsms.commands.set_clock import set_clock
 from dsms.commands.slices import OneSlice, SeveralSlices, Statement
@@ -144,8 +155,12 @@ def _begun(
             cancel,
             is_big(statement, sql),
         )
-    if isinstance(statement, ast.Insert) and len(statement.rows) > change.ROWS:
-        return SeveralSlices(change.inserting(runtime, engine.store, statement, see, cancel))
+    if isinstance(statement, ast.Insert):
+        inserting = insert.Inserting(runtime, engine.store, statement, sql, see, cancel)
+        if statement.query is not None:
+            return SeveralSlices(inserting.selected())
+        if len(statement.rows) > insert.ROWS:
+            return SeveralSlices(inserting.values())
     if isinstance(statement, rights.Statement):
         return rights.Change(runtime, engine.store, statement, see)
     return OneSlice(lambda: run(engine, statement, sql, catalog, cancel, caller))

@@ -3,7 +3,7 @@ that."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,16 @@ from dsms.state.intern import Intern
 from dsms.state.vec import Vec
 
 FREE, TAKEN, DEAD = 0, 1, 2
+CODED = 1 << 14  # keys that are looked up in one go
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCodes:
+    """What was looked up of the keys of rows: int64[n] codes, which hold as long as nothing has
+    been `purged`."""
+
+    codes: np.ndarray
+    purged: int
 
 
 @dataclass(slots=True)
@@ -28,6 +38,7 @@ class Keys:
     state: Vec = field(default_factory=lambda: Vec(np.int8))
     graves: list[Column] = field(init=False)  # the values of dead keys
     buried: int = 0
+    purged: int = 0  # how often codes were taken from keys that nothing uses
 
     def __post_init__(self) -> None:
         self.intern = Intern(len(self.definition.key))
@@ -35,11 +46,23 @@ class Keys:
             column_store(self.definition.schema[i].type.arrow) for i in self.definition.key
         ]
 
-    def check_insert(self, cols: Sequence[pa.Array]) -> None:
+    def coding(self, cols: Sequence[pa.Array]) -> Generator[None, None, KeyCodes]:
+        """Look the keys of new rows (all columns) up, CODED at a time."""
+        key, purged = self._of(cols), self.purged
+        parts: list[np.ndarray] = []
+        while len(parts) * CODED < len(key[0]):
+            if purged != self.purged:
+                parts, purged = [], self.purged
+            first = len(parts) * CODED
+            parts.append(self._codes([c.slice(first, CODED) for c in key]))
+            yield
+        return KeyCodes(np.concatenate(parts) if parts else np.empty(0, np.int64), purged)
+
+    def check_insert(self, cols: Sequence[pa.Array], known: KeyCodes | None = None) -> None:
         """New rows (all columns): their keys must be free and different.  Raises UsageError DS521,
         DS522."""
         key = self._of(cols)
-        codes = self._codes(key)
+        codes = self._known(key, known)
         self._refuse_repeats(codes, key)
         now = self.state.view[codes]
         self._refuse(
@@ -60,10 +83,15 @@ class Keys:
         self._refuse(changed & taken, key, "DS521", "is there already", None)
         self._refuse_dead(changed & (self.state.view[after] == DEAD), key)
 
-    def apply(self, deleted: Sequence[pa.Array], inserted: Sequence[pa.Array]) -> None:
+    def apply(
+        self,
+        deleted: Sequence[pa.Array],
+        inserted: Sequence[pa.Array],
+        known: KeyCodes | None = None,
+    ) -> None:
         """Rows with these keys (key columns) are gone and there.  One that only went is dead if the
-        table is non-retroactive."""
-        gone, come = self._codes(deleted), self._codes(inserted)
+        table is non-retroactive.  `known`: of those that are inserted."""
+        gone, come = self._codes(deleted), self._known(inserted, known)
         self.state.view[gone] = FREE if self.definition.retroactive else DEAD
         self.state.view[come] = TAKEN
         if not self.definition.retroactive:
@@ -71,6 +99,7 @@ class Keys:
         used = self.state.view != FREE
         if self.intern.wants_purge(int(np.count_nonzero(used))):
             self.intern.purge(used)
+            self.purged += 1
 
     def bury(self, key: Sequence[pa.Array]) -> None:
         """Keys that died before (when a table is loaded)."""
@@ -100,9 +129,16 @@ class Keys:
         self.state.extend_fill(self.intern.capacity - self.state.n, FREE)
         return codes
 
+    def _known(self, key: Sequence[pa.Array], known: KeyCodes | None) -> np.ndarray:
+        if known is None or known.purged != self.purged:
+            return self._codes(key)
+        return known.codes
+
     def _refuse_repeats(self, codes: np.ndarray, key: Sequence[pa.Array]) -> None:
-        again = np.ones(len(codes), np.bool_)
-        again[np.unique(codes, return_index=True)[1]] = False
+        rows = np.arange(len(codes))
+        first = np.empty(self.intern.capacity, np.int64)
+        first[codes[::-1]] = rows[::-1]  # of equal ones the last assignment stands
+        again = first[codes] != rows
         self._refuse(again, key, "DS521", "would come twice", None)
 
     def _refuse_dead(self, dead: np.ndarray, key: Sequence[pa.Array]) -> None:

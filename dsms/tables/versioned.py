@@ -12,7 +12,7 @@ keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from dsms.state.columns import Column, column_store
 from dsms.state.vec import Vec
 from dsms.tables.changes import Change, Entry, Log, TableSnapshot
 from dsms.tables.index import AsOfIndex
-from dsms.tables.keys import Keys
+from dsms.tables.keys import KeyCodes, Keys
 
 # (columns, rows) -> a column; a NULL predicate is no match
 Evaluator = Callable[[Sequence[pa.Array], int], pa.Array]
@@ -91,12 +91,19 @@ class VersionedTable:
             )
         return at
 
-    def inserting(self, columns: Sequence[pa.Array], at: int) -> Change:
-        """INSERT: physical columns of equal length in schema order.  Raises UsageError
-        DS520-DS522."""
+    def coding(self, columns: Sequence[pa.Array]) -> Generator[None, None, KeyCodes | None]:
+        """Look the keys of rows to be inserted up, piece by piece; changes may come in between.
+        None where there are no keys."""
+        return (yield from self._keys.coding(columns)) if self._keys else None
+
+    def inserting(
+        self, columns: Sequence[pa.Array], at: int, codes: KeyCodes | None = None
+    ) -> Change:
+        """INSERT: physical columns of equal length in schema order, and what `coding` gave, if it
+        was asked.  Raises UsageError DS520-DS522."""
         self._check_nulls(columns)
         if self._keys:
-            self._keys.check_insert(columns)
+            self._keys.check_insert(columns, codes)
         return Change(at, np.empty(0, np.int64), tuple(columns), self.next_version, len(columns[0]))
 
     def deleting(self, predicate: Evaluator | None, at: int) -> Change:
@@ -119,13 +126,16 @@ class VersionedTable:
             self._keys.check_update(old, new)
         return Change(at, self._version.view[slots], new, self.next_version, len(slots))
 
-    def apply(self, change: Change) -> None:
-        """Make a change that was just prepared (or is read back in order)."""
+    def apply(self, change: Change, codes: KeyCodes | None = None) -> None:
+        """Make a change that was just prepared (or is read back in order); `codes` as for
+        `inserting`."""
         if not change.rows:
             return
         gone, new = self._slots(change.deleted), change.new
         if self._keys:
-            self._keys.apply(self._gather(gone, self.definition.key), self._key_of(change.inserted))
+            self._keys.apply(
+                self._gather(gone, self.definition.key), self._key_of(change.inserted), codes
+            )
         self._ended.view[gone] = change.at
         self._append(change.inserted, new, np.full(len(new), change.at), np.full(len(new), FOREVER))
         self._log.add(Entry(change.at, change.deleted, new))
@@ -232,6 +242,11 @@ class VersionedTable:
         self._log.set_back(to)
         for index in self._indices.values():
             index.clear()
+
+    @property
+    def changes_made(self) -> int:
+        """How many there have been."""
+        return self._log.end
 
     @property
     def forgotten(self) -> int:

@@ -1,0 +1,141 @@
+"""INSERT of many rows: read, computed and looked up in pieces, stored and applied in one go.
+
+Nothing is stored or applied before the last piece, so what is cancelled or fails leaves nothing.
+Others come in between; where they have changed what the statement stands on, it begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from dsms.api import Cancel, Done, Rows
+from dsms.commands.change import changed, column_of, output_of
+from dsms.commands.planning import TRIES, is_big
+from dsms.commands.select import Selection, refuse_archives
+from dsms.commands.slices import Pieces
+from dsms.commands.store import Store
+from dsms.running.runtime import Runtime
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder import Insert, bind_table_statement
+from dsms.sql.catalog import Catalog
+from dsms.sql.expr import Expr
+from dsms.tables.keys import KeyCodes
+from dsms.tables.versioned import VersionedTable
+
+ROWS = 64  # VALUES that are bound, or computed, in one go
+
+
+@dataclass(frozen=True, slots=True)
+class Inserting:
+    """An INSERT at work.  `see`: gives the catalog as who asks sees it now."""
+
+    runtime: Runtime
+    store: Store
+    statement: ast.Insert
+    text: str
+    see: Callable[[], Catalog]
+    cancel: Cancel | None
+
+    def values(self) -> Pieces[Done]:
+        """Of many VALUES: bound and computed ROWS at a time."""
+        room = self.runtime.settings.statement_bytes
+        rows = self.statement.rows
+        while True:
+            bound: list[tuple[Expr, ...]] = []
+            for first in range(0, len(rows), ROWS):
+                change = self._bound(rows[first : first + ROWS])
+                bound += change.rows
+                yield from self._between()
+            columns = []
+            for k, f in enumerate(change.table.schema):
+                parts = []
+                for first in range(0, len(bound), ROWS):
+                    parts.append(column_of(bound[first : first + ROWS], k, f.type.arrow, room))
+                    yield from self._between()
+                columns.append(pa.concat_arrays(parts))
+            table = self._table(change)
+            if table is not None:
+                codes = yield from self._codes(table, columns)
+                if self._table(change) is table:
+                    return self._done(change, columns, codes)
+
+    def selected(self) -> Pieces[Done]:
+        """Of what a SELECT answers.  What it reads of tables is what stands there when its rows are
+        applied; where that can't be had in TRIES, nobody comes in between any more."""
+        for _ in range(TRIES):
+            found: list[Insert] = []
+
+            def bind(catalog: Catalog, found: list[Insert] = found) -> lp.Output:
+                change = bind_table_statement(self.statement, catalog)
+                assert isinstance(change, Insert) and change.query is not None
+                found[:] = [change]
+                return output_of(change.query)
+
+            big = is_big(self.statement, self.text)
+            selection = Selection(
+                self.runtime, bind, self.see, 0, self.cancel, big, refuse_archives
+            )
+            try:
+                if selection.ready:
+                    yield selection
+                began = self._versions(selection)
+                while not selection.step():
+                    yield selection
+                    began = self._versions(selection) if began is None else began
+            finally:
+                selection.close()
+            assert isinstance(selection.result, Rows)
+            (change,), table = found, self._table(found[0])
+            if table is None:
+                continue
+            columns = selection.result.data.columns
+            codes = yield from self._codes(table, columns)
+            if self._table(change) is table and self._versions(selection) == began:
+                return self._done(change, columns, codes)
+        change_ = bind_table_statement(self.statement, self.see())
+        return changed(self.runtime, self.store, change_, None, self.cancel, self.see().sees_all)
+
+    def _bound(self, rows: tuple[tuple[ast.Expr, ...], ...]) -> Insert:
+        change = bind_table_statement(replace(self.statement, rows=rows), self.see())
+        assert isinstance(change, Insert)
+        return change
+
+    def _between(self) -> Iterator[None]:
+        yield
+        if self.cancel is not None:
+            self.cancel.check()
+
+    def _table(self, change: Insert) -> VersionedTable | None:
+        """The table, if it is still the one for which the change was bound."""
+        key = Catalog.key(change.table.name)
+        same = self.runtime.catalog.tables.get(key) is change.table
+        return self.runtime.tables[key] if same else None
+
+    def _versions(self, selection: Selection) -> dict[str, tuple[VersionedTable, int]] | None:
+        """How far the tables have come that it reads; None: it is not planned yet."""
+        tables = selection.tables()
+        if tables is None:
+            return None
+        return {
+            key: (found, found.changes_made)
+            for key in tables
+            if (found := self.runtime.tables.get(key)) is not None
+        }
+
+    def _codes(self, table: VersionedTable, columns: Sequence[pa.Array]) -> Pieces[KeyCodes | None]:
+        coding = table.coding(columns)
+        while True:
+            try:
+                next(coding)
+            except StopIteration as end:
+                found: KeyCodes | None = end.value
+                return found
+            yield from self._between()
+
+    def _done(self, change: Insert, columns: Sequence[pa.Array], codes: KeyCodes | None) -> Done:
+        tell = self.see().sees_all
+        return changed(self.runtime, self.store, change, list(columns), self.cancel, tell, codes)
