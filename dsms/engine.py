@@ -364,9 +364,10 @@ class Engine:
             running.readers = [r for r in running.readers if r is not subscription]
 
     def _query(self, name: str) -> Registered:
-        running = self.runtime.queries.get(Catalog.key(name))
-        if running is None:
-            names = [q.name for q in self.runtime.queries.values()]
+        key = Catalog.key(name)
+        running = self.runtime.queries.get(key)
+        if running is None or key in self.runtime.beginnings:
+            names = [q.name for q in self.runtime.catalog.queries.values()]
             raise UsageError("DS401", f"there is no query {name}", hint=hint(name, names))
         return running
 

@@ -55,6 +55,8 @@ def changed(
     values, codes  the columns of an INSERT, and what is known of their keys, if they are at hand
     tell           who asks may know of all queries that read the table"""
     key = Catalog.key(change.table.name)
+    if any(key in runtime.queries[name].tables for name in runtime.beginnings):
+        runtime.begin_all()  # it reads the table as it was
     table = runtime.tables[key]
     at = instant_of_change(runtime, key, change.at)
     room = runtime.settings.statement_bytes

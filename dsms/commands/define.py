@@ -9,22 +9,23 @@ from dsms.archiving.archiving import Archiving
 from dsms.archiving.opening import archive_of, connect_query, connect_stream
 from dsms.commands.archives import Heartbeat, created, leave
 from dsms.commands.archives import go_on as go_on_behind
-from dsms.commands.dating import unseen_tables
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
 from dsms.commands.store import Store
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import UsageError
 from dsms.operators.pieces import go_on
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.planner import notes
 from dsms.running.beginning import begin
 from dsms.running.prepare import prepare
+from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
 from dsms.sql import ast
 from dsms.sql import logical as lp
-from dsms.sql.binder import bind_create_query, bind_create_stream, bind_create_table
+from dsms.sql.binder import bind_create_stream, bind_create_table
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
+from dsms.sql.codes import error
 from dsms.sql.suggest import hint, listed
 from dsms.sql.types import ALWAYS
 from dsms.storage.catalog import Kind
@@ -46,8 +47,9 @@ def create_stream(
     key = Catalog.key(definition.name)
     if key in runtime.catalog.streams:
         return Done(f"stream {definition.name} is there already")
-    _check_name(definition.name)
-    archiving = _archive(runtime, definition, catalog)
+    check_name(definition.name)
+    check_free(runtime, statement.name)
+    archiving = archive_for(runtime, definition, catalog)
     store(lambda s: s.add_stream(definition), "statement", sql.encode())
     runtime.declare(definition)
     runtime.rights = runtime.rights.owned(key, catalog.user)
@@ -65,6 +67,7 @@ def create_table(
     key = Catalog.key(definition.name)
     if key in runtime.catalog.tables:
         return Done(f"table {definition.name} is there already")
+    check_free(runtime, statement.name)
     store(lambda s: s.add_table(definition), "statement", sql.encode())
     runtime.catalog.tables[key] = definition
     runtime.tables[key] = VersionedTable(definition)
@@ -72,40 +75,7 @@ def create_table(
     return Done(f"table {definition.name} created")
 
 
-def create_query(
-    runtime: Runtime,
-    store: Store,
-    statement: ast.CreateQuery,
-    sql: str,
-    catalog: Catalog,
-    cancel: Cancel | None = None,
-) -> Done:
-    """Register a persistent query and start it.  Cancelled on the way to its first answer it is not
-    there.
-
-    It reads what its creator may read, and goes on so, whoever asks for its answers."""
-    definition, bound = bind_create_query(statement, catalog, sql)
-    if bound is None:
-        return Done(f"query {definition.name} is there already")
-    if len(runtime.queries) >= runtime.settings.queries and not runtime.replaying:
-        message = f"{len(runtime.queries)} queries are registered, which is the limit"
-        raise UsageError(
-            "DS634", message, hint="drop a query, or raise the limit of the server (--max-queries)"
-        )
-    _check_name(definition.name)
-    archiving = _archive(runtime, definition, catalog)
-    warnings = start_query(runtime, definition, bound, cancel, archiving)
-    try:
-        store(lambda s: s.add_query(definition), "statement", sql.encode())
-    except DsmsError:
-        _forget(runtime, Catalog.key(definition.name), "it could not be stored")
-        raise
-    runtime.rights = runtime.rights.owned(Catalog.key(definition.name), catalog.user)
-    unseen = unseen_tables(runtime, runtime.queries[Catalog.key(definition.name)])
-    return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
-
-
-def _archive(
+def archive_for(
     runtime: Runtime, definition: StreamDef | QueryDef, catalog: Catalog
 ) -> Archiving | None:
     """Its archive.  One that was there before holds rows of others: DS670 for who may not see
@@ -124,7 +94,7 @@ def _archive(
     return archiving
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
     """A stream's or query's name can be that of a folder.  Raises DS415."""
     size = len(quote(Catalog.key(name), safe=""))
     if size > LONGEST:
@@ -135,22 +105,30 @@ def _check_name(name: str) -> None:
         )
 
 
+def check_free(runtime: Runtime, name: ast.Ident) -> None:
+    """Raise DS213 where a query of that name is on the way to its first answer."""
+    if Catalog.key(name.text) in runtime.beginnings:
+        what = f"a query {name.text} is being registered"
+        raise error("DS213", what, name, "choose another name, or wait")
+
+
 def start_query(
     runtime: Runtime,
     definition: QueryDef,
     bound: lp.Output,
     cancel: Cancel | None = None,
     archiving: Archiving | None = None,
+    running: RunningQuery | None = None,
 ) -> tuple[str, ...]:
     """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it
-    is cancelled."""
+    is cancelled.  `running`: a continuous one that was planned and assembled."""
     if definition.on_lookup:
         return start_lookup(runtime, definition, bound)
     if bound.slide is not None:
         return _start_periodic(runtime, definition, bound, archiving)
-    phys = runtime.plan(bound, definition.options)
-    running = prepare(runtime, definition, phys)
-    running.notes = notes(phys)
+    if running is None:
+        running = prepare(runtime, definition, runtime.plan(bound, definition.options))
+    running.notes = notes(running.phys)
     key = Catalog.key(definition.name)
     runtime.catalog.queries[key] = definition
     runtime.queries[key] = running
@@ -214,7 +192,7 @@ def drop(
     stays = leave(runtime, key, kind)
     store(lambda s: s.drop(_kind(found), found.name), "statement", sql.encode())
     if kind == "query":
-        _forget(runtime, key, f"query {found.name} was dropped")
+        forget_query(runtime, key, f"query {found.name} was dropped")
     else:
         _remove(runtime, key, kind)
         writers.forget(key)
@@ -222,7 +200,8 @@ def drop(
     return Done(f"{kind} {found.name} dropped{stays}")
 
 
-def _forget(runtime: Runtime, key: str, why: str) -> None:
+def forget_query(runtime: Runtime, key: str, why: str) -> None:
+    """The query is gone; its readers hear why."""
     runtime.archivings.pop(key, None)
     runtime.queries[key].close(why)
     detach(runtime, key)

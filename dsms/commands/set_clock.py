@@ -55,6 +55,7 @@ def set_clock(
 
     Raises DS401 no such stream, DS417 where it can't be, DS509 NOW before the time is known."""
     key = _stream(runtime, statement, catalog)
+    runtime.begin_all()
     entry, to = runtime.inputs[key], _instant(statement, now)
     name = entry.definition.name
     if not _is_ahead(entry, to):

@@ -108,6 +108,15 @@ class Apart(Generic[T]):
 Pieces = Generator[Ready | None, Any, T]
 
 
+def finished(pieces: Pieces[T]) -> T:
+    """All pieces at once."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
 class SeveralSlices:
     """A statement that is done a piece after the other.
 

@@ -20,8 +20,9 @@ from dsms.commands import (
     show,
 )
 from dsms.commands.planning import is_big
+from dsms.commands.registering import Registering
 from dsms.commands.set_clock import set_clock
-from dsms.commands.slices import OneSlice, SeveralSlices, Statement
+from dsms.commands.slices import OneSlice, SeveralSlices, Statement, finished
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.rights.check import check_statement
@@ -161,6 +162,9 @@ def _begun(
             return SeveralSlices(inserting.selected())
         if len(statement.rows) > insert.ROWS:
             return SeveralSlices(inserting.values())
+    if isinstance(statement, ast.CreateQuery):
+        store, big = engine.store_by(catalog.user), is_big(statement, sql)
+        return SeveralSlices(Registering(runtime, store, statement, sql, see, cancel, big).pieces())
     if isinstance(statement, rights.Statement):
         return rights.Change(runtime, engine.store, statement, see)
     return OneSlice(lambda: run(engine, statement, sql, catalog, cancel, caller))
@@ -184,7 +188,8 @@ def run(
         case ast.CreateTable():
             return define.create_table(runtime, store, statement, sql, catalog)
         case ast.CreateQuery():
-            return define.create_query(runtime, store, statement, sql, catalog, cancel)
+            made = Registering(runtime, store, statement, sql, lambda: catalog, cancel)
+            return finished(made.pieces())
         case ast.AlterStream():
             return set_clock(runtime, store, statement, engine.now, catalog)
         case ast.Drop():

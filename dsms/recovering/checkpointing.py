@@ -52,6 +52,8 @@ class Checkpointer:
         if self.saving is not None:
             if self.saving.done():
                 self.finished()
+        elif self.engine.runtime.beginnings:
+            pass  # soon
         elif self.engine.runtime.settings.checkpoint_bytes and self.due():
             self.make(wait=False)
 
@@ -163,6 +165,7 @@ class Checkpointer:
 
 def settle(runtime: Runtime) -> None:
     """Finish what is under way, so that state holds no half-done step."""
+    runtime.begin_all()
     runtime.run(None)
     while runtime.backlog.going is not None:
         runtime.backlog.work()

@@ -8,7 +8,7 @@ turn.  So it answers as if each stream had begun with the rows that its windows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dsms.intake.values import instant_text
 from dsms.running.past import Past, complete_after, pasts, rows_missing, rows_of
@@ -23,17 +23,34 @@ GONE = "its windows reach back to rows that are gone: answers are partial"
 def begin(runtime: Runtime, query: RunningQuery) -> tuple[str, ...]:
     """Start a query that reads streams, and let it answer up to its clock; what the user should
     know of that."""
+    note, filling = beginning(runtime, query)
+    for _ in filling:
+        pass
+    return note
+
+
+def beginning(runtime: Runtime, query: RunningQuery) -> tuple[tuple[str, ...], Iterator[None]]:
+    """`begin` piece by piece: what the user should know, and the pieces.
+
+    It has all rows of its past when this returns; what streams hand on between the pieces waits in
+    it for their end."""
     clock = runtime.clock_of(query.reads)
     needed = list(pasts(query.output, lasting=True))
     for past in needed:
         for batch in rows_of(past, runtime.rings.get(past.stream), clock):
             query.pipeline.sources[past.leaf].push(batch)
     note = _take_note(runtime, query, needed, clock)
-    query.begin(clock)
+    query.beginning = True
+    return note, _filling(runtime, query, clock)
+
+
+def _filling(runtime: Runtime, query: RunningQuery, clock: int) -> Iterator[None]:
+    yield from query.begin(clock)
     if query.early:
         _hand_on_early(runtime, query)
-    query.advance(runtime.due(query))
-    return note
+    yield from query.going(runtime.due(query))
+    query.beginning = False
+    query.advance(runtime.due(query))  # what has come meanwhile
 
 
 def _take_note(

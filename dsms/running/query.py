@@ -49,16 +49,17 @@ class RunningQuery(Registered):
         self._begin(ALWAYS)
         self.advance(ALWAYS)
 
-    def begin(self, clock: int) -> None:
-        """Start at an instant, with what its sources were given of the past.
+    def begin(self, clock: int) -> Iterator[None]:
+        """Start at an instant, with what its sources were given of the past; piece by piece.
 
         How its answer came about is not reported; the answer at that instant is the first thing
         that a view reports."""
         if clock == ALWAYS:
-            self.start()
+            self._begin(ALWAYS)
+            yield from self.going(ALWAYS)
             return
         self._begin(ALWAYS)
-        self.advance(clock, past=clock)
+        yield from self.going(clock, clock)
         self.sink.seq = 0
         if self.failure is None:
             self._report_first(clock)
@@ -77,19 +78,25 @@ class RunningQuery(Registered):
     def read_tables(self) -> int:
         return self.clock
 
-    def advance(self, upto: int, cancel: Cancel | None = None, past: int | None = None) -> None:
+    def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all instants <= `upto`.  An error stops the query and is kept.
 
-        past    the instant at which it begins: what comes of those up to there is not reported
         `cancel` raises between two pieces of work; the next call goes on where this one stopped."""
+        for _ in self.going(upto):
+            if cancel is not None and self.clock < upto:
+                cancel.between()
+
+    def going(self, upto: int, past: int | None = None) -> Iterator[None]:
+        """`advance`, piece by piece.
+
+        past    the instant at which it begins: what comes of those up to there is not reported"""
         while self.failure is None and (
             self.flow is not None or upto > self.clock or self._early_rows(upto)
         ):
             if self.flow is None:
                 self._begin(self._next_cut(upto))
             self._go_on(past)
-            if cancel is not None and self.clock < upto:
-                cancel.between()
+            yield
 
     def _next_cut(self, upto: int) -> int:
         """How far the next step goes.  Where a failing row stops the query, instant by instant, so

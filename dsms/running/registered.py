@@ -72,6 +72,8 @@ class Registered(ABC):
     archived: ResultTap | None = None  # its results go to an archive
     reads: tuple[str, ...] = field(init=False)
     grouped: bool = field(default=False, init=False)  # a group takes its rows and answers it
+    # it is on the way to its first answer: nobody moves it but who registers it
+    beginning: bool = field(default=False, init=False)
     # rows of the newest instant may pass before it is complete
     early: bool = field(default=False, init=False)
 

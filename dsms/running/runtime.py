@@ -3,7 +3,7 @@ queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dsms.api import Cancel
@@ -70,6 +70,8 @@ class Runtime:
     durable: Durable | None = None  # what is on the disk, if anything is
     # archives of streams and queries
     archivings: dict[str, Archiving] = field(default_factory=dict)
+    # queries on the way to their first answer, and what is left of that
+    beginnings: dict[str, Iterator[None]] = field(default_factory=dict)
     handle: Handle = field(default_factory=Handle)
     rights: Rights = field(default_factory=Rights)
 
@@ -181,6 +183,12 @@ class Runtime:
             cancel.turns.left.clear()
         self._tidy()
 
+    def begin_all(self) -> None:
+        """No query is on the way to its first answer any more."""
+        for filling in list(self.beginnings.values()):
+            for _ in filling:
+                pass
+
     def _tidy(self) -> None:
         if self.durable is not None:
             self.durable.adopt(self.rings)
@@ -270,7 +278,7 @@ class Runtime:
                 unit.advance(self.due_of(unit), cancel)
             except Exception as fault:
                 self._stop(unit, fault)
-        elif unit.failure is None and not _left_to_group(unit):
+        elif unit.failure is None and not unit.beginning and not _left_to_group(unit):
             try:
                 self._advance(unit, cancel)
             except Exception as fault:

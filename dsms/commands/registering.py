@@ -1,0 +1,162 @@
+"""CREATE QUERY: planned apart if it is big, and filled with what is kept of its windows piece by
+piece, while others come in.
+
+It is stored, and gets what streams hand on, before the first piece; others know of it behind the
+last one.  So it answers as if it had been filled at once, and where the engine ends in between it
+is there after a restart.  One that is cancelled is dropped.  What needs all queries to stand where
+their clocks are (a checkpoint, a change of a table) fills it to the end first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from dsms.api import Cancel, Done
+from dsms.archiving.archiving import Archiving
+from dsms.commands.archives import created
+from dsms.commands.dating import unseen_tables
+from dsms.commands.define import archive_for, check_free, check_name, forget_query, start_query
+from dsms.commands.planning import Planner, planned
+from dsms.commands.slices import Pieces
+from dsms.commands.store import Store
+from dsms.errors import DsmsError, UsageError
+from dsms.operators.pieces import go_on
+from dsms.plan.physical import Phys
+from dsms.plan.planner import notes
+from dsms.running.beginning import beginning
+from dsms.running.faults import CANCELLED
+from dsms.running.prepare import prepare
+from dsms.running.query import RunningQuery
+from dsms.running.runtime import Runtime
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder import bind_create_query
+from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.printer import to_sql
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    definition: QueryDef
+    bound: lp.Output | None
+    phys: Phys | None  # of a continuous one
+
+
+@dataclass(frozen=True, slots=True)
+class Registering:
+    """A CREATE QUERY at work.  `see`: gives the catalog as who asks sees it now."""
+
+    runtime: Runtime
+    store: Store
+    statement: ast.CreateQuery
+    text: str
+    see: Callable[[], Catalog]
+    cancel: Cancel | None = None
+    big: bool = False
+
+    def pieces(self) -> Pieces[Done]:
+        """Register a persistent query and start it.
+
+        It reads what its creator may read, and goes on so, whoever asks for its answers."""
+        runtime = self.runtime
+        found = yield from planned(runtime, self.see, self._plan, self.cancel, self.big)
+        definition, bound = found.definition, found.bound
+        if bound is None:
+            return Done(f"query {definition.name} is there already")
+        if len(runtime.queries) >= runtime.settings.queries and not runtime.replaying:
+            message = f"{len(runtime.queries)} queries are registered, which is the limit"
+            raise UsageError(
+                "DS634",
+                message,
+                hint="drop a query, or raise the limit of the server (--max-queries)",
+            )
+        check_name(definition.name)
+        check_free(runtime, self.statement.name)
+        catalog = self.see()
+        archiving = archive_for(runtime, definition, catalog)
+        user = catalog.user
+        running = None if found.phys is None else prepare(runtime, definition, found.phys)
+        if running is not None and archiving is None and running.streams and not running.early:
+            warnings = yield from self._filled(running, user)
+            unseen = unseen_tables(runtime, running)
+        else:
+            warnings = self._at_once(definition, bound, archiving, running, user)
+            unseen = unseen_tables(runtime, runtime.queries[Catalog.key(definition.name)])
+        return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
+
+    def _plan(self, catalog: Catalog, planner: Planner) -> _Bound:
+        definition, bound = bind_create_query(self.statement, catalog, self.text)
+        if bound is None or bound.slide is not None or definition.on_lookup:
+            return _Bound(definition, bound, None)
+        return _Bound(definition, bound, planner(bound, definition.options))
+
+    def _at_once(
+        self,
+        definition: QueryDef,
+        bound: lp.Output,
+        archiving: Archiving | None,
+        running: RunningQuery | None,
+        user: str | None,
+    ) -> tuple[str, ...]:
+        """Cancelled on the way to its first answer it is not there."""
+        runtime, key = self.runtime, Catalog.key(definition.name)
+        warnings = start_query(runtime, definition, bound, self.cancel, archiving, running)
+        try:
+            self._stored(definition)
+        except DsmsError:
+            forget_query(runtime, key, "it could not be stored")
+            raise
+        self.runtime.rights = self.runtime.rights.owned(key, user)
+        return warnings
+
+    def _stored(self, definition: QueryDef) -> None:
+        self.store(lambda s: s.add_query(definition), "statement", self.text.encode())
+
+    def _filled(self, query: RunningQuery, user: str | None) -> Pieces[tuple[str, ...]]:
+        """Stored, and filled piece by piece."""
+        runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
+        self._stored(definition)
+        runtime.queries[key] = query
+        runtime.clocks.reads(key, sorted(set(query.streams.values())))
+        query.notes = notes(query.phys)
+        if self.cancel is not None:
+            query.pipeline.look = self.cancel.check
+        past, filling = beginning(runtime, query)
+        runtime.beginnings[key] = to_the_end = self._to_the_end(query, filling, user)
+        try:
+            for _ in to_the_end:
+                yield None
+                if key not in runtime.beginnings:  # somebody could not wait
+                    break
+                if self.cancel is not None:
+                    self.cancel.check()
+        except BaseException:
+            if runtime.beginnings.pop(key, None) is not None:
+                self._dropped(query)
+            raise
+        if query.failure is not None and query.failure.code == CANCELLED:
+            query.check()
+        return (*query.notes, *past)
+
+    def _to_the_end(
+        self, query: RunningQuery, filling: Iterator[None], user: str | None
+    ) -> Iterator[None]:
+        """Behind the last piece others know of it; or it is gone, if it was cancelled."""
+        yield from filling
+        runtime, key = self.runtime, Catalog.key(query.name)
+        del runtime.beginnings[key]
+        query.pipeline.look = go_on
+        if query.failure is not None and query.failure.code == CANCELLED:
+            self._dropped(query)
+            return
+        runtime.catalog.queries[key] = query.definition
+        self.runtime.rights = self.runtime.rights.owned(key, user)
+
+    def _dropped(self, query: RunningQuery) -> None:
+        """It is not wanted any more: as if it had been dropped at once."""
+        runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
+        runtime.queries.pop(key).close("it was cancelled")
+        runtime.clocks.forget(key)
+        gone = ast.Drop(ast.ObjectKind.QUERY, ast.Ident(definition.name, quoted=True))
+        self.store(lambda s: s.drop("query", definition.name), "statement", to_sql(gone).encode())
