@@ -7,7 +7,7 @@ import pytest
 from dsms.api import Cancel
 from dsms.engine import Engine
 from dsms.errors import UsageError
-from dsms.running.pipeline import Pipeline
+from dsms.running.pipeline import LEAST, Pipeline
 from dsms.settings import Settings
 
 SECOND = 1_000_000
@@ -189,3 +189,27 @@ def test_queries_have_their_turns_one_after_the_other():
     while b.answered < 3_600 * SECOND:
         assert engine.catch_up()
     assert a.answered < 3_600 * SECOND
+
+
+def test_a_step_that_takes_a_whole_turn_makes_the_next_ones_shorter():
+    asked = []
+
+    def over() -> bool:  # at first each step takes a turn, later some of them do
+        asked.append(True)
+        return len(asked) < 40 or len(asked) % 5 == 0
+
+    def answers(pause):
+        engine = Engine(settings=Settings(pause=pause))
+        engine.execute(STREAMS + create("SELECT k, COUNT(*) AS n FROM u [RANGE 10 s] GROUP BY k"))
+        results = engine.subscribe("q", limit_bytes=1 << 40)
+        pipeline, most = engine.runtime.queries["q"].pipeline, []
+        for part in range(8):
+            times = [(part * 30_000 + i) * 1000 for i in range(30_000)]
+            engine.ingest("u", {"k": [0] * 30_000, "t": times})
+            while engine.catch_up():
+                most.append(pipeline.most)
+        return reported(results), most
+
+    told, most = answers(over)
+    assert told == answers(None)[0]
+    assert min(most) == LEAST and most[-1] > LEAST

@@ -45,7 +45,11 @@ def beginning(runtime: Runtime, query: RunningQuery) -> tuple[tuple[str, ...], I
 
 
 def _filling(runtime: Runtime, query: RunningQuery, clock: int) -> Iterator[None]:
-    yield from query.begin(clock)
+    pause = runtime.settings.pause
+    for _ in query.begin(clock):
+        if pause is not None and pause():
+            query.pipeline.hurry(True)
+        yield
     if query.early:
         _hand_on_early(runtime, query)
     yield from query.going(runtime.due(query))

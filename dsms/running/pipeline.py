@@ -23,6 +23,7 @@ from dsms.state.batch import Batch
 Path = tuple[int, ...]
 SLICE = 1 << 17  # rows of one source taken in one step, at most
 CAREFUL = 1 << 13  # ... in the first one
+LEAST = 1 << 10  # ... where steps have to be short
 MANY = 1 << 21  # rows out of all operators from which steps get smaller
 
 
@@ -120,6 +121,14 @@ class Pipeline:
     steps: int = 0
     rows: int = field(default_factory=lambda: min(CAREFUL, SLICE))
     made: int = 0  # rows out of all operators in this step
+    most: int = field(default_factory=lambda: SLICE)  # rows of one source in a step
+
+    def hurry(self, short: bool) -> None:
+        """Make steps shorter, or let them become longer again."""
+        least = min(LEAST, SLICE)
+        self.most = max(min(self.rows, self.most) // 2, least) if short else 2 * self.most
+        self.most = min(self.most, SLICE)
+        self.rows = min(self.rows, self.most)
 
     def pieces(self, upto: int) -> Iterator[Piece]:
         """A step: all deltas of the root in (previous upto, upto], piece by piece."""
@@ -131,7 +140,7 @@ class Pipeline:
         if self.made > MANY:
             self.rows = max(self.rows // 2, 1)
         elif self.rows // 2 <= self.made < MANY // 4:
-            self.rows = min(2 * self.rows, SLICE)
+            self.rows = min(2 * self.rows, self.most)
 
     def _flow(self, k: int, upto: int) -> Iterator[Piece]:
         """What comes out of the k-th stage in this step."""

@@ -19,6 +19,7 @@ from dsms.running.faults import explained
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
+from dsms.running.turns import FEW, MANY, Pause, Turn
 from dsms.sql.types import ALWAYS, arrow_schema
 from dsms.state.batch import Batch
 
@@ -84,7 +85,17 @@ class RunningQuery(Registered):
         `cancel` raises between two pieces of work; the next call goes on where this one stopped."""
         for _ in self.going(upto):
             if cancel is not None and self.clock < upto:
-                cancel.between()
+                self._between(cancel)
+
+    def _between(self, cancel: Cancel) -> None:
+        """Steps are as long as a turn may have some of them."""
+        try:
+            cancel.between()
+        except Pause:
+            assert isinstance(cancel, Turn)
+            if not FEW < cancel.steps < MANY:
+                self.pipeline.hurry(cancel.steps <= FEW)
+            raise
 
     def going(self, upto: int, past: int | None = None) -> Iterator[None]:
         """`advance`, piece by piece.

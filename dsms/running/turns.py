@@ -24,6 +24,9 @@ class Pause(UsageError):
     """The turn is over, and some queries are not where they should be."""
 
 
+FEW, MANY = 1, 4  # steps in a turn: those are too long, and might be longer
+
+
 @dataclass(slots=True)
 class Turns:
     """Which queries are to have a turn.  `behind`: a call has left something; `left`: the queries
@@ -79,13 +82,14 @@ class Turn(Cancel):
 
     pause  asked after each step;  cancel  the caller's own"""
 
-    __slots__ = ("_cancel", "_pause", "turns")
+    __slots__ = ("_cancel", "_pause", "steps", "turns")
 
     def __init__(self, turns: Turns, pause: Callable[[], bool], cancel: Cancel | None) -> None:
         super().__init__()
         self.turns = turns
         self._pause = pause
         self._cancel = cancel
+        self.steps = 0  # in this turn
 
     def check(self) -> None:
         if self._cancel is not None:
@@ -94,6 +98,7 @@ class Turn(Cancel):
     def between(self) -> None:
         self.check()
         self.turns.steps += 1
+        self.steps += 1
         if self._pause():
             self.turns.pauses += 1
             raise Pause(CANCELLED, "the turn is over")
