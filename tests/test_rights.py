@@ -580,12 +580,28 @@ def test_tokens_are_rotated(engine: Engine):
         "ALTER /* x */ USER carl TOKEN 'correct horse",
         "CREATE USER 'correct horse'",
         "ALTER USER alice DROP TOKEN 'correct horse'",
+        "-- it's\nCREATE USER carl PASSWORD 'correct horse'",
+        'CREATE USER carl PASSWORD "correct horse"',
     ],
 )
 def test_no_error_and_no_log_repeats_a_secret(engine: Engine, text: str):
     assert "correct" not in told(engine, text, None)
     assert "correct" not in without_secrets(text)
     assert hide("near 'correct horse'", text) == "near '***'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE USER carl PASSWORD correct",
+        "CREATE USER \"carl PASSWORD 'a\"correct'",
+        "CREATE USER carl PASSWORD 'horses' -- correct",
+        "CREATE USER carl /* correct",
+    ],
+)
+def test_what_is_written_wrongly_is_not_shown_either(engine: Engine, text: str):
+    assert "correct" not in told(engine, text, None)
+    assert "correct" not in without_secrets(text)
 
 
 def test_other_statements_are_shown_as_they_are():
