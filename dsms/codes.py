@@ -190,6 +190,7 @@ CODES: dict[str, str] = {
     "DS671": "there is no such user, role or token",
     "DS672": "a grant, mask, condition, password or token that can't be",
     "DS673": "a query is stopped, since what its creator may read has changed",
+    "DS674": "the audit log can't be written, and it must be",
     # the server and its Spark
     "DS640": "an option that can't be used",
     "DS641": "the server is stopping",

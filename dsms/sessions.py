@@ -57,6 +57,12 @@ class Caller(Protocol):
     statement_timeout: float
     """Seconds; 0: none."""
 
+    def begins(self, text: str, statement: Any) -> bool:
+        """A statement of that text is next; it is told again once it is parsed (an
+        `ast.Statement`, None before).  Answers whether there is something to be waited for before
+        it is done."""
+        ...
+
 
 def no_session(number: int) -> UsageError:
     """DS660, also for a session of which the user may not know."""

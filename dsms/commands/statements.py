@@ -75,7 +75,7 @@ def slices(
             if cancel is not None:
                 cancel.check()
             with _hidden(piece.text):
-                parsed = yield from _parsing(piece, cancel)
+                parsed = yield from _told(piece, cancel, caller)
                 statement = _begun(engine, parsed, piece.text, priority, cancel, caller, user)
                 try:
                     if statement.ready:
@@ -102,6 +102,18 @@ def _hidden(text: str) -> Iterator[None]:
     except DsmsError as error:
         error.message, error.hint = hide(error.message, text) or "", hide(error.hint, text)
         raise
+
+
+def _told(
+    piece: Piece, cancel: Cancel | None, caller: Caller | None
+) -> Generator[Statement, None, ast.Statement]:
+    """Parse a statement; whoever it comes from is told of it, and may let it wait."""
+    if caller is not None:
+        caller.begins(piece.text, None)
+    parsed = yield from _parsing(piece, cancel)
+    if caller is not None and caller.begins(piece.text, parsed):
+        yield select.OneSlice(lambda: Done(""))
+    return parsed
 
 
 def _parsing(piece: Piece, cancel: Cancel | None) -> Generator[Statement, None, ast.Statement]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from dsms.api import Cancel
 from dsms_server.shares import Asking, Run
@@ -22,7 +24,16 @@ class Work:
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """Of one session.  `statement_timeout`: seconds; 0: none."""
+    """Of one session.
+
+    statement_timeout  seconds; 0: none
+    client, claimed    the names of a writer, and of a user, that its peer has said
+    certificate        the name in its peer's TLS certificate
+    entered            whether the audit log tells of it
+    ended              the code of the error by which the server has ended it
+    follow             told of each statement of a request, and again once it is parsed; answers
+                       whether it is to wait before it is done
+    """
 
     id: int
     peer: str
@@ -33,6 +44,26 @@ class Account:
     rows_in: int = 0
     rows_out: int = 0
     work: Work | None = field(default=None)
+    client: str | None = None
+    claimed: str | None = None
+    certificate: str | None = None
+    entered: bool = False
+    ended: str | None = None
+    follow: Callable[[str, Any], bool] | None = None
+
+    def begins(self, text: str, statement: Any) -> bool:
+        """As `dsms.sessions.Caller` says."""
+        return self.follow is not None and self.follow(text, statement)
+
+    def who(self) -> dict[str, Any]:
+        """As the audit log names it."""
+        return {
+            "session": self.id,
+            "user": self.user,
+            "address": self.peer,
+            "client": self.client,
+            "certificate": self.certificate,
+        }
 
     @property
     def asking(self) -> Asking:

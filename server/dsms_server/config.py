@@ -14,6 +14,7 @@ from typing import Any
 from dsms.errors import UsageError
 from dsms_client import tokens
 from dsms_client.protocol import DEFAULT_PORT
+from dsms_server.audit.events import GROUPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,12 @@ class Config:
     reply_seconds: float = 60.0  # in which something of them must have been read (DS620)
     unprocessed_bytes: int = 64 << 20  # of one session; past it its socket is not read on
     total_unprocessed_bytes: int = 512 << 20  # of all sessions
+    audit_log: str | None = None  # the file in which it stands who did what
+    audit: tuple[str, ...] = ("all",)  # what of it (`dsms_server.audit.events.GROUPS`)
+    audit_required: bool = False  # nothing is done that can't be written there
+    audit_max_bytes: int = 100 << 20  # at which the file is rotated; 0: never
+    audit_keep: int = 10  # earlier files that are kept
+    audit_seconds: float = 60.0  # for which frames of rows, and the like, are summed up
     safe_mode: bool = False  # queries do not move
     max_slice_ms: int | None = None  # slices of the engine that take longer are named in the log
     # of all that is accounted for; None: three quarters of the machine's; 0: any
@@ -86,6 +93,7 @@ class Config:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError("DS640", f"{name} must be at least 1, not {value}")
+        self._check_audit()
         for name in _SECONDS:
             if getattr(self, name) < 0:
                 raise UsageError(
@@ -128,12 +136,27 @@ class Config:
             )
         return self
 
+    def _check_audit(self) -> None:
+        for name in self.audit:
+            if name not in GROUPS:
+                known = ", ".join(sorted(GROUPS))
+                raise UsageError("DS640", f"audit knows no {name!r}", hint=f"it knows {known}")
+        if not self.audit:
+            raise UsageError("DS640", "audit names nothing", hint="leave audit_log out instead")
+        if self.audit_required and self.audit_log is None:
+            raise UsageError(
+                "DS640", "audit_required, and there is no audit log", hint="give audit_log"
+            )
+        if self.audit_max_bytes < 0 or self.audit_keep < 1:
+            raise UsageError("DS640", "audit_max_bytes is at least 0, audit_keep at least 1")
+
 
 _SECONDS = [f.name for f in fields(Config) if f.name.endswith(("_seconds", "_timeout"))]
 _SIZES = [
     f.name
     for f in fields(Config)
-    if f.name.startswith("max_") or f.name.endswith(("_bytes", "_rows"))
+    if f.name.startswith("max_")
+    or (f.name.endswith(("_bytes", "_rows")) and f.name != "audit_max_bytes")
 ]
 
 

@@ -15,13 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dsms.api import Cancel, Chunk, Done, IngestReport, Push
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.intake.convert import Converted
 from dsms.secret_texts import without_secrets
 from dsms.sql.catalog import Catalog
 from dsms_client.protocol import nearest
 from dsms_server import clock
 from dsms_server.account import Account, Work
+from dsms_server.audit.script import Script
+from dsms_server.audit.trail import Trail, unwritten
 from dsms_server.commit import Committer
 from dsms_server.decode import Payload, StreamShape, part
 from dsms_server.face import EngineFace
@@ -54,6 +56,7 @@ class Core:
         runners: int | None = None,
     ) -> None:
         self.engine = engine
+        self.audit = Trail()
         self.loop = loop
         self.worker = Worker(loop)
         self.worker.after_slice = self._after_slice
@@ -227,19 +230,46 @@ class Core:
         an error has those before it in `done`.
 
         A SELECT reads for a few milliseconds at a time; its plan runs in another thread, at its
-        session's turn."""
+        session's turn.  What the audit log says of each stands there, or is on its way, before
+        there is a result."""
         cancel.check()
         shown = without_secrets(sql)
         self._doing(shown)
-        work = account.work = Work(shown, cancel, clock.elapsed())
+        account.work = Work(shown, cancel, clock.elapsed())
+        script = Script(self.audit, account, sql, clock.elapsed)
+        account.follow = script.begins
+        try:
+            results = yield from self._script_steps(sql, script, cancel, account, user)
+            if script.last is not None:
+                yield script.last
+            return results
+        except Exception as problem:
+            kept = script.failed(problem.code if isinstance(problem, DsmsError) else "DS900")
+            if kept is not None:
+                yield kept
+            raise
+        finally:
+            account.work = account.follow = None
+
+    def _script_steps(
+        self, sql: str, script: Script, cancel: Cancel, account: Account, user: str | None
+    ) -> Steps:
+        work = account.work
+        assert work is not None
         self._tick(cancel)
         slices = self.engine.slices(sql, cancel, caller=account, user=user)
         until = clock.elapsed() + self.read_seconds
         try:
             while True:
                 statement = next(slices)
+                if script.wait is not None:
+                    wait, script.wait = script.wait, None
+                    yield wait
+                    if not wait.result():
+                        statement = slices.throw(unwritten(self.audit.complaint))
                 if statement.result is not None:
                     work.began = clock.elapsed()  # of the next one
+                    script.over(statement.result)
                 if isinstance(statement.result, Done):
                     self._learn_names()
                 if statement.ready:
@@ -255,7 +285,6 @@ class Core:
         except StopIteration as end:
             return end.value
         finally:
-            account.work = None
             slices.close()
 
     def ingest_steps(

@@ -39,10 +39,10 @@ def begin(requests: Greeted, message: Message, ident: Any, size: int) -> None:
     form = message.get("data", "rows")
     if form not in FORMS:
         raise UsageError("DS604", f"`data` is rows, arrow or auto, not {form!r}")
-    server, threshold = session.server, session.threshold
-    certificate = (
-        name_of(session.transport.get_extra_info("peercert")) if server.config.auth else None
-    )
+    server, threshold, account = session.server, session.threshold, session.account
+    account.claimed, account.client = message.get("user"), message.get("client")
+    account.certificate = name_of(session.transport.get_extra_info("peercert"))
+    certificate = account.certificate if server.config.auth else None
     server.identities.check(message, certificate)
     judge = partial(_judge, requests, message, ident, size)
     if threshold.guarded and (seconds := threshold.wait()):

@@ -142,6 +142,18 @@ class Metrics:
             registry=registry,
             buckets=UPDATE_BUCKETS,
         )
+        self.audit_lines = Gauge(
+            "dsms_audit_lines", "lines of the audit log that were written", registry=registry
+        )
+        self.audit_lost = Gauge(
+            "dsms_audit_lost", "events that the audit log could not take", registry=registry
+        )
+        self.audit_waiting = Gauge(
+            "dsms_audit_waiting", "events that are not written yet", registry=registry
+        )
+        self.audit_failing = Gauge(
+            "dsms_audit_failing", "1 while the audit log can't be written", registry=registry
+        )
         self.engine: Mapping[str, Any] = {}
         registry.register(_EngineCollector(self))  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dsms.api import Chunk, Push
 from dsms.errors import DsmsError, UsageError
 from dsms_server.account import Account
+from dsms_server.audit.trail import Trail
 from dsms_server.config import Config
 from dsms_server.core import Core
 from dsms_server.descriptors import Room
@@ -27,6 +28,7 @@ class Host(Protocol):
 
     version: str
     run: str
+    audit: Trail
     config: Config
     core: Core
     metrics: Metrics
@@ -78,6 +80,8 @@ class Standing(Protocol):
     address: str
 
     def refused(self) -> None: ...
+
+    def told(self, problem: DsmsError) -> None: ...
 
     def wait(self) -> float: ...
 

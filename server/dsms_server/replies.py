@@ -96,4 +96,5 @@ class Replies:
         )
         session.server.metrics.errors.labels(problem.code).inc()
         log.warning("a session is let go: %s", problem)
+        session.account.ended = problem.code
         session.transport.abort()

@@ -78,6 +78,7 @@ class Requests:
             self.client = writer_name(self.session.user, client)
             self.server.core.worker.free(self.lane)
             self.lane = self.server.lane_of(self.client, self.session)
+        self.server.audit.login(self.session.account)
         server, user, every = self.server, self.session.user, self.server.config.ping_seconds
         self.session.reply(
             ident,
@@ -176,10 +177,11 @@ class Requests:
     def _ingest(self, message: Message, ident: Any, size: int) -> None:
         stream, payload, core = message["stream"], message["payload"], self.server.core
         self.server.memory.check("rows")
+        self.server.audit.check("ingest")
         client, seq = self.client, message.get("seq")
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
-        user = self.session.user
+        user, account = self.session.user, self.session.account
         fits = payload.shape is not None and payload.error is None
         at_once = fits and message.get("wait") is False
         if at_once and user is not None:  # else the reply would tell that there is such a stream
@@ -189,11 +191,13 @@ class Requests:
         def answer(report: IngestReport) -> None:
             core.heat()
             self.server.metrics.count_rows(report)
-            self.session.account.rows_in += report.accepted + report.late + report.refused
+            account.rows_in += report.accepted + report.late + report.refused
+            self.server.audit.often("ingest", account, stream, None, report)
             if not at_once:
                 self.session.reply(ident, **report_fields(report))
 
         def failed(problem: DsmsError) -> None:
+            self.server.audit.often("ingest", account, stream, problem)
             if not at_once:
                 self.session.refuse(ident, problem)
 
@@ -211,26 +215,46 @@ class Requests:
             self.session.reply(ident, queued=True)
 
     def _heartbeat(self, message: Message, ident: Any, size: int) -> None:
-        core, user = self.server.core, self.session.user
+        core, user, stream = self.server.core, self.session.user, message["stream"]
+        self.server.audit.check("heartbeat")
+
+        def over(problem: DsmsError | None) -> None:
+            self.server.audit.often("heartbeat", self.session.account, stream, problem)
+            self._say(ident, problem)
+
         self._queue(
             ident,
             size,
             "heartbeat",
             Urgency.CONTROL,
-            lambda cancel: core.heartbeat_steps(message["stream"], message["ts"], cancel, user),
-            lambda result: self.session.reply(ident),
+            lambda cancel: core.heartbeat_steps(stream, message["ts"], cancel, user),
+            lambda result: over(None),
+            over,
         )
 
     def _end(self, message: Message, ident: Any, size: int) -> None:
-        core, user = self.server.core, self.session.user
+        core, user, stream = self.server.core, self.session.user, message["stream"]
+        self.server.audit.check("end")
+
+        def over(problem: DsmsError | None) -> None:
+            self.server.audit.request("end", self.session.account, stream, problem)
+            self._say(ident, problem)
+
         self._queue(
             ident,
             size,
             "end",
             Urgency.CONTROL,
-            lambda cancel: core.end_steps(message["stream"], cancel, user),
-            lambda result: self.session.reply(ident),
+            lambda cancel: core.end_steps(stream, cancel, user),
+            lambda result: over(None),
+            over,
         )
+
+    def _say(self, ident: Any, problem: DsmsError | None) -> None:
+        if problem is None:
+            self.session.reply(ident)
+        else:
+            self.session.refuse(ident, problem)
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
         core, user = self.server.core, self.session.user
@@ -244,6 +268,14 @@ class Requests:
             )
         feed = SubscriptionFeed(self.session, message["query"], changes, conflate)
         self.server.memory.check("a subscription")
+        self.server.audit.check("subscribe")
+
+        def over(problem: DsmsError | None) -> None:
+            self.server.audit.request("subscribe", self.session.account, feed.query, problem)
+
+        def failed(problem: DsmsError) -> None:
+            over(problem)
+            self.session.refuse(ident, problem)
 
         def answer(sub: Subscription) -> None:
             if self.session.closed:
@@ -251,8 +283,9 @@ class Requests:
                 return
             if feed.query in self.feeds:
                 self._detach(feed)
-                self.session.refuse(ident, _subscribed(feed.query))
+                failed(_subscribed(feed.query))
                 return
+            over(None)
             self.feeds[feed.query] = feed
             columns = [c.name for c in sub.columns]
             first = {} if feed.snapshot else {"seq": feed.next_seq}
@@ -268,6 +301,7 @@ class Requests:
             Urgency.CONTROL,
             lambda cancel: core.subscribe_steps(feed, message.get("from"), user),
             answer,
+            failed,
         )
 
     def _unsubscribe(self, message: Message, ident: Any, size: int) -> None:
@@ -284,6 +318,7 @@ class Requests:
         def answer(result: Any) -> None:
             self.feeds.pop(feed.query, None)
             self.session.forget(feed)
+            self.server.audit.request("unsubscribe", self.session.account, feed.query)
             self.session.reply(ident)
 
         self._queue(
@@ -304,13 +339,16 @@ class Requests:
             return
         if not self.server.identities.holds(session.identity):
             why = UsageError("DS605", "the user was dropped, or has another token or password now")
+            session.account.ended = why.code
             session.refuse(None, why)
             session.linger()
             return
         for feed in list(self.feeds.values()):
             if not rights.may(session.user, "SUBSCRIBE", feed.query.casefold()):
                 what = f"{session.user} has no right SUBSCRIBE on {feed.query} any more"
-                session.take_back(feed, UsageError("DS670", what))
+                gone = UsageError("DS670", what)
+                self.server.audit.request("unsubscribe", session.account, feed.query, gone)
+                session.take_back(feed, gone)
 
     # -- the end -----------------------------------------------------------------------------------
 

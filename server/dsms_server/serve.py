@@ -49,6 +49,7 @@ def _run(config: Config, say: Say, warm: Progress | None) -> int:
     descriptors.raise_limit()
     make_folder(config.data)
     warn_of_readers(config.data)
+    look_at_audit(config)
     _load_code()
     if warm is not None:
         _prepare(say, warm)
@@ -126,6 +127,18 @@ def make_folder(data: str | None) -> None:
             f"cannot make the data directory {data}: {problem.strerror}",
             hint="--data names a directory that may be written to",
         ) from None
+
+
+def look_at_audit(config: Config) -> None:
+    """The audit log can be written, which is known before anything that takes long; until it is,
+    SIGHUP means nothing.  Raises DS640."""
+    if config.audit_log is not None:
+        from dsms_server.audit.file import AuditFile
+
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        file = AuditFile(config.audit_log)
+        file.begin()
+        file.close()
 
 
 def warn_of_readers(data: str | None) -> None:
@@ -219,6 +232,8 @@ async def _serve(server: Server, say: Say, warm: bool) -> None:
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
     await server.start()
+    if config.audit_log is not None:
+        loop.add_signal_handler(signal.SIGHUP, server.audit.reopen)
     http = f", http://{config.host}:{server.http_port}/metrics" if server.http_port else ""
     say(f"dsms listens on {config.host}:{server.port}{http}")
     loading = loop.run_in_executor(None, _load_rest, warm, stop.is_set)

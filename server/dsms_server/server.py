@@ -18,6 +18,9 @@ from dsms.rights.writers import bare
 from dsms_server import clock, descriptors
 from dsms_server.accepting import Bound, Plain, bind
 from dsms_server.account import Account
+from dsms_server.audit.file import AuditFile
+from dsms_server.audit.trail import Trail
+from dsms_server.audit.writer import AuditWriter
 from dsms_server.bounded import BoundedClock
 from dsms_server.config import Config
 from dsms_server.core import Core
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("dsms.server")
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
 HASHED_AT_ONCE = 2  # passwords, each of which takes memory and time
+AUDIT_SECONDS = 5.0  # at the stop, for the audit log to be written
 PUSH_SECONDS = 1.0  # at the stop, a peer that has taken nothing for so long gets no more
 
 
@@ -69,6 +73,7 @@ class Server:
         self.strangers: Strangers[Peer] = Strangers(config.max_strangers)
         self.identities = Identities(config, lambda: engine.rights)
         self.guesses = Guesses(config.guess_seconds, clock.elapsed)
+        self.audit = Trail()
         self.held: set[Peer] = set()  # whose reading is stopped
         self.unprocessed = self.unread = 0
         limit = default_share() if config.memory is None else config.memory
@@ -94,6 +99,7 @@ class Server:
             self._engine, self.loop, self.config.subscriber_bytes, self.config.max_selects
         )
         self.core.now = self.clock = self._system_time()
+        self.audit = self.core.audit = self._begin_audit()
         self.roll = Sessions(self.loop)
         self._engine.serve_with(self.roll, self.memory)
         self.core.rights_changed = self._recheck
@@ -107,6 +113,7 @@ class Server:
             await self._listen()
         except BaseException:
             await self.core.stop()
+            await self._end_audit()
             raise
         self.spark.updates.observe = self.metrics.observe_update
         self.spark.start()
@@ -121,6 +128,24 @@ class Server:
         return BoundedClock(
             clock.now_us, clock.passed_us, step, patience, self.metrics.clock_steps.inc
         )
+
+    def _begin_audit(self) -> Trail:
+        """Raises DS640 if the file can't be written."""
+        config = self.config
+        if config.audit_log is None:
+            return Trail()
+        file = AuditFile(config.audit_log, config.audit_max_bytes, config.audit_keep)
+        file.begin()
+        run, sync = self.run[:12], config.audit_required
+        writer = AuditWriter(file, run, sync, clock.elapsed, self.clock)
+        trail = Trail(writer, self.clock, config.audit, sync, config.audit_seconds)
+        trail.start(self.version)
+        return trail
+
+    async def _end_audit(self) -> None:
+        for session in list(self.sessions):
+            self.audit.logout(session.account)
+        await self.loop.run_in_executor(None, self.audit.stop, AUDIT_SECONDS)
 
     def _warn_of_stamps(self) -> asyncio.Future[None]:
         self._steps = self.clock.steps
@@ -179,6 +204,7 @@ class Server:
         await self._flush()
         await self.loop.run_in_executor(None, self.spark.stop)
         await self.core.stop()
+        await self._end_audit()
         for session in list(self.sessions):
             session.transport.abort()
         if self._http is not None:
@@ -257,6 +283,7 @@ class Server:
         )
 
     def gone(self, session: Peer) -> None:
+        self.audit.logout(session.account)
         self.sessions.discard(session)
         self.proven.discard(session)
         self.roll.leave(session)
@@ -320,6 +347,11 @@ class Server:
         m.spark_deaths.set(self.spark.deaths)
         m.clock_offset.set(self.clock.away / 1e6)
         m.updates_due.set(self.spark.updates.waiting)
+        if (audit := self.audit.writer) is not None:
+            m.audit_lines.set(audit.lines)
+            m.audit_lost.set(audit.lost)
+            m.audit_waiting.set(audit.waiting)
+            m.audit_failing.set(bool(audit.complaint))
 
     def _look_at_memory(self) -> None:
         self.memory.requests, self.memory.replies = self.unprocessed, self.unread
@@ -329,6 +361,7 @@ class Server:
 
     def _measure_lag(self) -> None:
         self.watchdog.look(clock.elapsed())
+        self.audit.sweep(clock.elapsed())
         self.roll.sweep()
         self._look_at_memory()
         self._look_at_clock()

@@ -307,6 +307,7 @@ class Session(asyncio.BufferedProtocol):
     def refuse(self, ident: Any, problem: DsmsError) -> None:
         """Answer a request with an error."""
         self.server.metrics.errors.labels(problem.code).inc()
+        self.threshold.told(problem)
         self.write(_refusal(ident, problem))
 
     def deliver(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None:
@@ -427,6 +428,7 @@ class Session(asyncio.BufferedProtocol):
     def dismiss(self, problem: DsmsError) -> None:
         """End the session from this side, with the reason as a last frame."""
         if not self.closed:
+            self.account.ended = problem.code
             self.refuse(None, problem)
             self.transport.close()
 
@@ -442,6 +444,7 @@ class Session(asyncio.BufferedProtocol):
             self.forget(feed)
             self.write(_end(feed, problem))
         self.requests.feeds.clear()
+        self.account.ended = problem.code
         if not self.closed:
             self.transport.close()
 

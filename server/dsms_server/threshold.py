@@ -43,6 +43,7 @@ class Threshold:
         self._refused = 0
         self.came = 0  # bytes
         self._late = False
+        self._noted = False  # the audit log has what is wrong, which is answered later
 
     def come(self, session: Peer) -> None:
         """The connection is there."""
@@ -127,6 +128,14 @@ class Threshold:
         elif self._late and not self.guarded:
             self._let_go()
 
+    def told(self, problem: DsmsError) -> None:
+        """The peer is told of an error: if that means that it is not let in, it is written down."""
+        if self.proven or not (self.guarded or problem.code == "DS621"):
+            return
+        if not self._noted:
+            self.server.audit.refused(self.session.account, problem.code)
+        self._noted = False
+
     def prove(self) -> bool:
         """The peer has authenticated; answers whether there is a place for it."""
         if self.proven:
@@ -149,6 +158,8 @@ class Threshold:
     def wrong(self) -> float:
         """Note a wrong token or password; returns the seconds until it may be answered."""
         self.server.metrics.wrong_tokens.inc()
+        self.server.audit.refused(self.session.account, "DS605")
+        self._noted = True
         log.warning("a wrong token was given by %s", self.address or "a peer without an address")
         return self.server.guesses.wrong(self.address)
 

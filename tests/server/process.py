@@ -17,10 +17,12 @@ from tests.waiting import WAIT, reserved
 
 class Process:
     """`dsms serve` on a port and a data folder that stay the same; `descriptors`: how many it may
-    have."""
+    have; `options`: more of them."""
 
-    def __init__(self, data: str, descriptors: int | None = None) -> None:
-        self.data = data
+    def __init__(
+        self, data: str, descriptors: int | None = None, options: tuple[str, ...] = ()
+    ) -> None:
+        self.data, self._options = data, options
         self._before = (
             []
             if descriptors is None
@@ -41,6 +43,7 @@ class Process:
             "--no-warmup",
             "--data",
             self.data,
+            *self._options,
         ]
         self._process = subprocess.Popen(
             [*command, "--port", str(self.port)], stderr=subprocess.PIPE, text=True
@@ -61,6 +64,15 @@ class Process:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+    def stop(self) -> int:
+        """In good order; the exit code."""
+        self._process.terminate()
+        return self._process.wait(WAIT)
+
+    def reopen(self) -> None:
+        """As logrotate asks it to."""
+        self._process.send_signal(signal.SIGHUP)
 
 
 class Terminal:

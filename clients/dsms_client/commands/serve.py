@@ -94,6 +94,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what /metrics asks for, as Bearer",
     )
     add(
+        "--audit-log",
+        metavar="FILE",
+        help="write there who did what, from where: a JSON object a line (SIGHUP opens it anew)",
+    )
+    add(
+        "--audit",
+        type=_names,
+        metavar="LIST",
+        help="what of it: logins, statements (or changes, selects, rights, sessions), "
+        "subscriptions, ingest, refused (default all)",
+    )
+    add(
+        "--audit-required",
+        action="store_true",
+        default=None,
+        help="do nothing that can't be written there (DS674)",
+    )
+    add(
+        "--audit-max-bytes",
+        type=_size,
+        metavar="SIZE",
+        help="begin another file at this size (default 100M; 0: never)",
+    )
+    add("--audit-keep", type=int, metavar="N", help="earlier files that are kept (default 10)")
+    add(
         "--open",
         action="store_true",
         default=None,
@@ -212,6 +237,10 @@ def _seconds(text: str) -> float:
             f"{text} is not a length of time; write 500 ms, 30 s, 5 min, or 0 for none"
         )
     return found / 1_000_000
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _size(text: str) -> int:
