@@ -15,7 +15,7 @@ from dsms.errors import UsageError
 from dsms.settings import Settings
 from dsms.storage import encrypted_files
 from dsms.storage.log import HEAD, MAGIC
-from tests.faults.simfiles import Plan, SimFiles
+from tests.faults.simfiles import Crashed, Plan, SimFiles
 
 STREAMS = """
 CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t SUBWINDOW 10 s RETAIN 1 min
@@ -121,6 +121,39 @@ def opened(
     world.declare()
     run(world, steps)
     return world
+
+
+def crashed_at(
+    tmp_path: Path, at: int, after: bool, kind: str, checkpoint_bytes: int = 4000
+) -> dict[str, list[tuple]]:
+    """The run, with a crash at one file operation, whichever it is, and a second life."""
+    world = World(tmp_path, "sync", checkpoint_bytes)
+    world.files.plan = Plan(at, None, after)
+    try:
+        world.open()
+        world.declare()
+        run(world, 30)
+    except Crashed:
+        pass
+    world.crash(kind, at)
+    world.open()
+    if not world.engine.runtime.catalog.names():
+        world.declare()
+    else:  # the statement under way, and those behind it
+        for statement in [
+            *STREAMS.format(durability="sync").split(";"),
+            *(f"CREATE QUERY {n} AS {q}" for n, q in QUERIES.items()),
+        ]:
+            if statement.strip() and not _there(world.engine, statement):
+                world.engine.execute(statement)
+    return finish(world)
+
+
+def _there(engine: Engine, statement: str) -> bool:
+    words = statement.split()
+    if words[0] == "INSERT":
+        return len(engine.runtime.tables["r"]) > 0
+    return words[2].casefold() in {n.casefold() for n in engine.runtime.catalog.names()}
 
 
 def flip(data: bytearray) -> None:

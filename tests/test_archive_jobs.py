@@ -41,6 +41,7 @@ from tests.archive_index import (
     without_spark,
 )
 from tests.effort import effort, sampled
+from tests.faults.archive_points import KINDS, Deaths, copied
 
 SHAPES = [
     layout(2, 2),
@@ -267,64 +268,29 @@ def test_compaction_makes_one_file_of_each_sub_index(tmp_path: Path) -> None:
 # -- deaths
 
 
-def _start(folder: Path, kind: str) -> Archive:
-    archive = made(folder, layout(strategy="no rebuild" if kind == "no rebuild" else "rebuild"))
-    for step in range(4):
-        land(archive, step, 15, start=step * 15)
-        if step < 2:
-            updated(archive)
-    return archive
-
-
-def _job(kind: str, archive: Archive) -> None:
-    with without_spark():
-        match kind:
-            case "migration":
-                migrate(None, archive, layout(3, 3), "v")
-            case "compaction":
-                compact(None, archive)
-            case _:
-                updated(archive)
-
-
-@pytest.mark.parametrize("kind", ["rebuild", "no rebuild", "migration", "compaction"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_job_killed_anywhere_leaves_the_archive_as_it_was_and_the_next_one_finishes(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     """A death at each operation on files (with --fuzz; else at some), before it and when it is
     done; nothing is tidied up then."""
-    start = _start(tmp_path / "start", kind)
-    old, whole = held(start), _copy(start, tmp_path / "whole")
-    with dying(0) as counted:
-        _job(kind, whole)
-    want, every = held(whole), 1 if request.config.getoption("--fuzz") else 5 if effort() else 11
-    assert counted.count > 40
+    deaths = Deaths(tmp_path, kind)
+    every = 1 if request.config.getoption("--fuzz") else 5 if effort() else 11
+    assert deaths.count > 40
     for after in (False, True):
-        for at in range(1 + 2 * after, counted.count + 1, every):
-            archive = _copy(start, tmp_path / f"{at}{after}")
-            reader = snapshot(archive)
-            with dying(at, after), pytest.raises(Killed):
-                _job(kind, archive)
-            assert held(archive) in (old, want)
-            assert held(archive, reader[0]) == old and all(
-                archive.exists(*f.path.split("/")) for f in reader[1]
-            )
-            _job(kind, archive)
-            assert held(archive) == want and not archive.exists(LEASE)
-            kept = {f.path for n in archive.numbers() for f in archive.manifest(n).files}
-            assert on_disk(archive) == kept
-            shutil.rmtree(archive.root)
+        for at in range(1 + 2 * after, deaths.count + 1, every):
+            deaths.suffer(at, after)
 
 
 def test_landing_killed_anywhere_lands_all_rows_or_none(tmp_path: Path) -> None:
     start = made(tmp_path / "start")
     land(start, 0, 10)
-    whole = _copy(start, tmp_path / "whole")
+    whole = copied(start, tmp_path / "whole")
     with dying(0) as counted:
         land(whole, 1, 10, start=10)
     for after in (False, True):
         for at in range(1, counted.count + 1):
-            archive = _copy(start, tmp_path / f"{at}{after}")
+            archive = copied(start, tmp_path / f"{at}{after}")
             with dying(at, after), pytest.raises(Killed):
                 land(archive, 1, 10, start=10)
             landing = Landing(archive)
@@ -338,11 +304,6 @@ def test_landing_killed_anywhere_lands_all_rows_or_none(tmp_path: Path) -> None:
                 e > end_of(1) for s in (0, 1) for e in rows(s, 10).column(EXP).to_pylist()
             )
             shutil.rmtree(archive.root)
-
-
-def _copy(archive: Archive, folder: Path) -> Archive:
-    shutil.copytree(archive.root, folder)
-    return Archive(str(folder))
 
 
 # -- readers

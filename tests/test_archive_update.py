@@ -3,11 +3,7 @@ on the way."""
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 from collections import Counter
 from decimal import Decimal
 from itertools import pairwise
@@ -55,6 +51,7 @@ from tests.archive_index import (
     updated,
 )
 from tests.effort import SLOW, effort
+from tests.faults.spark_kills import killed_at_work
 
 pytestmark = pytest.mark.xdist_group("spark")
 ROOT = Path(__file__).resolve().parent.parent
@@ -397,48 +394,12 @@ def test_a_job_that_fails_is_told_and_changes_nothing(spark, tmp_path: Path) -> 
     assert update(spark, archive).rows == 200
 
 
-JOB = """
-import sys
-from dsms.storage.archive.manifest import Archive
-from dsms_spark.session import get_session
-from dsms_spark.update import update
-spark = get_session("local[1]", "1g")
-print("there", flush=True)
-update(spark, Archive(sys.argv[1]))
-"""
-
-
 @pytest.mark.fuzz
-@pytest.mark.parametrize("files", [1, 2, 5, 9, 14])
+@pytest.mark.parametrize("number", range(6))
 def test_a_process_killed_at_work_leaves_the_archive_whole(
-    spark, tmp_path: Path, files: int
+    spark, tmp_path: Path, number: int
 ) -> None:
-    """Killed when it has made so many files or folders."""
-    archive = made(tmp_path / "a")
-    land(archive, 0, 500)
-    update(spark, archive)
-    for step in range(1, 4):
-        land(archive, step, 200_000, start=step * 200_000, span=10**15)
-    before, seen, there = archive.manifest(), held(archive), set(tmp_path.rglob("*"))
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'clients'}"}
-    job = subprocess.Popen(
-        [sys.executable, "-c", JOB, archive.url],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert job.stdout is not None and job.stdout.readline() == b"there\n"
-    while job.poll() is None and len(set(tmp_path.rglob("*")) - there) < files:
-        os.sched_yield()
-    os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
-    job.stdout.close()
-    if archive.manifest() == before:
-        assert held(archive) == seen
-        update(spark, archive)
-    assert archive.manifest().upto == end_of(3)
-    assert {i for i, _ in held(archive)} >= set(range(200_000, 800_000))
+    assert killed_at_work(number, 1, tmp_path, spark)
 
 
 def test_the_clock_counts_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,11 +12,9 @@ from dsms.errors import DsmsError, UsageError
 from dsms.settings import Settings
 from dsms.storage import journal
 from tests.effort import effort, sampled
-from tests.faults.simfiles import Crashed, Plan
 from tests.recovery_world import (
-    QUERIES,
-    STREAMS,
     World,
+    crashed_at,
     finish,
     opened,
     run,
@@ -73,39 +70,6 @@ def operations(tmp_path_factory: pytest.TempPathFactory) -> int:
     world.declare()
     finish(world)
     return world.files.count
-
-
-def crashed_at(
-    tmp_path: Path, at: int, after: bool, kind: str, checkpoint_bytes: int = 4000
-) -> dict[str, list[tuple]]:
-    """The run, with a crash at one file operation, whichever it is, and a second life."""
-    world = World(tmp_path, "sync", checkpoint_bytes)
-    world.files.plan = Plan(at, None, after)
-    try:
-        world.open()
-        world.declare()
-        run(world, 30)
-    except Crashed:
-        pass
-    world.crash(kind, at)
-    world.open()
-    if not world.engine.runtime.catalog.names():
-        world.declare()
-    else:  # the statement under way, and those behind it
-        for statement in [
-            *STREAMS.format(durability="sync").split(";"),
-            *(f"CREATE QUERY {n} AS {q}" for n, q in QUERIES.items()),
-        ]:
-            if statement.strip() and not _there(world.engine, statement):
-                world.engine.execute(statement)
-    return finish(world)
-
-
-def _there(engine: Engine, statement: str) -> bool:
-    words = statement.split()
-    if words[0] == "INSERT":
-        return len(engine.runtime.tables["r"]) > 0
-    return words[2].casefold() in {n.casefold() for n in engine.runtime.catalog.names()}
 
 
 @pytest.mark.parametrize("kind", ["kill", "power"])

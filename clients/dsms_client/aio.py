@@ -160,15 +160,15 @@ class AsyncClient:
         self._keep_up(link, reply.get("ping_seconds"))
         self._send_again(reply.get("run"))
 
-    def _keep_up(self, link: Link, seconds: float | None, now: bool = False) -> None:
-        """The server wants to hear something every so often, lest it takes this client for dead."""
+    def _keep_up(self, link: Link, seconds: float | None) -> None:
+        """The server wants to hear something every so often, lest it takes this client for dead.
+        The first ping is the promise."""
         if not seconds or link.lost or link is not self._link:
             return
-        if now:
-            self._ids += 1
-            link.write(frame_of("ping", self._ids, {"every": seconds}))
+        self._ids += 1
+        link.write(frame_of("ping", self._ids, {"every": seconds}))
         self._next_ping = asyncio.get_running_loop().call_later(
-            seconds, self._keep_up, link, seconds, True
+            seconds, self._keep_up, link, seconds
         )
 
     def _send_again(self, run: str | None) -> None:

@@ -7,8 +7,10 @@ not.
 
 from __future__ import annotations
 
+import fcntl
 import socket
 import struct
+import termios
 from typing import Any
 
 from dsms_server.parties import Peer
@@ -18,6 +20,7 @@ from dsms_server.parties import Peer
 MISSED = 3  # times that a peer may break its promise
 EVERY = (1.0, 3600.0)  # seconds, the shortest and longest promise
 LOOK_SECONDS = 0.5  # between two looks at a peer that has closed its side
+ROOM = 32 << 10  # bytes unread, from which on a peer may not be able to say more
 OPTIONS = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
@@ -43,6 +46,7 @@ class Pulse:
 
     def _begin(self) -> None:
         self._came = self._session.threshold.came
+        self._unread = unread(self._session.transport.get_extra_info("socket"))
         self._timer = self._session.server.later(self._seconds, self._out_of_time)
 
     def _out_of_time(self) -> None:
@@ -51,11 +55,27 @@ class Pulse:
         self._timer = self._session.server.later(0, self._look)
 
     def _look(self) -> None:
-        if self._session.threshold.came > self._came or self._session.read_paused:
+        if self._session.threshold.came > self._came or self._unheard():
             self._begin()
             return
         self._session.server.metrics.let_go.labels("dead").inc()
         self._session.transport.abort()
+
+    def _unheard(self) -> bool:
+        """Whether the peer may have said something that is not read: since it is to wait for its
+        requests, or since it reads nothing itself, which a slow one and a dead one have in
+        common."""
+        session = self._session
+        if not session.read_paused or not session.write_paused:
+            return session.read_paused
+        waits = unread(session.transport.get_extra_info("socket"))
+        return waits > self._unread or waits >= ROOM
+
+
+def unread(connection: Any) -> int:
+    """Bytes that have come and are not read."""
+    (count,) = struct.unpack("i", fcntl.ioctl(connection, termios.FIONREAD, bytes(4)))
+    return int(count)
 
 
 class Grace:

@@ -1,7 +1,7 @@
 """Fuzzers and faults, by name.
 
 python -m tests.faults wire|sql|arrow|parquet|csv|json|state [--count N] [--seed S] [--seconds T]
-[--corpus DIR] python -m tests.faults kill|functions|slices ...        each has --help
+[--corpus DIR] python -m tests.faults kill|kills|pauses|functions|slices ...        each has --help
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.faults import fuzz
 from tests.faults.cases import KINDS
 
-OTHERS = ("kill", "functions", "slices")
+OTHERS = ("kill", "kills", "pauses", "functions", "slices")
 
 
 def main() -> int:

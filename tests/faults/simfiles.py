@@ -70,6 +70,7 @@ class SimFiles:
         self.durable: dict[str, Node] = {}  # names as they are on the disk
         self.folders: set[str] = {"", "/"}
         self.count = 0
+        self.dead = False  # the process has ended: what still runs of it can't do anything
 
     # -- faults ------------------------------------------------------------------------------------
 
@@ -78,6 +79,8 @@ class SimFiles:
         number, plan = self.count, self.plan
         self.count += 1
         hit = plan.at == number
+        if self.dead:
+            raise Crashed(path)
         with explained(path):
             if hit and not plan.after:
                 self._fail(path)
@@ -87,6 +90,7 @@ class SimFiles:
 
     def _fail(self, path: str) -> None:
         if self.plan.error is None:
+            self.dead = True
             raise Crashed(path)
         raise OSError(self.plan.error, os.strerror(self.plan.error))
 

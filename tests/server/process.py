@@ -61,6 +61,10 @@ class Process:
         """It is there, and does nothing any more."""
         self._process.send_signal(signal.SIGSTOP)
 
+    def go_on(self) -> None:
+        """It does again what it did before `freeze`."""
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()

@@ -15,7 +15,7 @@ import pytest
 from dsms_client import columns
 from dsms_client.protocol import HEADER, pack
 from dsms_client.sync import connect
-from dsms_server import decode, descriptors, http, session, threshold
+from dsms_server import alive, decode, descriptors, http, session, threshold
 from dsms_server.decode import SMALL
 from dsms_server.descriptors import Room
 from dsms_server.guesses import AT_ONCE, FORGIVEN, LONGEST, Guesses
@@ -500,6 +500,45 @@ def test_who_is_not_read_is_not_dead(serve):
         hours.go_on(100.0)
         running.engine.gate.set()
         assert peer.reply(2)["ok"]
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_who_reads_nothing_is_dead_unless_it_says_something(serve, says):
+    """A slow reader's pings lie in its socket as long as its results do; a program that hangs sends
+    none."""
+    running = serve()
+    hours = running.hours()
+    with running.peer(receive_buffer=4096) as reader, running.peer() as writer:
+        script = "CREATE STREAM s (k INT, v STRING); CREATE QUERY q AS SELECT * FROM s"
+        assert writer.ask("execute", sql=script)["ok"]
+        assert reader.ask("subscribe", query="q")["ok"] and reader.ask("ping", every=60.0)["ok"]
+
+        def reading():
+            found = [s for s in running.server.sessions if s.requests.feeds]
+            return found[0] if found else None
+
+        while not running.on_loop(lambda: reading().write_paused):
+            assert writer.ask("ingest", stream="s", rows=[[1, "x" * 100_000]])["ok"]
+        line = reading().transport.get_extra_info("socket")
+        for _ in range(3 if says else 0):
+            waits = alive.unread(line)
+            reader.send("ping", every=60.0)
+            wait_until(lambda n=waits: alive.unread(line) > n)
+            hours.go_on(181.0)
+            assert running.on_loop(lambda: reading().write_paused)
+        hours.go_on(181.0)
+        wait_until(lambda: running.on_loop(reading) is None, "the end of the session")
+        assert running.server.metrics.let_go.labels("dead")._value.get() == 1
+
+
+def test_clients_promise_at_once(serve):
+    running = serve(ping_seconds=1000.0)
+    with connect(port=running.port):
+        wait_until(
+            lambda: running.on_loop(
+                lambda: [s._pulse is not None for s in running.server.sessions] == [True]
+            )
+        )
 
 
 def test_clients_keep_their_promise(serve):

@@ -7,6 +7,8 @@ are the net change since the last ones, however much has happened.
 
 It ends with the query, after --count rows, when nobody reads stdout any more (exit code 0), or with
 Ctrl-C (130) or SIGTERM (143); what is written ends with a whole row then, and is a whole file.
+Killed it leaves what it had written, and --from goes on behind it; but for Parquet, which needs its
+end.
 
 examples:
   dsms subscribe late --from 0 | jq -c 'select(."$sign" == 1)'
