@@ -148,8 +148,8 @@ windows: st.SearchStrategy[Any] = st.one_of(
         **_row_flags,
     ),
     st.builds(ast.NowWindow, **_flags),
-    st.builds(ast.UnboundedWindow, **_flags),
-    st.builds(ast.LandmarkWindow, instants, **_flags),
+    st.builds(ast.UnboundedWindow, _optional(_lengths), **_flags),
+    st.builds(ast.LandmarkWindow, instants, _optional(_lengths), **_flags),
 )
 _closing_windows = st.builds(
     ast.RangeWindow, _lengths, _optional(_lengths), internal=_bool, slide=_optional(_time_slides)

@@ -81,6 +81,11 @@ TWISTED = [
     "SELECT * FROM s [NOW] WHERE EXISTS (SELECT 1)",
     "SELECT s.a AS c FROM s [ROWS 1], t [ROWS 1] WHERE s.a < t.a AND EXISTS (SELECT * FROM n WHERE "
     "n.k = s.a)",
+    "SELECT z FROM (SELECT y AS z FROM s [NOW INTERNAL] JOIN n AS m ON s.a = m.k WHERE EXISTS "
+    "(SELECT * FROM n WHERE k = a)) [ROWS 2]",
+    "SELECT * FROM (SELECT * FROM s [RANGE UNBOUNDED UNTIL 5 min AGO]) [PARTITION BY a ROWS 2] q, "
+    "t [SINCE 5 s UNTIL 1 h AGO] WHERE q.a = t.a",
+    "SELECT a FROM s [SINCE 5 s UNTIL 1 min AGO SLIDE 1 min INTERNAL]",
     "SELECT c FROM s [NOW] GROUP BY c, 'x', a + 1 HAVING TRUE",
     "SELECT 5 AS five, COUNT(*) FROM s [NOW] GROUP BY five",
     "SELECT Dstream(a) FROM s [RANGE 5] UNION ALL SELECT a FROM t [RANGE 5]",

@@ -60,6 +60,8 @@ QUERIES = [
     "SELECT a FROM s [RANGE 1 MINUTE SLIDE 10 SECONDS INTERNAL]",
     "SELECT a FROM s [PARTITION BY a ROWS 2] WHERE b > 0",
     "SELECT a FROM s [NOW] UNION ALL SELECT a FROM u [NOW]",
+    "SELECT a FROM s [RANGE UNBOUNDED UNTIL 5 s AGO] UNION ALL SELECT a FROM u [SINCE 1 s UNTIL "
+    "5 s AGO]",
 ]
 OPERATORS = {
     "GroupBy array": "GroupByOp",
@@ -85,6 +87,8 @@ OPERATORS = {
     "Window rows": "RowsWindowOp",
     "Window partitioned": "PartitionedWindowOp",
     "Window unbounded": "Through",
+    "Window historical-unbounded": "DelayOp",
+    "Window historical-landmark": "LandmarkWindowOp, DelayOp",
     "Select select": "SelectOp",
     "Project project": "ProjectOp",
     "Union merge": "MergeOp",

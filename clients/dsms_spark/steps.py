@@ -181,7 +181,8 @@ class Runner:
         since, until = windows.since(spec, self.job.at), windows.until(spec)
         if since is not None:
             frame = frame.where(f"b > {max(since, ALWAYS)}")
-        return frame.selectExpr(*_with(frame, "b", f"b + {until}")) if until else frame
+        entered = f"CASE WHEN b <= {ALWAYS} THEN b ELSE b + {until} END"
+        return frame.selectExpr(*_with(frame, "b", entered)) if until else frame
 
     def _newest(self, step: WindowStep, spec: Rows) -> list[AgedRows]:
         """The newest rows are got here, and the step itself makes its window of them."""

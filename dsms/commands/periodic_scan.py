@@ -117,9 +117,10 @@ def _subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
     """Those that there are of a leaf."""
     assert isinstance(read.node, lp.StreamScan)
     ring = runtime.rings[stream_of(read.node)]
+    since, upto = read.since(at), read.upto(at)
     if read.rows is not None:
-        return last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
-    return list(ring.subwindows(read.since(at), at))
+        return last_of(list(ring.subwindows(ALWAYS, upto)), read.rows, upto)
+    return list(ring.subwindows(since, upto))
 
 
 def _there(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
@@ -129,5 +130,5 @@ def _there(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list
         return batches(runtime, read, at, cancel)
     ring, since = runtime.rings[Catalog.key(read.node.stream.name)], read.since(at)
     if read.rows is not None and since == ALWAYS:
-        return ring.last(read.rows, at)
-    return ring.rows(since, at)
+        return ring.last(read.rows, read.upto(at))
+    return ring.rows(since, read.upto(at))

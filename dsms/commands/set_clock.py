@@ -173,9 +173,8 @@ def _moved(
     held = {s for a in anew for s in a.old.reads if s in runtime.rings}
     for stream in held:  # what is there stays there until all have begun again
         ring = runtime.rings[stream]
-        ring.keep(
-            WHO, Need(ring.length, max((n.rows for n in ring.needs.values()), default=0), ring.span)
-        )
+        rows, ago = (max((x(n) for n in ring.needs.values()), default=0) for x in (_rows, _ago))
+        ring.keep(WHO, Need(ring.length, rows, ring.span, ago=ago))
     for query in anew:
         detach(runtime, Catalog.key(query.old.name))
     _set_back(runtime, key, to)
@@ -187,6 +186,14 @@ def _moved(
         _go_on(query.old, runtime.queries[Catalog.key(query.old.name)])
     for stream in held:
         runtime.release(stream, WHO)
+
+
+def _rows(need: Need) -> int:
+    return need.rows
+
+
+def _ago(need: Need) -> int:
+    return need.ago
 
 
 def _set_back(runtime: Runtime, key: str, to: int) -> None:

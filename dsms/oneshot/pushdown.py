@@ -105,7 +105,7 @@ def needed(plan: lp.Node, at: int, moved_up: Collection[str] = ()) -> dict[int, 
     for leaf, read in leaves.items():
         scan = read.node
         assert isinstance(scan, lp.StreamScan)
-        end = windows.ends(read.spec, at)
+        end = windows.ends(read.spec, read.upto(at))
         since, upto = _between(scan, met.get(leaf, ()), read.since(at), end)
         upto = end if scan.stream.name in moved_up else upto
         found[leaf] = Needed(

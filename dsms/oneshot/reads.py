@@ -10,15 +10,16 @@ from dsms.plan import windows
 from dsms.plan.identity import leaves
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import UNBOUNDED, WindowSpec
+from dsms.sql.window import UNBOUNDED, Unbounded, WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One leaf.  `floor`: rows up to that instant are got from elsewhere.
+    """One leaf.  `floor`: rows up to that instant are got from elsewhere; `ago`: rows younger than
+    that are not looked at.
 
     archive   rows of an archive as of the instant (`dsms.oneshot.pushdown` says which of them)
-    stream    rows of a stream up to the instant, in order of (ts, arrival): those with ts >
+    stream    rows of a stream up to `upto(at)`, in order of (ts, arrival): those with ts >
               `since(at)`; where that is ALWAYS and `rows` is set, the newest so many will do
     table     rows of a table as of the instant (`VersionedTable.current`), ts: when each was born
     versions  all versions of a non-retroactive relation that stream rows may ask for, ts: born,
@@ -31,11 +32,16 @@ class Read:
     node: lp.StreamScan | lp.TableScan | lp.Append
     spec: WindowSpec = UNBOUNDED
     floor: int = ALWAYS
+    ago: int = 0
 
     def since(self, at: int) -> int:
         """The instant after which rows are needed."""
         found = windows.since(self.spec, at)
-        return self.floor if found is None else max(found, self.floor)
+        return self.floor if found is None else max(found - self.ago, self.floor)
+
+    def upto(self, at: int) -> int:
+        """The instant up to which rows are needed."""
+        return max(at - self.ago, ALWAYS) if at > ALWAYS else at
 
     @property
     def rows(self) -> int | None:
@@ -43,22 +49,25 @@ class Read:
         return windows.newest(self.spec)
 
 
-def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED) -> dict[int, Read]:
+def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED, ago: int = 0) -> dict[int, Read]:
     """By leaf number what the plan needs; `spec`: the window over the node, where it may be moved
-    to the leaf."""
+    to the leaf, of which no row is looked at before it is `ago` old."""
     match node:
         case lp.StreamScan():
-            return {node.leaf: Read("stream" if node.archive is None else "archive", node, spec)}
+            kind: Literal["stream", "archive"] = "stream" if node.archive is None else "archive"
+            return {node.leaf: Read(kind, node, spec, ago=ago)}
         case lp.TableScan():
             return {node.leaf: Read("table", node)}
         case lp.Append():
             return {min(leaves(node)): Read("appended", node)}
+        case lp.Window(spec=Unbounded(until=until)):
+            return reads(node.child, spec, ago + until)
         case lp.Window():
-            return reads(node.child, spec if windows.everything(node.spec) else node.spec)
+            return reads(node.child, node.spec)
         case lp.Project():
-            return reads(node.child, spec)
+            return reads(node.child, spec, ago)
         case lp.Select():
-            return reads(node.child, spec if windows.commutes(spec) else UNBOUNDED)
+            return reads(node.child, spec if windows.commutes(spec) else UNBOUNDED, ago)
         case lp.JoinNRR():
             return {**reads(node.child), node.table.leaf: Read("versions", node.table)}
         case _:

@@ -21,19 +21,19 @@ def content(spec: WindowSpec, rows: AgedRows, at: int) -> AgedRows:
     assert rows.birth is not None
     rows = _between(rows, None, at)
     match spec:
-        case Time() | Now() | Landmark():
+        case Time() | Now() | Landmark() | Unbounded():
             inside = _between(rows, since(spec, at), ends(spec, at))
-            late = until(spec)
-            assert inside.birth is not None
-            return replace(inside, birth=inside.birth + late) if late else inside
+            late, birth = until(spec), inside.birth
+            assert birth is not None
+            if not late:
+                return inside
+            return replace(inside, birth=np.where(birth <= ALWAYS, birth, birth + late))
         case Rows():
             return _rows(
                 rows, np.arange(rows.n - 1, -1, -1, dtype=np.int64), np.arange(rows.n), spec
             )
         case Partitioned():
             return _partitioned(spec, rows)
-        case Unbounded():
-            return rows
         case _:
             assert_never(spec)
 

@@ -113,7 +113,7 @@ class Builder:
             life = "internal" if spec.internal else "external"
         made: Operator
         match spec:
-            case Time() | Now() | Landmark() if self.timeline is not None:
+            case Time() | Now() | Landmark() | Unbounded() if self.timeline is not None:
                 return self._timed(node, spec, life, self.timeline)
             case Time():
                 deaths = Deaths(spec) if spec.calendar is not None else None
@@ -129,9 +129,10 @@ class Builder:
                     spec.count, spec.until, spec.by, node.schema, width(node)
                 )
             case Landmark():
-                return window.LandmarkWindowOp(spec.since)
+                since = window.LandmarkWindowOp(spec.since)
+                return Piped(since, window.DelayOp(spec.until)) if spec.until else since
             case Unbounded():
-                return Through()
+                return window.DelayOp(spec.until) if spec.until else Through()
             case _:
                 assert_never(spec)
         if self.slide is not None and life is None:
@@ -143,13 +144,20 @@ class Builder:
         return Piped(made, window.NegativeOp(node.schema, width(node)))
 
     def _timed(
-        self, node: lp.Window, spec: Time | Now | Landmark, life: str | None, timeline: Timeline
+        self,
+        node: lp.Window,
+        spec: Time | Now | Landmark | Unbounded,
+        life: str | None,
+        timeline: Timeline,
     ) -> Operator:
-        from dsms.operators.timeline import TimedSinceOp, TimedWindowOp
+        from dsms.operators.timeline import TimedDelayOp, TimedSinceOp, TimedWindowOp
 
         match spec:
             case Landmark():
-                return TimedSinceOp(spec.since, timeline)
+                since = TimedSinceOp(spec.since, timeline)
+                return Piped(since, TimedDelayOp(spec.until, timeline)) if spec.until else since
+            case Unbounded():
+                return TimedDelayOp(spec.until, timeline) if spec.until else Through()
             case Now():
                 return TimedWindowOp(1, 0, timeline, node.schema, width(node), life)
             case Time():

@@ -16,15 +16,16 @@ rows and announce their deaths, as under the negative tuple approach (Golab 2006
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dsms.operators.base import Stateless
-from dsms.operators.window import dated, later
+from dsms.operators.window import dated, entering, later
 from dsms.operators.window_rows import signed
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT, Schema
-from dsms.state.batch import Batch
+from dsms.state.batch import Batch, concat
+from dsms.state.queue import BatchQueue
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
 
@@ -163,6 +164,33 @@ class TimedSinceOp(Stateless):
         (rows,) = inputs
         instants = self.timeline.instant(rows.ts)
         return rows.slice(int(np.searchsorted(instants, self.since, side="left")), len(rows))
+
+
+@dataclass(slots=True)
+class TimedDelayOp:
+    """[RANGE UNBOUNDED UNTIL until AGO], [SINCE i UNTIL until AGO]; rows wait by the instants at
+    which they enter."""
+
+    until: int
+    timeline: Timeline
+    waiting: BatchQueue[Batch] = field(default_factory=BatchQueue)
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        (rows,) = inputs
+        entered = replace(rows, ts=entering(self.timeline.instant(rows.ts), self.until))
+        self.waiting.push(entered)
+        ready = self.waiting.take(self.timeline.instant_of(upto))
+        out = concat(ready) if ready else entered.slice(0, 0)
+        return replace(out, ts=self.timeline.first_points(out.ts))
+
+    def live(self) -> int:
+        return self.waiting.rows
+
+    def nbytes(self) -> int:
+        return self.waiting.nbytes
+
+    def next_due(self) -> int:
+        return self.timeline.first_point(self.waiting.first)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ ago holds rows back until they enter.  Count windows are in `window_rows`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,6 +24,12 @@ from dsms.state.queue import BatchQueue
 def later(ts: np.ndarray, by: int) -> np.ndarray:
     """ts + by, never beyond FOREVER."""
     return np.where(ts > FOREVER - by, FOREVER, ts + by)
+
+
+def entering(ts: np.ndarray, until: int) -> np.ndarray:
+    """The instants at which rows enter a window that ends so long ago; what was there before every
+    instant is there."""
+    return np.where(ts <= ALWAYS, ts, later(ts, until))
 
 
 def dated(rows: Batch) -> Batch:
@@ -95,6 +101,31 @@ class LandmarkWindowOp(Stateless):
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         (rows,) = inputs
         return rows.slice(int(np.searchsorted(rows.ts, self.since, side="left")), len(rows))
+
+
+@dataclass(slots=True)
+class DelayOp:
+    """[RANGE UNBOUNDED UNTIL until AGO], [SINCE i UNTIL until AGO]: a row stamped ts enters at ts +
+    until, and stays."""
+
+    until: int
+    waiting: BatchQueue[Batch] = field(default_factory=BatchQueue)
+
+    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+        (rows,) = inputs
+        entered = replace(rows, ts=entering(rows.ts, self.until))
+        self.waiting.push(entered)
+        ready = self.waiting.take(upto)
+        return concat(ready) if ready else entered.slice(0, 0)
+
+    def live(self) -> int:
+        return self.waiting.rows
+
+    def nbytes(self) -> int:
+        return self.waiting.nbytes
+
+    def next_due(self) -> int:
+        return self.waiting.first
 
 
 FIFO = State("fifo")

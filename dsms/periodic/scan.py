@@ -162,11 +162,11 @@ def need_of(read: Read, span: int, reached: Callable[[], int]) -> Need:
     spec = read.spec
     match spec:
         case Time():
-            return Need(spec.length + span, 0, span, reached)
+            return Need(spec.length + span, 0, span, reached, read.ago)
         case Now():
-            return Need(span + 1, 0, span, reached)
+            return Need(span + 1, 0, span, reached, read.ago)
         case Rows():
-            return Need(0, spec.count, span, reached)
+            return Need(0, spec.count, span, reached, read.ago)
         case Partitioned() | Unbounded() | Landmark():
             return Need(FOREVER // 4, 0, span)
         case _:

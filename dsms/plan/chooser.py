@@ -130,9 +130,9 @@ class Chooser:
             case Partitioned():
                 return "partitioned"
             case Unbounded():
-                return "unbounded"
+                return "historical-unbounded" if spec.until else "unbounded"
             case Landmark():
-                return "landmark"
+                return "historical-landmark" if spec.until else "landmark"
             case _:
                 assert_never(spec)
 
@@ -264,7 +264,7 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
             stores = variant.endswith("negative") or variant.startswith("historical")
             return (State("fifo", of="window"),) if stores else ()
         case Unbounded() | Landmark():
-            return ()
+            return (State("fifo", of="rows to enter"),) if spec.until else ()
         case _:
             assert_never(spec)
 

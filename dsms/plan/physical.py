@@ -68,6 +68,7 @@ class Phys:
       Window      time | time-negative | now | now-negative | rows | partitioned | unbounded |
                   landmark
                   | historical | historical-negative | historical-rows
+                  | historical-unbounded | historical-landmark
       Select, Project, Union   as named ("select", "project", "merge")
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)

@@ -129,7 +129,7 @@ def _extent(spec: WindowSpec, schema: Schema) -> str:
     match spec:
         case Time():
             length = _calendar(spec.calendar) or duration(spec.length)
-            return f"RANGE {length}" + (f" UNTIL {duration(spec.until)} AGO" if spec.until else "")
+            return f"RANGE {length}{_ago(spec.until)}"
         case Rows() | Partitioned():
             by = ", ".join(schema[i].name for i in partition(spec))
             until = f" UNTIL {spec.until} AGO" if spec.until else ""
@@ -137,11 +137,15 @@ def _extent(spec: WindowSpec, schema: Schema) -> str:
         case Now():
             return "NOW"
         case Unbounded():
-            return "RANGE UNBOUNDED"
+            return f"RANGE UNBOUNDED{_ago(spec.until)}"
         case Landmark():
-            return f"SINCE {instant(spec.since)}"
+            return f"SINCE {instant(spec.since)}{_ago(spec.until)}"
         case _:
             assert_never(spec)
+
+
+def _ago(until: int) -> str:
+    return f" UNTIL {duration(until)} AGO" if until else ""
 
 
 def _calendar(pair: tuple[int, str] | None) -> str | None:

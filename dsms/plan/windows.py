@@ -40,9 +40,9 @@ def since(window: WindowSpec, at: int) -> int | None:
 def ends(window: WindowSpec, at: int) -> int:
     """The instant up to which rows were born that may be in the window at `at`."""
     match window:
-        case Time():
+        case Time() | Unbounded() | Landmark():
             return at - window.until
-        case Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+        case Now() | Rows() | Partitioned():
             return at
         case _:
             assert_never(window)
@@ -51,9 +51,9 @@ def ends(window: WindowSpec, at: int) -> int:
 def until(window: WindowSpec) -> int:
     """What UNTIL says, in µs or rows; 0: it reaches up to now, so rows enter it when they come."""
     match window:
-        case Time() | Rows() | Partitioned():
+        case Time() | Rows() | Partitioned() | Unbounded() | Landmark():
             return window.until
-        case Now() | Unbounded() | Landmark():
+        case Now():
             return 0
         case _:
             assert_never(window)
@@ -75,7 +75,9 @@ def by_clock(window: WindowSpec) -> bool:
     match window:
         case Time() | Now() | Landmark():
             return True
-        case Rows() | Partitioned() | Unbounded():
+        case Unbounded():
+            return window.until > 0
+        case Rows() | Partitioned():
             return False
         case _:
             assert_never(window)
@@ -99,7 +101,7 @@ def everything(window: WindowSpec) -> bool:
     """Whether it holds all rows that ever came."""
     match window:
         case Unbounded():
-            return True
+            return not window.until
         case Time() | Now() | Rows() | Partitioned() | Landmark():
             return False
         case _:
@@ -207,7 +209,9 @@ def matters_for(window: WindowSpec) -> int:
     match window:
         case Time():
             return window.length + _repeated(window)
-        case Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+        case Unbounded() | Landmark():
+            return window.until  # then it has entered, and stays
+        case Now() | Rows() | Partitioned():
             return 0
         case _:
             assert_never(window)

@@ -25,8 +25,8 @@ def stream_of(scan: lp.StreamScan) -> str:
 def stream_rows(runtime: Runtime, read: Read, at: int) -> list[Batch]:
     """The rows of a stream leaf as of `at`, oldest first.  Raises DS407 where some are not kept any
     more, DS553 or DS554 where files of them are lost."""
-    since = read.since(at)
-    rows = [between(s.rows, since, at) for s in subwindows(runtime, read, at)]
+    since, upto = read.since(at), read.upto(at)
+    rows = [between(s.rows, since, upto) for s in subwindows(runtime, read, at)]
     return [b for b in rows if len(b)]
 
 
@@ -34,8 +34,8 @@ def subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
     """The sub-windows in which those rows lie, whole, oldest first; the open one last.  Raises
     DS407."""
     assert isinstance(read.node, lp.StreamScan)
-    key = stream_of(read.node)
-    since, ring = read.since(at), runtime.rings.get(key)
+    key, at, since = stream_of(read.node), read.upto(at), read.since(at)
+    ring = runtime.rings.get(key)
     if runtime.handed_on(key) == ALWAYS or max(runtime.inputs[key].newest, ALWAYS) <= since:
         return []  # nothing has come, or nothing since
     if ring is None:

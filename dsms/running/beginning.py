@@ -68,7 +68,7 @@ def _take_note(
 def look_back(runtime: Runtime, query: Registered, needed: Sequence[Past], clock: int) -> None:
     """Note what is gone of the rows that the query's windows reach back to."""
     fronts = {s: runtime.handed_on(s) for s in query.reads}
-    timed = [p for p in needed if p.rows is None]
+    timed = [p for p in needed if p.rows is None or p.ago]
     query.partial_until = complete_after(timed, runtime.rings, fronts, clock)
     missing = rows_missing(needed, runtime.rings, fronts, clock)
     query.full_at = tuple((s, runtime.inputs[s].next_complete + n) for s, n in missing.items())

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+import numpy as np
+
 from dsms.plan import windows
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
@@ -18,13 +20,15 @@ from dsms.state.ring import Ring, between
 @dataclass(frozen=True, slots=True)
 class Past:
     """What the windows above stream leaf `leaf` reach: the rows with ts > clock - `length` (None:
-    all), or the last `rows` of them, or those from the instant `since` on."""
+    all), or the last `rows` of them, or those from the instant `since` on.  `ago`: the last rows
+    are those that are so many µs old; younger ones have yet to enter."""
 
     leaf: int
     stream: str
     length: int | None
     rows: int | None = None
     since: int | None = None
+    ago: int = 0
 
 
 def pasts(node: lp.Node, lasting: bool = False) -> Iterator[Past]:
@@ -58,6 +62,9 @@ def births(node: lp.Node) -> Iterator[Past]:
         case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
             for child in lp.children(node):
                 yield from births(child)
+        case lp.Window(spec=Unbounded() | Landmark() as spec):
+            for past in births(node.child):
+                yield _longer(past, windows.until(spec))
         case lp.Window() if _at_once(node.spec):
             yield from births(node.child)
         case lp.Append() if not node.mixed:
@@ -101,8 +108,8 @@ def _windowed(past: Past, node: lp.Window) -> Past:
     match spec:
         case Time() | Now():
             return _longer(past, windows.longest(spec))
-        case Rows() if _each(node.child):
-            return replace(everything, rows=spec.count)
+        case Rows() if (ago := _each(node.child)) is not None:
+            return replace(everything, rows=spec.count, ago=ago)
         case Landmark() if past.length == 0:
             return replace(everything, since=spec.since)
         case Rows() | Partitioned() | Unbounded() | Landmark():
@@ -111,9 +118,18 @@ def _windowed(past: Past, node: lp.Window) -> Past:
             assert_never(spec)
 
 
-def _each(node: lp.Node) -> bool:
-    """Whether each row of a stream is a row of the node."""
-    return isinstance(node, lp.StreamScan) or (isinstance(node, lp.Project) and _each(node.child))
+def _each(node: lp.Node) -> int | None:
+    """µs after which each row of a stream is a row of the node, for good; None: not each is."""
+    match node:
+        case lp.StreamScan():
+            return 0
+        case lp.Project():
+            return _each(node.child)
+        case lp.Window(spec=Unbounded(until=until)):
+            below = _each(node.child)
+            return None if below is None else below + until
+        case _:
+            return None
 
 
 def rows_of(past: Past, ring: Ring | None, clock: int) -> list[Batch]:
@@ -124,8 +140,9 @@ def rows_of(past: Past, ring: Ring | None, clock: int) -> list[Batch]:
     if clock <= ALWAYS:
         return ring.rows(ring.reach)
     if past.rows is not None:
-        last = [between(b, ring.reach, clock) for b in ring.last(past.rows, clock)]
-        return [b for b in last if len(b)] + ring.rows(clock)
+        old = clock - past.ago
+        last = [between(b, ring.reach, old) for b in ring.last(past.rows, old)]
+        return [b for b in last if len(b)] + ring.rows(max(old, ring.reach) if past.ago else clock)
     if past.since is not None:
         return ring.rows(max(min(past.since - 1, clock), ring.reach))
     return ring.rows(ring.reach if past.length is None else max(clock - past.length, ring.reach))
@@ -152,7 +169,12 @@ def complete_after(
     for past in needed:
         ring = rings.get(past.stream)
         gone = fronts[past.stream] if ring is None else ring.reach  # rows up to here can't be had
-        if gone <= ALWAYS or (past.rows is not None and not _missing(past.rows, ring, clock)):
+        if gone <= ALWAYS:
+            continue
+        if past.rows is not None and not _missing(past.rows, ring, clock - past.ago):
+            continue
+        if past.ago:
+            worst = max(worst, _full(past, ring, clock))
             continue
         if past.since is not None and gone < past.since:
             continue
@@ -161,6 +183,15 @@ def complete_after(
         if clock - past.length < gone:
             worst = max(worst, gone + past.length)
     return worst
+
+
+def _full(past: Past, ring: Ring | None, clock: int) -> int:
+    """The instant at which rows that are here, but are too young yet, have filled its window;
+    ALWAYS if more must come."""
+    rows = [] if ring is None else ring.rows(ring.reach, clock)
+    here = np.concatenate([b.ts for b in rows]) if rows else np.empty(0, np.int64)
+    assert past.rows is not None  # only these wait
+    return int(here[past.rows - 1]) + past.ago if len(here) >= past.rows else ALWAYS
 
 
 def rows_missing(

@@ -100,10 +100,11 @@ def _core(node: ast.Window) -> str:
             )
         case ast.NowWindow():
             return "NOW"
-        case ast.UnboundedWindow():
-            return "RANGE UNBOUNDED"
-        case ast.LandmarkWindow(since):
-            return f"SINCE {instant(since)}"
+        case ast.UnboundedWindow(until):
+            return _reach("RANGE UNBOUNDED", None if until is None else duration_text(until))
+        case ast.LandmarkWindow(since, until):
+            text = None if until is None else duration_text(until)
+            return _reach(f"SINCE {instant(since)}", text)
         case _:
             raise TypeError(f"unknown window {type(node).__name__}")
 

@@ -160,8 +160,8 @@ def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
     common = {"internal": spec.internal, "archive": spec.archive, "slide": _slide(spec.slide)}
     match spec:
         case Time():
-            until = duration(spec.until) if spec.until else None
-            return ast.RangeWindow(_length(spec.calendar, spec.length), until, **common)  # type: ignore[arg-type]
+            length = _length(spec.calendar, spec.length)
+            return ast.RangeWindow(length, _until(spec.until), **common)  # type: ignore[arg-type]
         case Rows():
             return ast.RowsWindow(spec.count, spec.until or None, (), **common)  # type: ignore[arg-type]
         case Partitioned():
@@ -170,11 +170,16 @@ def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
         case Now():
             return ast.NowWindow(**common)  # type: ignore[arg-type]
         case Unbounded():
-            return ast.UnboundedWindow(**common)  # type: ignore[arg-type]
+            return ast.UnboundedWindow(_until(spec.until), **common)  # type: ignore[arg-type]
         case Landmark():
-            return ast.LandmarkWindow(ast.Instant(spec.since), **common)  # type: ignore[arg-type]
+            since = ast.Instant(spec.since)
+            return ast.LandmarkWindow(since, _until(spec.until), **common)  # type: ignore[arg-type]
         case _:
             assert_never(spec)
+
+
+def _until(micros: int) -> ast.Duration | None:
+    return duration(micros) if micros else None
 
 
 def _slide(slide: Slide | None) -> ast.Slide | None:

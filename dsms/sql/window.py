@@ -89,14 +89,17 @@ class Partitioned(_Window):
 
 @dataclass(frozen=True, slots=True)
 class Unbounded(_Window):
-    """[RANGE UNBOUNDED], and every stream without a window."""
+    """[RANGE UNBOUNDED], and every stream without a window; [RANGE UNBOUNDED UNTIL until AGO]."""
+
+    until: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Landmark(_Window):
-    """[SINCE since]; an instant."""
+    """[SINCE since], an instant, or [SINCE since UNTIL until AGO]."""
 
     since: int
+    until: int = 0
 
 
 WindowSpec = Time | Now | Rows | Partitioned | Unbounded | Landmark

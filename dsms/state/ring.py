@@ -41,12 +41,14 @@ class SubWindow:
 class Need:
     """What a reader wants kept: the rows of the last `length` µs, and at least the last `rows`
     rows; all of it cut every `span` µs.  `reached`: the instant up to which it has read, where it
-    may lag behind the stream."""
+    may lag behind the stream.  `ago`: it reads rows when they are so many µs old, and all of this
+    is meant as of then."""
 
     length: int = 0
     rows: int = 0
     span: int = 0
     reached: Callable[[], int] | None = None
+    ago: int = 0
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ class Ring:
     @property
     def length(self) -> int:
         """µs kept."""
-        return max((n.length for n in self.needs.values()), default=0)
+        return max((n.length + n.ago for n in self.needs.values()), default=0)
 
     @property
     def size(self) -> int:
@@ -209,6 +211,7 @@ class Ring:
 
     def _wanted(self, need: Need, oldest: Batch, older: int) -> bool:
         at = self.newest if need.reached is None else min(self.newest, need.reached())
+        at = max(at - need.ago, ALWAYS)
         if need.length and oldest.ts[-1] > at - need.length:
             return True
         if not need.rows:

@@ -119,7 +119,15 @@ class PeriodicQueries(Queries):
         if self.beat.ranges:
             return d.pick(("RANGE UNBOUNDED", "RANGE 50 HOURS UNTIL 3 HOURS AGO"))
         n = d.number(2, 12)
-        return d.pick((f"RANGE {n} SECONDS UNTIL 1 SECONDS AGO", "RANGE UNBOUNDED", f"SINCE {n}s"))
+        return d.pick(
+            (
+                f"RANGE {n} SECONDS UNTIL 1 SECONDS AGO",
+                "RANGE UNBOUNDED",
+                f"RANGE UNBOUNDED UNTIL {d.number(1, 3)} SECONDS AGO",
+                f"SINCE {n}s",
+                f"SINCE {n}s UNTIL 1 SECONDS AGO",
+            )
+        )
 
     def query(self) -> str:
         d = self.d

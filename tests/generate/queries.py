@@ -85,7 +85,9 @@ class Queries:
                 "NOW",
                 f"ROWS {rows + 1} UNTIL {d.number(1, rows)} AGO",
                 "RANGE UNBOUNDED",
+                f"RANGE UNBOUNDED UNTIL {d.number(1, 3)} SECONDS AGO",
                 f"SINCE {n}s",
+                f"SINCE {n}s UNTIL 2 SECONDS AGO",
                 "",
                 f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO",
             )

@@ -41,7 +41,9 @@ def _window(spec: WindowSpec, inner: set[int]) -> set[int]:
             steps = (0, spec.until, spec.length)
         case Now():
             steps = (0, 1)
-        case Rows() | Partitioned() | Unbounded() | Landmark():
+        case Unbounded() | Landmark():
+            steps = (0, spec.until)
+        case Rows() | Partitioned():
             steps = (0,)
         case _:
             assert_never(spec)

@@ -40,7 +40,7 @@ def content(
         case Now():
             return [r for r in rows if when(r) == at]
         case Landmark():
-            return [r for r in rows if instant(r.birth) >= spec.since]
+            return [r for r in rows if spec.since <= when(r) <= at - spec.until]
         case Rows():
             return newest(rows, spec.count, spec.until)
         case Partitioned():
@@ -48,7 +48,7 @@ def content(
                 r for part in _partitions(spec, rows) for r in newest(part, spec.count, spec.until)
             ]
         case Unbounded():
-            return list(rows)
+            return [r for r in rows if when(r) <= at - spec.until]
         case _:
             assert_never(spec)
 

@@ -18,7 +18,6 @@ from dsms.sql.functions.constants import zone_problem
 from dsms.sql.logical import Node, Window
 from dsms.sql.types import Schema
 from dsms.sql.window import (
-    UNBOUNDED,
     Landmark,
     Now,
     Partitioned,
@@ -79,9 +78,9 @@ def _extent(window: ast.Window, zone: str | None, scope: Scope) -> WindowSpec:
         case ast.NowWindow():
             return Now()
         case ast.UnboundedWindow():
-            return UNBOUNDED
+            return Unbounded(until=_until(window.until))
         case ast.LandmarkWindow():
-            return Landmark(window.since.micros)
+            return Landmark(window.since.micros, _until(window.until))
         case _:
             raise AssertionError(window)
 
@@ -99,7 +98,7 @@ def _range(window: ast.RangeWindow, zone: str | None) -> Time:
         )
         raise error("DS227", "a RANGE in months or years needs a SLIDE", length, hint)
     micros = durations.at_most(length) if length.months else durations.fixed(length, "RANGE")
-    until = 0 if window.until is None else durations.fixed(window.until, "UNTIL", zero=True)
+    until = _until(window.until)
     if until >= micros and window.until is not None:
         hint = (
             f"RANGE reaches back {micros} us and UNTIL ends {until} us ago: make UNTIL the "
@@ -107,6 +106,10 @@ def _range(window: ast.RangeWindow, zone: str | None) -> Time:
         )
         raise error("DS313", "UNTIL must be shorter than RANGE", window.until, hint)
     return Time(micros, until, calendar)
+
+
+def _until(until: ast.Duration | None) -> int:
+    return 0 if until is None else durations.fixed(until, "UNTIL", zero=True)
 
 
 def _rows(window: ast.RowsWindow, scope: Scope) -> Rows | Partitioned:

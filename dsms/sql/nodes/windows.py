@@ -53,11 +53,14 @@ class NowWindow(Window):
 
 @dataclass(frozen=True, slots=True)
 class UnboundedWindow(Window):
-    """``RANGE UNBOUNDED``: everything so far."""
+    """``RANGE UNBOUNDED [UNTIL u AGO]``: everything so far, or everything older than that."""
+
+    until: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LandmarkWindow(Window):
-    """``SINCE instant``: everything from that instant on."""
+    """``SINCE instant [UNTIL u AGO]``: everything from that instant on, or what is older of it."""
 
     since: Instant
+    until: Duration | None = None
