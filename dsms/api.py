@@ -38,7 +38,8 @@ class Rows:
 
     types    SQL type names
     as_of    the instant it holds at; None: nothing that was read has a clock yet
-    waiting  accepted rows of the streams it reads that wait behind their clock; None: it reads none
+    waiting  accepted rows of the streams it reads that wait behind their clock; None: it reads
+             none, or one whose rows the user sees late
     """
 
     data: pa.RecordBatch

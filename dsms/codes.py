@@ -94,7 +94,7 @@ CODES: dict[str, str] = {
     # objects and their state
     "DS400": "more than one statement where one is begun at a time",
     "DS401": "there is no such stream, table or query",
-    "DS405": "something still reads what was to be dropped",
+    "DS405": "something still reads, or needs, what was to be dropped",
     "DS406": "EXPLAIN ANALYZE of something that is not registered",
     "DS407": "rows that the answer needs are not kept, or not any more",
     "DS408": "unknown format of EXPLAIN",

@@ -268,6 +268,7 @@ _streams = st.builds(
     _optional(st.builds(ast.Late, _optional(idents))),
     *[_optional(durations())] * 4,
     _archives,
+    _optional(st.builds(ast.Confidential, durations(), idents)),
     options,
 )
 _creates = st.one_of(

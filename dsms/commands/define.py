@@ -11,6 +11,7 @@ from dsms.commands.archives import Heartbeat, created, leave
 from dsms.commands.archives import go_on as go_on_behind
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
+from dsms.commands.rights import check_role
 from dsms.commands.store import Store
 from dsms.errors import UsageError
 from dsms.operators.pieces import go_on
@@ -49,6 +50,8 @@ def create_stream(
         return Done(f"stream {definition.name} is there already")
     check_name(definition.name)
     check_free(runtime, statement.name)
+    if statement.confidential is not None and not runtime.replaying:
+        check_role(runtime.rights, statement.confidential.role)
     archiving = archive_for(runtime, definition, catalog)
     store(lambda s: s.add_stream(definition), "statement", sql.encode())
     runtime.declare(definition)

@@ -72,6 +72,10 @@ def _planned(
 def _check_shown(runtime: Runtime, name: ast.Ident, running: Registered, catalog: Catalog) -> None:
     """The plan of a query holds what its creator may see of what it reads: that is shown to those
     who may grant it."""
+    if catalog.sees_late(running.reads):
+        message = f"the plan of {running.name} counts rows that {catalog.user} does not see yet"
+        hint = "EXPLAIN its SELECT, which counts none"
+        raise UsageError("DS670", message, name.pos.line, name.pos.column, hint)
     rights, owner = runtime.rights, runtime.rights.owners.get(Catalog.key(running.name))
     for key in () if catalog.sees_all else {*running.reads, *running.tables}:
         whole = owner is not None and rights.views(owner, key) is None

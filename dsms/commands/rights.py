@@ -14,11 +14,11 @@ from dsms.commands.store import Store
 from dsms.errors import UsageError
 from dsms.rights import secrets
 from dsms.rights.model import ADMINISTRATOR, Json, Rights, User, holder, key_of, removed
-from dsms.rights.seen import refused
+from dsms.rights.seen import refused, seen_after
 from dsms.running.faults import stop
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
-from dsms.sql.catalog import Catalog
+from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.codes import error
 from dsms.sql.suggest import hint, listed
 
@@ -239,7 +239,37 @@ def _drop(runtime: Runtime, store: Store, name: ast.Ident, kind: str, if_exists:
             return Done(f"there is no {what} {name.text}")
         known(rights, name, users=kind == "users")
         raise UsageError("DS671", f"{name.text} is no {what}", name.pos.line, name.pos.column)
+    if kind == "roles":
+        _refuse_trusted(runtime, name)
     return _apply(runtime, store, removed(rights, key, kind), f"{what} {name.text} dropped")
+
+
+def _refuse_trusted(runtime: Runtime, role: ast.Ident) -> None:
+    """Raise DS405 while streams are confidential to a role: another of its name would have their
+    rows."""
+    to = [(s.name, s.confidential_to) for s in runtime.catalog.streams.values()]
+    found = [name for name, r in to if r is not None and key_of(r) == key_of(role.text)]
+    if found:
+        message = f"rows of {listed(found)} are confidential to {role.text}"
+        raise UsageError(
+            "DS405",
+            message,
+            role.pos.line,
+            role.pos.column,
+            f"take the role from who has it: REVOKE {role.text} FROM ...",
+        )
+
+
+def check_role(rights: Rights, role: ast.Ident) -> None:
+    """Raise DS671 if there is no role of that name."""
+    if key_of(role.text) not in rights.roles:
+        raise UsageError(
+            "DS671",
+            f"there is no role {role.text}",
+            role.pos.line,
+            role.pos.column,
+            hint(role.text, [r.name for r in rights.roles.values()], "roles"),
+        )
 
 
 def _with_roles(
@@ -250,14 +280,7 @@ def _with_roles(
     change: Json = {"users": [], "roles": []}
     keys = []
     for role in roles:
-        if key_of(role.text) not in rights.roles:
-            raise UsageError(
-                "DS671",
-                f"there is no role {role.text}",
-                role.pos.line,
-                role.pos.column,
-                hint(role.text, [r.name for r in rights.roles.values()], "roles"),
-            )
+        check_role(rights, role)
         keys.append(key_of(role.text))
     for name in to:
         found, key = known(rights, name), key_of(name.text)
@@ -292,7 +315,10 @@ def put(runtime: Runtime, change: Json) -> list[str]:
     stopped = []
     for key, query in runtime.queries.items():
         owner, reads = before.owners.get(key), {*query.reads, *query.tables}
-        if owner is None or query.failure is not None or _same(before, after, owner, reads):
+        streams = [s for k in reads if (s := runtime.catalog.streams.get(k)) is not None]
+        if owner is None or query.failure is not None:
+            continue
+        if _same(before, after, owner, reads) and _as_late(before, after, owner, streams):
             continue
         stop(
             [query],
@@ -304,6 +330,10 @@ def put(runtime: Runtime, change: Json) -> list[str]:
         )
         stopped.append(query.name)
     return stopped
+
+
+def _as_late(before: Rights, after: Rights, owner: str, streams: list[StreamDef]) -> bool:
+    return all(seen_after(before, owner, s) == seen_after(after, owner, s) for s in streams)
 
 
 def _same(before: Rights, after: Rights, owner: str, reads: set[Any]) -> bool:

@@ -95,6 +95,7 @@ class Selection:
         plan, all_reads, parts = planned.plan, planned.reads, planned.cut
         self._may_read(all_reads)
         self._reads = all_reads
+        self._late = self._see().sees_late(_streams(self._runtime, plan))
         self._archives = (
             Archives(self._runtime, plan, all_reads) if reads_archives(all_reads) else None
         )
@@ -229,7 +230,8 @@ class Selection:
                 )
         data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
-        return Rows(data, tuple(str(f.type) for f in schema), clock, reading.waiting)
+        waiting = None if self._late else reading.waiting
+        return Rows(data, tuple(str(f.type) for f in schema), clock, waiting)
 
     def close(self) -> None:
         """Give up; nothing of it is left."""
@@ -281,6 +283,13 @@ def access(runtime: Runtime, needed: dict[int, Read], cancel: Cancel | None) -> 
         check,
         lambda at: waiting(runtime, needed.values(), at),
     )
+
+
+def _streams(runtime: Runtime, plan: lp.Node) -> set[str]:
+    """Keys of the streams that a plan reads, itself or by way of a query."""
+    names = {_relation(leaf) for leaf in lp.leaves_of(plan)}
+    queries = [q for name in names if (q := runtime.queries.get(Catalog.key(name))) is not None]
+    return {Catalog.key(n) for n in names} | {s for q in queries for s in q.reads}
 
 
 def _relation(node: lp.Node) -> str:

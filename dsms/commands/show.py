@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from dsms.commands.show_queries import show_queries, show_windows
 from dsms.commands.show_rights import show_grants, show_users
 from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
+from dsms.intake.values import duration_text
 from dsms.running.runtime import Runtime
 from dsms.sessions import Caller
 from dsms.settings import CHANGEABLE
@@ -85,20 +87,35 @@ def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller
 
 def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
     lines = [runtime.clocks.status(key) for key in catalog.streams]
+    known = [not catalog.sees_late([key]) for key in catalog.streams]
+
+    def told(values: list[Any]) -> list[Any]:
+        return [v if k else None for v, k in zip(values, known, strict=True)]
+
     return as_rows(
         [
             ("stream", STRING, [s.name for s in lines]),
             ("clock", STRING, [s.clock for s in lines]),
             ("complete", TIMESTAMP, [s.completed for s in lines]),
-            ("newest", TIMESTAMP, [s.newest for s in lines]),
+            ("newest", TIMESTAMP, told([s.newest for s in lines])),
             ("waits_for", STRING, [s.held_by for s in lines]),
-            ("accepted", INT, [s.accepted for s in lines]),
-            ("late", INT, [s.late for s in lines]),
-            ("refused", INT, [sum(s.refused.values()) for s in lines]),
-            ("waiting", INT, [s.waiting for s in lines]),
+            ("accepted", INT, told([s.accepted for s in lines])),
+            ("late", INT, told([s.late for s in lines])),
+            ("refused", INT, told([sum(s.refused.values()) for s in lines])),
+            ("waiting", INT, told([s.waiting for s in lines])),
             ("durability", STRING, [_durability(runtime, key) for key in catalog.streams]),
         ]
     )
+
+
+def _confidential(catalog: Catalog, stream: StreamDef) -> str | None:
+    """For how long rows are, and to whom; who sees them late is told after which time."""
+    length = stream.confidential_for
+    if length is None:
+        return None
+    if catalog.seen_after(stream):
+        return f"seen after {duration_text(length)}"
+    return f"for {duration_text(length)} to {stream.confidential_to}"
 
 
 def _durability(runtime: Runtime, stream: str) -> str | None:
@@ -160,6 +177,10 @@ def describe(statement: ast.Describe, catalog: Catalog) -> Rows:
         )
     columns = catalog.columns(found)
     notes = [_note(found, i) for i, f in enumerate(found.schema) if f in columns]
+    secret = _confidential(catalog, found) if isinstance(found, StreamDef) else None
+    if secret is not None and notes:  # of the rows, so it stands beside the first column
+        told = secret if secret.startswith("seen") else f"rows are confidential {secret}"
+        notes[0] = ", ".join(filter(None, (notes[0], told)))
     return as_rows(
         [
             ("column", STRING, [f.name for f in columns]),

@@ -20,7 +20,7 @@ def show_archives(runtime: Runtime, catalog: Catalog) -> Rows:
         for a in runtime.archivings.values()
         if catalog.sees_all or catalog.find(a.name) is not None
     ]
-    lines = [figures(a) for a in archivings]
+    lines = [_told(catalog, a) for a in archivings]
     return as_rows(
         [
             ("archive", STRING, [a.name for a in archivings]),
@@ -38,6 +38,15 @@ def show_archives(runtime: Runtime, catalog: Catalog) -> Rows:
             ("update", STRING, [_update_of(runtime, a.name) for a in archivings]),
         ]
     )
+
+
+def _told(catalog: Catalog, archiving: Archiving) -> dict[str, Any]:
+    """Its figures, without those that count rows of a stream which the user sees late."""
+    found = figures(archiving)
+    if archiving.kind == "stream" and catalog.sees_late([Catalog.key(archiving.name)]):
+        counts = ("waiting_rows", "repeated_rows", "landed_files", "index_rows", "index_bytes")
+        found |= dict.fromkeys(counts)
+    return found
 
 
 def _update_of(runtime: Runtime, name: str) -> str | None:

@@ -36,6 +36,7 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
     queries: list[Any] = [q for key, q in runtime.queries.items() if key in catalog.queries]
     own = [runtime.rights.owns(catalog.user, Catalog.key(q.name)) for q in queries]
     timed = [_timing(runtime, q) for q in queries]
+    late = [catalog.sees_late(q.reads) for q in queries]  # their state tells of young rows
     return as_rows(
         [
             ("query", STRING, [q.name for q in queries]),
@@ -50,7 +51,11 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
             ("clock", TIMESTAMP, [_clock(q) for q in queries]),
             ("result_rows", INT, [q.seq for q in queries]),
             ("live_rows", INT, [q.answer_rows() for q in queries]),
-            ("state_bytes", INT, [q.nbytes() for q in queries]),
+            (
+                "state_bytes",
+                INT,
+                [None if hidden else q.nbytes() for q, hidden in zip(queries, late, strict=True)],
+            ),
             ("errors", INT, [q.errors.count for q in queries]),
             (
                 "first_error",
@@ -72,7 +77,14 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
             ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),
             ("partial", STRING, [partial(runtime, q) for q in queries]),
             ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
-            ("waiting", INT, [_waiting(runtime, q) for q in queries]),
+            (
+                "waiting",
+                INT,
+                [
+                    None if hidden else _waiting(runtime, q)
+                    for q, hidden in zip(queries, late, strict=True)
+                ],
+            ),
         ]
     )
 

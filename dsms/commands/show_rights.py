@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
-from dsms.rights.model import ALL, Grant, Rights
+from dsms.intake.values import duration_text
+from dsms.rights.model import ALL, Grant, Rights, key_of
 from dsms.rights.secrets import number_of
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
@@ -52,6 +53,13 @@ def show_grants(rights: Rights, catalog: Catalog, of: ast.Ident | None) -> Rows:
     for key, owner in sorted(rights.owners.items()):
         if (own is None or owner in own) and (wanted is None or owner in wanted):
             lines.append((_name(rights, owner), "OWNER", _object(catalog, key), None, None, None))
+    for _, stream in sorted(catalog.streams.items()):
+        if stream.confidential_to is None or stream.confidential_for is None:
+            continue
+        role = key_of(stream.confidential_to)
+        if not catalog.seen_after(stream) and (wanted is None or role in wanted):
+            told = f"rows younger than {duration_text(stream.confidential_for)}"
+            lines.append((_name(rights, role), "CONFIDENTIAL", stream.name, None, None, told))
     return _rows(("grantee", "right", "object", "columns", "masks", "condition"), lines)
 
 

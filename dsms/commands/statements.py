@@ -112,7 +112,7 @@ def _told(
         caller.begins(piece.text, None)
     parsed = yield from _parsing(piece, cancel)
     if caller is not None and caller.begins(piece.text, parsed):
-        yield select.OneSlice(lambda: Done(""))
+        yield OneSlice(lambda: Done(""))
     return parsed
 
 

@@ -7,6 +7,7 @@ names, of unknown ones or of near ones, tells him nothing of others.  Of what he
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,13 @@ class Seen(Catalog):
             raise refused(self.who, "SELECT", found.name, at)
         return tuple(view(g, found.schema, self.explained) for g in grants)
 
+    def seen_after(self, found: Found) -> int:
+        return seen_after(self.rights, self.who, found)
+
+    def sees_late(self, streams: Iterable[str]) -> bool:
+        found = (self.all.streams.get(key) for key in streams)
+        return any(s is not None and self.seen_after(s) > 0 for s in found)
+
     def columns(self, found: Found) -> Schema:
         """Those that some grant shows; all, where he may do something else with the object."""
         grants = self.rights.views(self.who, key_of(found.name))
@@ -59,6 +67,15 @@ class Seen(Catalog):
 
     def hides(self, name: str) -> bool:
         return self.find(name) is None and self.all.find(name) is not None
+
+
+def seen_after(rights: Rights, user: str | None, found: Found) -> int:
+    """µs after its timestamp at which a user sees a row of it; 0: at once."""
+    if not isinstance(found, StreamDef) or found.confidential_to is None:
+        return 0
+    if rights.trusted(user, key_of(found.name), found.confidential_to):
+        return 0
+    return found.confidential_for or 0
 
 
 def seen(catalog: Catalog, rights: Rights, user: str | None, explained: bool = False) -> Catalog:

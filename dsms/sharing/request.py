@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Protocol, assert_never
 
+from dsms.operators.expressions import can_fail
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col, Expr, conjuncts, rewrite
 from dsms.sql.types import Schema
@@ -84,6 +85,9 @@ def request(root: lp.Node, slide: Slide) -> Request | None:
         aggs = tuple(normal(a, exprs) for a in node.aggs)
     where = tuple(sorted(dict.fromkeys(below.where), key=repr))
     spec = below.window
+    asked = (*where, *keys, *(e for a in aggs for e in (*a.args, a.filter) if e is not None))
+    if spec.until and any(map(can_fail, asked)):
+        return None  # rows are lifted when they come, and fail when they enter
     return Request(
         below.scan.stream.name.casefold(),
         where,

@@ -6,6 +6,7 @@ and exact otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dsms.sql import ast
@@ -33,6 +34,8 @@ class StreamDef:
     archive_for: int | None = None
     archive_cluster: str | None = None
     archive_every: int | None = None
+    confidential_for: int | None = None  # who has not the role sees rows when they are so old
+    confidential_to: str | None = None
     options: tuple[tuple[str, Option], ...] = ()
     sql: str = ""
 
@@ -116,6 +119,15 @@ class Catalog:
         """What the user may read of an object that stands in FROM: what any of these shows; None:
         the whole of it."""
         return None
+
+    def seen_after(self, found: StreamDef | TableDef | QueryDef) -> int:
+        """µs after its timestamp at which the user sees a row of it; 0: at once."""
+        return 0
+
+    def sees_late(self, streams: Iterable[str]) -> bool:
+        """Whether the user sees rows of any of these streams (by key) late, so that numbers of
+        rows, which tell of young ones, are not for him."""
+        return False
 
     def columns(self, found: StreamDef | TableDef | QueryDef) -> Schema:
         """The columns of which the user may know."""

@@ -296,6 +296,10 @@ def _stream_clauses(node: ast.CreateStream) -> list[str]:
     clauses += [
         f"{word} {duration_text(length)}" for word, length in lengths.items() if length is not None
     ]
+    secret = node.confidential
+    if secret is not None:
+        text = f"CONFIDENTIAL FOR {duration_text(secret.length)} TO {name(secret.role)}"
+        clauses.append(text)
     return [*clauses, _archive(node.archive)]
 
 

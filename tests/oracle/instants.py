@@ -4,6 +4,7 @@ tables."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import assert_never
 
 from dsms.sql import logical as lp
@@ -13,25 +14,28 @@ from tests.oracle.facts import Change, Row
 
 
 def instants(
-    node: lp.Node, streams: Mapping[str, Sequence[Row]], tables: Mapping[str, Sequence[Change]]
+    node: lp.Node,
+    streams: Mapping[str, Sequence[Row]],
+    tables: Mapping[str, Sequence[Change]],
+    ages: Mapping[str, int] = MappingProxyType({}),
 ) -> set[int]:
     """Every instant at which the answer of `node` can differ from that of the instant before; more
-    do no harm."""
+    do no harm.  `ages`: how old rows are when they are seen, of streams where that matters."""
     match node:
         case lp.StreamScan():
-            return {row.ts for row in streams.get(node.stream.name, ())}
+            name = node.stream.name
+            return {row.ts + n for row in streams.get(name, ()) for n in (0, ages.get(name, 0))}
         case lp.TableScan():
             return {change.at for change in tables.get(node.table.name, ())}
         case lp.Window():
-            return _window(node.spec, instants(node.child, streams, tables))
+            return _window(node.spec, instants(node.child, streams, tables, ages))
         case lp.JoinNRR():
-            return instants(node.child, streams, tables)
+            return instants(node.child, streams, tables, ages)
         case lp.Values():
             return {ALWAYS}
         case _:
-            return {t for child in lp.children(node) for t in instants(child, streams, tables)} | {
-                ALWAYS
-            }
+            below = (instants(child, streams, tables, ages) for child in lp.children(node))
+            return {ALWAYS}.union(*below)
 
 
 def _window(spec: WindowSpec, inner: set[int]) -> set[int]:

@@ -31,7 +31,8 @@ class Delta:
 class Oracle:
     """One bound query over given input.
 
-    `streams`: accepted rows by stream name; `tables`: changes by table name, in order.  `kind` says
+    `streams`: accepted rows by stream name; `tables`: changes by table name, in order; `ages`: how
+    old rows are when who asks sees them, by the names of streams that he sees late.  `kind` says
     what is reported where the query leaves it open (the default follows from `is_monotonic`).
     """
 
@@ -40,8 +41,9 @@ class Oracle:
         output: lp.Output,
         streams: Mapping[str, Sequence[Row]],
         tables: Mapping[str, Sequence[Change]] | None = None,
+        ages: Mapping[str, int] | None = None,
     ) -> None:
-        tables = tables or {}
+        tables, ages = tables or {}, ages or {}
         self.output = output
         self.kind = (
             output.kind
@@ -50,8 +52,8 @@ class Oracle:
             if is_monotonic(output.child)
             else "rstream"
         )
-        self.instants = sorted(instants(output.child, streams, tables) | {ALWAYS})
-        self._evaluator = Evaluator(self.instants, streams, tables)
+        self.instants = sorted(instants(output.child, streams, tables, ages) | {ALWAYS})
+        self._evaluator = Evaluator(self.instants, streams, tables, ages=ages)
 
     def answer(self, at: int) -> list[Fact]:
         """Q(at): the rows of the answer, in the order of ORDER BY if there is one, else by key."""

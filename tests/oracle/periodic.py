@@ -60,6 +60,7 @@ class Periodic:
         tables: Mapping[str, Sequence[Change]] | None = None,
         upto: int = 0,
         registered: int = ALWAYS,
+        ages: Mapping[str, int] | None = None,
     ) -> None:
         assert output.slide is not None
         self.output = output
@@ -90,13 +91,15 @@ class Periodic:
                 if firsts
                 else []
             )
-            found = instants(self.core, read, given)
+            found = instants(self.core, read, given, ages or {})
             if changes_at_boundaries(self.core):
                 found |= {b - 1 for b in bounds}
         self.bounds = bounds
         self.instants = sorted(found | {ALWAYS})
         beats = Beats(bounds, output.restore)
-        self._evaluator = Evaluator(self.instants, read, given, beats=beats, real=real)
+        self._evaluator = Evaluator(
+            self.instants, read, given, beats=beats, real=real, ages=ages or {}
+        )
 
     def _counted(self, slide: Slide, points: Points, upto: int, registered: int) -> list[int]:
         """Boundaries just behind the points of every m-th row, of those that complete later than

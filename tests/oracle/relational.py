@@ -29,7 +29,8 @@ class Evaluator:
 
     `beats`: the boundaries of a periodic query, as far as they matter inside of it
     (`tests.oracle.slides`).  `real`: the instant of each of `instants`, where these are points
-    (`tests.oracle.points`)."""
+    (`tests.oracle.points`).  `ages`: of streams whose rows who asks sees when they are so old; a
+    row of theirs is there from then on, and is of its own timestamp."""
 
     instants: Sequence[int]
     streams: Mapping[str, Sequence[Row]]
@@ -41,6 +42,7 @@ class Evaluator:
     nodes: dict[int, lp.Node] = field(default_factory=dict)
     beats: Beats = field(default_factory=Beats)
     real: Callable[[int], int] = int
+    ages: Mapping[str, int] = field(default_factory=dict)
 
     def at(self, node: lp.Node, step: int) -> list[Fact]:
         """The answer of `node` at instant number `step`; none before the first."""
@@ -66,6 +68,8 @@ class Evaluator:
                 )
             case lp.GroupBy() | lp.Distinct() | lp.SetOp():
                 return settle(before, fresh, now)
+            case lp.StreamScan():
+                return fresh
             case _:
                 return since(before, fresh, now)
 
@@ -73,7 +77,8 @@ class Evaluator:
         now = self.instants[step]
         match node:
             case lp.StreamScan():
-                return [f for f in self._scan(node) if f.ts <= now]
+                age = self.ages.get(node.stream.name, 0)
+                return [f for f in self._scan(node) if f.ts + age <= now]
             case lp.TableScan():
                 return self.table(node, now)
             case lp.Values():

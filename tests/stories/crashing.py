@@ -93,9 +93,8 @@ def play(story: Story, declared: Declared, way: Way, data: str, random: Random) 
             case "sql":
                 host.engine.execute(_expanded(section.body))
             case "query":
-                host.engine.execute(
-                    f"CREATE QUERY {section.name} AS {with_options(section.body, way)}"
-                )
+                sql = f"CREATE QUERY {section.name} AS {with_options(section.body, way)}"
+                host.engine.execute(sql, user=way.user)
                 host.readers[section.name] = host.engine.subscribe(section.name, 0)
                 host.pushes[section.name] = []
             case "input":

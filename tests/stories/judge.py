@@ -88,12 +88,13 @@ class _Inlet:
 @dataclass(slots=True)
 class Input:
     """Everything that came: rows by stream, changes by table; how far each stream is complete, and
-    how far it got."""
+    how far it got.  `ages`: how old rows are when who asks sees them (`tests.oracle.Oracle`)."""
 
     streams: dict[str, list[Row]]
     tables: dict[str, list[Change]]
     completed: dict[str, int]
     fronts: dict[str, int]
+    ages: dict[str, int] = field(default_factory=dict)
 
 
 def take_in(declared: Declared, story: Story) -> Input:
@@ -237,7 +238,7 @@ def expected(output: lp.Output, given: Input, registered: int = ALWAYS) -> list[
     if output.slide is not None:
         pushes = periodic(output, given, registered).pushes()
         return [Line(p.at, "=", values) for p in pushes for values in p.rows]
-    oracle = Oracle(output, given.streams, given.tables)
+    oracle = Oracle(output, given.streams, given.tables, given.ages)
     begun = registered if streams_of(output) else ALWAYS
     changes = [d for d in oracle.deltas(followed(output, given)) if begun == ALWAYS or d.at > begun]
     lines = [Line(_shown(d.at), "+" if d.kind == "insert" else "-", d.values) for d in changes]
@@ -262,9 +263,8 @@ def registered(story: Story, declared: Declared, name: str) -> int:
 
 def periodic(output: lp.Output, given: Input, registered: int = ALWAYS) -> Periodic:
     """The oracle of a query with SLIDE, up to the query's clock."""
-    return Periodic(
-        output, given.streams, given.tables, answered_until(output, given, registered), registered
-    )
+    upto = answered_until(output, given, registered)
+    return Periodic(output, given.streams, given.tables, upto, registered, given.ages)
 
 
 def answered_until(output: lp.Output, given: Input, registered: int = ALWAYS) -> int:
@@ -284,7 +284,7 @@ def answer(output: lp.Output, given: Input) -> list[Values] | None:
     if output.slide is not None:
         last = periodic(output, given).answer()
         return None if last is None else list(last.rows)
-    oracle = Oracle(output, given.streams, given.tables)
+    oracle = Oracle(output, given.streams, given.tables, given.ages)
     return [f.values for f in oracle.answer(followed(output, given))]
 
 

@@ -27,13 +27,14 @@ CUTS = ("all", "rows", "random")
 @dataclass(frozen=True, slots=True)
 class Way:
     """strategy; how rows are cut into frames; rewrite rules on or off; `seed` of random cuts; other
-    query options."""
+    query options; `user`: who registers the queries."""
 
     strategy: str = "upa"
     cut: str = "all"
     optimize: bool = True
     seed: int = 0
     options: tuple[tuple[str, str], ...] = ()
+    user: str | None = None
 
     def __str__(self) -> str:
         more = "".join(f", {k} = {v}" for k, v in self.options)
@@ -100,7 +101,8 @@ def play(story: Story, declared: Declared, way: Way) -> Played:
             case "sql":
                 engine.execute(_expanded(section.body))
             case "query":
-                engine.execute(f"CREATE QUERY {section.name} AS {with_options(section.body, way)}")
+                sql = f"CREATE QUERY {section.name} AS {with_options(section.body, way)}"
+                engine.execute(sql, user=way.user)
                 readers[section.name] = engine.subscribe(section.name, 0)
                 out.pushes[section.name], out.progress[section.name] = [], []
             case "input":

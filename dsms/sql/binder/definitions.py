@@ -29,7 +29,7 @@ def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str =
     schema = _schema(statement.columns)
     _check_event_time(statement)
     timestamp, unit = _timestamp(statement.timestamp, schema)
-    archive = statement.archive
+    archive, secret = statement.archive, statement.confidential
     return StreamDef(
         statement.name.text,
         schema,
@@ -45,6 +45,8 @@ def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str =
         archive_for=maybe_fixed(archive.keep, "ARCHIVE FOR") if archive else None,
         archive_cluster=_cluster(archive, schema),
         archive_every=maybe_fixed(archive.update_every, "UPDATE EVERY") if archive else None,
+        confidential_for=None if secret is None else fixed(secret.length, "CONFIDENTIAL FOR"),
+        confidential_to=None if secret is None else secret.role.text,
         options=check_options(statement.options, "stream"),
         sql=sql,
     )

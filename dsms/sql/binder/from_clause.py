@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dsms.sql import ast
-from dsms.sql.binder import archives, windows
+from dsms.sql.binder import ageing, archives, windows
 from dsms.sql.binder.calls import call
 from dsms.sql.binder.context import Block, BlockInput, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
@@ -93,7 +93,8 @@ class _FromBinder:
     def _named(self, ref: ast.TableRef) -> tuple[Group, Scope]:
         found = self.ctx.catalog.find(ref.name.text, ref.name.quoted)
         views = None if found is None else self.ctx.catalog.views(found, ref.name)
-        if found is not None and views and all(view.where is not None for view in views):
+        hidden = views and all(view.where is not None for view in views)
+        if found is not None and (hidden or self.ctx.catalog.seen_after(found)):
             self.ctx.filtered.append((found.name, ref))
         if ref.archive and found is not None:
             return self._stream(
@@ -133,6 +134,8 @@ class _FromBinder:
             node = windows.put_window(
                 self.ctx, rows, window, scope, rows.schema, self.block.internal
             )
+        after = self.ctx.catalog.seen_after(stream)
+        node = ageing.late(node, after, window, stream.name, self.ctx.catalog.user)
         self._source(ref, node)
         return self._leaf(node, scope, ref)
 

@@ -168,11 +168,11 @@ def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
         raise error(
             "DS310", "under TIME ZONE a SLIDE shorter than a day must divide the day", slide, hint
         )
-    _check_measure(spec, found, slide)
+    check_measure(spec, found, slide)
     return replace(spec, slide=found)
 
 
-def _check_measure(spec: WindowSpec, slide: Slide, at: ast.Slide) -> None:
+def check_measure(spec: WindowSpec, slide: Slide, at: ast.Slide, hint: str | None = None) -> None:
     """The sub-window is the greatest common divisor of RANGE, UNTIL and SLIDE: it must not be
     absurdly short."""
     match spec:
@@ -180,7 +180,8 @@ def _check_measure(spec: WindowSpec, slide: Slide, at: ast.Slide) -> None:
             unit = math.gcd(length, until, slide.every)
             if max(length, slide.every) // unit > MOST_SUBWINDOWS:
                 message = f"RANGE and SLIDE have no common measure longer than {unit} us"
-                raise error("DS310", message, at, "round both to a common unit, such as seconds")
+                remedy = hint or "round both to a common unit, such as seconds"
+                raise error("DS310", message, at, remedy)
         case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark():
             pass
         case _:

@@ -63,6 +63,14 @@ class Archive(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Confidential(Node):
+    """``CONFIDENTIAL FOR length TO role``: who has not that role sees rows when they are so old."""
+
+    length: Duration
+    role: Ident
+
+
+@dataclass(frozen=True, slots=True)
 class CreateStream(Statement):
     """Without `timestamp` the stream is stamped on arrival.  None everywhere means: not said."""
 
@@ -77,6 +85,7 @@ class CreateStream(Statement):
     subwindow: Duration | None = None
     retain: Duration | None = None
     archive: Archive | None = None
+    confidential: Confidential | None = None
     options: tuple[Option, ...] = ()
 
 

@@ -38,6 +38,7 @@ _STREAM_FIELDS = {
     "SUBWINDOW": "subwindow",
     "RETAIN": "retain",
     "ARCHIVE": "archive",
+    "CONFIDENTIAL": "confidential",
     "WITH": "options",
 }
 
@@ -155,6 +156,11 @@ class Definitions(Options):
     archive_for = clause("FOR")
     archive_cluster = clause("CLUSTER BY")
     archive_every = clause("UPDATE EVERY")
+
+    @rule
+    def confidential(self, pos: Pos, length: ast.Duration, role: ast.Ident) -> Clause:
+        return Clause("CONFIDENTIAL", ast.Confidential(length, role, pos=pos), pos)
+
     non_retroactive = clause("NON RETROACTIVE")
     retroactive = clause("RETROACTIVE")
     on_lookup = clause("ON LOOKUP")
