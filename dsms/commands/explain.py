@@ -10,6 +10,7 @@ from dsms.commands.explain_paths import of_registered, of_statement
 from dsms.errors import UsageError
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.explain import explain
+from dsms.plan.explain_text import without_figures
 from dsms.plan.physical import Phys
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -52,11 +53,21 @@ def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog
             statement.pos.column,
             "register it with CREATE QUERY, then EXPLAIN ANALYZE QUERY name",
         )
+    if late := _seen_late(phys, catalog):
+        phys, more = without_figures(phys), []
     lines = explain(phys, form, live).splitlines()
     # of queries of others, with which this one shares, only who sees them is told
     if form == "text":
         lines += (more if catalog.sees_all else more[:1]) + _in_part(catalog, statement)
+        lines += [f"{catalog.user} sees rows of {n} late: figures are not shown" for n in late]
     return Rows(pa.record_batch({"plan": pa.array(lines, pa.string())}), ("STRING",))
+
+
+def _seen_late(phys: Phys, catalog: Catalog) -> list[str]:
+    """Streams of the plan whose rows the user sees late."""
+    scans = (leaf for leaf in lp.leaves_of(phys.node) if isinstance(leaf, lp.StreamScan))
+    names = {scan.stream.name for scan in scans}
+    return sorted(name for name in names if catalog.sees_late([Catalog.key(name)]))
 
 
 def _planned(

@@ -134,5 +134,6 @@ def lookup(
     query.check()
     rows, at = query.ask(clock, clock + 1 if group is None else group.latest(clock), cancel)
     types = tuple(str(f.type) for f in query.output.schema)
-    behind = rows_behind(runtime, query.reads, clock)
+    late = catalog.sees_late(query.reads)
+    behind = None if late else rows_behind(runtime, query.reads, clock)
     return Rows(query.batch(rows), types, None if clock == ALWAYS else shown_instant(at), behind)

@@ -71,7 +71,10 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
             (
                 "cost",
                 FLOAT,
-                [t.get("cost", q.phys.cost.total) for t, q in zip(timed, queries, strict=True)],
+                [
+                    None if hidden else t.get("cost", q.phys.cost.total)
+                    for t, q, hidden in zip(timed, queries, late, strict=True)
+                ],
             ),
             ("shares_with", INT, [t.get("shares_with") for t in timed]),
             ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),

@@ -7,7 +7,9 @@ boundaries it answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from dsms.plan.physical import Phys, State
 from dsms.plan.text import boundaries, describe
@@ -94,12 +96,20 @@ def structure(state: State) -> str:
 
 def figures(phys: Phys) -> str:
     """Estimates: rows per second on the output edge, live rows, and operations per second of this
-    node and below."""
+    node and below; nothing where they are withheld."""
     cost = phys.cost
+    if math.isnan(cost.total):
+        return ""
     return (
         f"{number(cost.rate)} rows/s, {number(cost.size)} live, cost {number(cost.own)} of "
         f"{number(cost.total)}"
     )
+
+
+def without_figures(phys: Phys) -> Phys:
+    """The plan without estimates, which are made of rows that who reads it may not know of."""
+    cost = replace(phys.cost, total=math.nan)
+    return replace(phys, cost=cost, children=tuple(map(without_figures, phys.children)))
 
 
 def counts(live: Mapping[str, float]) -> str:

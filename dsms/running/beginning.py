@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dsms.intake.values import instant_text
-from dsms.running.past import Past, complete_after, pasts, rows_missing, rows_of
+from dsms.operators.window_rows import RowsWindowOp
+from dsms.running.past import Past, complete_after, pasts, rows_missing, rows_of, too_young
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -68,10 +69,12 @@ def _take_note(
 def look_back(runtime: Runtime, query: Registered, needed: Sequence[Past], clock: int) -> None:
     """Note what is gone of the rows that the query's windows reach back to."""
     fronts = {s: runtime.handed_on(s) for s in query.reads}
-    timed = [p for p in needed if p.rows is None or p.ago]
+    timed = [p for p in needed if p.rows is None]
     query.partial_until = complete_after(timed, runtime.rings, fronts, clock)
     missing = rows_missing(needed, runtime.rings, fronts, clock)
-    query.full_at = tuple((s, runtime.inputs[s].next_complete + n) for s, n in missing.items())
+    query.full_at = tuple(
+        (s, min(FOREVER, runtime.inputs[s].next_complete + n)) for s, n in missing.items()
+    )
 
 
 def partial(runtime: Runtime, query: Registered) -> str | None:
@@ -82,10 +85,28 @@ def partial(runtime: Runtime, query: Registered) -> str | None:
     clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     if query.partial_until > max(ALWAYS, clock):
         return f"until {instant_text(query.partial_until)}"
-    missing = max((at - runtime.inputs[s].next_complete for s, at in query.full_at), default=0)
+    counted = [(s, at) for s, at in query.full_at if at < FOREVER]
+    if len(counted) < len(query.full_at) and _short(runtime, query, clock):
+        return "until more rows are old enough"  # how many have come is not for everybody
+    missing = max((at - runtime.inputs[s].next_complete for s, at in counted), default=0)
     if missing <= 0:
         return None
     return f"until {missing} more {'row comes' if missing == 1 else 'rows come'}"
+
+
+def _short(runtime: Runtime, query: Registered, clock: int) -> bool:
+    """Whether a window of the last rows is not full: as its operator has them or, where windows are
+    scanned, the rings."""
+    running = query if isinstance(query, RunningQuery) else _inner(query)
+    if running is None:
+        return too_young(list(pasts(query.output)), runtime.rings, clock)
+    windows = [s.operator for s in running.pipeline.stages if isinstance(s.operator, RowsWindowOp)]
+    return any(w.live() < w.length for w in windows)
+
+
+def _inner(query: Registered) -> RunningQuery | None:
+    """What runs a periodic query or a look-up, if operators do."""
+    return getattr(getattr(query, "evaluator", None), "inner", None)
 
 
 def _hand_on_early(runtime: Runtime, query: RunningQuery) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-import numpy as np
-
 from dsms.plan import windows
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
@@ -171,10 +169,7 @@ def complete_after(
         gone = fronts[past.stream] if ring is None else ring.reach  # rows up to here can't be had
         if gone <= ALWAYS:
             continue
-        if past.rows is not None and not _missing(past.rows, ring, clock - past.ago):
-            continue
-        if past.ago:
-            worst = max(worst, _full(past, ring, clock))
+        if past.rows is not None and not _missing(past.rows, ring, clock):
             continue
         if past.since is not None and gone < past.since:
             continue
@@ -185,27 +180,30 @@ def complete_after(
     return worst
 
 
-def _full(past: Past, ring: Ring | None, clock: int) -> int:
-    """The instant at which rows that are here, but are too young yet, have filled its window;
-    ALWAYS if more must come."""
-    rows = [] if ring is None else ring.rows(ring.reach, clock)
-    here = np.concatenate([b.ts for b in rows]) if rows else np.empty(0, np.int64)
-    assert past.rows is not None  # only these wait
-    return int(here[past.rows - 1]) + past.ago if len(here) >= past.rows else ALWAYS
-
-
 def rows_missing(
     needed: Sequence[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int
 ) -> dict[str, int]:
     """How many more rows must come until windows of the last rows are full, by stream; those that
-    miss none are left out."""
+    miss none are left out.  Where rows must be so old, no number of those that come says it:
+    FOREVER."""
     found: dict[str, int] = {}
     for past in needed:
         ring = rings.get(past.stream)
         gone = fronts[past.stream] if ring is None else ring.reach
-        if past.rows and gone > ALWAYS and (missing := _missing(past.rows, ring, clock)) > 0:
+        if not past.rows or gone <= ALWAYS:
+            continue
+        if (missing := _missing(past.rows, ring, clock - past.ago)) > 0:
+            missing = FOREVER if past.ago else missing
             found[past.stream] = max(missing, found.get(past.stream, 0))
     return found
+
+
+def too_young(needed: Sequence[Past], rings: Mapping[str, Ring], clock: int) -> bool:
+    """Whether the rings lack last rows that are old enough for the windows over them."""
+    return any(
+        past.rows and past.ago and _missing(past.rows, rings.get(past.stream), clock - past.ago) > 0
+        for past in needed
+    )
 
 
 def _missing(rows: int, ring: Ring | None, clock: int) -> int:
