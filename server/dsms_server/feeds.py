@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from dsms.api import Chunk, NetChange, Push, Subscription
+from dsms.errors import UsageError
 
 
 class Reader(Protocol):
     """What takes the pushes of a feed (a session); called on the event loop."""
 
     def deliver(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None: ...
+
+
+def asked_for(reader: Reader, message: Mapping[str, Any], changes: bool) -> SubscriptionFeed:
+    """What a `subscribe` asks for; `changes`: as its session has it.  Raises DS604."""
+    conflate = message.get("conflate", False)
+    if conflate and not message.get("changes", True):
+        raise UsageError(
+            "DS604",
+            "conflate: true comes as changes, and changes: false refuses these",
+            hint="leave `changes` out",
+        )
+    return SubscriptionFeed(reader, message["query"], message.get("changes", changes), conflate)
 
 
 class SubscriptionFeed:

@@ -17,7 +17,7 @@ from dsms_client.protocol import VERSION
 from dsms_server import hello
 from dsms_server.answers import answer_results, names_fields, report_fields
 from dsms_server.clock import elapsed
-from dsms_server.feeds import SubscriptionFeed
+from dsms_server.feeds import SubscriptionFeed, asked_for
 from dsms_server.parties import Peer
 from dsms_server.worker import EngineJob, Lane, Steps, Urgency, expected
 
@@ -258,15 +258,7 @@ class Requests:
 
     def _subscribe(self, message: Message, ident: Any, size: int) -> None:
         core, user = self.server.core, self.session.user
-        changes = message.get("changes", self.session.changes)
-        conflate = message.get("conflate", False)
-        if conflate and not message.get("changes", True):
-            raise UsageError(
-                "DS604",
-                "conflate: true comes as changes, and changes: false refuses these",
-                hint="leave `changes` out",
-            )
-        feed = SubscriptionFeed(self.session, message["query"], changes, conflate)
+        feed = asked_for(self.session, message, self.session.changes)
         self.server.memory.check("a subscription")
         self.server.audit.check("subscribe")
 

@@ -209,7 +209,7 @@ def test_who_waits_for_a_place_is_shown_and_can_be_cancelled(serve):
         running.server.core.runners._long_seconds = 1e9
         busy = begun(running, count=2)
         wait_until(
-            lambda: [found["state"] for found in at_work(admin)].count("waiting") == 1,
+            lambda: sorted(found["state"] for found in at_work(admin)) == ["running", "waiting"],
             "the one that waits",
         )
         states = {found["state"]: found["session"] for found in at_work(admin)}
