@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.engine import Engine
+from dsms.errors import QueryError
 from dsms.oneshot.pushdown import needed
 from dsms.sql.binder import bind_query
 from dsms.sql.binder.definitions import bind_create_stream
@@ -197,3 +198,12 @@ def test_late_rows_after_the_last_instant_are_refused() -> None:
     assert engine.ingest("s", [[2, 5]]).late == 1
     counts = engine.runtime.inputs["l"].counts
     assert (counts.accepted, dict(counts.refused)) == (0, {"late rows after the last instant": 1})
+
+
+def test_columns_of_one_name_stand_at_one_place() -> None:
+    engine = Engine()
+    engine.execute("CREATE STREAM l (b INT, a INT, ts TIMESTAMP)")
+    with pytest.raises(QueryError) as problem:
+        engine.execute("CREATE STREAM s (A INT, b INT, ts TIMESTAMP) TIMESTAMP BY ts LATE INTO l")
+    assert "DS225: late rows have `A` as column 1, and l has it as column 2" in str(problem.value)
+    engine.execute("CREATE STREAM s (x INT, y INT, ts TIMESTAMP) TIMESTAMP BY ts LATE INTO l")

@@ -112,6 +112,13 @@ def test_every_kind_of_column(column: Any) -> None:
             both(pl.DataFrame({"a": column}), one(type_))
 
 
+def text_of(offsets: list[int], text: bytes) -> pa.Array:
+    """Texts by their buffers, which need not be sound."""
+    return pa.StringArray.from_buffers(
+        len(offsets) - 1, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(text)
+    )
+
+
 @pytest.mark.parametrize(
     ("type_", "data", "expected"),
     [
@@ -138,6 +145,20 @@ def test_every_kind_of_column(column: Any) -> None:
         (TIMESTAMP, {"a": np.array([3], "M8[25s]")}, [str(75 * SECOND)]),
         (BOOL, {"a": pa.array([1, 0], pa.bool8())}, ["True", "False"]),
         (INT, pa.table({"a": pa.array([1, 2, 3])}).slice(1), ["2", "3"]),
+        (BYTES, {"a": np.array([b"b\0c"])}, [repr(b"b\0c")]),
+        (STRING, {"a": np.array(["b\0c"])}, ["b\0c"]),
+        (STRING, {"a": [np.str_("b\0c"), None]}, ["b\0c", "None"]),
+        (decimal(9, 2), pd.DataFrame({"a": pd.Series([Decimal("sNaN")], dtype=object)}), "DS503"),
+        (
+            decimal(9, 2),
+            pd.DataFrame({"a": pd.Series([Decimal("NaN"), None], dtype=object)}),
+            ["None", "None"],
+        ),
+        (STRING, {"a": text_of([0, 1], b"\xff")}, "DS503"),
+        (STRING, pa.table({"a": text_of([0, 1000, 2], b"ab")}), "DS503"),
+        (STRING, {"a": pa.DictionaryArray.from_arrays([0, 7], ["x", "y"], safe=False)}, "DS503"),
+        (TIMESTAMP, pa.table({"a": pa.array([DAY // 1000 + 1], pa.date64())}), "DS503"),
+        (TIMESTAMP, pa.table({"a": pa.array([DAY // 1000], pa.date64())}), [str(DAY)]),
     ],
 )
 def test_what_columns_become(type_: Type, data: Any, expected: Any) -> None:

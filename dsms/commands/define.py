@@ -24,7 +24,7 @@ from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
 from dsms.sql import ast
 from dsms.sql import logical as lp
-from dsms.sql.binder import bind_create_stream, bind_create_table
+from dsms.sql.binder import bind_create_stream, bind_create_table, check_late_places
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error
 from dsms.sql.suggest import hint, listed
@@ -50,6 +50,8 @@ def create_stream(
         return Done(f"stream {definition.name} is there already")
     check_name(definition.name)
     check_free(runtime, statement.name)
+    if not runtime.replaying:
+        check_late_places(statement.late, definition, catalog)
     if statement.confidential is not None and not runtime.replaying:
         check_role(runtime.rights, statement.confidential.role)
     archiving = archive_for(runtime, definition, catalog)

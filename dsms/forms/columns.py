@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dsms.forms.arrays import PROBLEMS, Unreadable, Values, from_numpy, listed
+from dsms.forms.arrays import PROBLEMS, Unreadable, Values, from_numpy, listed, sound
 
 
 def array_of(column: Any) -> Values:
     """The column of a table, a dict or a frame.  Raises Unreadable."""
     try:
-        return _read(column)
+        return sound(_read(column))
     except PROBLEMS as problem:
         lines = str(problem).splitlines()
         why = f" ({lines[0]})" if lines and lines[0] else ""

@@ -61,7 +61,8 @@ def named(data: Any, name: str) -> tuple[Named, int]:
     elif not any(
         field.metadata or isinstance(field.type, pa.BaseExtensionType) for field in data.schema
     ):
-        return list(zip(data.schema.names, data.columns, strict=True)), data.num_rows
+        plain = zip(data.schema.names, data.columns, strict=True)
+        return [(key, _column(key, column, name)) for key, column in plain], data.num_rows
     else:
         pairs = _from_table(data)
     columns = [(key, _column(key, column, name)) for key, column in pairs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,17 @@ def _is_plain(dtype: Any) -> bool:
 
 
 def _objects(column: pd.Series) -> Values:
-    missing = column.isna().to_numpy()
+    try:
+        missing = column.isna().to_numpy()
+    except ArithmeticError:  # a signaling NaN among Decimals, which is no gap
+        missing = np.array([not _signals(v) and bool(pd.isna(v)) for v in column], bool)
     values = [None if gone else value for value, gone in zip(column.tolist(), missing, strict=True)]
     array = inferred(values)
     return values if array is None else array
+
+
+def _signals(value: Any) -> bool:
+    return isinstance(value, Decimal) and value.is_snan()
 
 
 def _from_numpy(column: pd.Series) -> Values:

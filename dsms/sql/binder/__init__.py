@@ -2,7 +2,12 @@
 tables."""
 
 from dsms.sql.binder.changes import Change, Delete, Insert, Update, bind_table_statement
-from dsms.sql.binder.definitions import bind_create_query, bind_create_stream, bind_create_table
+from dsms.sql.binder.definitions import (
+    bind_create_query,
+    bind_create_stream,
+    bind_create_table,
+    check_late_places,
+)
 from dsms.sql.binder.lookups import bind_lookup
 from dsms.sql.binder.options import OPTIONS, check_options
 from dsms.sql.binder.query import bind_query
@@ -19,5 +24,6 @@ __all__ = [
     "bind_lookup",
     "bind_query",
     "bind_table_statement",
+    "check_late_places",
     "check_options",
 ]

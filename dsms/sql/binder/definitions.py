@@ -230,6 +230,27 @@ def _late_into(late: ast.Late | None, schema: Schema, catalog: Catalog) -> str |
     return found.name
 
 
+def check_late_places(late: ast.Late | None, definition: StreamDef, catalog: Catalog) -> None:
+    """Raise DS225 where a column of one name stands at two places: late rows go by places.  Streams
+    that were declared before this was looked at stay as they are."""
+    if late is None or late.into is None:
+        return
+    into, schema = late.into, definition.schema
+    found = catalog.find(into.text, into.quoted)
+    assert isinstance(found, StreamDef)
+    places = {f.name.casefold(): k for k, f in enumerate(found.schema)}
+    for k, field in enumerate(schema):
+        there = places.get(field.name.casefold(), k)
+        if there != k:
+            raise error(
+                "DS225",
+                f"late rows have `{field.name}` as column {k + 1}, and {found.name} has it as "
+                f"column {there + 1}",
+                into,
+                "values go by their places: declare both streams with their columns in one order",
+            )
+
+
 def _cluster(archive: ast.Archive | None, schema: Schema) -> str | None:
     if archive is None or archive.cluster_by is None:
         return None
