@@ -162,7 +162,7 @@ def test_each_word_is_answered(section: str, word: str):
         ("SELECT nosuch(1)", "SHOW FUNCTIONS"),
         ("SELECT medain(k) FROM s [NOW]", "did you mean MEDIAN?"),
         ("SELECT k FROM s [NOW] WHERE k = ANY (SELECT k FROM r)", "IN (SELECT"),
-        ("SELECT k FROM s [NOW] WHERE k > ALL (SELECT k FROM r)", "IN (SELECT"),
+        ("SELECT k FROM s [NOW] WHERE k > ALL (SELECT k FROM r)", "NOT EXISTS (SELECT"),
         ("SELECT * EXCLUDE (k) FROM s", "name the columns"),
         ("SELECT * REPLACE (k AS v) FROM s", "name the columns"),
         ("SELECT t::timestamptz FROM s [NOW]", "write TIMESTAMP"),

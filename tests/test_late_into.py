@@ -205,5 +205,5 @@ def test_columns_of_one_name_stand_at_one_place() -> None:
     engine.execute("CREATE STREAM l (b INT, a INT, ts TIMESTAMP)")
     with pytest.raises(QueryError) as problem:
         engine.execute("CREATE STREAM s (A INT, b INT, ts TIMESTAMP) TIMESTAMP BY ts LATE INTO l")
-    assert "DS225: late rows have `A` as column 1, and l has it as column 2" in str(problem.value)
+    assert "late rows have `A` as column 1, and l has it as column 2" in str(problem.value)
     engine.execute("CREATE STREAM s (x INT, y INT, ts TIMESTAMP) TIMESTAMP BY ts LATE INTO l")

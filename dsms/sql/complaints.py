@@ -67,6 +67,12 @@ _STRAY = {
 }
 
 
+# `s#length(5)` of Esper
+_AS_WINDOW = re.compile(r"#\w+(?::\w+)?\s*\(")
+_WINDOW = "windows stand in brackets, behind the stream: FROM s [RANGE 10 s], FROM s [ROWS 5]"
+NOT_KNOWN = "is not known here"
+
+
 @dataclass(frozen=True, slots=True)
 class _Failure:
     """Where a parse stopped: at `word` (empty at the end), after the words `before`; what would
@@ -146,7 +152,7 @@ def _stray(piece: Piece, offset: int) -> QueryError:
         "DS104",
         f"the character {shown} has no meaning here",
         *piece.place(offset),
-        _STRAY.get(char),
+        _STRAY.get(char) if _AS_WINDOW.match(piece.text, offset) is None else _WINDOW,
     )
 
 
@@ -221,7 +227,7 @@ def _foreign(failure: _Failure) -> QueryError | None:
         return None
     back, word, hint = found
     offset = failure.before[-back].start if back else failure.offset
-    return failure.at("DS110", f"{word} is not known here", hint, offset)
+    return failure.at("DS110", f"{word} {NOT_KNOWN}", hint, offset)
 
 
 def _known(failure: _Failure) -> QueryError | None:
@@ -229,6 +235,8 @@ def _known(failure: _Failure) -> QueryError | None:
     if mistake is None:
         return None
     code = "DS101" if failure.word else "DS102"
+    if mistake.message.endswith(NOT_KNOWN):
+        code = "DS110"
     return failure.at(code, mistake.message.format(found=failure.found), mistake.hint)
 
 
