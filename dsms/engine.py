@@ -144,6 +144,7 @@ class Engine:
 
     def store(self, write: Write, kind: str, body: bytes) -> None:
         """Write to the catalog file, if there is one, and with it what the journal says of it."""
+        self._whole()
         if self.saver is not None:
             self.saver.store(write, kind, body)
 
@@ -202,6 +203,7 @@ class Engine:
 
         now   the system time at which they came; None: the engine's
         part  which rows of which frame of which writer they are"""
+        self._whole()
         entry, now = self.runtime.inputs[key], self.now if now is None else now
         check_archives(self.runtime, key, now)
         if self.saver is not None:
@@ -273,6 +275,7 @@ class Engine:
 
     def heartbeat_of(self, key: str, ts: int, cancel: Cancel | None = None) -> None:
         """`heartbeat`, by the stream's key."""
+        self._whole()
         self.runtime.inputs[key].check_heartbeat(ts)
         if self.saver is not None:
             self.saver.heartbeat(key, ts)
@@ -287,6 +290,7 @@ class Engine:
 
     def end_of(self, key: str, cancel: Cancel | None = None) -> None:
         """`end`, by the stream's key."""
+        self._whole()
         if self.saver is not None:
             self.saver.ended(key)
         self.runtime.inputs[key].end()
@@ -301,6 +305,7 @@ class Engine:
         It may go back: streams whose rows bear later stamps stand still meanwhile, others do not
         know of it."""
         now = moment(now, "the engine's time")
+        self._whole()
         if self.saver is not None and not self.saver.advanced(now):
             return
         self.now = now
@@ -314,6 +319,8 @@ class Engine:
 
     def catch_up(self) -> bool:
         """Go on with what a call has left; False if that is nothing."""
+        if self.copy_on():
+            return True
         if not self.turns.behind:
             return False
         self.turns.behind = False
@@ -323,11 +330,25 @@ class Engine:
 
     def has_work(self) -> bool:
         """Whether `work` would find anything."""
-        return self.turns.behind or self.runtime.backlog.pending()
+        copying = self.saver is not None and self.saver.checkpointer.copying is not None
+        return copying or self.turns.behind or self.runtime.backlog.pending()
+
+    def copy_on(self) -> bool:
+        """Where the state is being copied for a checkpoint, copy on for a while; False if it is
+        not, or not any more.
+
+        What would change the state in between copies what is left of it first, in one go: whoever
+        has others to think of calls this until it is False."""
+        return self.saver is not None and self.saver.checkpointer.copy_on()
+
+    def _whole(self) -> None:
+        if self.saver is not None:
+            self.saver.checkpointer.whole()
 
     def tidy(self) -> None:
         """Take note of what `Settings.archive_writer` has written, and hand it the next rows that
         are ripe."""
+        self._whole()
         if not self.turns.behind:  # else once queries have read what they are to read
             tidy(self.runtime)
 
@@ -345,6 +366,7 @@ class Engine:
         `start` and above.  With `conflate` (an Rstream; DS646 else) whatever the reader has not
         taken yet is summed up: `take_changes` gives the net change, and it is never too slow."""
         running = self._query(query)
+        self._whole()
         limit = self.runtime.settings.subscriber_bytes if limit_bytes is None else limit_bytes
         kind = Conflating if conflate else Subscription
         reader = kind(running.name, running.columns(), limit)
@@ -358,6 +380,7 @@ class Engine:
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Stop reading."""
+        self._whole()
         subscription.closed = True
         running = self.runtime.queries.get(Catalog.key(subscription.query))
         if running is not None:
@@ -506,6 +529,7 @@ class Engine:
 
     def close(self) -> None:
         """End all subscriptions and close the catalog."""
+        self._whole()
         for query in self.runtime.queries.values():
             query.close("the engine is stopping")
         for archiving in self.runtime.archivings.values():

@@ -24,10 +24,10 @@ def death_of(monkeypatch, query: str, instant: int):
     """The engine dies when that query is to move to the instant."""
     advance = RunningQuery.advance
 
-    def dying(self, upto, cancel=None, past=None):
+    def dying(self, upto, cancel=None):
         if self.name == query and upto >= instant:
             raise Death
-        advance(self, upto, cancel, past)
+        advance(self, upto, cancel)
 
     monkeypatch.setattr(RunningQuery, "advance", dying)
 

@@ -212,4 +212,4 @@ def test_a_step_that_takes_a_whole_turn_makes_the_next_ones_shorter():
 
     told, most = answers(over)
     assert told == answers(None)[0]
-    assert min(most) == LEAST and most[-1] > LEAST
+    assert min(most) == LEAST and max(most[-20:]) > LEAST

@@ -150,6 +150,16 @@ class Selection:
         return found & self._runtime.tables.keys()
 
     @property
+    def reads_rows(self) -> bool:
+        """Whether it reads nothing but rows of streams and tables (and is planned at all), which
+        changes nothing."""
+        if self._reading is None:
+            return True
+        queries = self._runtime.queries
+        found = (_relation(n) for r in self._reads.values() for n in lp.leaves_of(r.node))
+        return not any(Catalog.key(name) in queries for name in found)
+
+    @property
     def elsewhere(self) -> bool:
         """Whether Spark runs the plan."""
         return self._reading is not None and self._archives is not None

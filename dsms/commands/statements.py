@@ -53,6 +53,8 @@ class Commanded(Protocol):
     now: int | None
     writers: Writers
 
+    def copy_on(self) -> bool: ...
+
     def store(self, write: Write, kind: str, body: bytes) -> None: ...
 
     def store_by(self, user: str | None) -> Store: ...
@@ -76,11 +78,17 @@ def slices(
                 cancel.check()
             with _hidden(piece.text):
                 parsed = yield from _told(piece, cancel, caller)
+                if not isinstance(parsed, ast.SelectStatement):
+                    yield from _whole(engine, cancel)
                 statement = _begun(engine, parsed, piece.text, priority, cancel, caller, user)
                 try:
                     if statement.ready:
                         yield statement
-                    while not statement.step():
+                    while True:
+                        if not (isinstance(statement, select.Selection) and statement.reads_rows):
+                            yield from _whole(engine, cancel)
+                        if statement.step():
+                            break
                         yield statement
                 finally:
                     statement.close()
@@ -128,6 +136,14 @@ def _parsing(piece: Piece, cancel: Cancel | None) -> Generator[Statement, None, 
         if cancel is not None:
             cancel.check()
         yield reading
+
+
+def _whole(engine: Commanded, cancel: Cancel | None) -> Generator[Statement, None, None]:
+    """Let the state be copied for a checkpoint, if it is."""
+    while engine.copy_on():
+        yield OneSlice(lambda: Done(""))
+        if cancel is not None:
+            cancel.check()
 
 
 def begin(engine: Commanded, sql: str, priority: int, cancel: Cancel | None) -> Statement:

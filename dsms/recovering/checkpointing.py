@@ -6,12 +6,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from dsms.errors import DsmsError
 from dsms.recovering.face import Recovering
+from dsms.recovering.stretches import Rest, Stretches
 from dsms.running.runtime import Runtime
 from dsms.storage.catalog import CatalogStore
 from dsms.storage.checkpoints import Checkpoint, path_of
@@ -32,6 +33,7 @@ class Checkpointer:
     size        bytes of the last one
     trouble     why the last one could not be made; `failures` of them in a row
     made        how many
+    copying     one for which the state is being copied: meanwhile that does not change
     saving      one that is being written: its bytes
     """
 
@@ -45,10 +47,13 @@ class Checkpointer:
     trouble: DsmsError | None = None
     failures: int = 0
     made: int = 0
+    copying: Stretches[Packing] | None = None
     saving: Future[int] | None = None
 
     def settled(self) -> None:
         """Between two inputs: make a checkpoint if it is time."""
+        if self.copying is not None:
+            return
         if self.saving is not None:
             if self.saving.done():
                 self.finished()
@@ -72,17 +77,53 @@ class Checkpointer:
         """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays
         as it is).
 
-        Unless it should `wait`, the files are written in the background, if there is one, and
+        Unless it should `wait`, the state is copied in stretches (`copy_on`), where calls of the
+        engine may be left midway, and the files are written in the background, if there is one;
         `settled` sees to the rest."""
+        self.whole()
         if self.saving is not None:
             self.finished()
-        durable = self.durable
+        later = self.durable.background is not None and not wait
+        over = self.engine.runtime.settings.pause
+        if later and over is not None:
+            settle(self.engine.runtime)
+            self.copying = Stretches(lambda rest: self.copy(COPIED, rest), over)
+            self.copy_on()
+            return True
         try:
-            journal = durable.journal
-            later = durable.background is not None and not wait
-            lsn, packing = journal.lsn, self.copy(COPIED if later else 0)
+            packing = self.copy(COPIED if later else 0)
+        except DsmsError as error:
+            return self._failed(error)
+        return self._save(packing, later)
+
+    def copy_on(self) -> bool:
+        """Copy on for a stretch; False if there is nothing to be copied any more."""
+        if self.copying is None:
+            return False
+        if not self.copying.step():
+            return True
+        copying, self.copying = self.copying, None
+        try:
+            packing = copying.result()
+        except DsmsError as error:
+            self._failed(error)
+        else:
+            self._save(packing, later=True)
+        return False
+
+    def whole(self) -> None:
+        """The state is about to change: what is left is copied now."""
+        if self.copying is not None:
+            with suppress(DsmsError):  # `copy_on` tells it
+                self.copying.result()
+            self.copy_on()
+
+    def _save(self, packing: Packing, later: bool) -> bool:
+        """Write what was copied.  Nothing has happened since."""
+        durable, journal = self.durable, self.durable.journal
+        try:
             self.statements, segments = 0, tuple(sorted(durable.referred))
-            tails, damaged = dict(journal.tails), dict(journal.damaged)
+            tails, damaged, lsn = dict(journal.tails), dict(journal.damaged), journal.lsn
             made = Checkpoint(path_of(lsn), lsn, segments, tails, damaged, self.changed)
             journal.rotate()
         except DsmsError as error:
@@ -135,14 +176,15 @@ class Checkpointer:
             {s.segment for ring in rings for s in ring.closed if s.segment is not None}
         )
 
-    def copy(self, most: int = 0) -> Packing:
-        """The state as it is now, `most` bytes of it to be compressed later."""
+    def copy(self, most: int = 0, rest: Rest = lambda: None) -> Packing:
+        """The state as it is now, `most` bytes of it to be compressed later; `rest` is called
+        between two stretches."""
         engine = self.engine
         settle(engine.runtime)
         self.durable.referred.clear()
         with _unread(engine.runtime):
             state = {"world": engine.runtime, "now": engine.now, "writers": engine.writers}
-            return copy(state, self.outside(), self.durable.refer, most)
+            return copy(state, self.outside(), self.durable.refer, most, rest)
 
     def outside(self) -> dict[str, Any]:
         """What the state stands on, by the names that it is called by there."""

@@ -122,6 +122,12 @@ class Pipeline:
     rows: int = field(default_factory=lambda: min(CAREFUL, SLICE))
     made: int = 0  # rows out of all operators in this step
     most: int = field(default_factory=lambda: SLICE)  # rows of one source in a step
+    paced: bool = False  # `most` follows how long steps take
+
+    def pace(self) -> None:
+        """From now on steps become longer only where `hurry` lets them."""
+        if not self.paced:
+            self.paced, self.most = True, self.rows
 
     def hurry(self, short: bool) -> None:
         """Make steps shorter, or let them become longer again."""

@@ -83,16 +83,23 @@ class RunningQuery(Registered):
         """Answer all instants <= `upto`.  An error stops the query and is kept.
 
         `cancel` raises between two pieces of work; the next call goes on where this one stopped."""
+        steps = 0
         for _ in self.going(upto):
+            steps += 1
             if cancel is not None and self.clock < upto:
                 self._between(cancel)
+        if steps >= MANY and isinstance(cancel, Turn):
+            self.pipeline.hurry(False)
 
     def _between(self, cancel: Cancel) -> None:
         """Steps are as long as a turn may have some of them."""
+        if not isinstance(cancel, Turn):
+            cancel.between()
+            return
+        self.pipeline.pace()
         try:
             cancel.between()
         except Pause:
-            assert isinstance(cancel, Turn)
             if not FEW < cancel.steps < MANY:
                 self.pipeline.hurry(cancel.steps <= FEW)
             raise

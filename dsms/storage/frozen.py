@@ -41,6 +41,8 @@ VERSION = 5  # of the encoding; what objects are made of has versions of its own
 LEGACY = 4  # pickles that name modules
 SMALL = 512  # bytes up to which a buffer is not compressed
 COPIED = 256 << 20  # bytes of state that may be there twice while a checkpoint is written
+STRETCH = 8 << 20  # bytes that are copied in one go
+MET = 64  # objects that are written in one go
 MOST = 255  # to one: what LZ4 can make of data at most
 _HEAD = struct.Struct("<8sIQ")  # magic, length and checksum of the table of contents
 
@@ -63,23 +65,44 @@ def freeze(state: Any, outside: Names, refer: Refer = lambda o: None) -> list[An
     return copy(state, outside, refer, 0)()
 
 
-def copy(state: Any, outside: Names, refer: Refer = lambda o: None, most: int = COPIED) -> Packing:
+def copy(
+    state: Any,
+    outside: Names,
+    refer: Refer = lambda o: None,
+    most: int = COPIED,
+    rest: Callable[[], None] = lambda: None,
+) -> Packing:
     """`freeze` in two steps: the state may change once this has returned, and any thread may call
     what is returned, once, for the buffers.  `most` bytes are copied; what is beyond is compressed
-    at once, which takes longer but less memory."""
-    kept: list[bytes | Packed] = []
-    for blob in _blobs_of(state, outside, refer):
+    at once, which takes longer but less memory.  `rest` is called between two stretches of work,
+    and may take its time, in which the state does not change."""
+    kept: list[bytes | bytearray | Packed] = []
+    for blob in _blobs_of(state, outside, refer, rest):
         most -= blob.nbytes
-        kept.append(bytes(blob) if most >= 0 else _packed(blob))
+        kept.append(_copied(blob, rest) if most >= 0 else _packed(blob))
+        rest()
     return partial(_pack_all, kept)
 
 
-def _blobs_of(state: Any, outside: Names, refer: Refer) -> list[memoryview]:
+def _copied(blob: memoryview, rest: Callable[[], None]) -> bytes | bytearray:
+    if blob.nbytes <= STRETCH:
+        return bytes(blob)
+    out, flat = bytearray(blob.nbytes), blob.cast("B")
+    for start in range(0, len(out), STRETCH):
+        out[start : start + STRETCH] = flat[start : start + STRETCH]
+        rest()
+    return out
+
+
+def _blobs_of(
+    state: Any, outside: Names, refer: Refer, rest: Callable[[], None]
+) -> list[memoryview]:
     """The state's own memory, which changes with it."""
     parts: list[pickle.PickleBuffer] = []
     out = io.BytesIO()
+    names = {id(o): name for name, o in outside.items()}
     try:
-        _Writer(out, {id(o): name for name, o in outside.items()}, refer, parts.append).dump(state)
+        _Writer(out, names, refer, parts.append, rest).dump(state)
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise InternalError(
             "DS931", f"the state can't be written down: {error}", hint="please report this"
@@ -111,9 +134,15 @@ def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path |
 
 class _Writer(pickle.Pickler):
     def __init__(
-        self, out: io.BytesIO, names: dict[int, str], refer: Refer, take: Callable[[Any], Any]
+        self,
+        out: io.BytesIO,
+        names: dict[int, str],
+        refer: Refer,
+        take: Callable[[Any], Any],
+        rest: Callable[[], None],
     ) -> None:
         super().__init__(out, 5, buffer_callback=take)
+        self._rest, self._met = rest, 0
         self._names, self._refer, self._shapes = names, refer, Shapes()
         self._kinds: dict[type, layout.Kind | None] = {}
 
@@ -125,6 +154,9 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         cls = type(obj)
+        self._met += 1
+        if not self._met % MET:
+            self._rest()
         try:
             kind = self._kinds[cls]
         except KeyError:
@@ -256,17 +288,17 @@ class Packed:
     size: int
 
 
-def _packed(blob: bytes | memoryview) -> Packed:
-    size = len(blob) if isinstance(blob, bytes) else blob.nbytes
+def _packed(blob: bytes | bytearray | memoryview) -> Packed:
+    size = blob.nbytes if isinstance(blob, memoryview) else len(blob)
     return Packed(
         bytes(blob) if size <= SMALL else pa.compress(blob, codec="lz4", asbytes=True), size
     )
 
 
-def _pack_all(kept: list[bytes | Packed]) -> list[Any]:
+def _pack_all(kept: list[bytes | bytearray | Packed]) -> list[Any]:
     """Each copy is let go of when it is compressed."""
     for k, part in enumerate(kept):
-        if isinstance(part, bytes):
+        if isinstance(part, bytes | bytearray):
             kept[k] = _packed(part)
     return _written(part for part in kept if isinstance(part, Packed))
 

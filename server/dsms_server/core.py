@@ -131,12 +131,11 @@ class Core:
         self._landed()
 
     def _tidy_steps(self) -> Steps:
+        yield from self._whole()
         self.engine.tidy()
         if self.engine.archives_fail() and not self._landing_later:
             self._landing_later = True
             self.loop.call_soon_threadsafe(self.loop.call_later, LANDING_SECONDS, self._land_again)
-        return
-        yield
 
     def _close_engine(self) -> None:
         self._closing = True
@@ -169,6 +168,7 @@ class Core:
         self._plan_tick(IDLE_TICK)
 
     def _tick_steps(self) -> Steps:
+        yield from self._whole()
         self._tick()
         yield from self._caught_up()
 
@@ -182,6 +182,13 @@ class Core:
         """Until queries are where they should be: the request that moved them is answered then, and
         others go in between."""
         while self.engine.catch_up():
+            yield None
+            if cancel is not None:
+                cancel.check()
+
+    def _whole(self, cancel: Cancel | None = None) -> Steps:
+        """Until the state has been copied for a checkpoint, if it is: what changes it waits."""
+        while self.engine.copy_on():
             yield None
             if cancel is not None:
                 cancel.check()
@@ -256,7 +263,10 @@ class Core:
     ) -> Steps:
         work = account.work
         assert work is not None
-        self._tick(cancel)
+        if self._clock_matters:
+            yield from self._whole(cancel)
+        if not self.engine.copy_on():
+            self._tick(cancel)
         slices = self.engine.slices(sql, cancel, caller=account, user=user)
         until = clock.elapsed() + self.read_seconds
         try:
@@ -306,6 +316,7 @@ class Core:
         reports: list[IngestReport] = []
         first = 0
         while True:
+            yield from self._whole(cancel)
             piece = part(rows, first, self._pace.get(shape.stream, 4 * MIN_SLICE))
             last = first + len(piece) >= len(rows)
             reports.append(self._ingest_piece(shape, piece, client, seq, first, last, cancel))
@@ -350,6 +361,7 @@ class Core:
     ) -> Steps:
         """MAX FUTURE holds for all but those who have ADMIN on the stream."""
         self._doing(f"a heartbeat of {stream}")
+        yield from self._whole(cancel)
         self.engine.check_request(user, "heartbeat", stream)
         name = self._known_shape(stream).stream
         if user is None or not self.engine.rights.owns(user, Catalog.key(name)):
@@ -359,6 +371,7 @@ class Core:
         yield from self._kept(name)
 
     def end_steps(self, stream: str, cancel: Cancel, user: str | None = None) -> Steps:
+        yield from self._whole(cancel)
         self.engine.check_request(user, "end", stream)
         name = self._known_shape(stream).stream
         self.engine.end(name, cancel)
@@ -381,6 +394,7 @@ class Core:
         may be of any size; the limit is for what comes after it.  As much again may wait in the
         session, hence half of it here.
         """
+        yield from self._whole()
         self.engine.check_request(user, "subscribe", feed.query)
         feed.next_seq = start or 0
         feed.sub = self.engine.subscribe(
@@ -400,16 +414,14 @@ class Core:
         feed.query = feed.sub.query
         feed.types = tuple(c.type for c in feed.sub.columns)
         return feed.sub
-        yield
 
     def unsubscribe_steps(self, feed: SubscriptionFeed) -> Steps:
+        yield from self._whole()
         self._ready.discard(feed)
         if feed.sub is not None:
             if not feed.sub.closed:
                 self.engine.unsubscribe(feed.sub)
             feed.sub.on_ready = None  # which knows the feed, as the feed knows it
-        return
-        yield
 
     def grant(self, feed: SubscriptionFeed) -> None:
         """The reader has room: hand over what waits now, or what comes next.

@@ -21,6 +21,7 @@ ROOMS = (
     "reads",
     "sql",
     "storage",
+    "recovering",
     "periodic",
     "sharing",
     "running",

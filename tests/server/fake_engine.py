@@ -52,6 +52,9 @@ class FakeEngine:
 
     rights = Rights()
 
+    def copy_on(self) -> bool:
+        return False
+
     def check_request(self, user: str | None, op: str, name: str | None) -> None:
         assert user is None
 
