@@ -191,6 +191,10 @@ CODES: dict[str, str] = {
     "DS672": "a grant, mask, condition, password or token that can't be",
     "DS673": "a query is stopped, since what its creator may read has changed",
     "DS674": "the audit log can't be written, and it must be",
+    "DS680": "a user has as many queries as his quota allows",
+    "DS681": "what a user keeps is as large as his quota allows",
+    "DS682": "more rows at once than a user's quota allows in a minute",
+    "DS683": "a user has as many sessions as his quota allows",
     # the server and its Spark
     "DS640": "an option that can't be used",
     "DS641": "the server is stopping",

@@ -23,6 +23,7 @@ from dsms.api import Cancel, Column, Done, IngestReport, Result, Rows, Subscript
 from dsms.archiving import check as check_archives
 from dsms.archiving import tidy
 from dsms.commands import statements
+from dsms.commands.quotas import mind_state
 from dsms.commands.show_memory import held
 from dsms.commands.slices import Statement
 from dsms.commands.stats import engine_stats
@@ -442,6 +443,11 @@ class Engine:
     def held(self) -> list[MemoryLine]:
         """Who holds what part of its memory."""
         return list(held(self.runtime))
+
+    def mind_quotas(self) -> dict[str, UsageError]:
+        """Whose streams take no more rows, and why: by their owners' keys (`dsms.commands.quotas`).
+        Stops queries of who has much more than he may."""
+        return mind_state(self.runtime)
 
     def streams(self) -> list[StreamDef]:
         """What is declared of each stream."""

@@ -74,6 +74,10 @@ class Sessions(Protocol):
 
     def lines(self) -> list[SessionLine]: ...
 
+    def rows_per_second(self, user: str) -> int:
+        """Rows that the user has sent in the last second, about."""
+        ...
+
     def cancel(self, number: int, close: bool) -> str:
         """End what a session runs, or the session; a sentence that says what was done.  Raises
         DS660."""

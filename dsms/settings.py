@@ -3,8 +3,8 @@ environment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from dsms.sessions import Memory, Sessions
@@ -64,6 +64,7 @@ class Settings:
     recovering        called with how many records of the journal have been applied, after each
     at_work           notes what is under way, for the next start (`dsms.storage.working`); set by
                       the data folder
+    quota             of users who have none of their own (`dsms.rights.quotas`)
     sessions          of the server that the engine runs in (SHOW SESSIONS); None: there is none
     memory            that all of it may take (SHOW MEMORY); None: there is no limit
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of
@@ -95,6 +96,7 @@ class Settings:
     recovering: Callable[[int], None] | None = None
     at_work: Any = None
     pause: Callable[[], bool] | None = None
+    quota: Mapping[str, int] = field(default_factory=dict)
     sessions: Sessions | None = None
     memory: Memory | None = None
     eager_instants: bool = False

@@ -300,12 +300,13 @@ _token = st.builds(
 _number = st.builds(ast.Credential, st.just(ast.SecretKind.TOKEN), st.text("ab", min_size=1))
 _masks = _some(st.builds(ast.Mask, idents, expressions), 0, 2)
 _rights = st.one_of(
-    st.builds(ast.CreateUser, idents, _password | _token, _bool),
+    st.builds(ast.CreateUser, idents, _password | _token, _bool, options),
+    st.builds(ast.AlterQuota, idents, options.filter(bool), _bool),
     st.builds(ast.AlterUser, idents, _password | _token),
     st.builds(ast.AlterUser, idents, _token, st.just(ast.UserChange.ADD)),
     st.builds(ast.AlterUser, idents, _number, st.just(ast.UserChange.DROP)),
     st.builds(ast.DropUser, idents, _bool),
-    st.builds(ast.CreateRole, idents, _bool),
+    st.builds(ast.CreateRole, idents, _bool, options),
     st.builds(ast.DropRole, idents, _bool),
     st.builds(
         ast.Grant, _some(_right), _optional(idents), _some(idents), _masks, _optional(expressions)

@@ -105,6 +105,8 @@ MATRIX = [
     ("SHOW SETTINGS", []),
     ("SHOW USERS", []),
     ("SHOW GRANTS", []),
+    ("SHOW QUOTAS", []),
+    ("ALTER USER alice WITH (queries = 1)", ["ADMIN ON ALL"]),
 ]
 
 

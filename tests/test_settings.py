@@ -128,6 +128,9 @@ class Caller:
 
     statement_timeout = 0.0
 
+    def begins(self, text: str, statement: object) -> bool:
+        return False
+
 
 @pytest.mark.parametrize(
     ("value", "seconds", "told"),

@@ -18,6 +18,7 @@ from dsms.commands.archives import created
 from dsms.commands.dating import unseen_tables
 from dsms.commands.define import archive_for, check_free, check_name, forget_query, start_query
 from dsms.commands.planning import Planner, planned
+from dsms.commands.quotas import check_queries
 from dsms.commands.slices import Pieces
 from dsms.commands.store import Store
 from dsms.errors import DsmsError, UsageError
@@ -71,9 +72,10 @@ class Registering:
                 message,
                 hint="drop a query, or raise the limit of the server (--max-queries)",
             )
+        catalog = self.see()
+        check_queries(runtime, catalog.user)
         check_name(definition.name)
         check_free(runtime, self.statement.name)
-        catalog = self.see()
         archiving = archive_for(runtime, definition, catalog)
         user = catalog.user
         running = None if found.phys is None else prepare(runtime, definition, found.phys)

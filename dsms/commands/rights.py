@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from dsms.api import Done, Result
 from dsms.commands.grants import grants_of, revoked
+from dsms.commands.quotas import with_quota
 from dsms.commands.store import Store
 from dsms.errors import UsageError
 from dsms.rights import secrets
@@ -23,7 +24,7 @@ from dsms.sql.codes import error
 from dsms.sql.suggest import hint, listed
 
 Statement = (
-    ast.CreateUser | ast.AlterUser | ast.DropUser | ast.CreateRole | ast.DropRole
+    ast.CreateUser | ast.AlterUser | ast.AlterQuota | ast.DropUser | ast.CreateRole | ast.DropRole
     | ast.Grant | ast.Revoke | ast.GrantRole | ast.RevokeRole
 )  # a long list  # fmt: skip
 
@@ -90,8 +91,11 @@ def _changed(
         case ast.CreateRole(name):
             if _is_there(rights, name, "role", statement.if_not_exists):
                 return Done(f"role {name.text} is there already")
-            change: Json = {"roles": [holder(key_of(name.text), User(name.text))]}
+            made = User(name.text, quota=with_quota((), statement.quota))
+            change: Json = {"roles": [holder(key_of(name.text), made)]}
             return _apply(runtime, store, change, f"role {name.text} created")
+        case ast.AlterQuota():
+            return _alter_quota(runtime, store, statement)
         case ast.DropUser(name, if_exists) | ast.DropRole(name, if_exists):
             kind = "users" if isinstance(statement, ast.DropUser) else "roles"
             return _drop(runtime, store, name, kind, if_exists)
@@ -117,7 +121,7 @@ def _create_user(
     name = statement.name
     if _is_there(runtime.rights, name, "user", statement.if_not_exists):
         return Done(f"user {name.text} is there already")
-    made, token = User(name.text, hashed), None
+    made, token = User(name.text, hashed, quota=with_quota((), statement.quota)), None
     if hashed is None:
         token, kept = _token(runtime.rights, statement.credential)
         made = replace(made, tokens=(kept,))
@@ -157,6 +161,17 @@ def _alter_user(
         _user(replace(found, tokens=tokens)),
         f"token of {found.name} changed{_once(token)}",
     )
+
+
+def _alter_quota(runtime: Runtime, store: Store, statement: ast.AlterQuota) -> Done:
+    """What is there already stays, though it be more."""
+    name, rights = statement.name, runtime.rights
+    found = known(rights, name, users=not statement.role)
+    key, kind = key_of(name.text), "roles" if statement.role else "users"
+    if statement.role and key not in rights.roles:
+        raise UsageError("DS671", f"{name.text} is no role", name.pos.line, name.pos.column)
+    found = replace(found, quota=with_quota(found.quota, statement.quota))
+    return _apply(runtime, store, {kind: [holder(key, found)]}, f"quota of {found.name} changed")
 
 
 def _token(rights: Rights, credential: ast.Credential) -> tuple[str | None, str]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.api import Rows, shown_instant
+from dsms.commands.quotas import show_quotas
 from dsms.commands.rows import as_rows
 from dsms.commands.sessions import show_sessions, timeout_text
 from dsms.commands.show_archives import show_archives
@@ -33,7 +34,8 @@ def show(
     runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller | None = None
 ) -> Rows:
     """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS |
-    SESSIONS | MEMORY | USERS | GRANTS [LIKE 'pattern']: what is in the catalog that is given."""
+    SESSIONS | MEMORY | USERS | GRANTS | QUOTAS [LIKE 'pattern']: what is in the catalog that is
+    given."""
     rows = _all(runtime, statement, catalog, caller)
     return rows if statement.like is None else _named_like(rows, statement.like)
 
@@ -83,6 +85,8 @@ def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller
             return show_users(runtime.rights, catalog.user)
         case ast.ShowKind.GRANTS:
             return show_grants(runtime.rights, catalog, statement.of)
+        case ast.ShowKind.QUOTAS:
+            return show_quotas(runtime, catalog, statement.of)
 
 
 def _streams(runtime: Runtime, catalog: Catalog) -> Rows:

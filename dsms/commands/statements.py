@@ -20,6 +20,7 @@ from dsms.commands import (
     show,
 )
 from dsms.commands.planning import is_big
+from dsms.commands.quotas import check_state
 from dsms.commands.registering import Registering
 from dsms.commands.set_clock import set_clock
 from dsms.commands.slices import OneSlice, SeveralSlices, Statement, finished
@@ -175,6 +176,8 @@ def _begun(
     catalog, memory = see(), runtime.settings.memory
     if memory is not None and isinstance(statement, GROWING):
         memory.check("a statement that takes more")
+    if user is not None and isinstance(statement, GROWING):
+        check_state(runtime, user, statement)
     if isinstance(statement, ast.SelectStatement):
         return select.Selection(
             runtime,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dsms.api import shown_instant
+from dsms.commands.quotas import user_stats
 from dsms.commands.show_archives import archive_stats
 from dsms.running.progress import progress
 from dsms.running.runtime import Runtime
@@ -50,4 +51,5 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
         "streams": streams,
         "queries": queries,
         "archives": archive_stats(runtime),
+        "users": user_stats(runtime),
     }

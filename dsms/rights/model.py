@@ -8,13 +8,14 @@ users: he may do all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 # who shows the token that the server was started with; no user can be called so
 ADMINISTRATOR = "admin"
 ALL = ""  # in place of an object: all of them, and what belongs to none
 Json = dict[str, list[Any]]
+Quota = tuple[tuple[str, int], ...]  # names of `dsms.rights.quotas.QUOTAS`, and how many
 
 
 def key_of(name: str) -> str:
@@ -30,6 +31,7 @@ class User:
     password: str | None = field(default=None, repr=False)
     tokens: tuple[str, ...] = field(default=(), repr=False)
     roles: tuple[str, ...] = ()
+    quota: Quota = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +187,7 @@ def removed(rights: Rights, key: str, kind: str) -> Json:
 
 
 def _less(found: User, role: str) -> User:
-    return User(
-        found.name, found.password, found.tokens, tuple(r for r in found.roles if r != role)
-    )
+    return replace(found, roles=tuple(r for r in found.roles if r != role))
 
 
 def _put(into: dict[Any, Any], key: Any, value: Any) -> None:
@@ -198,7 +198,10 @@ def _put(into: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def _user(value: Mapping[str, Any]) -> User:
-    return User(value["name"], value["password"], tuple(value["tokens"]), tuple(value["roles"]))
+    quota = tuple((str(name), int(most)) for name, most in value.get("quota", ()))
+    return User(
+        value["name"], value["password"], tuple(value["tokens"]), tuple(value["roles"]), quota
+    )
 
 
 def _grant(value: Mapping[str, Any]) -> Grant:

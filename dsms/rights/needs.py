@@ -76,6 +76,8 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return (Need(Right.ADMIN, statement.object),)
         case ast.AlterUser():
             return ()  # one's own; that of another: judged by `may_alter`
+        case ast.AlterQuota():
+            return ADMINISTER
         case ast.CreateUser() | ast.DropUser() | ast.CreateRole() | ast.DropRole():
             return ADMINISTER
         case ast.GrantRole() | ast.RevokeRole():
@@ -113,6 +115,7 @@ def _shown(what: ShowKind) -> tuple[Need, ...]:
             | ShowKind.QUERIES
             | ShowKind.ARCHIVES
             | ShowKind.GRANTS
+            | ShowKind.QUOTAS
         ):
             return ()  # lines of what one has no right on are left out
         case ShowKind.USERS | ShowKind.FUNCTIONS | ShowKind.SETTINGS | ShowKind.SESSIONS:

@@ -72,6 +72,7 @@ from dsms.sql.nodes.queries import (
     WstreamArg,
 )
 from dsms.sql.nodes.rights import (
+    AlterQuota,
     AlterUser,
     CreateRole,
     CreateUser,
@@ -144,6 +145,7 @@ AnyStatement = (
     | AlterStream
     | CreateUser
     | AlterUser
+    | AlterQuota
     | DropUser
     | CreateRole
     | DropRole
@@ -155,6 +157,7 @@ AnyStatement = (
 
 __all__ = [
     "NOWHERE",
+    "AlterQuota",
     "AlterStream",
     "AlterUser",
     "And",

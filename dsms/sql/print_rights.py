@@ -5,7 +5,7 @@ Secrets are in it: `dsms.secret_texts` takes them out."""
 from __future__ import annotations
 
 from dsms.sql import ast
-from dsms.sql.print_expressions import Expressions, name, names, string
+from dsms.sql.print_expressions import Expressions, name, names, option_value, string
 
 
 def text(node: ast.Statement, expressions: Expressions) -> str:
@@ -14,15 +14,19 @@ def text(node: ast.Statement, expressions: Expressions) -> str:
         case ast.CreateUser(user, credential):
             return (
                 f"CREATE USER {'IF NOT EXISTS ' if node.if_not_exists else ''}{name(user)} "
-                f"{_credential(credential)}"
+                f"{_credential(credential)}{_quota(node.quota)}"
             )
+        case ast.AlterQuota(holder, quota, role):
+            kind = "ROLE" if role else "USER"
+            return f"ALTER {kind} {name(holder)}{_quota(quota)}"
         case ast.AlterUser(user, credential, change):
             verb = "" if change is ast.UserChange.SET else f"{change} "
             return f"ALTER USER {name(user)} {verb}{_credential(credential)}"
         case ast.DropUser(user, if_exists):
             return f"DROP USER {'IF EXISTS ' if if_exists else ''}{name(user)}"
         case ast.CreateRole(role, if_not_exists):
-            return f"CREATE ROLE {'IF NOT EXISTS ' if if_not_exists else ''}{name(role)}"
+            there = "IF NOT EXISTS " if if_not_exists else ""
+            return f"CREATE ROLE {there}{name(role)}{_quota(node.quota)}"
         case ast.DropRole(role, if_exists):
             return f"DROP ROLE {'IF EXISTS ' if if_exists else ''}{name(role)}"
         case ast.Grant(privileges, target, to, masks, where):
@@ -38,6 +42,11 @@ def text(node: ast.Statement, expressions: Expressions) -> str:
             return f"REVOKE {names(roles)} FROM {names(source)}"
         case _:
             raise TypeError(f"unknown statement {type(node).__name__}")
+
+
+def _quota(options: tuple[ast.Option, ...]) -> str:
+    shown = ", ".join(f"{name(o.name)} = {option_value(o.value)}" for o in options)
+    return f" WITH ({shown})" if options else ""
 
 
 def _credential(node: ast.Credential) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from dsms.errors import UsageError
 from dsms_client import tokens
 from dsms_client.protocol import DEFAULT_PORT
+from dsms_server import quotas
 from dsms_server.audit.events import GROUPS
 
 
@@ -34,6 +35,7 @@ class Config:
     spark_memory: str | None = None  # of Spark's driver; None: as Spark has it
     token: str | None = None
     auth: bool = False  # each session has a user; who shows `token` is the administrator
+    quota: tuple[str, ...] = ()  # name=number, of users who have none of their own
     metrics_token: str | None = None  # what /metrics asks for
     open: bool = False  # every client that reaches `host` may come in without a token
     tls_cert: str | None = None
@@ -94,6 +96,8 @@ class Config:
             if value is not None and value < 1:
                 raise UsageError("DS640", f"{name} must be at least 1, not {value}")
         self._check_audit()
+        if quotas.parse(self.quota) and not self.auth:
+            raise UsageError("DS640", "quotas are of users", hint="give auth")
         for name in _SECONDS:
             if getattr(self, name) < 0:
                 raise UsageError(

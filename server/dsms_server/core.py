@@ -57,6 +57,8 @@ class Core:
     ) -> None:
         self.engine = engine
         self.audit = Trail()
+        # raises where a quota has no room for rows of a user for a stream
+        self.check_rows: Callable[[str | None, str, int], None] = lambda user, stream, rows: None
         self.loop = loop
         self.worker = Worker(loop)
         self.worker.after_slice = self._after_slice
@@ -313,6 +315,7 @@ class Core:
         shape = self._known_shape(stream)
         rows = payload.fitted(shape)
         payload.converted = None
+        self.check_rows(user, shape.stream, len(rows))
         reports: list[IngestReport] = []
         first = 0
         while True:

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from dsms.api import Cancel, Column, IngestReport, Result, Subscription
-from dsms.errors import DsmsError
+from dsms.errors import DsmsError, UsageError
 from dsms.rights import Rights
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import StreamDef
@@ -112,6 +112,8 @@ class EngineFace(Protocol):
     def unsubscribe(self, subscription: Subscription) -> None: ...
 
     def held(self) -> list[MemoryLine]: ...
+
+    def mind_quotas(self) -> dict[str, UsageError]: ...
 
     def streams(self) -> list[StreamDef]: ...
 

@@ -75,6 +75,13 @@ def _judge(
     if found is None:
         _refuse_later(session, ident, size)
         return
+    session.account.claimed = found.user
+    problem = session.server.quotas.check_session(found.user, message.get("client"))
+    if problem is not None:
+        session.refuse(ident, problem)
+        session.release(size)
+        session.linger()
+        return
     if session.trusted():
         session.identity = found
         session.account.user = found.user

@@ -202,9 +202,13 @@ class _EngineCollector:
 
 
 def _labelled(kind: str, objects: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    label = {"streams": "stream", "queries": "query", "tables": "table", "archives": "archive"}.get(
-        kind, kind
-    )
+    label = {
+        "streams": "stream",
+        "queries": "query",
+        "tables": "table",
+        "archives": "archive",
+        "users": "user",
+    }.get(kind, kind)
     families: dict[str, GaugeMetricFamily] = {}
     for name, counters in objects.items():
         for counter, value in counters.items():

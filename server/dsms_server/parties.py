@@ -19,6 +19,7 @@ from dsms_server.feeds import SubscriptionFeed
 from dsms_server.guesses import Guesses
 from dsms_server.identities import Identities, Identity
 from dsms_server.metrics import Metrics
+from dsms_server.quotas import Quotas
 from dsms_server.watchdog import Watchdog
 from dsms_server.worker import Lane
 
@@ -29,6 +30,7 @@ class Host(Protocol):
     version: str
     run: str
     audit: Trail
+    quotas: Quotas
     config: Config
     core: Core
     metrics: Metrics

@@ -184,14 +184,19 @@ class Requests:
         user, account = self.session.user, self.session.account
         fits = payload.shape is not None and payload.error is None
         at_once = fits and message.get("wait") is False
-        if at_once and user is not None:  # else the reply would tell that there is such a stream
-            name = payload.shape.stream.casefold()
-            at_once = core.engine.rights.may(user, "INSERT", name)
+        if fits and user is not None:  # else the reply would tell that there is such a stream
+            name = payload.shape.stream
+            may = core.engine.rights.may(user, "INSERT", name.casefold())
+            if may:
+                self.server.quotas.check_rows(user, name, len(payload.fitted(payload.shape)))
+            at_once = at_once and may
 
         def answer(report: IngestReport) -> None:
             core.heat()
             self.server.metrics.count_rows(report)
-            account.rows_in += report.accepted + report.late + report.refused
+            rows = report.accepted + report.late + report.refused
+            account.rows_in += rows
+            self.server.quotas.took(user, rows)
             self.server.audit.often("ingest", account, stream, None, report)
             if not at_once:
                 self.session.reply(ident, **report_fields(report))

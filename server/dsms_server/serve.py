@@ -161,6 +161,7 @@ def make_engine(
     from dsms import state_key
     from dsms.engine import Engine
     from dsms.settings import Settings
+    from dsms_server.quotas import parse
 
     limits: dict[str, Any] = {
         "queries": config.max_queries,
@@ -174,6 +175,7 @@ def make_engine(
         "archive_due": None if spark is None else spark.due,
         "archive_runner": spark,
         "safe_mode": config.safe_mode,
+        "quota": parse(config.quota),
         "recovering": recovering,
     }
     known = {name: value for name, value in limits.items() if value is not None}

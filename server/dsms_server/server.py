@@ -31,6 +31,8 @@ from dsms_server.machine import default_share
 from dsms_server.memory import Memory
 from dsms_server.metrics import Metrics
 from dsms_server.parties import Peer
+from dsms_server.quotas import Quotas
+from dsms_server.quotas import parse as parse_quotas
 from dsms_server.session import Session
 from dsms_server.sessions import Sessions
 from dsms_server.spark import Spark, worker_command
@@ -74,6 +76,13 @@ class Server:
         self.identities = Identities(config, lambda: engine.rights)
         self.guesses = Guesses(config.guess_seconds, clock.elapsed)
         self.audit = Trail()
+        self.quotas = Quotas(
+            lambda: engine.rights,
+            parse_quotas(config.quota),
+            lambda: list(self.proven),
+            clock.elapsed,
+            lambda seconds, then: self.later(seconds, then),
+        )
         self.held: set[Peer] = set()  # whose reading is stopped
         self.unprocessed = self.unread = 0
         limit = default_share() if config.memory is None else config.memory
@@ -100,7 +109,9 @@ class Server:
         )
         self.core.now = self.clock = self._system_time()
         self.audit = self.core.audit = self._begin_audit()
-        self.roll = Sessions(self.loop)
+        if self.config.auth:
+            self.core.check_rows = self.quotas.check_rows
+        self.roll = Sessions(self.loop, self.quotas.rate)
         self._engine.serve_with(self.roll, self.memory)
         self.core.rights_changed = self._recheck
         self.core.worker.observe = self.metrics.observe_slice
@@ -356,8 +367,13 @@ class Server:
     def _look_at_memory(self) -> None:
         self.memory.requests, self.memory.replies = self.unprocessed, self.unread
         if self._memory_looked.done() and self.memory.is_due(clock.elapsed()):
-            look = partial(self.memory.look, self._engine.held, clock.elapsed)
-            self._memory_looked = self.core.worker.call(look)
+            self._memory_looked = self.core.worker.call(self._look_at_state)
+
+    def _look_at_state(self) -> None:
+        """In the engine's thread."""
+        self.memory.look(self._engine.held, clock.elapsed)
+        if self.config.auth:
+            self.quotas.full = self._engine.mind_quotas()
 
     def _measure_lag(self) -> None:
         self.watchdog.look(clock.elapsed())

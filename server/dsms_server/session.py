@@ -276,6 +276,7 @@ class Session(asyncio.BufferedProtocol):
         return (
             self.write_paused
             or self.threshold.waiting
+            or self.server.quotas.waits(self.user)
             or self.replies.waiting
             or self.server.stopping
             or self.unprocessed > bound

@@ -8,6 +8,7 @@ they read are single values, and what they ask for is done on the loop.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from dsms.errors import UsageError
 from dsms.sessions import SessionLine, no_session
@@ -19,8 +20,11 @@ from dsms_server.parties import Peer
 class Sessions:
     """Those whose peers have shown who they are, by number."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, rate: Callable[[str], int] = lambda user: 0
+    ) -> None:
         self._loop = loop
+        self.rows_per_second = rate
         self._known: dict[int, Peer] = {}
 
     def enter(self, session: Peer) -> None:

@@ -72,6 +72,9 @@ class FakeEngine:
             yield SimpleNamespace(result=done[-1], ready=False)
         return done
 
+    def mind_quotas(self) -> dict:
+        return {}
+
     def catch_up(self) -> bool:
         return False
 

@@ -87,6 +87,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the same as --token-file",
     )
     add(
+        "--quota",
+        action="append",
+        metavar="NAME=N",
+        help="of each user who has none of his own: queries, state (a size), rows_per_second, "
+        "sessions (may be given several times)",
+    )
+    add(
         "--metrics-token-file",
         dest="metrics_token",
         action=tokens.ReadLine,

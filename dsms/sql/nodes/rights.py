@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from dsms.sql.nodes.base import Ident, Node
 from dsms.sql.nodes.expressions import Expr
-from dsms.sql.nodes.statements import Statement
+from dsms.sql.nodes.statements import Option, Statement
 
 
 class SecretKind(StrEnum):
@@ -28,6 +28,7 @@ class CreateUser(Statement):
     name: Ident
     credential: Credential
     if_not_exists: bool = False
+    quota: tuple[Option, ...] = ()
 
 
 class UserChange(StrEnum):
@@ -47,6 +48,15 @@ class AlterUser(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterQuota(Statement):
+    """``ALTER USER|ROLE name WITH (quota = n, ...)``; NULL as a value: none."""
+
+    name: Ident
+    quota: tuple[Option, ...]
+    role: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DropUser(Statement):
     name: Ident
     if_exists: bool = False
@@ -56,6 +66,7 @@ class DropUser(Statement):
 class CreateRole(Statement):
     name: Ident
     if_not_exists: bool = False
+    quota: tuple[Option, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,12 +148,13 @@ class ShowKind(StrEnum):
     MEMORY = "MEMORY"
     USERS = "USERS"
     GRANTS = "GRANTS"
+    QUOTAS = "QUOTAS"
 
 
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
-    """`like`: only what has a name that fits this pattern; `of`: GRANTS FOR that user or role
-    alone."""
+    """`like`: only what has a name that fits this pattern; `of`: GRANTS or QUOTAS FOR that
+    user or role alone."""
 
     what: ShowKind
     like: str | None = None

@@ -10,6 +10,7 @@ from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
 from dsms.sql.literals import bad
 from dsms.sql.transform.rules import (
+    Clause,
     Parts,
     Rule,
     constant,
@@ -55,9 +56,15 @@ class Rights:
 
     @rule
     def create_user(
-        self, pos: Pos, absent: bool | None, name: ast.Ident, credential: ast.Credential
+        self,
+        pos: Pos,
+        absent: bool | None,
+        name: ast.Ident,
+        credential: ast.Credential,
+        quota: Clause | None,
     ) -> ast.CreateUser:
-        return ast.CreateUser(name, credential, bool(absent), pos=pos)
+        options = () if quota is None else quota.value
+        return ast.CreateUser(name, credential, bool(absent), options, pos=pos)
 
     @rule
     def alter_user(
@@ -71,8 +78,15 @@ class Rights:
         return ast.DropUser(name, bool(present), pos=pos)
 
     @rule
-    def create_role(self, pos: Pos, absent: bool | None, name: ast.Ident) -> ast.CreateRole:
-        return ast.CreateRole(name, bool(absent), pos=pos)
+    def create_role(
+        self, pos: Pos, absent: bool | None, name: ast.Ident, quota: Clause | None
+    ) -> ast.CreateRole:
+        options = () if quota is None else quota.value
+        return ast.CreateRole(name, bool(absent), options, pos=pos)
+
+    def alter_quota(self, parts: Parts) -> ast.AlterQuota:
+        _, kind, name, quota = parts
+        return ast.AlterQuota(name, quota.value, kind.type == "ROLE", pos=place_of(parts))
 
     @rule
     def drop_role(self, pos: Pos, present: bool | None, name: ast.Ident) -> ast.DropRole:

@@ -262,12 +262,12 @@ class Statements(Definitions, Rights):
 
     def show(self, parts: Parts) -> ast.Show:
         what, of = _choice(ast.ShowKind, parts[1], "SHOW"), parts[3]
-        if of is not None and what is not ast.ShowKind.GRANTS:
+        if of is not None and what not in (ast.ShowKind.GRANTS, ast.ShowKind.QUOTAS):
             raise bad(
                 "DS110",
                 place_of([of]),
                 f"SHOW {what} is not for one user",
-                "SHOW GRANTS FOR name is",
+                "SHOW GRANTS FOR name is, and SHOW QUOTAS FOR name",
             )
         like = literals.unquote(parts[5]) if parts[5] is not None else None
         return ast.Show(what, like, of, pos=place_of(parts))

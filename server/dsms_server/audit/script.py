@@ -14,7 +14,7 @@ from dsms_server.audit.trail import OK, Trail
 
 _READS = ast.SelectStatement | ast.Show | ast.Describe | ast.Explain | ast.Lookup
 _RIGHTS = (
-    ast.CreateUser | ast.AlterUser | ast.DropUser | ast.CreateRole | ast.DropRole
+    ast.CreateUser | ast.AlterUser | ast.AlterQuota | ast.DropUser | ast.CreateRole | ast.DropRole
     | ast.Grant | ast.Revoke | ast.GrantRole | ast.RevokeRole
 )  # a long list  # fmt: skip
 
