@@ -17,6 +17,8 @@ _QUOTED = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _TEXT = re.compile(r"'(?:[^']|'')*(?:'|\Z)")
+_STATE = re.compile(r"[(,]\s*state\s*=\s*\Z", re.IGNORECASE)
+_SIZE = re.compile(r"'\s*\d{1,15}\s*[kmgt]?i?b?\s*'", re.IGNORECASE)
 _OF_USER = re.compile(r"\b(?:create|alter)\s+user\b", re.IGNORECASE)
 _SHORTEST = 3  # characters of a text that an error may not repeat
 
@@ -38,13 +40,19 @@ def without_secrets(text: str) -> str:
             case "comment":
                 return "--" if found.group().startswith("--") else "/**/"
             case "text":
-                return "'***'"
+                return found.group() if _is_quota(found) else "'***'"
             case "name":
                 return '"***"' if _may_be_secret(found) else found.group()
             case _:
                 return found["said"] + ("***" if words else found["word"])
 
     return _QUOTED.sub(shown, text[:end]) + ("" if end == len(text) else '"***"')
+
+
+def _is_quota(text: re.Match[str]) -> bool:
+    """``state = '64 MB'``, which is none."""
+    before = text.string[max(0, text.start() - 40) : text.start()]
+    return bool(_STATE.search(before) and _SIZE.fullmatch(text.group()))
 
 
 def _end(text: str) -> int:

@@ -606,6 +606,11 @@ def test_what_is_written_wrongly_is_not_shown_either(engine: Engine, text: str):
     assert "correct" not in without_secrets(text)
 
 
+def test_the_quota_of_a_user_is_no_secret():
+    text = "CREATE USER carl PASSWORD '{}' WITH (queries = 1, state = '64 MB')"
+    assert without_secrets(text.format("64 MB")) == text.format("***")
+
+
 def test_other_statements_are_shown_as_they_are():
     for text in ("SELECT * FROM s WHERE k = 'user'", "INSERT INTO t VALUES ('a b c')"):
         assert without_secrets(text) == text and hide("near 'a b c'", text) == "near 'a b c'"

@@ -41,8 +41,9 @@ def show(
 
 
 def _named_like(rows: Rows, pattern: str) -> Rows:
-    """Those whose name, the first column, or one of whose aliases fits the pattern, in any case."""
-    names = rows.data.column(0).to_pylist()
+    """Those whose name, the first column, or one of whose aliases fits the pattern, in any case.
+    A session's name is its number."""
+    names = rows.data.column(0).cast(pa.string()).to_pylist()
     others = (
         rows.data.column("aliases").to_pylist()
         if "aliases" in rows.data.schema.names
@@ -53,7 +54,7 @@ def _named_like(rows: Rows, pattern: str) -> Rows:
         for name, aliases in zip(names, others, strict=True)
     ]
     fit = [
-        any(pc.match_like(pa.array(one), pattern, ignore_case=True).to_pylist())
+        any(pc.match_like(pa.array(one, pa.string()), pattern, ignore_case=True).to_pylist())
         for one in names_of_each
     ]
     return replace(rows, data=rows.data.filter(pa.array(fit, pa.bool_())))

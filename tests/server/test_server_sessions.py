@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from harness import Peer, Running
 
+from dsms.sql.ast import ShowKind
 from dsms_server.config import Config
 from dsms_server.serve import make_engine
 from tests.waiting import wait_until
@@ -267,3 +268,13 @@ def test_who_promised_to_say_more_and_closes_is_gone(running: Running):
         wait_until(lambda: running.server.core.runners.running, "the statement")
         peer.socket.shutdown(socket.SHUT_WR)
         assert peer.reply(endless)["error"]["code"] == "DS610"
+
+
+@pytest.mark.parametrize("kind", [kind.value for kind in ShowKind])
+def test_every_list_can_be_cut_to_what_fits_a_pattern(running: Running, kind: str):
+    with running.peer() as peer:
+        shown, fit, none = (
+            peer.ask("execute", sql=f"SHOW {kind}{like}")["results"][0]
+            for like in ("", " LIKE '%'", " LIKE 'no such'")
+        )
+        assert len(fit["rows"]) == len(shown["rows"]) and none["rows"] == []
