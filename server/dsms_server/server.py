@@ -214,7 +214,7 @@ class Server:
             session.farewell(UsageError("DS641", "the server is stopping"))
         await self._flush()
         await self.loop.run_in_executor(None, self.spark.stop)
-        await self.core.stop()
+        await self._stop_core()
         await self._end_audit()
         for session in list(self.sessions):
             session.transport.abort()
@@ -222,6 +222,14 @@ class Server:
             await self._http.close()
         self.pool.shutdown(wait=False)
         self.hashing.shutdown(wait=False, cancel_futures=True)
+
+    async def _stop_core(self) -> None:
+        """Statements that wait for the audit log do so no longer than while the server runs."""
+        stopping = asyncio.ensure_future(self.core.stop())
+        while not stopping.done():
+            self.audit.sweep(clock.elapsed())
+            await asyncio.wait({stopping}, timeout=LAG_PERIOD)
+        await stopping
 
     async def _drain(self) -> None:
         until = clock.elapsed() + self.config.stop_seconds

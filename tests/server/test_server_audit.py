@@ -7,15 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from dsms.engine import Engine
 from dsms_client.sync import connect
 from dsms_server.audit.file import AuditFile
+from dsms_server.server import Server
 from tests.server.process import Process
-from tests.waiting import wait_until
+from tests.waiting import WAIT, wait_until
 
 ADMIN = "the-token-of-the-administrator"
 DECLARED = """
@@ -95,6 +98,7 @@ def test_who_was_not_let_in(running, log: Path):
     running.on_loop(lambda: running.server.audit._flush())
     *_, last = events(running, log)
     assert (last["event"], last["count"], last["errors"]) == ("login_refused", 1, {"DS605": 1})
+    assert last["address"] == "127.0.0.1" and "session" not in last  # it may be of several
     assert b"stranger" not in log.read_bytes()
 
 
@@ -254,6 +258,52 @@ def test_where_it_is_required_nothing_is_done_unwritten(serve, log: Path, monkey
         assert peer.ask("ingest", stream="s", rows=[[3]])["accepted"] == 1
     assert [s.name for s in engine.streams()] == ["s", "t"]
     assert ("change", "DS674") in outcomes(events(running, log))
+
+
+def test_a_disk_that_hangs_does_not_keep_the_server_from_stopping(serve, log: Path, monkeypatch):
+    running = serve(Engine(), audit_log=str(log), audit_required=True)
+    gate, asked = Event(), Event()
+    with running.peer() as peer:
+        peer.ask("hello", version=1)
+        put, flush = AuditFile._put, Server._flush
+
+        def hang(file: AuditFile, batch: list[bytes], first: bool = True) -> bool:
+            asked.set()
+            assert gate.wait(WAIT)
+            return put(file, batch, first)
+
+        async def no_patience(server: Server) -> None:
+            monkeypatch.setattr("dsms_server.audit.writer.PATIENCE", 0.0)
+            await flush(server)
+
+        monkeypatch.setattr("dsms_server.audit.writer.PATIENCE", 1e9)
+        monkeypatch.setattr("dsms_server.server.AUDIT_SECONDS", 0.0)
+        monkeypatch.setattr(AuditFile, "_put", hang)
+        monkeypatch.setattr(Server, "_flush", no_patience)
+        monkeypatch.setattr(running.server, "config", replace(running.config, stop_seconds=0.0))
+        peer.send("execute", sql="CREATE STREAM s (k INT)")
+        assert asked.wait(WAIT)
+        running.await_(running.server.stop())
+    assert running.engine.streams() == []
+    gate.set()
+
+
+def test_of_a_server_that_is_killed_all_that_was_answered_is_written(tmp_path: Path):
+    log = tmp_path / "a"
+    process = Process(str(tmp_path / "data"), options=("--audit-log", str(log), "--audit-required"))
+    try:
+        with connect(port=process.port) as client:
+            for n in range(20):
+                client.execute(f"CREATE STREAM s{n} (k INT)")
+            process.kill()
+    finally:
+        process.kill()
+    found = [json.loads(line) for line in log.read_bytes().splitlines()]
+    begun, done = (
+        [event["text"] for event in found if "text" in event and event["outcome"] == outcome]
+        for outcome in ("begun", "ok")
+    )
+    assert begun == done == [f"CREATE STREAM s{n} (k INT)" for n in range(20)]
 
 
 def test_where_it_is_not_the_server_goes_on_and_counts(serve, log: Path, monkeypatch):

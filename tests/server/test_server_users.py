@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import urllib.error
 import urllib.request
@@ -251,7 +252,8 @@ def test_a_certificate_shows_who_a_user_is(serve, certificate, tmp_path):
     engine = Engine()
     engine.execute(DECLARED)
     tls = {"tls_cert": server_cert, "tls_key": server_key, "tls_client_ca": str(both)}
-    running = serve(engine, token=ADMIN, auth=True, guess_seconds=0, **tls)
+    log = tmp_path / "audit.log"
+    running = serve(engine, token=ADMIN, auth=True, guess_seconds=0, audit_log=str(log), **tls)
     words = ["shell", "--host", "localhost", "--port", str(running.port), "--tls-ca", server_cert]
     ask = ["-c", "SELECT CURRENT_USER() AS me"]
     cert, key = made["alice"]
@@ -260,6 +262,18 @@ def test_a_certificate_shows_who_a_user_is(serve, certificate, tmp_path):
     assert main([*words, "--tls-cert", cert, "--tls-key", key, *ask]) == 2
     assert main([*words, *ask]) == 2
     assert main([*words, "--token", ALICE, *ask]) == 0
+    running.await_(running.server.stop())
+    found = [json.loads(line) for line in log.read_bytes().splitlines()]
+    assert [
+        (event["event"], event.get("user"), event.get("certificate"))
+        for event in found
+        if event["event"].startswith("login")
+    ] == [
+        ("login", "alice", "alice"),
+        ("login_refused", None, "stranger"),
+        ("login_refused", None, None),
+        ("login", "alice", None),
+    ]
 
 
 # -- HTTP, options

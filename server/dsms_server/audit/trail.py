@@ -12,7 +12,7 @@ from dsms.api import IngestReport
 from dsms.errors import DsmsError, UsageError
 from dsms_server.account import Account
 from dsms_server.audit.events import Event, chosen, instant, of_text
-from dsms_server.audit.sums import Sum, Sums
+from dsms_server.audit.sums import OTHERS, Sum, Sums
 from dsms_server.audit.writer import AuditWriter
 
 OK = "ok"
@@ -100,11 +100,11 @@ class Trail:
         """Somebody was not let in."""
         if not self.wants("login_refused"):
             return
-        said = account.claimed
-        who = {**account.who(), "user": None, "claimed": said}
-        key = (account.address, "login_refused", said)
-        found = self._sums.add(key, who, self._now(), {"count": 1, code: 1})
-        if found is not None:
+        said = {"claimed": account.claimed, "certificate": account.certificate}
+        who = {**account.who(), "user": None, **said}
+        key = (account.address, "login_refused", account.claimed or account.certificate)
+        all_of = {"address": account.address, **said}  # of several sessions
+        if self._sums.add(key, all_of, self._now(), {"count": 1, code: 1}) is not None:
             self._put(Event("login_refused", self._now(), who, {"outcome": code}))
 
     def logout(self, account: Account) -> None:
@@ -191,7 +191,9 @@ class Trail:
         said = found.said()
         codes = said["errors"] or {}
         outcome = OK if not codes else next(iter(codes)) if len(codes) == 1 else "several"
-        name = {"stream": what} if kind != "login_refused" else {}
+        name = {"stream": what}
+        if kind == "login_refused":
+            name = {"claimed": what} if what == OTHERS else {}
         since = {"since": instant(found.since)}
         self._put(
             Event(kind, self._now(), found.who, {**name, **said, **since, "outcome": outcome})
