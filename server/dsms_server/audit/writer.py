@@ -20,6 +20,7 @@ from dsms_server.audit.events import Event, instant, line
 log = logging.getLogger("dsms.server")
 MOST_EVENTS, MOST_BYTES = 10_000, 32 << 20  # that wait
 BATCH = 1000  # events written at once
+GATHER_SECONDS = 0.005  # for which a batch gathers where nobody waits: a thread that wakes costs
 AGAIN_SECONDS = 1.0  # until a write that has failed is tried again
 PATIENCE = 5.0  # seconds that one event may take to get to the disk
 
@@ -109,7 +110,8 @@ class AuditWriter:
                 return kept
             self._waiting.append(Entry(event, self._number, kept, self._elapsed()))
             self._bytes += event.size
-            self._wake.notify()
+            if len(self._waiting) == 1 or wait:
+                self._wake.notify()
         return kept
 
     def _lose(self, event: Event) -> None:
@@ -173,6 +175,8 @@ class AuditWriter:
                 if self._stopping:
                     return False
                 self._wake.wait()
+            if not (self._sync or self._stopping or self._batch):
+                self._wake.wait(GATHER_SECONDS)
             while self._waiting and len(self._batch) < BATCH:
                 self._batch.append(self._waiting.popleft())
             if self._untold and not self._waiting:
