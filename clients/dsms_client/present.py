@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from dsms.forms.bags import summed
+from dsms.forms import bags
 from dsms_client.changes import Changes
 from dsms_client.results import Data
 
@@ -40,12 +40,7 @@ def _newest(told: Sequence[Changes]) -> list[Changes]:
 def _net(changes: Sequence[Changes]) -> Changes:
     last = changes[-1]
     rows = pa.concat_tables([c.data.table() for c in changes]).combine_chunks()
-    signs = np.concatenate([c.sign for c in changes]).astype(np.int64)
-    where, counts = summed(rows.columns, signs)
-    order = np.lexsort((where, counts > 0))
-    where, counts = where[order], counts[order]
-    times = np.abs(counts)
-    sign = np.repeat(np.sign(counts), times).astype(np.int8)
-    data = Data.of_table(last.columns, last.types, rows.take(np.repeat(where, times)))
+    left, sign = bags.net(rows.columns, np.concatenate([c.sign for c in changes]))
+    data = Data.of_table(last.columns, last.types, rows.take(left))
     ats = pa.array([last.at], pa.int64()).take(pa.array(np.zeros(len(sign), np.int64)))
     return replace(last, seq=last.next_seq, data=data, sign=sign, ats=ats, conflated=True)

@@ -26,6 +26,18 @@ def summed(
     return found.column("place_min").to_numpy(), found.column("times_sum").to_numpy()
 
 
+def net(
+    columns: Sequence[pa.Array | pa.ChunkedArray], signs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What rows that enter (sign 1) and leave (-1) come to: which of them are left to tell, those
+    that leave first, and their signs (int8)."""
+    where, counts = summed(columns, signs.astype(np.int64))
+    order = np.lexsort((where, counts > 0))
+    where, counts = where[order], counts[order]
+    times = np.abs(counts)
+    return np.repeat(where, times), np.repeat(np.sign(counts), times).astype(np.int8)
+
+
 def _key(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Equal where values are."""
     if pa.types.is_floating(column.type):

@@ -14,7 +14,7 @@ import numpy as np
 
 from dsms.api import Chunk, NetChange, Push, Subscription, joined
 from dsms.errors import UsageError
-from dsms.forms.bags import summed
+from dsms.forms import bags
 from dsms.sql.logical import Output
 
 FEW_BYTES = 1 << 20  # that wait before they are summed up, however small the answer is
@@ -100,13 +100,9 @@ def _net_of(chunks: Sequence[Chunk]) -> NetChange:
         return last
     upto = last.upto if isinstance(last, NetChange) else int(last.at[-1])
     whole = joined(chunks)
-    where, counts = summed(whole.data.columns, whole.sign.astype(np.int64))
-    order = np.lexsort((where, counts > 0))  # what is gone, then what has come, as told
-    where, counts = where[order], counts[order]
-    times = np.abs(counts)
-    signs = np.repeat(np.sign(counts), times).astype(np.int8)
-    rows = whole.data.take(np.repeat(where, times))
-    return NetChange(_next(last), signs, np.full(len(signs), upto), rows, upto=upto)
+    rows, signs = bags.net(whole.data.columns, whole.sign)
+    at = np.full(len(rows), upto)
+    return NetChange(_next(last), signs, at, whole.data.take(rows), upto=upto)
 
 
 def _next(chunk: Chunk) -> int:
