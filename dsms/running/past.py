@@ -35,11 +35,11 @@ def pasts(node: lp.Node, lasting: bool = False) -> Iterator[Past]:
     lasting  what a block has appended belongs to the answer for good"""
     match node:
         case lp.Output() if lasting and node.kind == "istream":
-            yield from births(node.child)
+            yield from births(node.child, lasting)
         case lp.StreamScan():
             yield Past(node.leaf, node.stream.name.casefold(), None)
         case lp.Window():
-            for past in births(node.child):
+            for past in births(node.child, lasting):
                 yield _windowed(past, node)
         case lp.Append() if node.mixed:
             for past in pasts(node.child, lasting):
@@ -52,23 +52,25 @@ def pasts(node: lp.Node, lasting: bool = False) -> Iterator[Past]:
                 yield from pasts(child, lasting)
 
 
-def births(node: lp.Node) -> Iterator[Past]:
-    """What the rows rest on that enter the answer of the node at one instant."""
+def births(node: lp.Node, lasting: bool = False) -> Iterator[Past]:
+    """What the rows rest on that enter the answer of the node at one instant.
+
+    lasting  as in `pasts`: they may be made of what a block has appended long ago"""
     match node:
         case lp.StreamScan():
             yield Past(node.leaf, node.stream.name.casefold(), 0)
         case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
             for child in lp.children(node):
-                yield from births(child)
+                yield from births(child, lasting)
         case lp.Window(spec=Unbounded() | Landmark() as spec):
-            for past in births(node.child):
+            for past in births(node.child, lasting):
                 yield _longer(past, windows.until(spec))
         case lp.Window() if _at_once(node.spec):
-            yield from births(node.child)
+            yield from births(node.child, lasting)
         case lp.Append() if not node.mixed:
-            yield from pasts(node.child)
+            yield from pasts(node.child, lasting)
         case _:
-            yield from pasts(node)
+            yield from pasts(node, lasting)
 
 
 def _at_once(spec: WindowSpec) -> bool:
