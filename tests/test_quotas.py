@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from dsms import Engine
+from dsms.api import Cancel
 from dsms.errors import DsmsError, UsageError
 from dsms.rights.model import Rights, User
 from dsms.rights.quotas import Limit, limit_of, size_of
@@ -209,3 +210,21 @@ def test_a_folder_that_is_over_its_quota_opens(tmp_path, crash: bool):
 def test_quotas_of_earlier_versions_are_none():
     value = {"name": "u", "password": None, "tokens": [], "roles": []}
     assert Rights().changed({"users": [["u", value]]}).users["u"].quota == ()
+
+
+def test_a_query_counts_while_it_is_filled(engine: Engine):
+    engine.execute("ALTER ROLE small WITH (state = NULL)")
+    engine.execute("CREATE STREAM kept (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 HOUR")
+    engine.ingest("kept", {"k": list(range(50_000)), "t": list(range(50_000))})
+    text = "CREATE QUERY {} AS SELECT DISTINCT k FROM kept [RANGE 1 HOUR]"
+    cancel = Cancel()
+    filling = engine.slices(text.format("a1"), cancel, user="alice")
+    while "a1" not in engine.runtime.queries:
+        next(filling)
+    assert "a1" in engine.runtime.beginnings
+    assert told(engine, text.format("a2"))[:5] == "DS680"
+    cancel.set()
+    with pytest.raises(DsmsError, match="DS610"):
+        list(filling)
+    assert told(engine, text.format("a2")) == ""
+    assert quotas(engine)["alice", "queries"] == (1, 1, "small")

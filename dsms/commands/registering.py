@@ -119,13 +119,14 @@ class Registering:
         """Stored, and filled piece by piece."""
         runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
         self._stored(definition)
+        runtime.rights = runtime.rights.owned(key, user)  # it counts in his quota from here on
         runtime.queries[key] = query
         runtime.clocks.reads(key, sorted(set(query.streams.values())))
         query.notes = notes(query.phys)
         if self.cancel is not None:
             query.pipeline.look = self.cancel.check
         past, filling = beginning(runtime, query)
-        runtime.beginnings[key] = to_the_end = self._to_the_end(query, filling, user)
+        runtime.beginnings[key] = to_the_end = self._to_the_end(query, filling)
         try:
             for _ in to_the_end:
                 yield None
@@ -141,9 +142,7 @@ class Registering:
             query.check()
         return (*query.notes, *past)
 
-    def _to_the_end(
-        self, query: RunningQuery, filling: Iterator[None], user: str | None
-    ) -> Iterator[None]:
+    def _to_the_end(self, query: RunningQuery, filling: Iterator[None]) -> Iterator[None]:
         """Behind the last piece others know of it; or it is gone, if it was cancelled."""
         yield from filling
         runtime, key = self.runtime, Catalog.key(query.name)
@@ -153,12 +152,12 @@ class Registering:
             self._dropped(query)
             return
         runtime.catalog.queries[key] = query.definition
-        self.runtime.rights = self.runtime.rights.owned(key, user)
 
     def _dropped(self, query: RunningQuery) -> None:
         """It is not wanted any more: as if it had been dropped at once."""
         runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
         runtime.queries.pop(key).close("it was cancelled")
+        runtime.rights = runtime.rights.without(key)
         runtime.clocks.forget(key)
         gone = ast.Drop(ast.ObjectKind.QUERY, ast.Ident(definition.name, quoted=True))
         self.store(lambda s: s.drop("query", definition.name), "statement", to_sql(gone).encode())
