@@ -496,6 +496,14 @@ class Engine:
         if durable is not None:
             durable.commit(durability)
 
+    def untold(self, query: str) -> DsmsError | None:
+        """Why results of a query may not be told: they come from rows of a `sync` stream that could
+        not be brought to the disk.  Any thread may ask."""
+        durable, entry = self.runtime.durable, self.runtime.queries.get(Catalog.key(query))
+        if durable is None or entry is None or not durable.journal.unsynced:
+            return None
+        return durable.journal.untold(entry.name, entry.reads)
+
     def check_written(self, stream: str) -> None:
         """Raise why the stream takes no rows: what was written of it may be lost (DS55x)."""
         durable = self.runtime.durable

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,6 +98,8 @@ class Journal:
     _logs: dict[str, LogWriter] = field(default_factory=dict)
     # of before the last checkpoint
     _left: list[tuple[str, LogWriter]] = field(default_factory=list)
+    # streams whose newest records could not be brought to the disk, and why
+    unsynced: dict[str, DsmsError] = field(default_factory=dict)
     # `commit` may come from another thread
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -161,11 +163,26 @@ class Journal:
                 hint=trouble.hint or "mend the file and start again, or drop the stream",
             )
 
+    def untold(self, query: str, streams: Iterable[str]) -> DsmsError | None:
+        """Why results that come from these may not be told: of a `sync` stream they would come
+        before its rows are on the disk."""
+        for stream in streams:
+            trouble = self.unsynced.get(stream)
+            if trouble is not None and self.policies.get(stream) == "sync":
+                return UsageError(
+                    trouble.code,
+                    f"results of {query} come from rows of {stream} that may not be on the disk: "
+                    f"{trouble.message}",
+                    hint="mend the disk and start again, then subscribe `from` where this ends",
+                )
+        return None
+
     def forget(self, stream: str) -> None:
         """The stream was dropped."""
         for noted in (
             self.policies,
             self.failures,
+            self.unsynced,
             self.refused,
             self.damaged,
             self.tails,
@@ -232,7 +249,7 @@ class Journal:
         try:
             number = log.sync()
         except DsmsError as error:
-            self.failures[stream] = error
+            self.failures[stream] = self.unsynced[stream] = error
         else:
             self._is_synced(stream, number)
 

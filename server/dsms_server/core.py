@@ -481,12 +481,19 @@ class Core:
         """Hand items to the reader: at once, or when the rows that they come from are where `sync`
         wants them."""
         if not self.engine.uncommitted("sync"):
-            self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
+            self._give(feed, items)
         else:
             kept = self.committer.wait()
-            kept.add_done_callback(
-                lambda _: self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
-            )
+            kept.add_done_callback(lambda _: self._give(feed, items))
+
+    def _give(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None:
+        """Unless they could not be kept: a reader that was told of them would be told others of
+        those numbers after a restart."""
+        problem = self.engine.untold(feed.query)
+        if problem is None:
+            self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
+        else:
+            self.loop.call_soon_threadsafe(feed.reader.take_back, feed, problem, items[0].seq)
 
 
 def _nothing(result: Any, error: BaseException | None) -> None:

@@ -7,13 +7,17 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from dsms.api import Chunk, NetChange, Push, Subscription
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 
 
 class Reader(Protocol):
     """What takes the pushes of a feed (a session); called on the event loop."""
 
     def deliver(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None: ...
+
+    def take_back(
+        self, feed: SubscriptionFeed, problem: DsmsError, seq: int | None = None
+    ) -> None: ...
 
 
 def asked_for(reader: Reader, message: Mapping[str, Any], changes: bool) -> SubscriptionFeed:

@@ -433,8 +433,12 @@ class Session(asyncio.BufferedProtocol):
             self.refuse(None, problem)
             self.transport.close()
 
-    def take_back(self, feed: SubscriptionFeed, problem: DsmsError) -> None:
-        """End a subscription from this side, with the reason."""
+    def take_back(self, feed: SubscriptionFeed, problem: DsmsError, seq: int | None = None) -> None:
+        """End a subscription from this side, with the reason; `seq`: of the first row that is not
+        given any more."""
+        if self.closed or self.requests.feeds.get(feed.query) is not feed:
+            return
+        feed.next_seq = feed.next_seq if seq is None else seq
         self.forget(feed)
         self.requests.give_up(feed)
         self.write(_end(feed, problem))

@@ -111,7 +111,7 @@ class SimFiles:
             for node in out.names.values():
                 node.mapped = []
             return out
-        for path, node in self._after_power(random).items():
+        for path, node in sorted(self._after_power(random).items()):
             data = _torn(node, random)
             out.names[path] = Node(data, bytes(data))
         out.durable = dict(out.names)
@@ -119,7 +119,7 @@ class SimFiles:
 
     def _after_power(self, random: Random) -> dict[str, Node]:
         out = dict(self.durable)
-        for path in {*self.names, *self.durable}:
+        for path in sorted({*self.names, *self.durable}):  # the same in every process
             if self.names.get(path) is not self.durable.get(path) and random.random() < 0.5:
                 out.pop(path, None)
                 if path in self.names:

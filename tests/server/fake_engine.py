@@ -226,6 +226,9 @@ class FakeEngine:
     def log_files(self) -> int:
         return 0
 
+    def untold(self, query: str) -> None:
+        return None
+
     def uncommitted(self, durability: str) -> bool:
         return False
 

@@ -57,6 +57,10 @@ class Process:
                 return
         raise AssertionError(f"the server did not start: {said}")
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def freeze(self) -> None:
         """It is there, and does nothing any more."""
         self._process.send_signal(signal.SIGSTOP)

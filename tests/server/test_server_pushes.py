@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from dsms.api import Chunk, Push
 from dsms.engine import Engine
+from dsms.settings import Settings
 from dsms_client import columns
 from dsms_client.sync import connect
 from dsms_server import pushes
 from dsms_server.config import Config
 from dsms_server.pushes import push_frames
 from dsms_server.serve import make_engine
+from tests.faults.simfiles import SimFiles
 
 SECOND = 1_000_000
 NAMES, TYPES = ("k", "w"), ("INT", "STRING")
@@ -223,3 +225,28 @@ def _behind(want, start):
         if left:
             out.append((kind, at, left))
     return out
+
+
+def test_results_of_rows_that_may_not_be_on_the_disk_are_not_told(serve, tmp_path):
+    """A restart could tell others of the same numbers."""
+    engine = Engine(str(tmp_path), Settings(group_commit=True), SimFiles())
+    server = serve(engine)
+    with server.peer() as peer:
+        for stream in "su":
+            script = (
+                f"CREATE STREAM {stream} (k INT, t TIMESTAMP) TIMESTAMP BY t "
+                f"WITH (durability = sync); CREATE QUERY q{stream} AS SELECT k FROM {stream}"
+            )
+            assert peer.ask("execute", sql=script)["ok"]
+            assert peer.ask("subscribe", query=f"q{stream}", **{"from": 0})["ok"]
+            assert peer.ask("ingest", stream=stream, rows=[[1, 1]])["ok"]
+            assert peer.push()["data"] == [[1]]
+        engine.runtime.durable.journal._logs["s"]._file.broken = True
+        assert peer.ask("ingest", stream="s", rows=[[2, 2]])["error"]["code"] == "DS552"
+        end = peer.push()
+        assert (end["kind"], end["push"], end["seq"], end["code"]) == ("end", "qs", 1, "DS552")
+        assert "rows of s that may not be on the disk" in end["message"]
+        assert peer.ask("subscribe", query="qs", **{"from": 1})["ok"]
+        assert (peer.push()["kind"], peer.ask("ping")["ok"]) == ("end", True)
+        assert peer.ask("ingest", stream="u", rows=[[2, 2]])["ok"]
+        assert peer.push()["data"] == [[2]]
