@@ -34,6 +34,7 @@ from dsms.sql.types import (
 from dsms.storage.catalog import CatalogStore
 from dsms.tables.versioned import VersionedTable
 from tests.effort import examples
+from tests.table_changes import deleting, updating
 
 ALL = (
     Field("k", INT),
@@ -131,9 +132,9 @@ def test_all_types_come_back_exactly(path: Path) -> None:
         do(
             store,
             table,
-            table.updating({2: lambda c, n: pc.negate(c[2])}, lambda c, n: pc.equal(c[0], 3), 20),
+            updating(table, {2: lambda c, n: pc.negate(c[2])}, lambda c, n: pc.equal(c[0], 3), 20),
         )
-        do(store, table, table.deleting(lambda c, n: pc.equal(c[0], 1), 30))
+        do(store, table, deleting(table, lambda c, n: pc.equal(c[0], 1), 30))
     with CatalogStore(path) as store:
         same(restored(store, EVERY), table)
         assert changes_kept(store) == 4
@@ -149,7 +150,7 @@ def test_deleted_keys_are_remembered(path: Path) -> None:
     with CatalogStore(path) as store:
         store.add_table(NRR)
         do(store, table, table.inserting([pa.array([1, 2])], 10))
-        do(store, table, table.deleting(lambda c, n: pc.equal(c[0], 1), 20))
+        do(store, table, deleting(table, lambda c, n: pc.equal(c[0], 1), 20))
     for _ in range(2):
         with CatalogStore(path) as store:
             again = restored(store, NRR)
@@ -186,13 +187,13 @@ def test_any_history_with_restarts(
         if verb == "insert" and key not in table.state().cols[0].to_pylist():
             do(store, table, table.inserting(columns([row(key, value)]), now))
         elif verb == "delete":
-            do(store, table, table.deleting(hit, now))
+            do(store, table, deleting(table, hit, now))
         elif verb == "update":
             do(
                 store,
                 table,
-                table.updating(
-                    {2: lambda c, n, v=value: pa.array([v] * n, pa.float64())}, hit, now
+                updating(
+                    table, {2: lambda c, n, v=value: pa.array([v] * n, pa.float64())}, hit, now
                 ),
             )
         elif verb == "compact":

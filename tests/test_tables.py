@@ -29,6 +29,7 @@ from dsms.sql.types import (
 from dsms.tables.changes import Change
 from dsms.tables.versioned import VersionedTable
 from tests.effort import examples
+from tests.table_changes import deleting, updating
 
 SCHEMA = (Field("k", INT), Field("v", STRING))
 PLAIN = TableDef("r", SCHEMA)
@@ -72,11 +73,11 @@ def current(table: VersionedTable) -> list[tuple]:
 def test_insert_update_delete() -> None:
     t = VersionedTable(KEYED)
     insert(t, 10, (1, "a"), (2, "b"), (3, None))
-    change = t.updating({1: const("B", pa.string())}, key_is(2), 20)
+    change = updating(t, {1: const("B", pa.string())}, key_is(2), 20)
     assert current(t) == [(1, "a"), (2, "b"), (3, None)]  # prepared only
     t.apply(change)
     assert change.rows == 1 and current(t) == [(1, "a"), (3, None), (2, "B")]
-    change = t.deleting(lambda c, n: pc.equal(c[1], "a"), 30)  # NULL is not true
+    change = deleting(t, lambda c, n: pc.equal(c[1], "a"), 30)  # NULL is not true
     t.apply(change)
     assert change.rows == 1 and current(t) == [(3, None), (2, "B")] and len(t) == 2
     assert rows_of(t.state(10)) == [
@@ -84,9 +85,9 @@ def test_insert_update_delete() -> None:
         (ALWAYS, 1, 1, 2, "b"),
         (ALWAYS, 1, 2, 3, None),
     ]
-    t.apply(t.deleting(None, 40))
+    t.apply(deleting(t, None, 40))
     assert len(t) == 0 and t.last_change == 40
-    t.apply(t.deleting(None, 50))  # changes nothing, not even the instant of the last change
+    t.apply(deleting(t, None, 50))  # changes nothing, not even the instant of the last change
     assert t.last_change == 40
 
 
@@ -111,36 +112,36 @@ def test_a_failing_insert_leaves_nothing(rows: Any, code: str, part: str) -> Non
 def test_updates_of_keys_are_judged_as_a_whole() -> None:
     t = VersionedTable(KEYED)
     insert(t, 10, (1, "a"), (2, "b"), (3, "c"))
-    t.apply(t.updating({0: lambda c, n: pc.add(c[0], 1)}, None, 20))
+    t.apply(updating(t, {0: lambda c, n: pc.add(c[0], 1)}, None, 20))
     assert current(t) == [(2, "a"), (3, "b"), (4, "c")]
     with pytest.raises(UsageError, match="key k = 4 is there already"):
-        t.updating({0: const(4, pa.int64())}, key_is(2), 30)
+        updating(t, {0: const(4, pa.int64())}, key_is(2), 30)
     with pytest.raises(UsageError, match="key k = 9 would come twice"):
-        t.updating({0: const(9, pa.int64())}, None, 30)
+        updating(t, {0: const(9, pa.int64())}, None, 30)
     with pytest.raises(UsageError, match="DS520"):
-        t.updating({0: const(None, pa.int64())}, None, 30)
+        updating(t, {0: const(None, pa.int64())}, None, 30)
 
 
 def test_a_deleted_key_of_a_non_retroactive_table_is_never_used_again() -> None:
     t = VersionedTable(FROZEN)
     insert(t, 10, (1, "a"), (2, "b"))
-    t.apply(t.updating({1: const("A", pa.string())}, key_is(1), 20))  # keeps its key
-    t.apply(t.deleting(key_is(2), 30))
+    t.apply(updating(t, {1: const("A", pa.string())}, key_is(1), 20))  # keeps its key
+    t.apply(deleting(t, key_is(2), 30))
     with pytest.raises(UsageError) as err:
         t.inserting(cols([(2, "again")]), 40)
     assert err.value.code == "DS522" and "without NON RETROACTIVE" in str(err.value)
-    t.apply(t.updating({0: const(5, pa.int64())}, key_is(1), 40))  # key 1 goes, key 5 comes
+    t.apply(updating(t, {0: const(5, pa.int64())}, key_is(1), 40))  # key 1 goes, key 5 comes
     for key in (1, 2):
         with pytest.raises(UsageError, match="DS522"):
             t.inserting(cols([(key, "again")]), 50)
     with pytest.raises(UsageError, match="DS522"):
-        t.updating({0: const(2, pa.int64())}, None, 50)
+        updating(t, {0: const(2, pa.int64())}, None, 50)
     insert(t, 50, (6, "new"))
     with pytest.raises(UsageError, match="DS521"):  # not even exchanged
-        t.updating({0: lambda c, n: pc.subtract(11, c[0])}, None, 60)
+        updating(t, {0: lambda c, n: pc.subtract(11, c[0])}, None, 60)
     retro = VersionedTable(KEYED)
     insert(retro, 10, (1, "a"))
-    retro.apply(retro.deleting(None, 20))
+    retro.apply(deleting(retro, None, 20))
     insert(retro, 30, (1, "again"))
 
 
@@ -189,8 +190,8 @@ def test_the_log_follows_and_a_brief_version_is_not_told() -> None:
     insert(t, ALWAYS, (1, "a"))
     cursor = t.cursor()
     insert(t, 10, (2, "b"))
-    t.apply(t.deleting(key_is(2), 10))
-    t.apply(t.updating({1: const("A", pa.string())}, key_is(1), 10))
+    t.apply(deleting(t, key_is(2), 10))
+    t.apply(updating(t, {1: const("A", pa.string())}, key_is(1), 10))
     insert(t, 20, (3, "c"))
     assert t.next_change(cursor) == 10
     batch, cursor = t.changes(cursor, 15)
@@ -206,7 +207,7 @@ def test_a_reader_that_knew_a_row_is_told_of_its_end_in_the_same_instant() -> No
     t = VersionedTable(KEYED)
     insert(t, ALWAYS, (1, "a"))
     cursor = t.cursor()
-    t.apply(t.deleting(None, ALWAYS))
+    t.apply(deleting(t, None, ALWAYS))
     assert rows_of(t.changes(cursor, 0)[0]) == [(ALWAYS, -1, 0, 1, "a")]
 
 
@@ -229,7 +230,7 @@ def test_memory_is_bounded_by_what_clocks_still_need() -> None:
     insert(t, 0, (0, "zero"))
     kept = []
     for i in range(1, 2400):
-        t.apply(t.updating({0: const(i, pa.int64())}, None, i))  # an ever-new key
+        t.apply(updating(t, {0: const(i, pa.int64())}, None, i))  # an ever-new key
         if i % 10 == 0:
             t.probe([pa.array([i])], (0,), np.array([i]))
             t.forget(i - 5)
@@ -324,11 +325,11 @@ def _compare(script: list, definition: TableDef, restart: bool) -> None:
                 insert(table, now, *rows)
                 ref.insert(now, rows)
         elif verb == "update":
-            change = table.updating({1: const("u", pa.string())}, key_is(key), now)
+            change = updating(table, {1: const("u", pa.string())}, key_is(key), now)
             table.apply(change)
             ref.insert(now, [(k, "u") for k, _ in ref.end(now, key)])
         else:
-            table.apply(table.deleting(key_is(key), now))
+            table.apply(deleting(table, key_is(key), now))
             if ref.end(now, key) and definition is FROZEN:
                 dead.add(key)
         _agree(table, ref, passed, now)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Done
 from dsms.commands.dating import instant_of_change, unseen
+from dsms.commands.planning import TRIES
 from dsms.commands.select import answer_of
+from dsms.commands.slices import Apart, Pieces, finished
 from dsms.commands.store import Store
 from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
@@ -23,22 +27,70 @@ from dsms.sql.binder import Delete, Insert, Update, bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Expr
 from dsms.sql.types import MIN_INSTANT
-from dsms.storage.catalog import packed
-from dsms.tables.changes import Change
+from dsms.storage.catalog import packed, packed_rows
+from dsms.tables.changes import Change, Matched
 from dsms.tables.keys import KeyCodes
+from dsms.tables.versioned import MATCHED, VersionedTable
+
+T = TypeVar("T")
 
 
 def change_table(
     runtime: Runtime,
     store: Store,
     statement: ast.Insert | ast.Update | ast.Delete,
-    catalog: Catalog,
+    see: Callable[[], Catalog],
     cancel: Cancel | None,
-) -> Done:
-    """Check the whole statement, store it, apply it, and let queries that read the table react."""
-    return changed(
-        runtime, store, bind_table_statement(statement, catalog), None, cancel, catalog.sees_all
+) -> Pieces[Done]:
+    """Check the whole statement, store it, apply it, and let queries that read the table react.
+
+    The rows of a big table that UPDATE or DELETE concern are found and computed in pieces; where
+    others change the table meanwhile, once more, and after TRIES in one go."""
+    for _ in range(TRIES):
+        change = bind_table_statement(statement, see())
+        key = Catalog.key(change.table.name)
+        table = runtime.tables[key]
+        if isinstance(change, Insert) or len(table) <= MATCHED:
+            break
+        made = table.changes_made
+        found = yield from watched(_matching(runtime, table, change), cancel)
+        new = found.new if isinstance(change, Update) else None
+        codes = yield from watched(table.coding(new, found.old), cancel)
+        packing = Apart(partial(_stored, new))
+        yield packing
+        if runtime.tables.get(key) is table and table.changes_made == made:
+            return changed(runtime, store, change, None, cancel, see().sees_all, codes, found)
+    catalog = see()
+    bound = bind_table_statement(statement, catalog)
+    return changed(runtime, store, bound, None, cancel, catalog.sees_all)
+
+
+def _stored(new: Sequence[pa.Array] | None) -> bytes | None:
+    return None if new is None else packed_rows(new)
+
+
+def watched(pieces: Generator[None, None, T], cancel: Cancel | None) -> Pieces[T]:
+    """The pieces, unless they are cancelled."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        yield None
+        if cancel is not None:
+            cancel.check()
+
+
+def _matching(
+    runtime: Runtime, table: VersionedTable, change: Update | Delete
+) -> Generator[None, None, Matched]:
+    room = runtime.settings.statement_bytes
+    new = (
+        {i: _evaluator(e, room) for i, e in change.assignments}
+        if isinstance(change, Update)
+        else None
     )
+    return table.matching(_predicate(change.predicate, room), new)
 
 
 def changed(
@@ -49,32 +101,41 @@ def changed(
     cancel: Cancel | None,
     tell: bool,
     codes: KeyCodes | None = None,
+    found: Matched | None = None,
+    stored: bytes | None = None,
 ) -> Done:
     """Store it and apply it.
 
-    values, codes  the columns of an INSERT, and what is known of their keys, if they are at hand
+    values, found  the columns of an INSERT, or the rows that match, if they are at hand
+    codes, stored  ... and what is known of their keys, and the new rows as they are stored
     tell           who asks may know of all queries that read the table"""
     key = Catalog.key(change.table.name)
     if any(key in runtime.queries[name].tables for name in runtime.beginnings):
         runtime.begin_all()  # it reads the table as it was
     table = runtime.tables[key]
     at = instant_of_change(runtime, key, change.at)
-    room = runtime.settings.statement_bytes
+    if not isinstance(change, Insert) and found is None:
+        found = finished(_matching(runtime, table, change))
     match change:
         case Insert():
-            prepared, verb = (
-                table.inserting(values or _rows(runtime, change, cancel), at, codes),
-                "inserted",
-            )
+            columns = values or _rows(runtime, change, cancel)
+            prepared, verb = table.inserting(columns, at, codes), "inserted"
         case Update():
-            new = {i: _evaluator(e, room) for i, e in change.assignments}
-            prepared, verb = table.updating(new, _predicate(change.predicate, room), at), "updated"
+            assert found is not None
+            prepared, verb = table.updating(found, at, codes), "updated"
         case Delete():
-            prepared, verb = table.deleting(_predicate(change.predicate, room), at), "deleted"
+            assert found is not None
+            prepared, verb = table.deleting(found, at), "deleted"
     if cancel is not None:
         cancel.check()  # the last time: what is stored is applied
     rows = max(len(prepared.new), len(prepared.deleted))
-    store(lambda s: s.add_change(table.definition.name, prepared), "change", packed(key, prepared))
+    if stored is None:
+        stored = packed_rows(prepared.inserted)
+    store(
+        lambda s: s.add_change(table.definition.name, prepared, stored),
+        "change",
+        packed(key, prepared, stored),
+    )
     apply(runtime, key, prepared, cancel, codes)
     when = "" if at < MIN_INSTANT else f" as of {instant_text(at)}"
     notes = unseen(runtime, key, at, change.at is not None) if rows and tell else ()

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from dsms.api import Cancel, Done, Rows
-from dsms.commands.change import changed, column_of, output_of
+from dsms.commands.change import changed, column_of, output_of, watched
 from dsms.commands.planning import TRIES, is_big
 from dsms.commands.select import Selection, refuse_archives
-from dsms.commands.slices import Pieces
+from dsms.commands.slices import Apart, Pieces
 from dsms.commands.store import Store
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
@@ -23,6 +23,7 @@ from dsms.sql import logical as lp
 from dsms.sql.binder import Insert, bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Expr
+from dsms.storage.catalog import packed_rows
 from dsms.tables.keys import KeyCodes
 from dsms.tables.versioned import VersionedTable
 
@@ -59,9 +60,11 @@ class Inserting:
                 columns.append(pa.concat_arrays(parts))
             table = self._table(change)
             if table is not None:
-                codes = yield from self._codes(table, columns)
+                codes = yield from watched(table.coding(columns), self.cancel)
+                packing = Apart(lambda: packed_rows(columns))  # noqa: B023 (done before the next)
+                yield packing
                 if self._table(change) is table:
-                    return self._done(change, columns, codes)
+                    return self._done(change, columns, codes, packing.result())
 
     def selected(self) -> Pieces[Done]:
         """Of what a SELECT answers.  What it reads of tables is what stands there when its rows are
@@ -93,9 +96,11 @@ class Inserting:
             if table is None:
                 continue
             columns = selection.result.data.columns
-            codes = yield from self._codes(table, columns)
+            codes = yield from watched(table.coding(columns), self.cancel)
+            packing = Apart(lambda: packed_rows(columns))  # noqa: B023 (done before the next)
+            yield packing
             if self._table(change) is table and self._versions(selection) == began:
-                return self._done(change, columns, codes)
+                return self._done(change, columns, codes, packing.result())
         change_ = bind_table_statement(self.statement, self.see())
         return changed(self.runtime, self.store, change_, None, self.cancel, self.see().sees_all)
 
@@ -126,16 +131,17 @@ class Inserting:
             if (found := self.runtime.tables.get(key)) is not None
         }
 
-    def _codes(self, table: VersionedTable, columns: Sequence[pa.Array]) -> Pieces[KeyCodes | None]:
-        coding = table.coding(columns)
-        while True:
-            try:
-                next(coding)
-            except StopIteration as end:
-                found: KeyCodes | None = end.value
-                return found
-            yield from self._between()
-
-    def _done(self, change: Insert, columns: Sequence[pa.Array], codes: KeyCodes | None) -> Done:
+    def _done(
+        self, change: Insert, columns: Sequence[pa.Array], codes: KeyCodes | None, stored: bytes
+    ) -> Done:
         tell = self.see().sees_all
-        return changed(self.runtime, self.store, change, list(columns), self.cancel, tell, codes)
+        return changed(
+            self.runtime,
+            self.store,
+            change,
+            list(columns),
+            self.cancel,
+            tell,
+            codes,
+            stored=stored,
+        )

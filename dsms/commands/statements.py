@@ -193,6 +193,8 @@ def _begun(
             return SeveralSlices(inserting.selected())
         if len(statement.rows) > insert.ROWS:
             return SeveralSlices(inserting.values())
+    if isinstance(statement, ast.Insert | ast.Update | ast.Delete):
+        return SeveralSlices(change.change_table(runtime, engine.store, statement, see, cancel))
     if isinstance(statement, ast.CreateQuery):
         store, big = engine.store_by(catalog.user), is_big(statement, sql)
         return SeveralSlices(Registering(runtime, store, statement, sql, see, cancel, big).pieces())
@@ -226,7 +228,7 @@ def run(
         case ast.Drop():
             return define.drop(runtime, store, statement, sql, catalog, engine.writers)
         case ast.Insert() | ast.Update() | ast.Delete():
-            return change.change_table(runtime, store, statement, catalog, cancel)
+            return finished(change.change_table(runtime, store, statement, lambda: catalog, cancel))
         case ast.Explain():
             return explain.explain_statement(runtime, statement, catalog)
         case ast.Show():

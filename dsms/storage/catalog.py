@@ -166,12 +166,13 @@ class CatalogStore:
 
     # -- rows of tables ----------------------------------------------------------------------------
 
-    def add_change(self, table: str, change: Change) -> None:
-        """Keep a change of a table; to be called before it is applied."""
+    def add_change(self, table: str, change: Change, inserted: bytes | None = None) -> None:
+        """Keep a change of a table; to be called before it is applied.  `inserted`: its new rows,
+        if they are packed already."""
         values = (
             change.at,
             _ints(change.deleted),
-            _pack(change.inserted),
+            packed_rows(change.inserted) if inserted is None else inserted,
             change.first_version,
             change.rows,
         )
@@ -185,7 +186,7 @@ class CatalogStore:
     def compact(self, table: str, snapshot: TableSnapshot) -> None:
         """Keep a whole table in place of all its changes so far."""
         lives = [pa.array(v, pa.int64()) for v in (snapshot.version, snapshot.born, snapshot.ended)]
-        blobs = (_pack([*lives, *snapshot.columns]), _pack(snapshot.dead_keys))
+        blobs = (packed_rows([*lives, *snapshot.columns]), packed_rows(snapshot.dead_keys))
         numbers = (snapshot.next_version, snapshot.last_change, snapshot.forgotten)
         with self._explained(), self.transaction():
             place = self._id(table)
@@ -336,9 +337,10 @@ def _memory() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None)
 
 
-def packed(table: str, change: Change) -> bytes:
-    """A change of a table as bytes."""
-    parts = (_ints(change.deleted), _pack(change.inserted))
+def packed(table: str, change: Change, inserted: bytes | None = None) -> bytes:
+    """A change of a table as bytes.  `inserted`: its new rows, if they are packed already."""
+    rows = packed_rows(change.inserted) if inserted is None else inserted
+    parts = (_ints(change.deleted), rows)
     head = json.dumps(
         [table, change.at, change.first_version, change.rows, *map(len, parts)]
     ).encode()
@@ -353,7 +355,7 @@ def unpacked(body: bytes) -> tuple[str, Change]:
     return table, _change(at, *parts, first_version, rows)
 
 
-def _pack(columns: Sequence[pa.Array]) -> bytes:
+def packed_rows(columns: Sequence[pa.Array]) -> bytes:
     """Columns as an Arrow IPC stream, found again by position; empty for no columns."""
     if not columns:
         return b""

@@ -22,10 +22,11 @@ CODED = 1 << 14  # keys that are looked up in one go
 
 @dataclass(frozen=True, slots=True)
 class KeyCodes:
-    """What was looked up of the keys of rows: int64[n] codes, which hold as long as nothing has
-    been `purged`."""
+    """What was looked up of the keys of new rows, and of those that go: int64[n] codes, which hold
+    as long as nothing has been `purged`."""
 
     codes: np.ndarray
+    gone: np.ndarray
     purged: int
 
 
@@ -46,17 +47,24 @@ class Keys:
             column_store(self.definition.schema[i].type.arrow) for i in self.definition.key
         ]
 
-    def coding(self, cols: Sequence[pa.Array]) -> Generator[None, None, KeyCodes]:
-        """Look the keys of new rows (all columns) up, CODED at a time."""
-        key, purged = self._of(cols), self.purged
-        parts: list[np.ndarray] = []
-        while len(parts) * CODED < len(key[0]):
-            if purged != self.purged:
-                parts, purged = [], self.purged
-            first = len(parts) * CODED
+    def coding(
+        self, new: Sequence[pa.Array] | None, old: Sequence[pa.Array] | None = None
+    ) -> Generator[None, None, KeyCodes]:
+        """Look the keys of new and of old rows (all columns; None: there are none) up, CODED at a
+        time."""
+        while True:
+            purged = self.purged
+            come, gone = (yield from self._coded(new)), (yield from self._coded(old))
+            if purged == self.purged:
+                return KeyCodes(come, gone, purged)
+
+    def _coded(self, cols: Sequence[pa.Array] | None) -> Generator[None, None, np.ndarray]:
+        parts = [np.empty(0, np.int64)]
+        key = [] if cols is None else self._of(cols)
+        for first in range(0, len(key[0]) if key else 0, CODED):
             parts.append(self._codes([c.slice(first, CODED) for c in key]))
             yield
-        return KeyCodes(np.concatenate(parts) if parts else np.empty(0, np.int64), purged)
+        return np.concatenate(parts)
 
     def check_insert(self, cols: Sequence[pa.Array], known: KeyCodes | None = None) -> None:
         """New rows (all columns): their keys must be free and different.  Raises UsageError DS521,
@@ -70,11 +78,13 @@ class Keys:
         )
         self._refuse_dead(now == DEAD, key)
 
-    def check_update(self, old: Sequence[pa.Array], new: Sequence[pa.Array]) -> None:
+    def check_update(
+        self, old: Sequence[pa.Array], new: Sequence[pa.Array], known: KeyCodes | None = None
+    ) -> None:
         """Rows that change from `old` to `new` at once.  Keys may be exchanged in a retroactive
         table only."""
         key = self._of(new)
-        before, after = self._codes(self._of(old)), self._codes(key)
+        before, after = self._known(self._of(old), known, gone=True), self._known(key, known)
         self._refuse_repeats(after, key)
         changed = before != after
         taken = self.state.view[after] == TAKEN
@@ -90,8 +100,8 @@ class Keys:
         known: KeyCodes | None = None,
     ) -> None:
         """Rows with these keys (key columns) are gone and there.  One that only went is dead if the
-        table is non-retroactive.  `known`: of those that are inserted."""
-        gone, come = self._codes(deleted), self._known(inserted, known)
+        table is non-retroactive."""
+        gone, come = self._known(deleted, known, gone=True), self._known(inserted, known)
         self.state.view[gone] = FREE if self.definition.retroactive else DEAD
         self.state.view[come] = TAKEN
         if not self.definition.retroactive:
@@ -129,10 +139,12 @@ class Keys:
         self.state.extend_fill(self.intern.capacity - self.state.n, FREE)
         return codes
 
-    def _known(self, key: Sequence[pa.Array], known: KeyCodes | None) -> np.ndarray:
+    def _known(
+        self, key: Sequence[pa.Array], known: KeyCodes | None, gone: bool = False
+    ) -> np.ndarray:
         if known is None or known.purged != self.purged:
             return self._codes(key)
-        return known.codes
+        return known.gone if gone else known.codes
 
     def _refuse_repeats(self, codes: np.ndarray, key: Sequence[pa.Array]) -> None:
         rows = np.arange(len(codes))

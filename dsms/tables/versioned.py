@@ -24,12 +24,13 @@ from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MAX_INSTANT, MIN_INSTAN
 from dsms.state.batch import Batch, in_order
 from dsms.state.columns import Column, column_store
 from dsms.state.vec import Vec
-from dsms.tables.changes import Change, Entry, Log, TableSnapshot
+from dsms.tables.changes import Change, Entry, Log, Matched, TableSnapshot
 from dsms.tables.index import AsOfIndex
 from dsms.tables.keys import KeyCodes, Keys
 
 # (columns, rows) -> a column; a NULL predicate is no match
 Evaluator = Callable[[Sequence[pa.Array], int], pa.Array]
+MATCHED = 1 << 15  # rows that are judged in one go
 _COMPACT_FROM = 256  # ended versions; fewer are left lying
 
 
@@ -91,10 +92,12 @@ class VersionedTable:
             )
         return at
 
-    def coding(self, columns: Sequence[pa.Array]) -> Generator[None, None, KeyCodes | None]:
-        """Look the keys of rows to be inserted up, piece by piece; changes may come in between.
+    def coding(
+        self, new: Sequence[pa.Array] | None, old: Sequence[pa.Array] | None = None
+    ) -> Generator[None, None, KeyCodes | None]:
+        """Look the keys of rows that come and go up, piece by piece; changes may come in between.
         None where there are no keys."""
-        return (yield from self._keys.coding(columns)) if self._keys else None
+        return (yield from self._keys.coding(new, old)) if self._keys else None
 
     def inserting(
         self, columns: Sequence[pa.Array], at: int, codes: KeyCodes | None = None
@@ -106,25 +109,44 @@ class VersionedTable:
             self._keys.check_insert(columns, codes)
         return Change(at, np.empty(0, np.int64), tuple(columns), self.next_version, len(columns[0]))
 
-    def deleting(self, predicate: Evaluator | None, at: int) -> Change:
-        """DELETE of the current rows for which `predicate` is true (None: all)."""
-        slots, cols = self._matching(predicate)
-        none = tuple(c.slice(0, 0) for c in cols)
-        return Change(at, self._version.view[slots], none, self.next_version, len(slots))
+    def matching(
+        self, predicate: Evaluator | None, assignments: Mapping[int, Evaluator] | None
+    ) -> Generator[None, None, Matched]:
+        """The current rows for which `predicate` is true (None: all), and, for UPDATE, what columns
+        (schema positions) become of them, MATCHED at a time.
 
-    def updating(
-        self, assignments: Mapping[int, Evaluator], predicate: Evaluator | None, at: int
-    ) -> Change:
-        """UPDATE: columns (schema positions) get the values of expressions over the old row.
-        Raises DS520-DS522."""
-        slots, old = self._matching(predicate)
-        new = tuple(
-            assignments[i](old, len(slots)) if i in assignments else c for i, c in enumerate(old)
-        )
-        self._check_nulls(new)
+        It may be used as long as `changes_made` is what it was."""
+        current = np.flatnonzero(self._ended.view == FOREVER)
+        parts: list[Matched] = []
+        for first in range(0, max(len(current), 1), MATCHED):
+            slots = current[first : first + MATCHED]
+            cols = self._gather(slots)
+            if predicate is not None:
+                hit = predicate(cols, len(slots)).fill_null(False)
+                slots = slots[hit.to_numpy(zero_copy_only=False)]
+                cols = tuple(c.filter(hit) for c in cols)
+            new = cols
+            if assignments is not None:
+                made = {i: value(cols, len(slots)) for i, value in assignments.items()}
+                new = tuple(made.get(i, c) for i, c in enumerate(cols))
+            parts.append(Matched(slots, cols, new))
+            if first + MATCHED < len(current):
+                yield
+        return Matched.all(parts)
+
+    def deleting(self, found: Matched, at: int) -> Change:
+        """DELETE of rows that match."""
+        none = tuple(c.slice(0, 0) for c in found.old)
+        deleted = self._version.view[found.slots]
+        return Change(at, deleted, none, self.next_version, len(found.slots))
+
+    def updating(self, found: Matched, at: int, codes: KeyCodes | None = None) -> Change:
+        """UPDATE of rows that match.  Raises DS520-DS522."""
+        self._check_nulls(found.new)
         if self._keys:
-            self._keys.check_update(old, new)
-        return Change(at, self._version.view[slots], new, self.next_version, len(slots))
+            self._keys.check_update(found.old, found.new, codes)
+        deleted = self._version.view[found.slots]
+        return Change(at, deleted, found.new, self.next_version, len(found.slots))
 
     def apply(self, change: Change, codes: KeyCodes | None = None) -> None:
         """Make a change that was just prepared (or is read back in order); `codes` as for
@@ -310,15 +332,6 @@ class VersionedTable:
                     f"table {self.definition.name}: column {field.name} is {what} and can't be NULL"
                 )
                 raise UsageError("DS520", f"{message}; nothing was changed")
-
-    def _matching(self, predicate: Evaluator | None) -> tuple[np.ndarray, tuple[pa.Array, ...]]:
-        """Slots and values of the current rows that satisfy the predicate."""
-        slots = np.flatnonzero(self._ended.view == FOREVER)
-        cols = self._gather(slots)
-        if predicate is None:
-            return slots, cols
-        hit = predicate(cols, len(slots)).fill_null(False)
-        return slots[hit.to_numpy(zero_copy_only=False)], tuple(c.filter(hit) for c in cols)
 
     def _as_of(self, upto: int) -> np.ndarray:
         if upto == FOREVER:

@@ -8,6 +8,7 @@ Each scenario has a server of its own; what makes it ready is measured as `setup
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import tempfile
 from collections.abc import Callable
@@ -379,6 +380,8 @@ def main() -> int:
     args = parser.parse_args()
     logging.getLogger("dsms.server").setLevel(logging.ERROR)  # the table says it
     warm()
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 20)  # as a server does
     with collected() as slices:
         for name in SCENARIOS:
             if args.only in name:

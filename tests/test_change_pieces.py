@@ -1,5 +1,5 @@
-"""INSERT ... SELECT is read, computed and looked up in pieces: others come in between, and it is
-there as a whole or not at all."""
+"""Changes of many rows are read, computed and looked up in pieces: others come in between, and they
+are there as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from dsms.api import Cancel
+from dsms.commands import change
 from dsms.engine import Engine
-from dsms.errors import UsageError
-from dsms.tables import keys
+from dsms.errors import DsmsError, UsageError
+from dsms.tables import keys, versioned
 
 ROWS = 100
 INSERT = "INSERT INTO d SELECT v AS k, name FROM s [RANGE 1 h]"
@@ -155,3 +156,76 @@ def test_keys_that_come_twice_are_told(where):
     with pytest.raises(UsageError, match=r"DS521.*would come twice"):
         db.execute(f"INSERT INTO d SELECT {where} AS k, name FROM s [RANGE 1 h]")
     assert told(db)["n"] == 0
+
+
+@pytest.fixture
+def filled(monkeypatch):
+    monkeypatch.setattr(versioned, "MATCHED", 9)
+    monkeypatch.setattr(change, "MATCHED", 9)
+    db = engine()
+    db.execute(INSERT)
+    return db
+
+
+CHANGES = {
+    "update": ("UPDATE d SET name = name || 'x' WHERE k % 2 = 0", 50),
+    "keys": ("UPDATE d SET k = 99 - k", 100),
+    "delete": ("DELETE FROM d WHERE k >= 30", 70),
+    "all": ("DELETE FROM d", 100),
+}
+
+
+def rows(db: Engine) -> list:
+    return db.execute("SELECT k, name FROM d ORDER BY k")[0].data.to_pylist()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_of_many_rows_is_there_as_a_whole(name, filled, monkeypatch):
+    sql, count = CHANGES[name]
+    whole, seen, before = engine(), [], rows(filled)
+    whole.execute(INSERT)
+    monkeypatch.setattr(change, "MATCHED", 1 << 30)
+    assert f"{count} rows" in whole.execute(sql)[0].message
+    monkeypatch.setattr(change, "MATCHED", 9)
+    steps = played(filled.slices(sql), lambda n: seen.append(rows(filled)))
+    assert steps > 10 and all(found in (before, seen[-1]) for found in seen)
+    assert seen[-1] == rows(whole) != before
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_of_many_rows_is_cancelled_at_any_piece(name, filled):
+    before = rows(filled)
+    for stop in range(1, 11, 3):
+        cancel = Cancel()
+
+        def between(n, cancel=cancel, stop=stop):
+            if n == stop:
+                cancel.set()
+
+        with pytest.raises(UsageError, match="DS610"):
+            played(filled.slices(CHANGES[name][0], cancel), between)
+        assert rows(filled) == before
+
+
+@pytest.mark.parametrize("often", [1, 100])
+def test_a_table_that_changes_meanwhile_is_looked_at_again(often, filled):
+    done = []
+
+    def between(n):
+        if n >= 5 and len(done) < often:
+            done.append(n)
+            filled.execute(f"INSERT INTO d VALUES ({1000 + 2 * len(done)}, 'new')")
+
+    played(filled.slices(CHANGES["update"][0]), between)
+    found = {row["k"]: row["name"] for row in rows(filled)}
+    assert all(text.endswith("x") == (k % 2 == 0) for k, text in found.items() if k <= 1000 + 2)
+    assert found[1002] == "newx"
+
+
+def test_a_failing_row_of_a_big_change_leaves_all_as_it_was(filled):
+    before = rows(filled)
+    with pytest.raises(UsageError, match="DS521"):
+        filled.execute("UPDATE d SET k = k / 2")
+    with pytest.raises(DsmsError, match="DS70"):
+        filled.execute("UPDATE d SET k = 10 / (k - 77)")
+    assert rows(filled) == before

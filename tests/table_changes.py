@@ -1,0 +1,21 @@
+"""Changes of a table, found at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dsms.commands.slices import finished
+from dsms.tables.changes import Change
+from dsms.tables.versioned import Evaluator, VersionedTable
+
+
+def updating(
+    table: VersionedTable, new: Mapping[int, Evaluator], predicate: Evaluator | None, at: int
+) -> Change:
+    """UPDATE of the rows for which the predicate is true (None: all)."""
+    return table.updating(finished(table.matching(predicate, new)), at)
+
+
+def deleting(table: VersionedTable, predicate: Evaluator | None, at: int) -> Change:
+    """DELETE of them."""
+    return table.deleting(finished(table.matching(predicate, None)), at)
