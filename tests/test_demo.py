@@ -16,7 +16,9 @@ from dsms.api import Push as EnginePush
 from dsms.api import Rows
 from dsms.errors import DsmsError, QueryError, UsageError
 from dsms.settings import Settings
-from dsms_client.results import Data, Push, RowSet
+from dsms_client import Changes
+from dsms_client.changes import changes_of
+from dsms_client.results import RowSet
 from dsms_client.shell.show import render as show_rows
 from examples.flights import archive, asked, data, recompute, show, story
 from examples.flights.replay import CLOCKS, Replay, fill_tables, hours
@@ -172,33 +174,41 @@ def test_a_day_of_answers(room: Local, winter: data.Winter):
     assert "Fri  8 Feb" in story.line(winter.last - 1, views)
 
 
-def _as_client(push: EnginePush) -> Push:
+def _as_client(push: EnginePush) -> Changes:
     """The push as the client library gives it."""
+    names = () if push.data is None else tuple(push.data.schema.names)
     rows = None if push.data is None else [tuple(row.values()) for row in push.data.to_pylist()]
-    reported = None if rows is None else Data(tuple(push.data.schema.names), (), rows)
-    return Push(push.query, push.seq, push.kind, push.at, reported, push.message, push.code)
+    message = {"seq": push.seq, "kind": push.kind, "at": push.at, "data": rows}
+    if push.ats is not None:
+        message["ats"] = push.ats.to_pylist()
+    return changes_of(message, push.query, names, ())
+
+
+def changed(seq: int, at: int, signs: list[int], rows: list[tuple[int]]) -> Changes:
+    """Changes of one instant."""
+    message = {"seq": seq, "kind": "changes", "at": at, "data": rows, "signs": signs}
+    return changes_of(message, "q", ("a",), ("INT",))
 
 
 def test_a_view_refuses_to_lose_what_it_never_had():
     view = View(None)  # type: ignore[arg-type]
-    view.apply(Push("q", 0, "insert", 1, Data(("a",), ("INT",), [(1,), (1,), (2,)])))
-    view.apply(Push("q", 3, "delete", 2, Data(("a",), ("INT",), [(1,)])))
+    view.apply(changed(0, 1, [1, 1, 1, -1], [(1,), (1,), (2,), (1,)]))
     assert (view.answer(), view.seen, view.next_seq) == ([(1,), (2,)], 4, 4)
-    assert list(view.latest)[-1] == (2, "-", (1,))
+    assert list(view.latest)[-1] == (1, "-", (1,))
     with pytest.raises(ValueError, match="took back"):
-        view.apply(Push("q", 4, "delete", 3, Data(("a",), ("INT",), [(7,)])))
+        view.apply(changed(4, 3, [-1], [(7,)]))
 
 
 def test_a_view_of_a_periodic_query_is_its_last_answer():
     view = View(None)  # type: ignore[arg-type]
     for at, first, rows in ((5, 0, [(1,), (2,)]), (5, 2, [(2,)]), (9, 3, [(4,)])):
-        view.apply(Push("q", first, "result", at, Data(("a",), ("INT",), rows)))
+        view.apply(changed(first, at, [0] * len(rows), rows))
     assert (view.answer(), view.answers, view.seen) == (
         [(4,)],
         {5: [(1,), (2,), (2,)], 9: [(4,)]},
         4,
     )
-    view.apply(Push("q", 4, "progress", 12))
+    view.apply(changes_of({"seq": 4, "kind": "progress", "at": 12, "data": None}, "q", (), ()))
     assert (view.answer(), view.next_seq) == ([], 4)
 
 

@@ -160,14 +160,13 @@ def newest(client: Client, query: str) -> int:
     return known[query.casefold()]
 
 
-def marked(table: pa.Table, kind: str, seq: Any, at: Any) -> pa.Table:
-    """Result rows with their marks; `seq` and `at`: an array, or one value for all (instants in
-    µs)."""
+def marked(table: pa.Table, kind: Any, seq: Any, at: Any) -> pa.Table:
+    """Result rows with their marks: each an array, or one value for all (instants in µs)."""
     count = table.num_rows
     numbers, instants = (
         v if isinstance(v, pa.Array) else pa.array([v] * count, pa.int64()) for v in (seq, at)
     )
-    kinds = pa.array([kind] * count, pa.string())
+    kinds = kind if isinstance(kind, pa.Array) else pa.array([kind] * count, pa.string())
     columns = (kinds, numbers, instants.cast(pa.timestamp("us", "UTC")))
     for (name, _), column in zip(MARKS, columns, strict=True):
         table = table.append_column(name, column)

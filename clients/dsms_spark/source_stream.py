@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import datasource as source
 
@@ -28,9 +29,10 @@ from dsms_spark.options import Options, arrow_of, connected, fitted, marked, nee
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from dsms_client.results import Push
-    from dsms_client.sync import Client, Subscription
+    from dsms_client.changes import Changes
+    from dsms_client.sync import ChangesReader, Client
 
+KINDS = ("delete", "result", "insert")  # of the signs -1, 0, 1
 WAIT_SECONDS = 30.0  # for rows that the server has
 
 
@@ -97,18 +99,18 @@ class ResultReader(source.DataSourceStreamReader):  # type: ignore[misc]
         ):
             at = partition.start
             while at < partition.end:
-                push = _next(results, self._query, at)
-                if len(push):
-                    yield from fitted(_rows(push).slice(0, partition.end - at), self._schema)
-                    at = push.next_seq
+                changes = _next(results, self._query, at)
+                if len(changes):
+                    yield from fitted(_rows(changes).slice(0, partition.end - at), self._schema)
+                    at = changes.next_seq
 
     def commit(self, end: dict[str, int]) -> None:
         """The server keeps rows by their number, whether they have been read or not."""
 
 
-def _subscribed(client: Client, query: str, start: int) -> Subscription:
+def _subscribed(client: Client, query: str, start: int) -> ChangesReader:
     try:
-        return client.subscribe(query, start)
+        return client.changes(query, start)
     except UsageError as problem:
         if problem.code == "DS409":
             problem.hint = (
@@ -119,23 +121,24 @@ def _subscribed(client: Client, query: str, start: int) -> Subscription:
         raise
 
 
-def _next(results: Any, query: str, at: int) -> Push:
+def _next(results: Any, query: str, at: int) -> Changes:
     try:
-        push = results.next(WAIT_SECONDS)
+        changes: Changes | None = results.next(WAIT_SECONDS)
     except TimeoutError:
         raise UsageError(
             "DS409", f"result row {at} of {query} did not come", hint="is the server at work?"
         ) from None
-    if push is None or push.kind == "end":
+    if changes is None:
         raise UsageError(
             "DS409",
             f"the results of {query} ended before row {at}",
             hint="the query was dropped, or the server stops",
         )
-    return push
+    return changes
 
 
-def _rows(push: Push) -> pa.Table:
-    """A push's rows with their marks."""
-    numbers = pa.array(range(push.seq, push.next_seq), pa.int64())
-    return marked(push.table(), push.kind, numbers, pa.array(push.instants, pa.int64()))
+def _rows(changes: Changes) -> pa.Table:
+    """Rows with their marks."""
+    kinds = pa.array(KINDS).take(pa.array(changes.sign + 1, pa.int64()))
+    numbers = pa.array(np.arange(changes.seq, changes.next_seq))
+    return marked(changes.data.table(), kinds, numbers, changes.ats)
