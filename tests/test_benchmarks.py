@@ -119,7 +119,11 @@ def test_state_stays_bounded_with_ever_new_keys(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*(pytest.param(name, marks=SLOW) for name in ("limits", "delivery")), "latency"]
+    "name",
+    [
+        *(pytest.param(name, marks=SLOW) for name in ("limits", "delivery", "authenticated")),
+        "latency",
+    ],
 )
 def test_benchmarks_over_tcp_write_their_report(name: str, tmp_path: Path) -> None:
     assert command.main([name, "--toy", "--report", str(tmp_path)]) == 0

@@ -59,9 +59,10 @@ def check_request(
         return
     kinds: dict[str, Any] = catalog.streams if need.kind == "stream" else catalog.queries  # type: ignore[assignment]
     found = kinds.get(Catalog.key(name))
+    if found is not None and rights.may(user, need.right, key_of(found.name)):
+        return
     if found is None or not rights.knows(user, key_of(found.name)):
         known = rights.known(user)
         names = [d.name for key, d in kinds.items() if known is None or key in known]
         raise UsageError("DS401", f"there is no {need.kind} {name}", hint=hint(name, names))
-    if not rights.may(user, need.right, key_of(found.name)):
-        raise refused(user, need.right, found.name)
+    raise refused(user, need.right, found.name)

@@ -25,6 +25,7 @@ NAMES = (
     "limits",
     "latency",
     "delivery",
+    "authenticated",
     "memory",
     "frequent",
     "queries",

@@ -70,21 +70,21 @@ class Server:
         threads = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
         return sum(int(t.read_text().split()[0]) for t in threads) / 1e9
 
-    def wire(self, data: str = "arrow") -> Wire:
-        """A connection; `data`: how results travel."""
-        return Wire(self.port, data)
+    def wire(self, data: str = "arrow", **shows: str) -> Wire:
+        """A connection; `data`: how results travel; `shows`: who is there."""
+        return Wire(self.port, data, **shows)
 
 
 class Wire:
     """A connection on which requests are answered in order."""
 
-    def __init__(self, port: int, data: str) -> None:
+    def __init__(self, port: int, data: str, **shows: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._got = bytearray()
         self._ids = 0
         self.pushes: list[dict[str, Any]] = []
-        self.ask("hello", version=VERSION, data=data)
+        self.ask("hello", version=VERSION, data=data, **shows)
 
     def __enter__(self) -> Wire:
         return self

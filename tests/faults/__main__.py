@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.faults import fuzz
 from tests.faults.cases import KINDS
 
-OTHERS = ("kill", "kills", "pauses", "simulation", "soak", "functions", "slices")
+OTHERS = ("kill", "kills", "pauses", "simulation", "soak", "connects", "functions", "slices")
 
 
 def main() -> int:

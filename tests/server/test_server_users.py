@@ -121,6 +121,29 @@ def test_a_session_does_what_its_user_may(running):
         assert code(peer.ask("execute", sql="SELECT * FROM q")) == "DS670"
 
 
+def test_what_was_allowed_once_is_not_allowed_for_ever(running):
+    """Requests that are made again and again are judged anew once a statement has changed
+    something."""
+    with running.peer() as admin, running.peer() as peer:
+        hello(admin, token=ADMIN)
+        hello(peer, token=ALICE)
+
+        def taken() -> str:
+            return code(peer.ask("ingest", stream="o", rows=[[1]]))
+
+        made = "CREATE STREAM o (a INT); GRANT INSERT ON o TO alice"
+        for change, then in (
+            (made, "ok"),
+            ("REVOKE INSERT ON o FROM alice", "DS401"),
+            ("GRANT INSERT ON o TO alice", "ok"),
+            ("DROP STREAM o; CREATE STREAM o (a INT)", "DS401"),
+            ("DROP STREAM o", "DS401"),
+            (made, "ok"),
+        ):
+            assert code(admin.ask("execute", sql=change)) == "ok"
+            assert [taken(), taken()] == [then, then], change
+
+
 def test_max_future_binds_all_but_administrators_of_the_stream(running):
     with running.peer() as peer, running.peer() as admin:
         hello(peer, token=ALICE)
