@@ -86,6 +86,8 @@ class Joins:
         group.feed.columns = {c: column for c, column in group.feed.columns.items() if c in used}
         if not group.members:
             self.groups = [g for g in self.groups if g is not group]
+            space = group.feed.space  # which has the feed, too
+            space.feeds = [feed for feed in space.feeds if feed is not group.feed]
 
     # -- finding a place ---------------------------------------------------------------------------
 

@@ -301,6 +301,7 @@ class Registry:
 
     def leave(self, member: Member) -> None:
         """The member's query is gone: so is what it alone used."""
+        member.query = None  # which has the member, too
         if isinstance(member.group, JoinGroup):
             self.joins.leave(member)
             return
