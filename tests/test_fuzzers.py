@@ -9,6 +9,7 @@ from tests.effort import effort
 from tests.faults import cases, fuzz
 from tests.faults.cases import KINDS, Fault
 from tests.faults.child import FIRST
+from tests.faults.kinds import state
 from tests.faults.reduce import reduced
 
 FEW = 300
@@ -54,3 +55,13 @@ def test_a_case_is_made_small() -> None:
     data = bytes(range(200)) + b"needle" + bytes(range(50))
     assert reduced(data, lambda d: b"need" in d and b"le" in d) == b"needle"
     assert reduced(b"abc", lambda d: True) == b""
+
+
+def test_files_of_a_folder_that_are_not_damaged_are_read() -> None:
+    """Else what is drawn ends for another reason than its damage."""
+    victim = state.Victim()
+    for kind, known in {**state.seeds(), "body": state._parts()[:1]}.items():
+        which = bytes([state.KINDS.index(kind)])
+        for data in known:
+            assert victim.suffer(which + data) in (f"{kind} read", "log torn")  # a log has room
+    victim.close()

@@ -122,9 +122,7 @@ def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path |
         from dsms.storage.legacy import LegacyReader as reader
     try:
         return reader(io.BytesIO(blobs[0]), outside, resolve, blobs[1:]).load()
-    except DsmsError:
-        raise
-    except WRONG as error:
+    except (InternalError, *WRONG) as error:  # a fault of what the file says, not of ours
         raise UsageError(
             "DS546",
             f"the state in {where} was written by another version of dsms: {error}",

@@ -65,6 +65,15 @@ DAMAGES: tuple[Damage, ...] = (
     _number("<i", _INT32),
     _number("<q", _INT64), _number("<q", _INT64), _swap, _cut, _drop, _repeat,
 )  # a long list  # fmt: skip
+IN_PLACE = (_byte, _bit, _nudge, _number("<H", _INT16), _number("<i", _INT32),
+            _number("<q", _INT64), _swap)  # a long list  # fmt: skip
+
+
+def damaged_in_place(rng: random.Random, data: bytearray) -> None:
+    """One to four changes that leave everything where it is."""
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        if data:
+            rng.choice(IN_PLACE)(rng, data)
 
 
 def damaged(seeds: Sequence[bytes], number: int) -> bytes:

@@ -13,6 +13,7 @@ be given.  At the end stdout has what the cases ended in, as JSON.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import mmap
 import os
@@ -65,6 +66,7 @@ def drawn(kind: str, seed: int, first: int, count: int, progress: str) -> None:
     with open(progress, "r+b") as file:
         place = mmap.mmap(file.fileno(), NUMBER.size)
     who, left, ends = victim(kind), life(kind), Counter[str]()
+    gc.freeze()  # what there is stays: no need to look at it again and again
     bounded()
     die_at = int(os.environ.get("DSMS_TEST_DIE_AT", -1))
     for number in range(first, first + count):

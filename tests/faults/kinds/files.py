@@ -57,12 +57,20 @@ class Victim:
             if found is not None and others is not None:
                 _same(found, others)
             return f"{end}, in blocks"
-        for piece in found or ():
-            if piece.batch.num_rows:
-                self._now += 1
-                self.engine.advance(self._now)
+        return self._taken(found or []) or end
+
+    def _taken(self, pieces: list[Piece]) -> str | None:
+        """The code with which an engine refuses them."""
+        for piece in pieces:
+            if not piece.batch.num_rows:
+                continue
+            self._now += 1
+            self.engine.advance(self._now)
+            try:
                 self.engine.ingest("s", pa.Table.from_batches([piece.batch]))
-        return end
+            except DsmsError as problem:
+                return judge(problem.code, problem.message)
+        return None
 
     def _read(self, path: str, unit: str | None) -> tuple[str, list[Piece] | None]:
         """How it ends, and the pieces, if that is with the file's end."""

@@ -13,6 +13,7 @@ import zlib
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 from unittest.mock import MagicMock
 
 from dsms import Engine
@@ -23,6 +24,7 @@ from dsms.storage.archive.manifest import read_manifest
 from dsms.storage.catalog import CatalogStore
 from dsms.storage.frozen import thaw
 from tests.faults.cases import judge
+from tests.faults.formats import pickles, values
 from tests.faults.mutate import mutated
 from tests.faults.simfiles import SimFiles
 from tests.folders import story
@@ -52,9 +54,12 @@ WORDS = (
     b"s",
     b"../x",
 )
+# what `dsms.recovering.checkpointing` keeps out of states
 OUTSIDE = {
-    name: MagicMock() for name in ("settings", "adhoc", "adhocs", "saver", "engine", "durable")
+    name: MagicMock()
+    for name in ("settings", "adhoc", "adhocs", "saver", "engine", "durable", "transactions")
 }
+BODY = 1
 KINDS = ("state", "body", "log", "checkpoints", "manifest", "catalog")
 
 
@@ -115,8 +120,7 @@ class Victim:
 
     def _body(self, data: bytes) -> None:
         """What a state says, behind checksums that fit."""
-        _, *buffers = _parts()
-        written = frozen._written(map(frozen._packed, (data, *buffers)))
+        written = frozen._written((frozen._packed(data), *_packed_buffers()))
         thaw(b"".join(map(bytes, written)), OUTSIDE, lambda reference: None, "a file")
 
     def _log(self, data: bytes) -> str | None:
@@ -152,13 +156,31 @@ make = Victim
 
 
 def draw(rng: Random) -> bytes:
-    which = rng.randrange(len(KINDS))
-    known = _parts()[:1] if KINDS[which] == "body" else seeds()[KINDS[which]]
-    data = mutated(rng, rng.choice(known), known, WORDS)
-    match KINDS[which]:
-        case "checkpoints" | "manifest" if rng.random() < 0.8:
-            data = _fitting(data, KINDS[which])
-    return bytes([which]) + data
+    """Half of all are bodies of states: of the others most of what is changed is beyond a
+    checksum."""
+    which = rng.choice((BODY, BODY, BODY, BODY, BODY, *range(len(KINDS))))
+    kind = KINDS[which]
+    if kind == "body":
+        (body,) = _parts()[:1]
+        changed = mutated(rng, body, (body,), WORDS) if rng.random() < 0.1 else None
+        return bytes([which]) + (changed or pickles.changed(rng, body))
+    known = seeds()[kind]
+    if kind in ("checkpoints", "manifest") and rng.random() < 0.7:
+        tree = json.loads(rng.choice(known))
+        values.changed(rng, tree, _another)
+        return bytes([which]) + _fitting(json.dumps(tree).encode(), kind)
+    return bytes([which]) + mutated(rng, rng.choice(known), known, WORDS)
+
+
+def _another(rng: Random, value: Any) -> Any:
+    match value:
+        case bool() | None:
+            return rng.choice((True, False, None, 0, "", [], {}))
+        case int():
+            return rng.choice((values.integer(rng, value), 0.5, str(value), None))
+        case str():
+            return rng.choice(("", "../x", "\x00", "é" * 300, value + "x", value[:-1], 5, None))
+    return rng.choice((None, 0, "x", [], {}, [[]], rng.choice(values.FLOATS)))
 
 
 @cache
@@ -166,6 +188,11 @@ def _parts() -> list[bytes]:
     """What a state says, and its buffers."""
     _, blobs = frozen._unpacked(memoryview(seeds()["state"][0]), "here")
     return list(map(bytes, blobs))
+
+
+@cache
+def _packed_buffers() -> list[frozen.Packed]:
+    return list(map(frozen._packed, _parts()[1:]))
 
 
 def _fitting(data: bytes, kind: str) -> bytes:
