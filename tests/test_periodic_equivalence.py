@@ -26,6 +26,7 @@ from tests.generate.periodic import (
     late_stories,
     long_periodic_stories,
     periodic_entries_stories,
+    periodic_merged_stories,
     periodic_stories,
 )
 from tests.oracle import ambiguous
@@ -128,6 +129,13 @@ def test_boundaries_in_seconds(story: Story, seed: int) -> None:
 @given(periodic_entries_stories(), SEEDS)
 def test_what_enters_a_subquery_is_appended(story: Story, seed: int) -> None:
     """Istream in FROM: continuous inside of a periodic query, or at its boundaries."""
+    check(story, ways(seed))
+
+
+@settings(max_examples=examples(40))
+@given(periodic_merged_stories(), SEEDS)
+def test_streams_merged(story: Story, seed: int) -> None:
+    """Rows of several streams that live equally long: they may share a queue."""
     check(story, ways(seed))
 
 

@@ -139,20 +139,25 @@ def lazily(phys: Phys, output: lp.Output) -> bool:
     """Whether operators may look at the ends of periods only.
 
     Not with restore; not where a row's own instant matters: under a non-retroactive join, an
-    Append, or an aggregate that goes by (ts, arrival) over a join."""
-    return not output.restore and _lazy(phys.node)
+    Append, or an aggregate that goes by (ts, arrival) over a join.  Not where rows of several
+    streams wait in one queue: those that come in one period leave in several, so it would have to
+    keep the instants at which they came."""
+    return not output.restore and _lazy(phys)
 
 
-def _lazy(node: lp.Node) -> bool:
-    match node:
+def _lazy(phys: Phys) -> bool:
+    match phys.node:
         case lp.Append():
             return False
-        case lp.JoinNRR():
+        case lp.JoinNRR() as node:
             return not any(isinstance(n, lp.Window) for n in _below(node.child))
-        case lp.GroupBy() if any(CARDS[a.fn].ordered for a in node.aggs):
+        case lp.GroupBy() as node if any(CARDS[a.fn].ordered for a in node.aggs):
             if sum(isinstance(n, lp.StreamScan | lp.TableScan) for n in _below(node)) > 1:
                 return False
-    return all(_lazy(child) for child in lp.children(node))
+        case lp.Union() | lp.Window() as node if phys.pattern is Pattern.WKS:
+            if any(isinstance(n, lp.Union) for n in _below(node)):
+                return False
+    return all(map(_lazy, phys.children))
 
 
 def _below(node: lp.Node) -> Iterator[lp.Node]:

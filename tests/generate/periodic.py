@@ -67,9 +67,12 @@ class PeriodicQueries(Queries):
         super().__init__(d, declared)
         self.beat, self.begun = beat, False
 
-    def window(self, mode: Mode, first: bool = True) -> str:
+    def window(self, mode: Mode, first: bool = True, inner: str | None = None) -> str:
         """The text in brackets.  The first window of a query has the SLIDE, others may."""
-        inner = self._range(mode) if mode.kind == "mixed" and first else self._window(mode)
+        if inner == "":
+            return ""
+        if inner is None or (self.beat.rows and not (self.beat.beside and self.begun)):
+            inner = self._range(mode) if mode.kind == "mixed" and first else self._window(mode)
         inner = inner or ("ROWS 3" if self.beat.rows else "RANGE UNBOUNDED")
         counts = "ROWS" in inner
         must = self._bound() or self.beat.restore or "MONTH" in inner or "YEAR" in inner
@@ -132,6 +135,7 @@ class PeriodicQueries(Queries):
     def query(self) -> str:
         d = self.d
         types = [d.pick(TYPES) for _ in range(d.number(1, 3))]
+        self.merging = self.merging or d.chance(10)
         if self.beat.restore:
             kind = d.pick(("Istream-restore", "Rstream-restore"))
         else:
@@ -187,6 +191,16 @@ def periodic_entries_stories(draw: Any, most_rows: int = 20) -> Story:
     )
     sql = queries.body([INT, INT], d.pick((1, 2)), kind)
     return story_of(declared, sql, ended(d, given(d, declared, most_rows)))
+
+
+@st.composite
+def periodic_merged_stories(draw: Any, most_rows: int = 20) -> Story:
+    """UNION ALL of streams through windows of one length, or a window over it."""
+    d = Draws(draw)
+    declared = world(d)
+    queries = PeriodicQueries(d, declared, Beat(d.pick(SLIDES)))
+    queries.merging = True
+    return story_of(declared, queries.query(), ended(d, given(d, declared, most_rows)))
 
 
 @st.composite

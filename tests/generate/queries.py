@@ -52,17 +52,21 @@ class Queries:
         can be asked); or such that few rows live at a time.  `entered`: the first FROM item is to
         be an Istream."""
         self.d, self.world, self.windows, self.entered = d, world, windows, False
+        self.merging = False  # the next FROM item is to be a UNION ALL of streams
 
     # ------------------------------------------------------------ windows
 
-    def window(self, mode: Mode, first: bool = True) -> str:
+    def window(self, mode: Mode, first: bool = True, inner: str | None = None) -> str:
         """The text in brackets, with a leading space; may be empty (unbounded)."""
         if mode.kind == "mixed" and first:
-            return f" [RANGE {self.d.number(2, 15)} SECONDS]"
-        inner = self._window(mode)
+            return f" [{self._range(mode)}]"
+        inner = self._window(mode) if inner is None else inner
         if mode.kind in ("external", "wstream"):
             return f" [{inner}]" if inner else ""
         return f" [{inner or 'RANGE UNBOUNDED'} INTERNAL]"
+
+    def _range(self, mode: Mode) -> str:
+        return f"RANGE {self.d.number(2, 15)} SECONDS"
 
     def _window(self, mode: Mode) -> str:
         d, n = self.d, self.d.number(1, 12)
@@ -95,10 +99,13 @@ class Queries:
 
     # ------------------------------------------------------------ FROM
 
-    def stream(self, mode: Mode, first: bool = True) -> tuple[str, Scope]:
+    def stream(
+        self, mode: Mode, first: bool = True, inner: str | None = None
+    ) -> tuple[str, Scope]:
+        """`inner`: the window, if it is not to be drawn."""
         source = self.d.pick(self.world.of("stream"))
         alias = self.d.name()
-        return f"{source.name}{self.window(mode, first)} AS {alias}", _scope(source, alias)
+        return f"{source.name}{self.window(mode, first, inner)} AS {alias}", _scope(source, alias)
 
     def item(self, mode: Mode, depth: int, first: bool) -> tuple[str, Scope, bool]:
         """A FROM item that is no table: (text, columns, do its rows come in one order of
@@ -106,6 +113,9 @@ class Queries:
         if self.entered and depth > 0 and mode.plain:
             self.entered = False
             return self.entries(depth)
+        if self.merging and mode.plain:
+            self.merging = False
+            return self.merged()
         if depth <= 0 or not mode.plain or self.d.chance(75):
             text, scope = self.stream(mode, first)
             return text, scope, True
@@ -126,6 +136,20 @@ class Queries:
             [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)],
             False,
         )
+
+    def merged(self) -> tuple[str, Scope, bool]:
+        """UNION ALL of streams, mostly through windows of one length: so a queue may be enough for
+        all of their rows."""
+        d, alias, parts = self.d, self.d.name(), list[str]()
+        types = [INT, d.pick(TYPES)]
+        above = self.window(Mode(), True, self._range(Mode())) if d.chance(25) else ""
+        alike = "" if above else self._range(Mode()) if d.chance(75) else None
+        for k in range(d.pick((2, 2, 3))):
+            text, scope = self.stream(Mode(), k == 0, alike)
+            items = ", ".join(f"{scalar(d, scope, t)} AS c{i}" for i, t in enumerate(types))
+            parts.append(f"SELECT {items} FROM {text}")
+        columns = [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)]
+        return f"({' UNION ALL '.join(parts)}){above} AS {alias}", columns, False
 
     def entries(self, depth: int) -> tuple[str, Scope, bool]:
         """Istream in FROM, over anything, at times with a window."""
@@ -293,6 +317,7 @@ class Queries:
         """A whole query."""
         d = self.d
         types = [d.pick(TYPES) for _ in range(d.number(1, 3))]
+        self.merging = d.chance(6)
         kind = d.pick(("Rstream", "Istream", "", "Dstream", "Rstream"))
         style = d.number(0, 99)
         if style < 5:

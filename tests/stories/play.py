@@ -18,6 +18,7 @@ from dsms.errors import DsmsError
 from dsms.settings import Settings
 from dsms.sql.types import ALWAYS
 from tests.stories.declared import Declared
+from tests.stories.edges import watched
 from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Section, Statement, Story
 
 STRATEGIES = ("upa", "direct", "nt")
@@ -94,7 +95,12 @@ class Played:
 
 
 def play(story: Story, declared: Declared, way: Way) -> Played:
-    """Run the story from a fresh engine."""
+    """Run the story from a fresh engine; the edges of its plans must keep their promises."""
+    with watched():
+        return _play(story, declared, way)
+
+
+def _play(story: Story, declared: Declared, way: Way) -> Played:
     engine, out, readers = Engine(settings=Settings()), Played(), {}
     for section in story.sections:
         match section.kind:
