@@ -1,7 +1,10 @@
 """Fuzzers and faults, by name.
 
 python -m tests.faults wire|sql|arrow|parquet|csv|json|state [--count N] [--seed S] [--seconds T]
-[--corpus DIR] python -m tests.faults kill|kills|pauses|functions|slices ...        each has --help
+[--corpus DIR]
+
+python -m tests.faults kill|kills|pauses|simulation|soak|connects|functions|slices ...
+each has --help
 """
 
 from __future__ import annotations

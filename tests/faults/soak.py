@@ -265,7 +265,7 @@ def served(folder: Path) -> Iterator[tuple[Process, list[Path]]]:
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(scratch)
     try:
-        server = Process(str(folder / "data"), config=str(folder / "dsms.toml"))
+        server = Process(str(folder / "data"), options=("--config", str(folder / "dsms.toml")))
     finally:
         os.environ.pop("TMPDIR")
         if before is not None:
