@@ -38,7 +38,7 @@ class Network:
         self.accept: Callable[[], tuple[Any, Context]] | None = None
         self.troubles: deque[Trouble] = deque()
         self.ends: set[End] = set()  # the server's
-        self.latency = 0.001
+        self.slow_for = 0  # causes that all is slow
         self.met = 0  # troubles that have come
         loop.connect = self.connect
 
@@ -57,7 +57,7 @@ class Network:
         return near, near.protocol
 
     def delay(self) -> float:
-        return self.latency * self.random.uniform(0.5, 4.0)
+        return (0.2 if self.slow_for else 0.001) * self.random.uniform(0.5, 4.0)
 
     def server_died(self) -> None:
         """Its connections are reset by the system."""

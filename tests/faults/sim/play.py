@@ -172,7 +172,7 @@ class Play:
                     end.break_later(ConnectionResetError(104, "reset"))
                     end.peer.break_later(ConnectionResetError(104, "reset"))
             case "latency":
-                self.net.latency *= 200
+                self.net.slow_for += 1
                 self.loop.call_later(fault.seconds, self._quick, context=Context())
 
     def _fair(self, what: str) -> None:
@@ -180,7 +180,7 @@ class Play:
             self.weather.remove(what)
 
     def _quick(self) -> None:
-        self.net.latency /= 200
+        self.net.slow_for -= 1
 
     async def _write(self, stream: Stream, began: float) -> None:
         client = self._client(f"writer {stream.name}")
