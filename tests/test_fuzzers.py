@@ -3,8 +3,13 @@ small and kept."""
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+
 import pytest
 
+from dsms.errors import UsageError
+from dsms.storage.catalog import CatalogStore
 from tests.effort import effort
 from tests.faults import cases, fuzz
 from tests.faults.cases import KINDS, Fault
@@ -65,3 +70,22 @@ def test_files_of_a_folder_that_are_not_damaged_are_read() -> None:
         for data in known:
             assert victim.suffer(which + data) in (f"{kind} read", "log torn")  # a log has room
     victim.close()
+
+
+@pytest.mark.parametrize("options", ["{", None, 5, "1" * 5000])
+def test_a_catalog_whose_options_are_none_is_damaged(tmp_path, options: object) -> None:
+    path = tmp_path / "catalog.sqlite"
+    path.write_bytes(state.seeds()["catalog"][0])
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        with contextlib.suppress(sqlite3.IntegrityError):  # NULL stands in none of ours
+            db.execute("UPDATE object SET options = ?", (options,))
+        damaged = db.total_changes > 0
+    db.close()
+    with CatalogStore(path) as store:
+        if options == 5 or not damaged:
+            assert store.objects()
+            return
+        with pytest.raises(UsageError, match="is damaged") as problem:
+            store.objects()
+    assert problem.value.code == "DS541"

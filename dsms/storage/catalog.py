@@ -140,9 +140,10 @@ class CatalogStore:
             found = self._db.execute(
                 "SELECT kind, name, sql, options FROM object ORDER BY id"
             ).fetchall()
-        return [
-            StoredObject(kind, name, sql, json.loads(options)) for kind, name, sql, options in found
-        ]
+            return [
+                StoredObject(kind, name, sql, json.loads(options))
+                for kind, name, sql, options in found
+            ]
 
     def add_stream(self, definition: StreamDef) -> None:
         """Keep a stream's declaration.  The engine has checked that the name is free."""
@@ -234,7 +235,7 @@ class CatalogStore:
         """A value kept under a name; `default` if there is none."""
         with self._explained():
             row = self._db.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()
-        return default if row is None else json.loads(row[0])
+            return default if row is None else json.loads(row[0])
 
     def set(self, name: str, value: Setting) -> None:
         """Keep a value (anything JSON can say) under a name."""
@@ -324,6 +325,7 @@ class CatalogStore:
             sqlite3.DatabaseError,
             pa.ArrowException,
             ValueError,
+            TypeError,  # SQLite keeps values of any type in any column
             OSError,
             RecursionError,
         ) as err:

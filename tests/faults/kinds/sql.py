@@ -1,4 +1,5 @@
-"""Statements: those of the tests' corpora with tokens or bytes changed, run in an engine that has
+"""Statements: those of the tests' corpora with tokens or bytes changed, and some that the grammar
+itself gives, run in an engine that has
 rows."""
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.settings import Settings
 from tests.faults.cases import judge
+from tests.faults.formats.sentences import sentence
 from tests.faults.mutate import mutated
 from tests.folders import story
 from tests.folders.play import play
@@ -102,6 +104,8 @@ def tokens() -> list[str]:
 
 
 def draw(rng: Random) -> bytes:
+    if rng.random() < 0.35:
+        return sentence(rng).encode()
     text = _named(rng) if rng.random() < 0.5 else rng.choice(corpus())
     if rng.random() < 0.8:
         text = _changed(rng, text)
