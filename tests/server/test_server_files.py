@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dsms_client.files import csvfile, lines
+from dsms_client.files import csvfile, jsonfile, lines
 from dsms_client.files.open import read
 from dsms_client.files.source import FileSource
 
@@ -104,6 +104,17 @@ def test_rows_behind_one_that_is_no_text_have_their_own_bytes(tmp_path):
     batches = [row for piece in found for row in piece.batch.to_pylist()]
     assert batches == [{"k": None, "v": 1}, {"k": "€", "v": 4}, {"k": "Ã©", "v": 5}]
     assert [r.text for piece in found for r in piece.rejects] == ["ü,2,3", "\ufffd,2,3"]
+
+
+@pytest.mark.parametrize("block", [8, 1 << 20])
+def test_a_carriage_return_alone_ends_a_line_wherever_a_block_does(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(jsonfile, "BLOCK", block)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"k": 1}\r{"k": 2}\n{"k":\r3}\n{"k": 4}\r\n{"k": "x"}\n')
+    found = list(read(FileSource(str(path)), (("k", "INT"),), {})[1])
+    assert [row["k"] for piece in found for row in piece.batch.to_pylist()] == [1, 2, 4]
+    assert [line for piece in found for line in piece.lines.tolist()] == [1, 2, 5]
+    assert [reject.line for piece in found for reject in piece.rejects] == [3, 4, 6]
 
 
 def test_decimals_of_too_many_digits_are_rejected_beside_any_line(tmp_path):

@@ -59,8 +59,13 @@ def _pieces(source: FileSource, reader: _Reader) -> Pieces:
     for block in _blocks(source):
         piece = reader.whole(block, line) or reader.by_line(block, line)
         piece.done = source.position()
-        line += block.count(b"\n")
+        line += len(block.splitlines()) if _has_lone_returns(block) else block.count(b"\n")
         yield piece
+
+
+def _has_lone_returns(block: bytes) -> bool:
+    """Whether some lines end in a carriage return alone, which is no row's end for Arrow."""
+    return b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
 
 
 def _blocks(source: FileSource) -> Iterator[bytes]:
@@ -110,7 +115,7 @@ class _Reader:
 
     def whole(self, block: bytes, first: int) -> Piece | None:
         """The block as Arrow reads it, or None if anything is unusual."""
-        if not self._has_plain_keys(block):
+        if _has_lone_returns(block) or not self._has_plain_keys(block):
             return None
         options = pyarrow.json.ParseOptions(
             explicit_schema=self._schema, unexpected_field_behavior="ignore"
