@@ -16,9 +16,9 @@ from dsms.operators.expressions import ErrorCounter, compile_expr, compile_many,
 from dsms.sql.expr import Call, Col, Lit
 from dsms.sql.types import BOOL, INT
 from dsms.state.vec import Vec
-from dsms.storage import layout
+from dsms.storage import forms, layout
 from dsms.storage.frozen import copy, freeze, thaw
-from dsms.storage.layout import by_tag
+from dsms.storage.layout import LayoutError, by_tag
 
 
 def again(state, outside=None, refer=lambda o: None, resolve=lambda r: None):
@@ -187,3 +187,14 @@ def test_earlier_versions_are_brought_up(kinds):
 def test_what_does_not_fit_is_told(kinds, shape, values, message):
     with pytest.raises(layout.LayoutError, match=message):
         layout.fill(layout.new(shape), (shape, *values))
+
+
+@pytest.mark.parametrize(
+    ("length", "nulls", "offset"),
+    [(-1, 0, 0), (2, 0, -1), (2, 0, 2**62), (2**62, 0, 2**62), (2, 5, 0), (2, -2, 0)],
+)
+def test_columns_of_impossible_lengths_are_refused_before_arrow_reads_them(
+    length: int, nulls: int, offset: int
+) -> None:
+    with pytest.raises(LayoutError):
+        forms.arrow_array(pa.int64(), length, nulls, offset, None, bytes(16))

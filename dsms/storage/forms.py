@@ -32,6 +32,7 @@ FUNCTIONS: Mapping[str, str] = {
 NAMES = {place: name for name, place in FUNCTIONS.items()}
 METHODS = frozenset({"looked", "moved"})  # of objects in states, kept as what is to be called
 SKETCHES = ("cpc_sketch", "frequent_strings_sketch", "kll_doubles_sketch")  # of Apache DataSketches
+MOST = 2**40  # values of a column: Arrow reads from below zero where an offset is negative
 _DTYPE = re.compile(r"[<>|=]?[biufcSUM]\d*(\[\w+\])?|bool|\|O|O")
 _DECIMAL = re.compile(r"decimal128\((\d{1,2}), (-?\d{1,2})\)")
 
@@ -138,6 +139,8 @@ def arrow_schema(*fields: tuple[str, pa.DataType, bool]) -> pa.Schema:
 def arrow_array(kind: pa.DataType, length: int, nulls: int, offset: int, *buffers: Any) -> pa.Array:
     """An array over its buffers, which are checked."""
     parts = [None if b is None else pa.py_buffer(b) for b in buffers]
+    if not (0 <= length <= MOST and 0 <= offset <= MOST and -1 <= nulls <= length):
+        raise LayoutError(f"a column of {length} values, {nulls} of them NULL, from {offset} on")
     out = pa.Array.from_buffers(kind, length, parts, nulls, offset)
     out.validate(full=True)
     return out
