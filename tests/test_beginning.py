@@ -101,6 +101,16 @@ def test_istream_and_dstream_tell_what_enters_and_leaves_from_then_on(
     assert told(engine) == later
 
 
+@pytest.mark.parametrize("kind", ["Istream", "Rstream", "Dstream"])
+def test_what_a_block_has_appended_is_missed_for_ever(kind: str) -> None:
+    """However short the windows are that it was appended from."""
+    for clauses in ("SUBWINDOW 1 s RETAIN 3 s", ""):
+        engine = engine_with(clauses, 16)
+        select = f"SELECT {kind}(SUM(v)) FROM (SELECT Istream(v) FROM s [ROWS 1]) x"
+        (note,) = created(engine, select).warnings
+        assert note.endswith("partial for ever")
+
+
 def test_rows_that_wait_count_once() -> None:
     """Some rows are complete, some settled, some not even that; each counts when its instant is
     complete."""

@@ -36,7 +36,7 @@ def beginning(runtime: Runtime, query: RunningQuery) -> tuple[tuple[str, ...], I
     It has all rows of its past when this returns; what streams hand on between the pieces waits in
     it for their end."""
     clock = runtime.clock_of(query.reads)
-    needed = list(pasts(query.output, lasting=True))
+    needed = list(pasts(query.output))
     for past in needed:
         for batch in rows_of(past, runtime.rings.get(past.stream), clock):
             query.pipeline.sources[past.leaf].push(batch)

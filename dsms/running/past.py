@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from dsms.plan import windows
+from dsms.plan.variants import slides
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
@@ -29,48 +30,47 @@ class Past:
     ago: int = 0
 
 
-def pasts(node: lp.Node, lasting: bool = False) -> Iterator[Past]:
+def pasts(node: lp.Node) -> Iterator[Past]:
     """What the answer of the node rests on, once per stream leaf below it.
 
-    lasting  what a block has appended belongs to the answer for good"""
+    What a block has appended belongs to the answer for good, so it rests on all that came; but what
+    it appends at boundaries begins with the first one."""
     match node:
-        case lp.Output() if lasting and node.kind == "istream":
-            yield from births(node.child, lasting)
+        case lp.Output() if node.kind == "istream":
+            yield from births(node.child)
         case lp.StreamScan():
             yield Past(node.leaf, node.stream.name.casefold(), None)
         case lp.Window():
-            for past in births(node.child, lasting):
+            for past in births(node.child):
                 yield _windowed(past, node)
         case lp.Append() if node.mixed:
-            for past in pasts(node.child, lasting):
+            for past in pasts(node.child):
                 yield _longer(past, _life(node.child))
-        case lp.Append() if lasting:
-            for past in pasts(node.child, lasting):
+        case lp.Append() if not slides(node.child):
+            for past in pasts(node.child):
                 yield Past(past.leaf, past.stream, None)
         case _:
             for child in lp.children(node):
-                yield from pasts(child, lasting)
+                yield from pasts(child)
 
 
-def births(node: lp.Node, lasting: bool = False) -> Iterator[Past]:
-    """What the rows rest on that enter the answer of the node at one instant.
-
-    lasting  as in `pasts`: they may be made of what a block has appended long ago"""
+def births(node: lp.Node) -> Iterator[Past]:
+    """What the rows rest on that enter the answer of the node at one instant."""
     match node:
         case lp.StreamScan():
             yield Past(node.leaf, node.stream.name.casefold(), 0)
         case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
             for child in lp.children(node):
-                yield from births(child, lasting)
+                yield from births(child)
         case lp.Window(spec=Unbounded() | Landmark() as spec):
-            for past in births(node.child, lasting):
+            for past in births(node.child):
                 yield _longer(past, windows.until(spec))
         case lp.Window() if _at_once(node.spec):
-            yield from births(node.child, lasting)
+            yield from births(node.child)
         case lp.Append() if not node.mixed:
-            yield from pasts(node.child, lasting)
+            yield from pasts(node.child)
         case _:
-            yield from pasts(node, lasting)
+            yield from pasts(node)
 
 
 def _at_once(spec: WindowSpec) -> bool:

@@ -99,9 +99,7 @@ class Queries:
 
     # ------------------------------------------------------------ FROM
 
-    def stream(
-        self, mode: Mode, first: bool = True, inner: str | None = None
-    ) -> tuple[str, Scope]:
+    def stream(self, mode: Mode, first: bool = True, inner: str | None = None) -> tuple[str, Scope]:
         """`inner`: the window, if it is not to be drawn."""
         source = self.d.pick(self.world.of("stream"))
         alias = self.d.name()
