@@ -11,6 +11,7 @@ from dsms.periodic.incremental import Collected, Incremental, lazily
 from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.timed import Timed
 from dsms.running.beginning import look_back
+from dsms.running.late_reads import late_memory
 from dsms.running.past import pasts, rows_of
 from dsms.running.prepare import assembled
 from dsms.running.runtime import Runtime
@@ -24,7 +25,7 @@ def alone(new: Registration) -> PeriodicQuery:
     output = plan.phys.node
     assert isinstance(output, lp.Output)
     slide = bound.slide if not plan.timed and lazily(plan.inner, output) else None
-    timeline = Timeline() if plan.timed else None
+    timeline = Timeline(memory=late_memory(plan.inner.node)) if plan.timed else None
     log = Collected(0)
     inner = assembled(runtime, new.definition, plan.inner, log, slide, bound.restore, timeline)
     evaluator = Incremental(inner, bound.restore)

@@ -15,6 +15,7 @@ from dsms.oneshot.relation import Bound, Op, Pick, Rel, Where, hidden, listed, s
 from dsms.oneshot.scalars import exact
 from dsms.oneshot.steps import OrdinalStep, Step
 from dsms.operators.semijoin import null_aware_residual
+from dsms.plan.ages import as_of_timestamps
 from dsms.sql import logical as lp
 from dsms.sql.expr import Col, Expr
 from dsms.sql.types import INT, Field, Kind, Schema
@@ -68,10 +69,12 @@ def join(r: Renders, node: lp.Join, aged: bool) -> Rel:
 
 
 def join_nrr(r: Renders, node: lp.JoinNRR, aged: bool) -> Rel:
-    """Each row with the versions of the relation that were current when it was born."""
+    """Each row with the versions of the relation that were current at its timestamp; where rows
+    may come back, when it was born."""
     left = r.rel(node.child, True)
     left, table, keys = _sides(r, left, r.rel(node.table, True), node.keys)
-    pair = _Pair(node.child.schema, node.table.schema, aged, versions=True)
+    versions = "t" if as_of_timestamps(node) else "b"
+    pair = _Pair(node.child.schema, node.table.schema, aged, versions)
     condition = _condition(r, pair, keys, node.residual)
     left, table = r.sql(left), _versioned(table)
     if condition is not None:
@@ -160,7 +163,7 @@ def _equal(r: Renders, pair: _Pair, keys: Keys) -> str:
         y = exact(b, lambda i: f"r.c{i}", r.dialect)
         texts.append("FALSE" if a.type.kind is Kind.NULL else f"{x} = {y}")
     if pair.versions:
-        texts.append("r.t <= l.b AND l.b < r.u")
+        texts.append(f"r.t <= l.{pair.versions} AND l.{pair.versions} < r.u")
     return " AND ".join(texts) or "TRUE"
 
 
@@ -177,7 +180,7 @@ def _pairs(
 ) -> tuple[Rel, Rel, Rel]:
     """Both inputs with their rows' numbers as last columns, and the numbers of the pairs that meet
     the condition."""
-    left, right = _numbered(r, left), _numbered(r, right, pair.versions)
+    left, right = _numbered(r, left), _numbered(r, right, bool(pair.versions))
     a, b = len(pair.left), len(pair.right)
     columns = [f"l.c{i}" for i in range(a)] + [f"r.c{i}" for i in range(b)]
     numbers = [f"l.c{len(left.schema) - 1}", f"r.c{len(right.schema) - 1}"]
@@ -232,7 +235,8 @@ class _Pair:
     """What a pair of rows looks like: the columns of both (without those added for the join), and
     its age."""
 
-    def __init__(self, left: Schema, right: Schema, aged: bool, versions: bool = False) -> None:
+    def __init__(self, left: Schema, right: Schema, aged: bool, versions: str = "") -> None:
+        """`versions`: the right side is one of versions, read as of that column of the left one."""
         self.left, self.right, self.aged, self.versions = left, right, aged, versions
 
     def column(self, i: int) -> str:

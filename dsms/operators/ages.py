@@ -83,5 +83,10 @@ class Age:
     def of(self, ids: Sequence[np.ndarray]) -> np.ndarray:
         """int64[n, width]: rows that compare, from the left, as the ages do.  Padded parts have no
         timestamp."""
+        return np.stack([self.instants(ids), *(ids[i] for i in self.numbers)], axis=1)
+
+    def instants(self, ids: Sequence[np.ndarray]) -> np.ndarray:
+        """int64[n]: the largest timestamps of the parts."""
         at = [np.where(ids[i - 1] >= 0, ids[i], ALWAYS) for i in self.timestamps]
-        return np.stack([np.maximum.reduce(at), *(ids[i] for i in self.numbers)], axis=1)
+        found: np.ndarray = np.maximum.reduce(at)
+        return found

@@ -13,7 +13,7 @@ from dsms.errors import InternalError
 from dsms.operators.ages import Age, DateMortalOp, DateOp
 from dsms.operators.base import Operator
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
-from dsms.plan.ages import numbers, timestamps
+from dsms.plan.ages import dated, numbers, reads_late, timestamps
 from dsms.plan.boundaries import Deaths
 from dsms.plan.identity import order, places, timed, width
 from dsms.plan.physical import Phys, State
@@ -224,7 +224,13 @@ class Builder:
         ]
         table = self.relation(node.table)
         probe = nrr.Probe(
-            table, nrr.key_columns(node), keys, conditions, node.kind, node.table.schema
+            table,
+            nrr.key_columns(node),
+            keys,
+            conditions,
+            node.kind,
+            node.table.schema,
+            age_of(node.child) if reads_late(node) else None,
         )
         match phys.variant:
             case "probe":
@@ -295,6 +301,8 @@ class Builder:
 
 def age_of(node: lp.Node) -> Age | None:
     """How the rows of a dated edge tell their ages; None: they come in that order."""
+    if not dated(node):
+        return None
     at = tuple(i for i, is_timestamp in enumerate(timestamps(node)) if is_timestamp)
     return Age(at, numbers(node)) if at else None
 

@@ -1,6 +1,7 @@
 """Join with a non-retroactive relation, ⋈NRR (Golab 2006, §3.3.1).
 
-Each row looks up the relation as of its own ts; later changes of the relation touch no earlier row.
+Each row looks up the relation as of its own timestamp, also where a window holds it back (`UNTIL
+... AGO`); later changes of the relation touch no earlier row.
 So nothing of the stream is kept, a result lives as long as its row, and the input's update pattern
 passes through.  Over a strict input (the thesis has no such plan) the results of live rows are
 kept, so that a deletion can take back what was sent.
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dsms.operators.ages import Age
 from dsms.operators.base import Stateless
 from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, too_many
 from dsms.plan.identity import width
@@ -56,7 +58,7 @@ def computed_keys(node: lp.JoinNRR) -> Expr | None:
 class Probe:
     """How a batch is joined with the relation: `relation` is a versioned table (`dsms.tables`),
     indexed by `columns`; `keys` compute the probing values; `conditions` filter pairs; `kind` is
-    inner or left."""
+    inner or left; `age` finds the timestamps of rows that enter later (None: they enter then)."""
 
     relation: Any
     columns: tuple[int, ...]
@@ -64,13 +66,15 @@ class Probe:
     conditions: Sequence[Callable[[Sequence[pa.Array], int], pa.BooleanArray]]
     kind: str
     schema: Schema
+    age: Age | None = None
 
     def results(self, rows: Batch) -> Batch:
         """Join results of rows (all of sign +1), in their order; each with the table row's version
         as last id."""
         n = len(rows)
         probing = [k(rows.cols, n) for k in self.keys]
-        which, version = self.relation.probe(probing, self.columns, rows.ts)
+        at = rows.ts if self.age is None else self.age.instants(rows.ids)
+        which, version = self.relation.probe(probing, self.columns, at)
         base = rows.take(which)
         cols = (*base.cols, *self.relation.gather(version))
         out = Batch(base.ts, base.exp, None, (*base.ids, version), cols, base.life)

@@ -36,6 +36,8 @@ class Timeline:
     before   counted rows earlier than those of `ts`
     ts       int64[k], µs: the timestamps of the newest counted rows, those since the boundary
              before at least
+    memory   µs for which those before are known, too, since rows that came then have yet to be
+             looked at
     reached  the point up to which everything has come
     """
 
@@ -43,6 +45,7 @@ class Timeline:
     before: int = 0
     ts: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     reached: int = ALWAYS
+    memory: int = 0
 
     @property
     def next(self) -> int:
@@ -57,10 +60,15 @@ class Timeline:
         """The next counted rows have come, and whatever else there is up to the last one's whole
         instant."""
         known = np.concatenate([self.ts, ts])
-        kept = known if self.reached == ALWAYS else known[max(0, len(self.ts) - 1) :]
+        kept = known if self.reached == ALWAYS else known[self._first(known) :]
         self.before += len(known) - len(kept)
         self.ts = kept
         self.reached = int(kept[-1]) + self.before + len(kept)
+
+    def _first(self, known: np.ndarray) -> int:
+        """Where the rows begin that are still needed."""
+        since = max(int(known[-1]) - self.memory, ALWAYS + 1) if self.memory else FOREVER
+        return min(max(0, len(self.ts) - 1), int(np.searchsorted(known, since, "left")))
 
     def rows(self, ts: np.ndarray, number: np.ndarray) -> np.ndarray:
         """The points of counted rows, by their timestamps and arrival numbers."""

@@ -52,6 +52,11 @@ class Evaluator(Protocol):
         it."""
         ...
 
+    def read_tables(self, begun: int) -> int:
+        """Of what ended up to this instant in tables nothing will be asked again, when they have
+        been looked at up to `begun`."""
+        ...
+
     def live(self) -> dict[Path, dict[str, float]]:
         """Live counts per place in the plan."""
         ...
@@ -72,6 +77,9 @@ class Fed:
 
     def seed(self, upto: int) -> None:
         return
+
+    def read_tables(self, begun: int) -> int:
+        return begun
 
     def live(self) -> dict[Path, dict[str, float]]:
         return {}
@@ -103,7 +111,7 @@ class EvaluatedQuery(Registered):
 
     @property
     def read_tables(self) -> int:
-        return self.begun
+        return self.evaluator.read_tables(self.begun)
 
     @property
     def shown_clock(self) -> int:

@@ -20,6 +20,7 @@ from dsms.periodic.counted import CountedSource, Numbers
 from dsms.plan import paths
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Pattern, Phys
+from dsms.running.late_reads import late_reads
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
@@ -117,6 +118,9 @@ class Incremental:
 
     def next_due(self) -> int:
         return self.inner.pipeline.next_due()
+
+    def read_tables(self, begun: int) -> int:
+        return late_reads(self.inner.output, self.inner.pipeline, begun)
 
     def live(self) -> dict[Path, dict[str, float]]:
         return self.inner.live()

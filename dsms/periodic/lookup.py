@@ -19,6 +19,7 @@ from dsms.operators.sort import sort_order
 from dsms.periodic.counted import Numbers
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan import paths
+from dsms.running.late_reads import late_reads
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.running.sources import StreamConsumer
@@ -62,6 +63,9 @@ class Waiting:
 
     def next_due(self) -> int:
         return ALWAYS
+
+    def read_tables(self, begun: int) -> int:
+        return late_reads(self.inner.output, self.inner.pipeline, begun)
 
     def seed(self, upto: int) -> None:
         self.inner.start()

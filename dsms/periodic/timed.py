@@ -19,6 +19,7 @@ from dsms.operators.base import Operator
 from dsms.operators.timeline import Timeline
 from dsms.periodic.counted import Numbers
 from dsms.periodic.incremental import Incremental
+from dsms.running.late_reads import late_reads
 from dsms.running.sources import StreamConsumer, StreamSource
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
@@ -132,6 +133,10 @@ class Timed(Incremental):
 
     def next_due(self) -> int:
         return ALWAYS
+
+    def read_tables(self, begun: int) -> int:
+        behind = self.timeline.before + len(self.timeline.ts)
+        return late_reads(self.inner.output, self.inner.pipeline, begun, behind)
 
     def nbytes(self) -> int:
         return self.inner.nbytes() + sum(h.nbytes() for h in self.held.values())

@@ -5,7 +5,8 @@ their arrival numbers in FROM order; so do the groups that change at one instant
 rows.  Mostly rows enter in the order of their ages.  They do not where a window ends some time ago,
 and where a row comes back because a match has come or gone (EXISTS, outer joins): the leaves below
 such an aggregate are dated, which puts each row's timestamp behind its number among the ids,
-through all operators in between.
+through all operators in between.  So are those below a non-retroactive join whose rows enter later
+than at their timestamps: it reads the table as of these.
 """
 
 from __future__ import annotations
@@ -59,7 +60,37 @@ def numbers(node: lp.Node) -> tuple[int, ...]:
     return tuple(i for i in order(node) if not at[i])
 
 
+def dated(node: lp.Node) -> bool:
+    """Whether all rows of the edge tell their ages."""
+    return _datable(node) and width(node) == width(_dated_node(node))
+
+
+def as_of_timestamps(node: lp.JoinNRR) -> bool:
+    """Whether it reads its table as of the timestamps of its rows.  Rows that leave and come back,
+    and those that have no timestamp of their own, go by the instant at which they came (back)."""
+    return _stamped(node.child) and _datable(node.child)
+
+
+def _stamped(node: lp.Node) -> bool:
+    match node:
+        case lp.StreamScan() | lp.TableScan() | lp.Append():
+            return True
+        case lp.Join() if node.kind != "inner":
+            return False
+        case lp.Window() | lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR() | lp.Join():
+            return all(map(_stamped, lp.children(node)))
+        case _:
+            return False
+
+
+def reads_late(node: lp.JoinNRR) -> bool:
+    """Whether rows ask for the table as it was before they entered."""
+    return as_of_timestamps(node) and not _punctual(node.child)
+
+
 def _needs_ages(node: lp.Node) -> bool:
+    if isinstance(node, lp.JoinNRR):
+        return reads_late(node)
     if not isinstance(node, lp.GroupBy) or not (
         node.keys or any(CARDS[call.fn].ordered for call in node.aggs)
     ):

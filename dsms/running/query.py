@@ -16,6 +16,7 @@ from dsms.operators.build import Through
 from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
 from dsms.running.faults import explained
+from dsms.running.late_reads import late_reads
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
@@ -77,7 +78,7 @@ class RunningQuery(Registered):
 
     @property
     def read_tables(self) -> int:
-        return self.clock
+        return late_reads(self.output, self.pipeline, self.clock)
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all instants <= `upto`.  An error stops the query and is kept.

@@ -175,11 +175,26 @@ class Evaluator:
         out = []
         for row in self.at(node.child, step):
             match = _matcher(node.keys, node.residual, row.values)
-            partners = [t for t in self.table(node.table, row.birth) if match(t.values) is True]
+            at = row.ts if _stamped(node.child) else row.birth
+            partners = [t for t in self.table(node.table, at) if match(t.values) is True]
             if node.kind == "left" and not partners:
                 partners = [_padding(node.table)]
             out += [replace(_pair(row, t), ts=row.ts) for t in partners]
         return out
+
+
+def _stamped(node: lp.Node) -> bool:
+    """Has each row a timestamp of its own, with which it comes only once?  A non-retroactive table
+    is read as of that."""
+    match node:
+        case lp.StreamScan() | lp.TableScan() | lp.Append():
+            return True
+        case lp.Join() if node.kind != "inner":
+            return False
+        case lp.Window() | lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR() | lp.Join():
+            return all(map(_stamped, lp.children(node)))
+        case _:
+            return False
 
 
 # ---------------------------------------------------------------- nodes that need no history
