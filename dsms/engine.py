@@ -389,7 +389,7 @@ class Engine:
 
     def _query(self, name: str) -> Registered:
         key = Catalog.key(name)
-        running = self.runtime.queries.get(key)
+        running = self.runtime.dispatch.told(key)
         if running is None or key in self.runtime.beginnings:
             names = [q.name for q in self.runtime.catalog.queries.values()]
             raise UsageError("DS401", f"there is no query {name}", hint=hint(name, names))

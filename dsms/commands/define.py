@@ -136,7 +136,7 @@ def start_query(
     running.notes = notes(running.phys)
     key = Catalog.key(definition.name)
     runtime.catalog.queries[key] = definition
-    runtime.queries[key] = running
+    runtime.dispatch.register(key, running)
     connect_query(runtime, archiving, running)
     streams = sorted(set(running.streams.values()))
     runtime.clocks.reads(key, streams)
@@ -152,7 +152,8 @@ def start_query(
         )
     running.pipeline.look = go_on
     if running.failure is not None and running.failure.code == "DS610":
-        del runtime.catalog.queries[key], runtime.queries[key]
+        del runtime.catalog.queries[key]
+        runtime.dispatch.unregister(key)
         runtime.archivings.pop(key, None)
         runtime.clocks.forget(key)
         running.check()
@@ -165,7 +166,7 @@ def _start_periodic(
     key = Catalog.key(definition.name)
     query = periodic_query(runtime, definition, bound)
     runtime.catalog.queries[key] = definition
-    runtime.queries[key] = query
+    runtime.dispatch.register(key, query)
     connect_query(runtime, archiving, query)
     runtime.clocks.reads(key, query.reads)
     schedule(runtime, query)
@@ -214,7 +215,7 @@ def forget_query(runtime: Runtime, key: str, why: str) -> None:
 
 def detach(runtime: Runtime, key: str) -> None:
     """The query is not among the others any more, nor is what it alone used."""
-    gone = runtime.queries.pop(key)
+    gone = runtime.dispatch.unregister(key)
     if isinstance(gone, EvaluatedQuery):
         forget(runtime, gone)
     del runtime.catalog.queries[key]

@@ -115,7 +115,7 @@ def start_lookup(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> tu
     key = Catalog.key(definition.name)
     query = lookup_query(runtime, definition, bound)
     runtime.catalog.queries[key] = definition
-    runtime.queries[key] = query
+    runtime.dispatch.register(key, query)
     runtime.clocks.reads(key, query.reads)
     return announce(runtime, query)
 

@@ -120,7 +120,7 @@ class Registering:
         runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
         self._stored(definition)
         runtime.rights = runtime.rights.owned(key, user)  # it counts in his quota from here on
-        runtime.queries[key] = query
+        runtime.dispatch.register(key, query)
         runtime.clocks.reads(key, sorted(set(query.streams.values())))
         query.notes = notes(query.phys)
         if self.cancel is not None:
@@ -156,7 +156,7 @@ class Registering:
     def _dropped(self, query: RunningQuery) -> None:
         """It is not wanted any more: as if it had been dropped at once."""
         runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
-        runtime.queries.pop(key).close("it was cancelled")
+        runtime.dispatch.unregister(key).close("it was cancelled")
         runtime.rights = runtime.rights.without(key)
         runtime.clocks.forget(key)
         gone = ast.Drop(ast.ObjectKind.QUERY, ast.Ident(definition.name, quoted=True))

@@ -109,6 +109,7 @@ def _is_ahead(entry: StreamInput, to: int) -> bool:
 
 def _queries(runtime: Runtime, key: str) -> list[Registered]:
     """Those that read the stream; and those that read nothing but tables which these read, too."""
+    runtime.dispatch.all_told()
     tables = {t for q in runtime.queries.values() if key in q.reads for t in q.tables}
     return [
         q

@@ -33,6 +33,7 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
     """One line per query; what only periodic queries have is NULL for the others.
 
     Errors may quote what a query reads: they are told to those whose query it is."""
+    runtime.dispatch.all_told()
     queries: list[Any] = [q for key, q in runtime.queries.items() if key in catalog.queries]
     own = [runtime.rights.owns(catalog.user, Catalog.key(q.name)) for q in queries]
     timed = [_timing(runtime, q) for q in queries]

@@ -13,6 +13,7 @@ from dsms.running.runtime import Runtime
 
 def engine_stats(runtime: Runtime) -> dict[str, Any]:
     """By name; those of streams, queries and archives by theirs."""
+    runtime.dispatch.all_told()
     streams = {
         s.definition.name: {
             "accepted": s.counts.accepted,

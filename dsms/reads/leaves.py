@@ -142,7 +142,7 @@ def _query(runtime: Runtime, read: Read) -> Registered | None:
     if not isinstance(read.node, lp.TableScan):
         return None
     key = Catalog.key(read.node.table.name)
-    return None if key in runtime.tables else runtime.queries.get(key)
+    return None if key in runtime.tables else runtime.dispatch.told(key)
 
 
 def _answered(query: Registered) -> int:

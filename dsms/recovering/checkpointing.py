@@ -195,6 +195,7 @@ class Checkpointer:
             "adhoc": runtime.adhoc,
             "adhocs": runtime.adhocs,
             "transactions": runtime.transactions,
+            "dispatch": runtime.dispatch,
             "engine": runtime.handle,
             "durable": self.durable,
         }
@@ -209,6 +210,7 @@ def settle(runtime: Runtime) -> None:
     """Finish what is under way, so that state holds no half-done step."""
     runtime.begin_all()
     runtime.run(None)
+    runtime.dispatch.all_told()
     while runtime.backlog.going is not None:
         runtime.backlog.work()
 

@@ -69,6 +69,7 @@ def _restore(saver: Durability, checkpoint: Checkpoint, data: Any) -> None:
     runtime.handle.runtime = runtime
     engine.runtime, engine.now, engine.writers = runtime, state["now"], state["writers"]
     runtime.transactions = Transactions(runtime.rings, runtime.settings)
+    runtime.dispatch_anew()
     reopen_archives(runtime)
     for key, definition in runtime.catalog.streams.items():
         durable.declare(key, definition.schema, definition.durability)

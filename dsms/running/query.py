@@ -131,6 +131,15 @@ class RunningQuery(Registered):
             and any(s.next_due() <= upto for s in self.pipeline.sources.values())
         )
 
+    def next_due(self) -> int:
+        """The earliest instant at which something would happen in it (not later than that)."""
+        return min(self.pipeline.next_due(), self.sink.next_due())
+
+    def skip(self, upto: int) -> None:
+        """Nothing happens in it up to there."""
+        if upto > self.clock:
+            self.clock = self.begun = self.pipeline.upto = upto
+
     def _begin(self, upto: int) -> None:
         self.begun = upto
         self.flow = self.pipeline.pieces(upto)

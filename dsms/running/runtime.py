@@ -21,6 +21,7 @@ from dsms.plan.physical import Phys
 from dsms.plan.planner import plan
 from dsms.plan.statistics import Statistics
 from dsms.rights import Rights
+from dsms.running.dispatch import Dispatch
 from dsms.running.faults import stop
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.query import RunningQuery
@@ -33,6 +34,7 @@ from dsms.sharing.registry import Registry
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, StreamDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
+from dsms.state.batch import Batch
 from dsms.state.ring import Need, Ring
 from dsms.storage.durable import Durable
 from dsms.tables.versioned import VersionedTable
@@ -74,12 +76,20 @@ class Runtime:
     beginnings: dict[str, Iterator[None]] = field(default_factory=dict)
     handle: Handle = field(default_factory=Handle)
     rights: Rights = field(default_factory=Rights)
+    # which rows go to which query, and who registers one; not stored
+    dispatch: Dispatch = field(default_factory=Dispatch, init=False)
 
     def __post_init__(self) -> None:
         self.handle.runtime = self
         self.backlog = Backlog(self.settings)
         self.adhoc = OneShot(self.settings.statement_bytes)
         self.transactions = Transactions(self.rings, self.settings)
+        self.dispatch_anew()
+
+    def dispatch_anew(self) -> None:
+        """Find out again which rows go to which queries."""
+        on = self.settings.predicate_index and not self.settings.eager_instants
+        self.dispatch = Dispatch.over(self.queries, on)
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""
@@ -213,12 +223,8 @@ class Runtime:
                 self._take(group, stream, released)
             except Exception as fault:
                 self._stop(group, fault)
-        for query in self.queries.values():
-            if query.failure is None and not query.grouped and stream in query.reads:
-                try:
-                    _push(query, stream, released)
-                except Exception as fault:
-                    stop([query], fault)
+
+        self.dispatch.deliver(stream, released, _push)
 
     def _take(self, group: Group, stream: str, released: Released) -> None:
         if stream in self.first_rows:
@@ -238,8 +244,7 @@ class Runtime:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         if self.settings.safe_mode:
             return
-        readers = (q for q in self.queries.values() if q.reads)
-        queries = [q for q in readers if stream is None or stream in q.reads]
+        queries = self.dispatch.movers(stream, self.due)
         units: list[Group | Registered] = [*self.shared.of(stream), *queries]
         if isinstance(cancel, Turn):
             self._in_turn(cancel.turns.order(units), cancel)
@@ -283,6 +288,8 @@ class Runtime:
                 self._advance(unit, cancel)
             except Exception as fault:
                 stop([unit], fault)
+        if isinstance(unit, RunningQuery):
+            self.dispatch.moved(Catalog.key(unit.name))
 
     def _set_aside(self, unit: Group | Registered) -> None:
         """It has killed the server twice at the same place."""
@@ -364,11 +371,14 @@ def _left_to_group(query: Registered) -> bool:
     return query.grouped and isinstance(query, PeriodicQuery) and query.due is not None
 
 
-def _push(query: Registered, stream: str, released: Released) -> None:
-    """What a stream has released, into a query of its own."""
-    if isinstance(query, PeriodicQuery):
-        for batch in released.complete:
-            query.heard(stream, batch.ts)
-    for source in query.sources_of(stream):
-        for batch in released.fresh if query.early else released.complete:
-            source.push(batch)
+def _push(query: Registered, stream: str, rows: Sequence[Batch]) -> None:
+    """Rows of a stream, into a query of its own; a fault stops it."""
+    try:
+        if isinstance(query, PeriodicQuery):
+            for batch in rows:
+                query.heard(stream, batch.ts)
+        for source in query.sources_of(stream):
+            for batch in rows:
+                source.push(batch)
+    except Exception as fault:
+        stop([query], fault)
