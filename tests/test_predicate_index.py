@@ -304,3 +304,27 @@ def test_many_drops_and_registrations(tmp_path: Path) -> None:
     again.heartbeat("s", 4 * SECOND)
     assert again.next_seq("q5") == 4 and again.next_seq("q399") == 6
     again.close()
+
+
+def test_who_finds_rows_by_the_index_is_shown() -> None:
+    engine = Engine()
+    engine.execute(DDL)
+    wheres = ["k = 1", "k IN (2, 3)", "f > 1", "f < 2", "n = 'x'", "k <> 1"]
+    for name, where in zip("abcdeg", wheres, strict=True):
+        engine.execute(f"CREATE QUERY {name} AS SELECT k FROM s [RANGE 1 s] WHERE {where}")
+    engine.execute("CREATE QUERY p AS SELECT COUNT(*) FROM s [RANGE 2 s SLIDE 1 s] WHERE k = 1")
+    assert [row[:5] for row in shown(engine, "SHOW SHARING")] == [
+        ("PI", "s by constants of k", None, "a, b", 2),
+        ("PI", "s by ranges of f", None, "c, d", 2),
+    ]
+    assert shown(engine, "EXPLAIN QUERY e")[-1] == (
+        "rows of s: those that the predicate index finds by n",
+    )
+    assert not any("index" in line for (line,) in shown(engine, "EXPLAIN QUERY g"))
+    engine.execute("DROP QUERY b")
+    assert [row[3] for row in shown(engine, "SHOW SHARING")] == ["c, d"]
+
+
+def shown(engine: Engine, statement: str) -> list[tuple[Any, ...]]:
+    (rows,) = engine.execute(statement)
+    return [tuple(row.values()) for row in rows.data.to_pylist()]  # type: ignore[union-attr]

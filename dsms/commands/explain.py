@@ -119,7 +119,15 @@ def _known(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> tuple[Phys, l
 
 
 def _more(runtime: Runtime, running: Registered) -> list[str]:
-    return of_registered(runtime, running) if isinstance(running, EvaluatedQuery) else []
+    if isinstance(running, EvaluatedQuery):
+        return of_registered(runtime, running)
+    found = runtime.dispatch.lookup(Catalog.key(running.name))
+    if found is None:
+        return []
+    stream, atom = found
+    schema = runtime.inputs[stream].definition.schema
+    name, column = runtime.inputs[stream].definition.name, schema[atom.column].name
+    return [f"rows of {name}: those that the predicate index finds by {column}"]
 
 
 def registered(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> Registered:

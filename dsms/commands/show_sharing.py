@@ -17,6 +17,9 @@ from dsms.sharing.rules import RULES, Rule
 from dsms.sql.expr import AggCall, conjunction
 from dsms.sql.types import INT, STRING, Schema
 
+INDEX = "PI"  # the predicate index
+WHY = "a row meets only the queries that an index over their conditions finds for it"
+
 
 def show_sharing(runtime: Runtime) -> Rows:
     """One line per rule and shared thing."""
@@ -33,6 +36,11 @@ def _lines(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
         for group in groups:
             for found in rule.found(group):
                 yield _line(runtime, rule, group, found)
+    for (stream, column, how), names in runtime.dispatch.lookups().items():
+        if len(names) > 1:
+            definition = runtime.inputs[stream].definition
+            what = f"{definition.name} by {how} of {definition.schema[column].name}"
+            yield INDEX, what, None, ", ".join(names), len(names), WHY
 
 
 def _line(runtime: Runtime, rule: Rule, group: Group, found: Shared) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsms.intake.outcome import Released
-from dsms.operators.predicate_index import Atom, PredicateIndex, atom_of
+from dsms.operators.predicate_index import Atom, Points, PredicateIndex, atom_of
 from dsms.plan.physical import Phys
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
@@ -243,6 +243,26 @@ class Dispatch:
             if one is not None:
                 found.update(looked.move(due(one)))
         return [found[number] for number in sorted(found)]
+
+    def lookup(self, key: str) -> tuple[str, Atom] | None:
+        """The stream of which a query's rows are looked up, and by what; None: it sees all."""
+        if self.fresh:
+            self._settle_in()
+        if key not in self.places:
+            return None
+        looked, slot = self.places[key]
+        return looked.stream, looked.atoms[slot]
+
+    def lookups(self) -> dict[tuple[str, int, str], list[str]]:
+        """Names of queries by stream, column and how its values are looked up: `constants` or
+        `ranges`."""
+        found: dict[tuple[str, int, str], list[str]] = {}
+        for key, query in self.queries.items():
+            if (lookup := self.lookup(key)) is not None:
+                stream, atom = lookup
+                how = "constants" if isinstance(atom, Points) else "ranges"
+                found.setdefault((stream, atom.column, how), []).append(query.name)
+        return found
 
     def _of(self, stream: str | None) -> Iterable[Looked]:
         if stream is None:
