@@ -131,6 +131,11 @@ def test_benchmarks_over_tcp_write_their_report(name: str, tmp_path: Path) -> No
     assert "| " in text and "Python " in text
 
 
+def test_filters_report_what_numpy_counts(tmp_path: Path) -> None:
+    assert command.main(["filters", "--toy", "--report", str(tmp_path)]) == 0
+    assert "## Many filters" in (tmp_path / "report.md").read_text()
+
+
 def test_w7_is_answered_right() -> None:
     table = peers.over_tcp(Options("toy"))
     assert isinstance(table, Table) and len(table.rows) == 4

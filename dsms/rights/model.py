@@ -98,13 +98,12 @@ class Rights:
         """Of which objects he may know: he owns them, or has some right on them; None: of all."""
         if self.administers(user):
             return None
-        own = self.all_of(user or "")
+        own, me = self.all_of(user or ""), key_of(user or "")
         granted = {(key, right) for who, key, right in self.grants if who in own}
         if any(key == ALL and right != "CREATE" for key, right in granted):
             return None
-        return {key for key, _ in granted} | {
-            key for key, owner in self.owners.items() if owner == key_of(user or "")
-        }
+        owned = {key for key, owner in self.owners.items() if owner == me}
+        return owned.union(key for key, _ in granted)
 
     def knows(self, user: str | None, key: str) -> bool:
         """Whether he may know that the object is there."""

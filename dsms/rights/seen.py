@@ -85,9 +85,13 @@ def seen(catalog: Catalog, rights: Rights, user: str | None, explained: bool = F
     kinds: list[dict[str, Any]] = [catalog.streams, catalog.tables, catalog.queries]  # type: ignore[list-item]
     known = rights.known(user)
     if known is not None:
-        kinds = [{k: kind[k] for k in kind if k in known} for kind in kinds]
+        kinds = [_known(kind, known) for kind in kinds]
     streams, tables, queries = kinds
     return Seen(streams, tables, queries, all=catalog, rights=rights, who=user, explained=explained)
+
+
+def _known(kind: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    return dict(kind) if known.issuperset(kind) else {k: kind[k] for k in kind if k in known}
 
 
 def view(grant: Grant, schema: Schema, plain: bool = False) -> View:

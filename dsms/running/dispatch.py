@@ -19,6 +19,7 @@ import numpy as np
 from dsms.intake.outcome import Released
 from dsms.operators.predicate_index import Atom, Points, PredicateIndex, atom_of
 from dsms.plan.physical import Phys
+from dsms.running.faults import stop
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
@@ -105,9 +106,14 @@ class Looked:
         return self.dropped > 64 and 2 * self.dropped > len(self.queries)
 
     def take(self, batches: Sequence[Batch], push: Push) -> None:
-        """Each query gets what it wants of the rows."""
+        """Each query gets what it wants of the rows.  A fault in what they share stops them all."""
         for rows in batches:
-            for slot, own in self.index.match(rows).items():
+            try:
+                found = self.index.match(rows)
+            except Exception as fault:
+                stop(self.queries, fault)
+                return
+            for slot, own in found.items():
                 query = self.queries[slot]
                 if query is not None and query.failure is None:
                     self.awake[slot] = True

@@ -27,6 +27,7 @@ NAMES = (
     "delivery",
     "authenticated",
     "memory",
+    "filters",
     "frequent",
     "queries",
     "transactions",
