@@ -104,14 +104,15 @@ STEPS = st.lists(
 class Host:
     """An engine in a folder, its readers, and what they were given."""
 
-    def __init__(self, folder: str, on: bool) -> None:
-        self.folder, self.on = folder, on
+    def __init__(self, folder: str, on: bool, pauses: bool = False) -> None:
+        self.folder, self.on, self.pauses = folder, on, pauses
         self.readers: dict[str, Any] = {}
         self.engine = self.opened()
         self.engine.execute(DDL)
 
     def opened(self) -> Engine:
-        return Engine(self.folder, Settings(predicate_index=self.on))
+        pause = (lambda: True) if self.pauses else None
+        return Engine(self.folder, Settings(predicate_index=self.on, pause=pause))
 
     def restart(self) -> None:
         self.engine.close()
@@ -132,6 +133,8 @@ class Host:
         del self.readers[name]
 
     def taken(self) -> dict[str, Any]:
+        while self.engine.work():
+            pass
         return {
             name: [
                 (p.seq, p.kind, p.at, p.ats, p.code, p.message, None if p.data is None else
@@ -148,10 +151,10 @@ class Host:
         return [str(row) for row in shown.data.select(columns).to_pylist()]  # type: ignore[union-attr]
 
 
-def same(steps: list[tuple[str, Any]]) -> None:
+def same(steps: list[tuple[str, Any]], pauses: bool = False) -> None:
     """Play it with and without the index."""
     with TemporaryDirectory() as on, TemporaryDirectory() as off:
-        hosts = [Host(on, True), Host(off, False)]
+        hosts = [Host(on, True, pauses), Host(off, False, pauses)]
         now, number, names = 0, 0, []
         for kind, given_ in [*steps, ("time", 20), ("look", 0), ("end", None)]:
             told: list[Any] = [None, None]
@@ -196,7 +199,7 @@ def same(steps: list[tuple[str, Any]]) -> None:
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(STEPS)
+@given(STEPS, st.booleans())
 @example(
     [
         ("query", ("SELECT k FROM s [RANGE 2 s] WHERE {}", "k = 1 AND 1 / (k - 1) > 0", "")),
@@ -204,10 +207,11 @@ def same(steps: list[tuple[str, Any]]) -> None:
         ("rows", [(2, None, None, None, None, None, 3)]),
         ("restart", None),
         ("look", 0),
-    ]
+    ],
+    False,
 )
-def test_answers_are_the_same_without_it(steps: list[tuple[str, Any]]) -> None:
-    same(steps)
+def test_answers_are_the_same_without_it(steps: list[tuple[str, Any]], pauses: bool) -> None:
+    same(steps, pauses)
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -328,3 +332,15 @@ def test_who_finds_rows_by_the_index_is_shown() -> None:
 def shown(engine: Engine, statement: str) -> list[tuple[Any, ...]]:
     (rows,) = engine.execute(statement)
     return [tuple(row.values()) for row in rows.data.to_pylist()]  # type: ignore[union-attr]
+
+
+def test_a_stream_that_is_made_anew_may_have_other_types() -> None:
+    engine = Engine()
+    for kind, constant, value in (("INT", "1", 1), ("STRING", "'1'", "1"), ("FLOAT", "1.0", 1.0)):
+        engine.execute(f"CREATE STREAM s (k {kind}, t TIMESTAMP) TIMESTAMP BY t")
+        engine.execute(f"CREATE QUERY q AS SELECT k FROM s WHERE k = {constant}")
+        reader = engine.subscribe("q")
+        engine.ingest("s", {"k": [value, None], "t": [1, 2]})
+        data = [p.data for p in reader.take() if p.kind == "insert"]
+        assert [d.column(0).to_pylist() for d in data if d is not None] == [[value]]
+        engine.execute("DROP QUERY q; DROP STREAM s")

@@ -102,8 +102,9 @@ class Looked:
 
     @property
     def sparse(self) -> bool:
-        """Worth making anew."""
-        return self.dropped > 64 and 2 * self.dropped > len(self.queries)
+        """Worth making anew; always where none is left, as its stream may go."""
+        count = len(self.queries)
+        return self.dropped == count or (self.dropped > 64 and 2 * self.dropped > count)
 
     def take(self, batches: Sequence[Batch], push: Push) -> None:
         """Each query gets what it wants of the rows.  A fault in what they share stops them all."""
@@ -201,8 +202,11 @@ class Dispatch:
 
     def _pack(self, old: Looked) -> None:
         """Forget those that are gone."""
-        new = Looked(old.stream, upto=old.upto)
         where = next(key for key, looked in self.looked.items() if looked is old)
+        if old.dropped == len(old.queries):
+            del self.looked[where]
+            return
+        new = Looked(old.stream, upto=old.upto)
         self.looked[where] = new
         for slot, query in enumerate(old.queries):
             if query is not None:
