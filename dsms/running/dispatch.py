@@ -38,6 +38,8 @@ def lookup_of(query: Registered) -> Atom | None:
         return None
     if query.archived is not None or query.grouped:
         return None
+    if query.errors.mode == "stop":
+        return None  # its clock stops at the last instant of the stream before the failing row
     chain = next(_to_the_scan(query.phys, ()), ())
     if not chain or not isinstance(query.pipeline.stages[0].operator, StreamSource):
         return None
