@@ -150,6 +150,12 @@ def test_queries_begin_with_rows_that_are_kept(story: Story, seed: int) -> None:
 
 
 @settings(max_examples=examples(40))
+@given(kept_stories(appended=True), SEEDS)
+def test_queries_begin_with_all_that_blocks_have_appended(story: Story, seed: int) -> None:
+    check(story, some_ways(seed))
+
+
+@settings(max_examples=examples(40))
 @given(one_time())
 def test_one_time_queries_answer_as_of_the_clock(pair: tuple[Story, str]) -> None:
     story, sql = pair

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from dsms.sql.types import FLOAT, INT, STRING
 from tests.generate.draws import Draws
+from tests.generate.exprs import columns
 from tests.generate.inputs import Given, given, shuffled
-from tests.generate.queries import Queries
+from tests.generate.queries import Mode, Queries
 from tests.generate.world import DOMAIN, KEYS, SECOND, World, world
 from tests.stories.model import Arrival, Beat, Event, Section, Story
 
@@ -67,15 +68,15 @@ def one_time(draw: Any) -> tuple[Story, str]:
 
 
 @st.composite
-def kept_stories(draw: Any, most_rows: int = 20) -> Story:
+def kept_stories(draw: Any, most_rows: int = 20, appended: bool = False) -> Story:
     """Streams that keep their rows for an hour, in sub-windows of any length; the query comes after
-    some input."""
+    some input.  `appended`: it reads what a block has appended."""
     d = Draws(draw)
     slack = d.pick((0, 0, 6))
     declared = world(d, slack)
-    queries = Queries(d, declared)
-    queries.entered = d.chance(30)
-    sql, came = queries.query(), given(d, declared, most_rows)
+    queries = Queries(d, declared, "small" if appended else "any")
+    sql = over_entries(d, queries) if appended else queries.query()
+    came = given(d, declared, most_rows)
     tables = len(declared.sources) > len(declared.of("stream"))
     events = shuffled(d, came.events, 6 * SECOND) if slack and not tables else came.events
     cut = d.number(0, len(events) - 1)
@@ -84,6 +85,27 @@ def kept_stories(draw: Any, most_rows: int = 20) -> Story:
     clause = d.pick(("", " SUBWINDOW 1 s", " SUBWINDOW 7 s", " SUBWINDOW 30 min"))
     ddl.body = ddl.body.replace("TIMESTAMP BY ts", f"TIMESTAMP BY ts{clause} RETAIN 1 HOUR")
     return Story(sections=[ddl, Section("input", events=events[:cut]), query, rest, pushes])
+
+
+def over_entries(d: Draws, queries: Queries) -> str:
+    """A query over what a block appends of one stream, which rests on all rows that came."""
+    text, names = queries.stream(Mode())
+    inner = f"SELECT Istream({columns(names, INT)[0]} AS k, {names[-1].text} AS at) FROM {text}"
+    kind = d.pick(("Istream", "Rstream", "Istream"))
+    if d.chance(20):
+        other, theirs = queries.stream(Mode())
+        k = columns(theirs, INT)[0]
+        tested = inner.replace(f", {names[-1].text} AS at", "")
+        return f"SELECT {kind}({k}) FROM {other} WHERE {k} IN ({tested})"
+    items, behind = d.pick(
+        (
+            ("COUNT(*), MAX(e.at)", ""),
+            ("e.k, COUNT(*)", " GROUP BY e.k"),
+            ("DISTINCT e.k", ""),
+            ("DISTINCT e.at", " WHERE e.k > 0"),
+        )
+    )
+    return f"SELECT {kind}({items}) FROM ({inner}) AS e{behind}"
 
 
 @st.composite
