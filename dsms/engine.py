@@ -15,7 +15,7 @@ Not thread-safe: one thread at a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,10 @@ from dsms.commands.stats import engine_stats
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
+from dsms.frames import Frame, take_frames
 from dsms.intake.convert import Converted, to_batch
+from dsms.intake.outcome import Accepted
+from dsms.intake.stream import StreamInput
 from dsms.reads.archives import ArchiveRunner
 from dsms.rights import Rights
 from dsms.rights.check import check_request
@@ -204,14 +207,49 @@ class Engine:
 
         now   the system time at which they came; None: the engine's
         part  which rows of which frame of which writer they are"""
+        entry, now = self._open(key, now)
+        if self.saver is not None:
+            self.saver.rows(key, rows, now, part)
+        if part is not None:
+            self.writers.note(part, key)
+        return self._apply(key, entry, rows, now, cancel).report(rows)
+
+    def ingest_group(self, stream: str, frames: Sequence[Frame]) -> list[IngestReport | DsmsError]:
+        """Frames of one stream, one after the other as `ingest` takes them, applied as one where
+        that makes no difference: what became of each, its report or why it was not taken.
+
+        With a data folder they are written down as one record.  Raises UsageError DS401."""
+        return take_frames(self, self._stream(stream), frames)
+
+    def take_group(
+        self,
+        key: str,
+        rows: Converted,
+        now: int | None = None,
+        parts: Sequence[FramePart] = (),
+        cancel: Cancel | None = None,
+    ) -> None:
+        """`take` for the rows of several whole frames, `parts` those that have numbers, of which no
+        row is refused."""
+        entry, now = self._open(key, now)
+        if self.saver is not None:
+            self.saver.group(key, rows, now, parts)
+        for part in parts:
+            self.writers.note(part, key)
+        self._apply(key, entry, rows, now, cancel)
+
+    def _open(self, key: str, now: int | None) -> tuple[StreamInput, int | None]:
+        """The stream, which takes rows, and the system time at which they come."""
         self._whole()
         entry, now = self.runtime.inputs[key], self.now if now is None else now
         check_archives(self.runtime, key, now)
         if self.saver is not None:
             entry.check_rows(now)
-            self.saver.rows(key, rows, now, part)
-        if part is not None:
-            self.writers.note(part, key)
+        return entry, now
+
+    def _apply(
+        self, key: str, entry: StreamInput, rows: Converted, now: int | None, cancel: Cancel | None
+    ) -> Accepted:
         entry.count_refused(rows.refusals)
         taken = entry.accept(rows.columns, now, rows.kept)
         if taken.accepted:
@@ -220,7 +258,7 @@ class Engine:
             self._take_late(key, entry.definition.late_into, taken.late_columns, cancel)
         self._moved(key, cancel)
         self._settled()
-        return taken.report(rows)
+        return taken
 
     def _take_late(self, source: str, name: str, columns: Any, cancel: Cancel | None) -> None:
         key = self._stream(name)

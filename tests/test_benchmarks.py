@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib")
 
 from tests.benchmarks import __main__ as command
 from tests.benchmarks import (
+    frames,
     frequent,
     limits,
     memory,
@@ -176,3 +177,9 @@ def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         command.main(["thsis"])
     assert "there are thesis" in capsys.readouterr().err
+
+
+def test_small_frames() -> None:
+    section = frames.section(Options("toy"))
+    (table,) = (p for p in section.parts if isinstance(p, Table))
+    assert len(table.rows) == 16

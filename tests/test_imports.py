@@ -107,7 +107,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.reads": QUERIES | PERIODIC | {RUNTIME} | ON_RUNTIME,  # what a plan that is run once reads
     "dsms.commands": WORK | {"dsms.secret_texts"},  # one statement each
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
-    "dsms.engine": WORK | {"dsms.forms", "dsms.commands", "dsms.recovering"},
+    "dsms.frames": WORK,  # frames that wait together
+    "dsms.engine": WORK | {"dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames"},
     "dsms.kernel_folder": set(),
     "dsms.kernel_cache": {"dsms.operators"},
     "dsms.warmup": WORK | {"dsms.commands", "dsms.engine", "dsms.kernel_cache"},
@@ -115,6 +116,7 @@ ALLOWED: dict[str, set[str]] = {
     # The server uses the engine and what crosses its border (data in, errors and types out), no
     # room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors",
+                    "dsms.frames",
                     "dsms.settings", "dsms.state_key",
                     "dsms.sessions", "dsms.intake", "dsms.rights", "dsms.secret_texts", *SQL,
                     "dsms.forms", "dsms.untrusted",

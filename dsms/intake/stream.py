@@ -71,7 +71,7 @@ class StreamInput:
     def settled(self) -> int:
         if self.ended:
             return FOREVER - 1
-        return max(self.promised, ALWAYS if self.newest == ALWAYS else self.newest - self._slack)
+        return max(self.promised, ALWAYS if self.newest == ALWAYS else self.newest - self.slack)
 
     @property
     def completed(self) -> int:
@@ -79,9 +79,7 @@ class StreamInput:
             return FOREVER - 1
         if not self.event_time:
             return ALWAYS if self.now is None else self.now - 1
-        return max(
-            self.promised, ALWAYS if self.newest == ALWAYS else self.newest - self._slack - 1
-        )
+        return max(self.promised, ALWAYS if self.newest == ALWAYS else self.newest - self.slack - 1)
 
     @property
     def waiting(self) -> int:
@@ -99,7 +97,7 @@ class StreamInput:
         return self.next_arrival - sum(len(b) for b in self._held)
 
     @property
-    def _slack(self) -> int:
+    def slack(self) -> int:
         return self.definition.slack if self.event_time else 0
 
     def nbytes(self) -> int:
@@ -283,11 +281,11 @@ class StreamInput:
         return _take(cols, np.flatnonzero(~bad)), (refusal,)
 
     def _moved_up(self, cols: tuple[pa.Array, ...]) -> Accepted:
-        ts, usable, refusals = self._timestamps(cols[self.definition.timestamp or 0], None)
+        ts, usable, refusals = self.timestamps(cols[self.definition.timestamp or 0], None)
         if usable is not None:
             cols, ts = _take(cols, usable), ts[usable]
         if len(ts):
-            at = open_at(ts, self.newest, self.promised, self._slack)
+            at = open_at(ts, self.newest, self.promised, self.slack)
             if int(at.max()) > MAX_INSTANT:
                 over = no_late_rows(
                     _take(cols, np.flatnonzero(at > MAX_INSTANT)), "after the last instant"
@@ -301,7 +299,7 @@ class StreamInput:
         return Accepted(len(ts), refusals=refusals)
 
     def _by_event(self, cols: tuple[pa.Array, ...], kept: np.ndarray | None) -> Accepted:
-        ts, usable, refusals = self._timestamps(cols[self.definition.timestamp or 0], kept)
+        ts, usable, refusals = self.timestamps(cols[self.definition.timestamp or 0], kept)
         if usable is not None:
             cols, ts, kept = (
                 _take(cols, usable),
@@ -312,7 +310,7 @@ class StreamInput:
             return Accepted(0, refusals=refusals)
         known = max(self.newest, self.promised)
         verdict, newest = judge(
-            ts, self.newest, self.promised, self._slack, self.definition.max_future
+            ts, self.newest, self.promised, self.slack, self.definition.max_future
         )
         self.newest = newest
         if verdict is None:
@@ -328,7 +326,7 @@ class StreamInput:
         aside = _take(cols, late) if len(late) and self.definition.late_into else None
         return Accepted(len(good), len(late), refusals, aside)
 
-    def _timestamps(
+    def timestamps(
         self, column: pa.Array, kept: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None, tuple[Refusal, ...]]:
         """Timestamps (µs), the positions that have a usable one (None: all), and what is wrong with
@@ -370,14 +368,14 @@ class StreamInput:
     def _queue(self, ts: np.ndarray, cols: tuple[pa.Array, ...]) -> None:
         """Accepted rows in arrival order.  Without slack they are in timestamp order already."""
         rows = Batch(ts, None, None, (), cols)
-        if self._slack:
+        if self.slack:
             self._waiting.add(rows)
             self._settle()
         else:
             self._number(rows)
 
     def _settle(self) -> None:
-        rows = self._waiting.take(self.settled) if self._slack else None
+        rows = self._waiting.take(self.settled) if self.slack else None
         if rows is not None:
             self._number(rows)
 

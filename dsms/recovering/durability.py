@@ -4,7 +4,7 @@ of the catalog."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,16 @@ class Durability:
         journal.append(stream, records.ROWS, records.encode(record))
         self.begun(journal.lsn)
         self._commit(stream)
+
+    def group(
+        self, stream: str, rows: Converted, now: int | None, parts: Sequence[FramePart]
+    ) -> None:
+        """Rows of several whole frames, in one record: all come back or none.  As `rows`."""
+        journal = self.durable.journal
+        if journal.muted or journal.policies.get(stream) == "none":
+            return
+        known = tuple((p.client, p.seq, p.done) for p in parts)
+        self._append(stream, records.GROUP, records.StreamGroup(rows.columns, now, known))
 
     def late(self, source: str, stream: str, columns: Any, now: int | None) -> None:
         """Late rows of `source` that go to another stream: written down unless they come back with

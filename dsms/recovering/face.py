@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -35,6 +36,10 @@ class Recovering(Protocol):
 
     def take(
         self, key: str, rows: Converted, now: int | None = None, part: FramePart | None = None
+    ) -> object: ...
+
+    def take_group(
+        self, key: str, rows: Converted, now: int | None, parts: Sequence[FramePart]
     ) -> object: ...
 
     def take_late(self, key: str, columns: Any, now: int | None) -> None: ...

@@ -117,6 +117,14 @@ def _again(saver: Durability, entry: Entry) -> None:
                     r.now,
                     part,
                 )
+            case records.StreamGroup() as r:
+                saver.recovered.rows += len(r.columns[0])
+                engine.take_group(
+                    entry.stream,
+                    Converted(r.columns, len(r.columns[0])),
+                    r.now,
+                    [FramePart(client, seq, done, True) for client, seq, done in r.parts],
+                )
             case records.Late() as r:
                 engine.take_late(entry.stream, r.columns, r.now)
             case records.Heartbeat(ts):

@@ -15,7 +15,7 @@ from dsms.errors import InternalError
 from dsms.intake.convert import Refusal
 from dsms.storage.gather import ipc_buffers
 
-ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE = range(1, 7)
+ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE, GROUP = range(1, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,16 @@ class StreamRows:
     done: int = 0
     last: bool = True
     refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamGroup:
+    """Rows of several frames that are applied as one, none of which was refused.  `parts`: writer,
+    number and size of those frames that are numbered."""
+
+    columns: tuple[pa.Array, ...]
+    now: int | None = None
+    parts: tuple[tuple[str, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,8 @@ def encode(record: Any) -> list[Any]:
                 record.columns if record.kept is None else (*record.columns, pa.array(record.kept))
             )
             return _columns(head, columns)
+        case StreamGroup():
+            return _columns([record.now, record.parts], record.columns)
         case Late():
             return _columns([record.now], record.columns)
         case Heartbeat(value) | Moved(value) | Advance(value):
@@ -102,6 +114,8 @@ def decode(kind: int, payload: memoryview) -> Any:
     head, columns = _uncolumns(payload)
     if kind == LATE:
         return Late(columns, *head)
+    if kind == GROUP:
+        return StreamGroup(columns, head[0], tuple(map(tuple, head[1])))
     now, client, seq, done, last, refusals, some = head
     kept = columns[-1].to_numpy() if some else None
     return StreamRows(

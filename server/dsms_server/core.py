@@ -12,10 +12,13 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 from dsms.api import Cancel, Chunk, Done, IngestReport, Push
 from dsms.errors import DsmsError, UsageError
+from dsms.frames import Frame
 from dsms.intake.convert import Converted
 from dsms.secret_texts import without_secrets
 from dsms.sql.catalog import Catalog
@@ -25,12 +28,13 @@ from dsms_server.account import Account, Work
 from dsms_server.audit.script import Script
 from dsms_server.audit.trail import Trail, unwritten
 from dsms_server.commit import Committer
-from dsms_server.decode import Payload, StreamShape, part
+from dsms_server.decode import Payload, StreamShape, fitted
 from dsms_server.face import EngineFace
 from dsms_server.feeds import SubscriptionFeed
 from dsms_server.landing import LandingWriter
+from dsms_server.pieces import part
 from dsms_server.shares import Shares
-from dsms_server.worker import EngineJob, Steps, Urgency, Worker
+from dsms_server.worker import Alike, EngineJob, Steps, Urgency, Worker
 
 HOT_TICK = 0.001  # seconds until system time moves on after rows have come
 IDLE_TICK = 0.05
@@ -345,6 +349,69 @@ class Core:
             yield None
             cancel.check()
 
+    def alike(self, frame: Waiting, cancel: Cancel) -> Alike | None:
+        """What makes the frame one of a group; None: it goes by itself, as it is large, or its
+        stream is stamped by the time at which each comes."""
+        shape, size = self.shape_of(frame.stream), frame.payload.size
+        if shape is None or shape.stamped or size > MIN_SLICE:
+            return None
+        most = self._pace.get(shape.stream, 4 * MIN_SLICE)
+        frame.cancel = cancel
+        return Alike(shape.stream, size, most, frame, self.together_steps)
+
+    def together_steps(self, frames: list[Waiting]) -> Steps:
+        """Apply small frames of one stream in one slice; the result is a list of what became of
+        each, IngestReport or DsmsError."""
+        stream = frames[0].stream
+        together = Together([frame.cancel for frame in frames])
+        self._doing(f"rows for {stream}")
+        yield from self._whole(together)
+        shape = self._known_shape(stream)
+        out = self._converted(frames, shape)
+        good = [k for k, found in enumerate(out) if isinstance(found, Frame)]
+        began = clock.elapsed()
+        done = self.engine.ingest_group(shape.stream, [out[k] for k in good])
+        rows = sum(len(out[k].rows) for k in good)
+        self._paced(shape.stream, rows, clock.elapsed() - began)
+        for k, outcome in zip(good, done, strict=True):
+            out[k] = outcome
+        yield from self._caught_up(together)
+        yield from self._kept(shape.stream)
+        return out
+
+    def _converted(self, frames: list[Waiting], shape: StreamShape) -> list[Any]:
+        """Each frame as it goes to the engine, or why it does not."""
+        out: list[Any] = [None] * len(frames)
+        may: dict[str | None, DsmsError | None] = {}
+        for k, frame in enumerate(frames):
+            if frame.user not in may:
+                may[frame.user] = self._may_ingest(frame)
+            refused = may[frame.user]
+            if frame.cancel.is_set:
+                out[k] = UsageError("DS610", "the statement was cancelled")
+            elif refused is not None:
+                out[k] = copy(refused)
+        left = [k for k, problem in enumerate(out) if problem is None]
+        found = fitted([frames[k].payload for k in left], shape)
+        for k, rows in zip(left, found, strict=True):
+            frame = frames[k]
+            out[k] = rows if isinstance(rows, DsmsError) else self._frame(frame, shape, rows)
+        return out
+
+    def _frame(self, frame: Waiting, shape: StreamShape, rows: Any) -> Frame | DsmsError:
+        try:
+            self.check_rows(frame.user, shape.stream, len(rows))
+        except DsmsError as problem:
+            return problem
+        return Frame(rows, frame.client, frame.seq)
+
+    def _may_ingest(self, frame: Waiting) -> DsmsError | None:
+        try:
+            self._check(frame.user, "ingest", frame.stream)
+        except DsmsError as problem:
+            return problem
+        return None
+
     def _kept(self, stream: str) -> Steps:
         """Wait until what the stream was given is as safe as its durability says."""
         if self.engine.durability(stream) == "sync":
@@ -367,11 +434,14 @@ class Core:
         report = self.engine.ingest(
             shape.stream, piece, client=client, seq=seq, first=first, last=last, cancel=cancel
         )
-        took = max(clock.elapsed() - began, 1e-6)
-        if len(piece) >= MIN_SLICE:
-            ideal = int(len(piece) * SLICE_SECONDS / took)
-            self._pace[shape.stream] = max(MIN_SLICE, min(MAX_SLICE, ideal))
+        self._paced(shape.stream, len(piece), clock.elapsed() - began)
         return report
+
+    def _paced(self, stream: str, rows: int, took: float) -> None:
+        """So many rows took so long: how many the next slice should have."""
+        if rows >= MIN_SLICE:
+            ideal = int(rows * SLICE_SECONDS / max(took, 1e-6))
+            self._pace[stream] = max(MIN_SLICE, min(MAX_SLICE, ideal))
 
     def heartbeat_steps(
         self, stream: str, ts: int, cancel: Cancel, user: str | None = None
@@ -508,6 +578,38 @@ class Core:
             self.loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
         else:
             self.loop.call_soon_threadsafe(feed.reader.take_back, feed, problem, items[0].seq)
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A small frame of rows that waits for its turn: `Core.ingest_steps` has the same."""
+
+    stream: str
+    payload: Payload
+    client: str | None
+    seq: int | None
+    user: str | None
+    cancel: Cancel = field(init=False)
+
+
+class Together(Cancel):
+    """Set when all of these are: nobody waits for any of them any more."""
+
+    __slots__ = ("_all",)
+
+    def __init__(self, cancels: list[Cancel]) -> None:
+        super().__init__()
+        self._all = cancels
+
+    @property
+    def is_set(self) -> bool:
+        """Whether somebody asked, for each of them."""
+        return all(cancel.is_set for cancel in self._all)
+
+    def check(self) -> None:
+        """As `Cancel.check`."""
+        if self.is_set:
+            raise UsageError("DS610", "the statement was cancelled")
 
 
 def _nothing(result: Any, error: BaseException | None) -> None:

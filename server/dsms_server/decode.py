@@ -12,28 +12,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import msgpack
-import numpy as np
 import pyarrow as pa
 
 from dsms.errors import DsmsError, UsageError
 from dsms.intake import packed
-from dsms.intake.convert import Converted, Refusal, to_batch
+from dsms.intake.convert import Converted, to_batch
+from dsms.intake.grouped import together
 from dsms.intake.nesting import Extent, extent
 from dsms.sql.types import Schema
 from dsms.untrusted.contents import MAX_ROWS, check_size
 from dsms.untrusted.stream import read_stream
 from dsms_client import protocol
 from dsms_client.values import from_wire
+from dsms_server.pieces import join
 from dsms_server.worker import expected
 
 PIECE = 4096  # rows built per step: about a millisecond
 SMALL = 64 << 10  # bytes of a body that is decoded on the event loop
-WHOLE = 2 << 10  # bytes of a body that is unpacked in one go
+WHOLE = 8 << 10  # bytes of a body that is unpacked in one go
 PIECE_VALUES = 1 << 18  # values of the rows that are built per step
 MOST_FIELDS = 64  # of a request
 MOST_VALUES = 4096  # in one field, and inside of values of rows and columns
@@ -78,6 +79,13 @@ class Payload:
     shape: StreamShape | None = None
     error: DsmsError | None = None
 
+    @property
+    def size(self) -> int:
+        """Rows, or for what is not converted yet, so many as there may be."""
+        if self.converted is not None:
+            return len(self.converted)
+        return len(self.raw) if self.kind == "rows" and _is_list(self.raw) else MAX_ROWS
+
     def convert(self, shape: StreamShape) -> None:
         """Fit the rows to `shape` now; a misfit is kept for `fitted` to raise."""
         self.shape = shape
@@ -121,42 +129,25 @@ class Payload:
         return self.converted
 
 
-def join(pieces: list[Converted], shape: StreamShape) -> Converted:
-    """One Converted of pieces that follow each other in a frame."""
-    if len(pieces) == 1:
-        return pieces[0]
-    if not pieces:
-        return to_batch([], shape.schema)
-    starts = np.cumsum([0, *(p.sent for p in pieces)]).tolist()
-    arrays = [pa.concat_arrays([p.columns[i] for p in pieces]) for i in range(len(shape.schema))]
-    refusals: dict[str, Refusal] = {}
-    for start, piece in zip(starts, pieces, strict=False):
-        for found in piece.refusals:
-            known = refusals.get(found.reason)
-            moved = known or replace(found, first=start + found.first)
-            refusals[found.reason] = replace(
-                moved, count=found.count + (known.count if known else 0)
-            )
-    if not refusals:
-        return Converted(tuple(arrays), starts[-1])
-    kept = [
-        start + (np.arange(piece.sent, dtype=np.int64) if piece.kept is None else piece.kept)
-        for start, piece in zip(starts, pieces, strict=False)
-    ]
-    return Converted(tuple(arrays), starts[-1], np.concatenate(kept), tuple(refusals.values()))
+def fitted(payloads: list[Payload], shape: StreamShape) -> list[Converted | DsmsError]:
+    """`Payload.fitted` of each, or what it raises; lists of rows that are as they should be are
+    converted together."""
+    waiting = [p for p in payloads if p.shape is None and p.kind == "rows" and _is_list(p.raw)]
+    found = together([p.raw for p in waiting], shape.schema) if len(waiting) > 1 else None
+    for payload, rows in zip(waiting, found or (), strict=False):
+        payload.converted, payload.shape, payload.raw = rows, shape, None
+    out: list[Converted | DsmsError] = []
+    for payload in payloads:
+        try:
+            out.append(payload.fitted(shape))
+        except Exception as problem:
+            out.append(expected(problem, f"rows for {shape.stream}"))
+        payload.converted = None
+    return out
 
 
-def part(rows: Converted, first: int, size: int) -> Converted:
-    """Rows `first` to `first` + `size`, which know their places in the frame; the first part tells
-    the refusals."""
-    if first == 0 and size >= len(rows):
-        return rows
-    count = min(size, len(rows) - first)
-    kept = (
-        np.arange(first, first + count) if rows.kept is None else rows.kept[first : first + count]
-    )
-    columns = tuple(c.slice(first, count) for c in rows.columns)
-    return Converted(columns, count, kept, () if first else rows.refusals)
+def _is_list(raw: Any) -> bool:
+    return type(raw) in (list, tuple)
 
 
 def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
@@ -216,7 +207,9 @@ def _payload(message: dict[str, Any], walked: Payload | None, shape_of: ShapeOf)
         return walked
     payload = Payload(kinds[0], raw)
     shape = shape_of(message["stream"])
-    if shape is not None:
+    # rows of a frame that may go with others are converted with theirs; `wait: false` needs to know
+    later = kinds[0] == "rows" and message.get("wait") is not False and _is_list(raw)
+    if shape is not None and not later:
         payload.convert(shape)
     return payload
 
@@ -355,7 +348,7 @@ def _rows(bulk: Bulk, shape: StreamShape) -> Converted:
             raise ValueError("the frame ends inside `rows`")
         pieces.append(to_batch(piece, shape.schema, f"stream {shape.stream}"))
         left -= len(piece)
-    return join(pieces, shape)
+    return join(pieces, shape.schema)
 
 
 def _walk_columns(cursor: _Cursor, shape: StreamShape | None) -> Payload:

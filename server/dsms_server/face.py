@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from dsms.api import Cancel, Column, IngestReport, Result, Subscription
 from dsms.errors import DsmsError, UsageError
+from dsms.frames import Frame
 from dsms.rights import Rights
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import StreamDef
@@ -83,6 +84,10 @@ class EngineFace(Protocol):
         last: bool = True,
         cancel: Cancel | None = None,
     ) -> IngestReport: ...
+
+    def ingest_group(
+        self, stream: str, frames: Sequence[Frame]
+    ) -> list[IngestReport | DsmsError]: ...
 
     def check_heartbeat(self, stream: str, ts: int) -> None: ...
 

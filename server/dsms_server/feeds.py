@@ -78,3 +78,7 @@ class SubscriptionFeed:
                 count = 0
         self.next_seq = item.seq + count
         return item
+
+
+def subscribed(query: str) -> UsageError:
+    return UsageError("DS643", f"this session has a subscription to {query} already")

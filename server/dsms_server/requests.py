@@ -17,7 +17,8 @@ from dsms_client.protocol import VERSION
 from dsms_server import hello
 from dsms_server.answers import answer_results, names_fields, report_fields
 from dsms_server.clock import elapsed
-from dsms_server.feeds import SubscriptionFeed, asked_for
+from dsms_server.core import Waiting
+from dsms_server.feeds import SubscriptionFeed, asked_for, subscribed
 from dsms_server.parties import Peer
 from dsms_server.worker import EngineJob, Lane, Steps, Urgency, expected
 
@@ -62,8 +63,8 @@ class Requests:
             raise UsageError(
                 "DS603", f"the id {ident!r} belongs to a request that still waits for its answer"
             )
-        full = len(self.jobs) >= self.server.config.max_requests
-        if full and op not in ("ingest", "cancel", "ping"):
+        most = self.server.config.max_requests
+        if len(self.jobs) >= most and op not in ("ingest", "cancel", "ping"):
             raise UsageError("DS622", f"{len(self.jobs)} requests of this session wait already")
 
     # -- answered at once --------------------------------------------------------------------------
@@ -131,6 +132,7 @@ class Requests:
         answer: Callable[[Any], None],
         failed: Callable[[DsmsError], None] | None = None,
         answered: bool = False,
+        frame: Waiting | None = None,
     ) -> EngineJob:
         """`answered`: the request has its reply already, so its id may be used again."""
         key = object() if answered else ident
@@ -153,6 +155,7 @@ class Requests:
         cancel = Cancel()
         replies = kind == "execute"
         job = EngineJob(lambda: steps(cancel), done, urgency, cancel, kind, replies=replies)
+        job.alike = None if frame is None else self.server.core.alike(frame, cancel)
         self.jobs[key] = job
         self.statements_wait += kind == "execute"
         self.waiting_ingests += kind == "ingest"
@@ -176,12 +179,13 @@ class Requests:
 
     def _ingest(self, message: Message, ident: Any, size: int) -> None:
         stream, payload, core = message["stream"], message["payload"], self.server.core
+        client, seq = self.client, message.get("seq")
         self.server.memory.check("rows")
         self.server.audit.check("ingest")
-        client, seq = self.client, message.get("seq")
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
         user, account = self.session.user, self.session.account
+        frame = Waiting(stream, payload, client, seq, user)
         fits = payload.shape is not None and payload.error is None
         at_once = fits and message.get("wait") is False
         if fits and user is not None:  # else the reply would tell that there is such a stream
@@ -215,6 +219,7 @@ class Requests:
             answer,
             failed,
             at_once,
+            frame,
         )
         if at_once:
             self.session.reply(ident, queued=True)
@@ -280,7 +285,7 @@ class Requests:
                 return
             if feed.query in self.feeds:
                 self._detach(feed)
-                failed(_subscribed(feed.query))
+                failed(subscribed(feed.query))
                 return
             over(None)
             self.feeds[feed.query] = feed
@@ -305,11 +310,8 @@ class Requests:
         name, core = message["query"], self.server.core
         found = [feed for query, feed in self.feeds.items() if name.lower() == query.lower()]
         if not found:
-            raise UsageError(
-                "DS644",
-                f"this session has no subscription to {name}",
-                hint=f"it has {', '.join(self.feeds) or 'none'}",
-            )
+            known = f"it has {', '.join(self.feeds) or 'none'}"
+            raise UsageError("DS644", f"this session has no subscription to {name}", hint=known)
         feed = found[0]
 
         def answer(result: Any) -> None:
@@ -392,7 +394,3 @@ class Requests:
         core.worker.submit(
             EngineJob(lambda: core.unsubscribe_steps(feed), lambda r, e: None, Urgency.CONTROL)
         )
-
-
-def _subscribed(query: str) -> UsageError:
-    return UsageError("DS643", f"this session has a subscription to {query} already")

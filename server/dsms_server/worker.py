@@ -6,6 +6,10 @@ pass, so a statement or a heartbeat never waits longer than a slice behind a big
 job: arrival order with a handicap (`Urgency`), so that no lane starves.  What goes on after a slice
 has no handicap any more.  A job that yields a future waits for it outside the thread, and its lane
 with it.
+
+Jobs that are `alike` (small frames of rows for one stream) and wait at the same time are one: the
+first that has its turn takes with it those that follow in its lane, and those that are first in
+theirs.  No job passes another of its own lane by that.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import heapq
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -38,6 +42,27 @@ class Urgency(IntEnum):
     CONTROL = 256
 
 
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What makes a job one of a group.
+
+    key    jobs of the same key are applied as one
+    size   rows of it, or a guess
+    most   rows of a group, at most
+    data   what the group's work is told of it
+    start  the work of a group, given the `data` of each: the result is a list of results or
+           errors"""
+
+    key: str
+    size: int
+    most: int
+    data: Any
+    start: Callable[[list[Any]], Steps]
+
+
+GROUP_JOBS = 512  # of one group, at most
+
+
 @dataclass(slots=True, eq=False)
 class EngineJob:
     """Work for the engine thread; `done(result, error)` is called once, on the event loop."""
@@ -49,6 +74,8 @@ class EngineJob:
     kind: str = "job"
     replies: bool = False  # its lane goes on when `done` has been called, as the answer may be big
     what: str = ""  # for the log
+    alike: Alike | None = None
+    group: list[EngineJob] = field(default_factory=list)  # that go with it, itself among them
     steps: Steps | None = None
     lane: Lane | None = None
 
@@ -83,6 +110,8 @@ class Worker:
         self.running: EngineJob | None = None
         self.began = 0.0  # when the slice under way began, or the last one
         self.slices = 0  # that have ended
+        self.most = GROUP_JOBS  # jobs of a group; 1: there are none
+        self.grouped = 0  # jobs that went with others
 
     def start(self) -> None:
         self._thread.start()
@@ -201,10 +230,39 @@ class Worker:
                     self._wake.wait()
                 job = heapq.heappop(self._heap)[2]
                 if job.steps is None:
-                    job.steps = job.start()
+                    self._begin(job)
                 self.began = elapsed()
                 self.running = job
             self._slice(job)
+
+    def _begin(self, job: EngineJob) -> None:
+        """Start a job, and those like it that wait."""
+        if job.alike is not None and self.most > 1:
+            job.group = self._gathered(job, job.alike)
+            if len(job.group) > 1:
+                job.steps = job.alike.start([j.alike.data for j in job.group if j.alike])
+                for other in job.group:
+                    other.steps = job.steps
+                self.grouped += len(job.group)
+                return
+        job.steps = job.start()
+
+    def _gathered(self, job: EngineJob, like: Alike) -> list[EngineJob]:
+        """The job and those like it that may go now, in the order in which they would have."""
+        group: list[EngineJob] = []
+        rows, taken = 0, set[EngineJob]()
+        heads = [e[2] for e in sorted(self._heap, key=lambda e: e[:2]) if _is_like(e[2], like)]
+        for head in (job, *heads):
+            for one in _following(head, like):
+                if group and (len(group) >= self.most or rows + _size(one) > like.most):
+                    break
+                group.append(one)
+                rows += _size(one)
+                taken.add(head)
+        if len(taken) > 1:
+            self._heap = [entry for entry in self._heap if entry[2] not in taken]
+            heapq.heapify(self._heap)
+        return group
 
     def _slice(self, job: EngineJob) -> None:
         began = self.began
@@ -230,12 +288,15 @@ class Worker:
             elif job.replies:
                 self._parked += 1
             else:
-                self._next_of(job)
+                self._next_of(*(job.group or (job,)))
         if wait is not None:
             wait.add_done_callback(lambda future: self._unpark(job))
             return
         if job.replies:
             self._loop.call_soon_threadsafe(self._answer, job, result, error)
+            return
+        if len(job.group) > 1:
+            self._loop.call_soon_threadsafe(_answer_all, job.group, result, error)
             return
         self._loop.call_soon_threadsafe(job.done, result, error)
 
@@ -256,12 +317,48 @@ class Worker:
             self._push(job)
             self._wake.notify()
 
-    def _next_of(self, job: EngineJob) -> None:
-        """The job has ended: the next one of its lane competes."""
-        assert job.lane is not None
-        job.lane.jobs.popleft()
-        if job.lane.jobs:
-            self._push(job.lane.jobs[0])
+    def _next_of(self, *jobs: EngineJob) -> None:
+        """The jobs have ended: the next ones of their lanes compete."""
+        lanes: dict[Lane, None] = {}
+        for job in jobs:
+            assert job.lane is not None
+            job.lane.jobs.popleft()
+            lanes[job.lane] = None
+        for lane in lanes:
+            if lane.jobs:
+                self._push(lane.jobs[0])
+
+
+def _is_like(job: EngineJob, like: Alike) -> bool:
+    return job.steps is None and job.alike is not None and job.alike.key == like.key
+
+
+def _size(job: EngineJob) -> int:
+    return job.alike.size if job.alike is not None else 0
+
+
+def _following(head: EngineJob, like: Alike) -> Iterator[EngineJob]:
+    """The first job of a lane, and those like it behind it."""
+    assert head.lane is not None
+    for job in head.lane.jobs:
+        if not _is_like(job, like) or (job is not head and head.lane.held):
+            return
+        yield job
+
+
+def _answer_all(
+    group: list[EngineJob], results: list[Any] | None, error: BaseException | None
+) -> None:
+    """Each job of a group is told its own result, or the error that ended all."""
+    outcomes = [error] * len(group) if results is None else results
+    for job, outcome in zip(group, outcomes, strict=True):
+        try:
+            if isinstance(outcome, BaseException):
+                job.done(None, outcome)
+            else:
+                job.done(outcome, None)
+        except Exception:
+            log.exception("the answer of %s failed", job.kind)
 
 
 def _advance(job: EngineJob) -> tuple[Any, BaseException | None, bool, Future[Any] | None]:

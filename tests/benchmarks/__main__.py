@@ -34,6 +34,7 @@ NAMES = (
     "synopses",
     "archive",
     "durability",
+    "frames",
 )
 
 

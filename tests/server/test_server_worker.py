@@ -11,8 +11,9 @@ import pytest
 from dsms.api import Chunk, Push
 from dsms.errors import InternalError, UsageError
 from dsms_client import columns
-from dsms_server.decode import StreamShape, join, part
+from dsms_server.decode import StreamShape
 from dsms_server.feeds import SubscriptionFeed
+from dsms_server.pieces import join, part
 from dsms_server.pushes import push_frames
 from dsms_server.worker import EngineJob, Lane, Urgency, Worker
 from tests.waiting import WAIT
@@ -145,7 +146,7 @@ def test_a_frame_is_joined_and_parted_with_the_places_of_its_rows():
 
     shape = StreamShape("s", (Field("k", INT),))
     pieces = [to_batch(rows, shape.schema) for rows in ([[1], ["x"]], [[2]], [["y"], [3], [4]])]
-    whole = join(pieces, shape)
+    whole = join(pieces, shape.schema)
     assert [(r.reason, r.count, r.first) for r in whole.refusals] == [("wrong value", 2, 1)]
     assert (whole.sent, whole.kept.tolist(), whole.columns[0].to_pylist()) == (
         6,
@@ -155,7 +156,7 @@ def test_a_frame_is_joined_and_parted_with_the_places_of_its_rows():
     first, second = part(whole, 0, 3), part(whole, 3, 3)
     assert (first.kept.tolist(), len(first.refusals)) == ([0, 2, 4], 1)
     assert (second.kept.tolist(), second.columns[0].to_pylist(), second.refusals) == ([5], [4], ())
-    plain = part(join(pieces[1:2] * 2, shape), 1, 1)
+    plain = part(join(pieces[1:2] * 2, shape.schema), 1, 1)
     assert plain.kept.tolist() == [1]
 
 
