@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from dsms.api import IngestReport
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
-from dsms.intake.grouped import foreseen, joined, reports
+from dsms.intake.grouped import Cut, foreseen, joined, reports
 from dsms.running.runtime import Runtime
 from dsms.running.writers import FramePart, Writers
 
@@ -25,7 +25,7 @@ Outcome = IngestReport | DsmsError
 class Frame:
     """All rows of a frame, and if it has a number, its writer and that."""
 
-    rows: Converted
+    rows: Converted | Cut
     client: str | None = None
     seq: int | None = None
 
@@ -72,7 +72,8 @@ def take_frames(engine: Taker, key: str, frames: Sequence[Frame]) -> list[Outcom
 
 def _joins(engine: Taker, key: str, frame: Frame, numbers: dict[str, int]) -> bool:
     """Whether the frame may be one of a group: none of it was refused, none applied before."""
-    if frame.rows.refusals or frame.rows.kept is not None:
+    rows = frame.rows
+    if isinstance(rows, Converted) and (rows.refusals or rows.kept is not None):
         return False
     if frame.client is None or frame.seq is None:
         return True
@@ -109,7 +110,8 @@ def _halves(engine: Taker, key: str, run: list[Frame]) -> list[Outcome]:
 
 
 def _alone(engine: Taker, key: str, frame: Frame) -> Outcome:
+    rows = frame.rows.alone if isinstance(frame.rows, Cut) else frame.rows
     try:
-        return engine.ingest(key, frame.rows, client=frame.client, seq=frame.seq)
+        return engine.ingest(key, rows, client=frame.client, seq=frame.seq)
     except DsmsError as problem:
         return problem

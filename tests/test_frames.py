@@ -84,9 +84,12 @@ def _in_groups(engine: Engine, frames: list[Any], draw: random.Random) -> list[A
     while frames:
         size = draw.choice((1, 2, 5, 20))
         group, frames = frames[:size], frames[size:]
+        cuts = (
+            together([rows for rows, _, _ in group], schema) if any(r for r, *_ in group) else None
+        )
         made = [
-            Frame(to_batch(rows, schema), client, seq if client else None)
-            for rows, client, seq in group
+            Frame(cuts[k] if cuts else to_batch(rows, schema), client, seq if client else None)
+            for k, (rows, client, seq) in enumerate(group)
         ]
         out += [
             (r.code, r.message) if isinstance(r, DsmsError) else r
@@ -172,6 +175,6 @@ def test_rows_are_converted_together_as_alone() -> None:
     for rows, one in zip(lists, found, strict=True):
         alone = to_batch(rows, schema)
         assert one.sent == alone.sent
-        assert [c.to_pylist() for c in one.columns] == [c.to_pylist() for c in alone.columns]
+        assert [c.to_pylist() for c in one.alone.columns] == [c.to_pylist() for c in alone.columns]
     for odd in ([["a", 1.0, 5]], [["a", 1]], [{"v": 1}], [["a", None, 5]], ["a"]):
         assert together([*lists, odd], schema) is None

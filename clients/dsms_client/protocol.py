@@ -77,8 +77,13 @@ class Op:
     required: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
     optional: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
 
+    fields: Mapping[str, tuple[type, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", {**self.required, **self.optional})
+
     def types(self, name: str) -> tuple[type, ...] | None:
-        return self.required.get(name) or self.optional.get(name)
+        return self.fields.get(name)
 
 
 _DATA = {"arrow": _BLOB, "columns": _MAP, "rows": _LIST}
@@ -156,13 +161,14 @@ def check_request(message: Mapping[str, Any]) -> str:
             hint=nearest(name, OPS) or "requests are " + ", ".join(OPS),
         )
     op = OPS[name]
+    fields = op.fields
     for key in op.required:
         if key not in message:
             raise UsageError("DS603", f"`{name}` needs the field `{key}`")
     for key, value in message.items():
         if key in ("op", "id"):
             continue
-        types = op.types(key)
+        types = fields.get(key)
         if types is None:
             known = [*op.required, *op.optional]
             raise UsageError(

@@ -9,6 +9,7 @@ another stream) nothing is joined.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,21 +24,62 @@ from dsms.sql.types import Schema
 _PLAIN = {int, float, bool, str, bytes}
 
 
-def joined(frames: Sequence[Converted]) -> Converted:
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Rows `first` to `first` + `sent` of those that were converted with them, none refused."""
+
+    whole: Converted
+    first: int
+    sent: int
+
+    def __len__(self) -> int:
+        return self.sent
+
+    @property
+    def alone(self) -> Converted:
+        """These rows without the others."""
+        columns = tuple(c.slice(self.first, self.sent) for c in self.whole.columns)
+        return Converted(columns, self.sent)
+
+
+def joined(frames: Sequence[Converted | Cut]) -> Converted:
     """The rows of frames of which none has lost a row, one frame behind the other."""
-    columns = tuple(
-        pa.concat_arrays(parts) for parts in zip(*(f.columns for f in frames), strict=True)
-    )
-    return Converted(columns, sum(f.sent for f in frames))
+    parts: list[Converted] = []
+    run: list[Cut] = []
+    for frame in frames:
+        if isinstance(frame, Cut):
+            if run and not _follows(run[-1], frame):
+                parts.append(_over(run))
+                run = []
+            run.append(frame)
+        else:
+            parts += [_over(run)] if run else []
+            parts.append(frame)
+            run = []
+    parts += [_over(run)] if run else []
+    if len(parts) == 1:
+        return parts[0]
+    columns = tuple(pa.concat_arrays(c) for c in zip(*(p.columns for p in parts), strict=True))
+    return Converted(columns, sum(p.sent for p in parts))
 
 
-def together(lists: Sequence[Sequence[Any]], schema: Schema) -> list[Converted] | None:
+def _follows(one: Cut, other: Cut) -> bool:
+    return one.whole is other.whole and one.first + one.sent == other.first
+
+
+def _over(run: list[Cut]) -> Converted:
+    """Rows that follow each other."""
+    first, last = run[0], run[-1]
+    return Cut(first.whole, first.first, last.first + last.sent - first.first).alone
+
+
+def together(lists: Sequence[Sequence[Any]], schema: Schema) -> list[Cut] | None:
     """Lists of rows, each as `to_batch` would have it alone, at the price of one; None: not all of
     these rows are plain values of one kind a column, so each list has to be looked at by itself.
     """
     rows = [row for rows in lists for row in rows]
     width = len(schema)
-    if not set(map(type, rows)) <= {list, tuple} or set(map(len, rows)) != {width}:
+    if not rows or not set(map(type, rows)) <= {list, tuple} or set(map(len, rows)) != {width}:
         return None
     for column in zip(*rows, strict=True):
         kinds = set(map(type, column)) - {type(None)}
@@ -46,10 +88,11 @@ def together(lists: Sequence[Sequence[Any]], schema: Schema) -> list[Converted] 
     whole = to_batch(rows, schema)
     if whole.kept is not None or whole.refusals:
         return None
-    out, at = [], 0
+    out: list[Cut] = []
+    at = 0
     for one in lists:
         count = len(one)
-        out.append(Converted(tuple(c.slice(at, count) for c in whole.columns), count))
+        out.append(Cut(whole, at, count))
         at += count
     return out
 

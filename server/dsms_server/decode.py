@@ -22,7 +22,7 @@ import pyarrow as pa
 from dsms.errors import DsmsError, UsageError
 from dsms.intake import packed
 from dsms.intake.convert import Converted, to_batch
-from dsms.intake.grouped import together
+from dsms.intake.grouped import Cut, together
 from dsms.intake.nesting import Extent, extent
 from dsms.sql.types import Schema
 from dsms.untrusted.contents import MAX_ROWS, check_size
@@ -129,20 +129,22 @@ class Payload:
         return self.converted
 
 
-def fitted(payloads: list[Payload], shape: StreamShape) -> list[Converted | DsmsError]:
+def fitted(payloads: list[Payload], shape: StreamShape) -> list[Converted | Cut | DsmsError]:
     """`Payload.fitted` of each, or what it raises; lists of rows that are as they should be are
     converted together."""
-    waiting = [p for p in payloads if p.shape is None and p.kind == "rows" and _is_list(p.raw)]
-    found = together([p.raw for p in waiting], shape.schema) if len(waiting) > 1 else None
-    for payload, rows in zip(waiting, found or (), strict=False):
-        payload.converted, payload.shape, payload.raw = rows, shape, None
-    out: list[Converted | DsmsError] = []
-    for payload in payloads:
-        try:
-            out.append(payload.fitted(shape))
-        except Exception as problem:
-            out.append(expected(problem, f"rows for {shape.stream}"))
-        payload.converted = None
+    waiting = [k for k, p in enumerate(payloads) if p.shape is None and p.kind == "rows"]
+    lists = [payloads[k].raw for k in waiting]
+    found = together(lists, shape.schema) if len(lists) > 1 and all(map(_is_list, lists)) else None
+    out: list[Any] = [None] * len(payloads)
+    for k, rows in zip(waiting, found or (), strict=False):
+        out[k] = rows
+    for k, payload in enumerate(payloads):
+        if out[k] is None:
+            try:
+                out[k] = payload.fitted(shape)
+            except Exception as problem:
+                out[k] = expected(problem, f"rows for {shape.stream}")
+        payload.converted = payload.raw = None
     return out
 
 

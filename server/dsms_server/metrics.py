@@ -37,6 +37,7 @@ class Metrics:
         )
         self.wrong_tokens = Counter("dsms_wrong_tokens", "wrong tokens given", registry=registry)
         self.requests = Counter("dsms_requests", "requests by name", ["op"], registry=registry)
+        self._by_op: dict[str, Counter] = {}
         self.errors = Counter("dsms_errors", "errors answered by code", ["code"], registry=registry)
         self.frames_in = Counter("dsms_frames_received", "frames received", registry=registry)
         self.bytes_in = Counter("dsms_received_bytes", "bytes received", registry=registry)
@@ -46,6 +47,9 @@ class Metrics:
             "rows received by what became of them",
             ["fate"],
             registry=registry,
+        )
+        self._accepted, self._late, self._refused = (
+            self.rows.labels(fate) for fate in ("accepted", "late", "refused")
         )
         self.pushes = Counter("dsms_pushes", "result pushes handed to sessions", registry=registry)
         self.paused = Counter("dsms_reading_paused", "times a writer was slowed", registry=registry)
@@ -158,9 +162,18 @@ class Metrics:
         registry.register(_EngineCollector(self))  # type: ignore[arg-type]
 
     def count_rows(self, report: IngestReport) -> None:
-        for fate in ("accepted", "late", "refused"):
-            if count := getattr(report, fate):
-                self.rows.labels(fate).inc(count)
+        if report.accepted:
+            self._accepted.inc(report.accepted)
+        if report.late:
+            self._late.inc(report.late)
+        if report.refused:
+            self._refused.inc(report.refused)
+
+    def count_request(self, op: str) -> None:
+        counter = self._by_op.get(op)
+        if counter is None:
+            counter = self._by_op[op] = self.requests.labels(op)
+        counter.inc()
 
     def observe_update(
         self, archive: str, seconds: float, report: Mapping[str, Any] | None

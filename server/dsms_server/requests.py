@@ -42,7 +42,7 @@ class Requests:
         """Start work on a well-formed request of `size` bytes; they are released when it is
         answered."""
         op, ident = message["op"], message.get("id")
-        self.server.metrics.requests.labels(op).inc()
+        self.server.metrics.count_request(op)
         self._start(op, ident, message, size)
 
     def _start(self, op: str, ident: Any, message: Message, size: int) -> None:

@@ -49,6 +49,7 @@ class Session(asyncio.BufferedProtocol):
         # from `connection_made` on, which a handshake that fails never sees
         self.requests: Requests
         self.unprocessed = 0
+        self._frames = 0  # of the bytes under way, to be counted
         self.closed = False
         self.form = "rows"
         self.identity = Identity()
@@ -103,6 +104,8 @@ class Session(asyncio.BufferedProtocol):
             self.linger()
         except Exception as problem:
             self.dismiss(expected(problem, "a session's bytes"))
+        self.server.metrics.frames_in.inc(self._frames)
+        self._frames = 0
         self.regulate()
 
     def eof_received(self) -> bool:
@@ -183,7 +186,7 @@ class Session(asyncio.BufferedProtocol):
     def _accept(self, body: bytes | memoryview) -> None:
         if self.stranger:
             raise Foreign.of("dsms")
-        self.server.metrics.frames_in.inc()
+        self._frames += 1
         self.hold(len(body))
         self._intake.append(body)
         if not self._decoding:
@@ -248,10 +251,17 @@ class Session(asyncio.BufferedProtocol):
         """A request of this many bytes has been dealt with."""
         self.unprocessed -= size
         self.server.unprocessed -= size
+        if not (self._unusual or self.server.held):
+            return  # thousands of times a second: nobody waits, and less work stops nobody
         self.regulate()
         self.server.relax()
         self.close_if_done()
         self._dissolve()
+
+    @property
+    def _unusual(self) -> bool:
+        """Whether the end of a request may make a difference to the connection."""
+        return self.read_paused or self.half_closed or self.closed or self._discarding
 
     def regulate(self) -> None:
         """Stop or resume reading, as the amount of unfinished work says."""

@@ -12,6 +12,7 @@ one       the time a frame takes that comes by itself, median, and where groups 
 
 from __future__ import annotations
 
+import gc
 import json
 import selectors
 import socket
@@ -52,6 +53,8 @@ UNDER_WAY = 4096  # frames on their way, of all connections
 
 def section(options: Options) -> Section:
     """Rates, CPU and latencies of small frames."""
+    gc.set_threshold(200_000, 20, 20)  # as a server does in a process of its own
+    sys.setswitchinterval(0.0005)
     count, repeats = options.pick((40_000, 3), (4_000, 1), (200, 1))
     rows = [
         _case(size, connections, stored, query, count if size == 1 else count // 8, repeats)
