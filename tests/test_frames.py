@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 
 from dsms.api import Subscription
@@ -15,7 +16,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.frames import Frame
 from dsms.intake.convert import to_batch
-from dsms.intake.grouped import together
+from dsms.intake.grouped import packed_together, together
 from dsms.settings import Settings
 
 DECLARED = (
@@ -176,5 +177,10 @@ def test_rows_are_converted_together_as_alone() -> None:
         alone = to_batch(rows, schema)
         assert one.sent == alone.sent
         assert [c.to_pylist() for c in one.alone.columns] == [c.to_pylist() for c in alone.columns]
+    found = packed_together([memoryview(msgpack.packb(rows)) for rows in lists], schema)
+    assert found is not None
+    assert [c.alone.columns[1].to_pylist() for c in found] == [[1], [2, 3], []]
+    odd = memoryview(msgpack.packb([["a", None, 5]]))
+    assert packed_together([memoryview(msgpack.packb(lists[0])), odd], schema) is None
     for odd in ([["a", 1.0, 5]], [["a", 1]], [{"v": 1}], [["a", None, 5]], ["a"]):
         assert together([*lists, odd], schema) is None

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.api import IngestReport
+from dsms.intake import packed
 from dsms.intake.convert import Converted, to_batch
 from dsms.intake.judge import LATE, TOO_FAR, judge
 from dsms.intake.stream import StreamInput
 from dsms.sql.types import Schema
 
+_ARRAY = b"\xdd"  # msgpack's, followed by 4 bytes that say how long it is
 _PLAIN = {int, float, bool, str, bytes}
 
 
@@ -88,13 +91,23 @@ def together(lists: Sequence[Sequence[Any]], schema: Schema) -> list[Cut] | None
     whole = to_batch(rows, schema)
     if whole.kept is not None or whole.refusals:
         return None
-    out: list[Cut] = []
-    at = 0
-    for one in lists:
-        count = len(one)
-        out.append(Cut(whole, at, count))
-        at += count
-    return out
+    return _cut(whole, [len(one) for one in lists])
+
+
+def packed_together(arrays: Sequence[memoryview], schema: Schema) -> list[Cut] | None:
+    """As `together`, for msgpack arrays of rows."""
+    heads = [packed.header(one) for one in arrays]
+    count = sum(rows for rows, _ in heads)
+    pieces = [one[at:] for one, (_, at) in zip(arrays, heads, strict=True)]
+    found = packed.unpack(memoryview(b"".join((_ARRAY, count.to_bytes(4), *pieces))), schema)
+    if found is None or found[0].kept is not None or found[0].refusals:
+        return None
+    return _cut(found[0], [rows for rows, _ in heads])
+
+
+def _cut(whole: Converted, sizes: Sequence[int]) -> list[Cut]:
+    ends = accumulate(sizes)
+    return [Cut(whole, end - size, size) for end, size in zip(ends, sizes, strict=True)]
 
 
 def foreseen(entry: StreamInput, columns: Sequence[pa.Array], sizes: Sequence[int]) -> list[int]:

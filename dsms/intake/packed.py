@@ -34,7 +34,7 @@ def unpack(data: memoryview, schema: Schema) -> tuple[Converted, int] | None:
     `convert` must see them."""
     if not schema or not all(f.type.kind in _KINDS for f in schema):
         return None
-    rows, at = _header(data)
+    rows, at = header(data)
     if not 0 < rows * len(schema) <= len(data):
         return None
     from dsms.intake.kernels import unpack_rows
@@ -64,7 +64,7 @@ def ready() -> None:
     unpack(memoryview(b"\x91\x92\x01\xa1a"), (Field("number", INT), Field("text", STRING)))
 
 
-def _header(data: memoryview) -> tuple[int, int]:
+def header(data: memoryview) -> tuple[int, int]:
     """(rows, where the first begins) of an array; no rows if there is none."""
     mark = data[0] if len(data) else 0
     if 0x90 <= mark <= 0x9F:

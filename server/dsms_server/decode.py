@@ -16,28 +16,26 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import msgpack
 import pyarrow as pa
 
 from dsms.errors import DsmsError, UsageError
 from dsms.intake import packed
 from dsms.intake.convert import Converted, to_batch
-from dsms.intake.grouped import Cut, together
-from dsms.intake.nesting import Extent, extent
+from dsms.intake.grouped import Cut, packed_together, together
 from dsms.sql.types import Schema
 from dsms.untrusted.contents import MAX_ROWS, check_size
 from dsms.untrusted.stream import read_stream
 from dsms_client import protocol
-from dsms_client.values import from_wire
+from dsms_server.cursor import Bulk, Cursor, reader_of
 from dsms_server.pieces import join
 from dsms_server.worker import expected
 
 PIECE = 4096  # rows built per step: about a millisecond
 SMALL = 64 << 10  # bytes of a body that is decoded on the event loop
-WHOLE = 8 << 10  # bytes of a body that is unpacked in one go
+WHOLE = 4 << 10  # bytes of a body that is unpacked in one go
+FEW = 256  # bytes of a body whose rows are not worth being left packed
 PIECE_VALUES = 1 << 18  # values of the rows that are built per step
 MOST_FIELDS = 64  # of a request
-MOST_VALUES = 4096  # in one field, and inside of values of rows and columns
 MOST_ITEMS = 1 << 16  # of one row
 
 
@@ -54,18 +52,6 @@ class StreamShape:
 
 ShapeOf = Callable[[str], StreamShape | None]
 Body = bytes | bytearray | memoryview
-Extensions = Callable[[int, bytes], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Bulk:
-    """Rows or columns still packed; `longest` is the number of items of the longest of them."""
-
-    data: memoryview
-    longest: int
-
-    def reader(self) -> Any:
-        return _reader(self.data, from_wire)
 
 
 @dataclass(slots=True)
@@ -84,7 +70,11 @@ class Payload:
         """Rows, or for what is not converted yet, so many as there may be."""
         if self.converted is not None:
             return len(self.converted)
-        return len(self.raw) if self.kind == "rows" and _is_list(self.raw) else MAX_ROWS
+        if self.kind != "rows" or self.error is not None:
+            return MAX_ROWS
+        if isinstance(self.raw, Bulk):
+            return packed.header(self.raw.data)[0]
+        return len(self.raw) if _is_list(self.raw) else MAX_ROWS
 
     def convert(self, shape: StreamShape) -> None:
         """Fit the rows to `shape` now; a misfit is kept for `fitted` to raise."""
@@ -132,12 +122,13 @@ class Payload:
 def fitted(payloads: list[Payload], shape: StreamShape) -> list[Converted | Cut | DsmsError]:
     """`Payload.fitted` of each, or what it raises; lists of rows that are as they should be are
     converted together."""
-    waiting = [k for k, p in enumerate(payloads) if p.shape is None and p.kind == "rows"]
-    lists = [payloads[k].raw for k in waiting]
-    found = together(lists, shape.schema) if len(lists) > 1 and all(map(_is_list, lists)) else None
     out: list[Any] = [None] * len(payloads)
-    for k, rows in zip(waiting, found or (), strict=False):
-        out[k] = rows
+    waiting = [k for k, p in enumerate(payloads) if p.shape is None and p.kind == "rows"]
+    for kind, convert in ((_is_list, together), (_is_bulk, _unpacked_together)):
+        these = [k for k in waiting if kind(payloads[k].raw)]
+        found = convert([payloads[k].raw for k in these], shape.schema) if these[1:] else None
+        for k, rows in zip(these, found or (), strict=False):
+            out[k] = rows
     for k, payload in enumerate(payloads):
         if out[k] is None:
             try:
@@ -152,6 +143,14 @@ def _is_list(raw: Any) -> bool:
     return type(raw) in (list, tuple)
 
 
+def _is_bulk(raw: Any) -> bool:
+    return isinstance(raw, Bulk)
+
+
+def _unpacked_together(raws: list[Bulk], schema: Schema) -> list[Cut] | None:
+    return packed_together([raw.data for raw in raws], schema)
+
+
 def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
     """The request in a frame body, checked against its op; an ingest's data stands in `payload`.
 
@@ -159,7 +158,7 @@ def decode(body: Body, shape_of: ShapeOf) -> dict[str, Any]:
     read.
     """
     if len(body) <= WHOLE:
-        message, walked = _unpacked(body, shape_of)
+        message, walked = _parted(body) or _unpacked(body, shape_of)
     else:
         message, walked = walk(memoryview(body), shape_of)
     try:
@@ -183,6 +182,33 @@ def decoded(body: Body, shape_of: ShapeOf) -> dict[str, Any] | DsmsError:
 def _of_request(message: dict[str, Any], problem: DsmsError) -> DsmsError:
     problem.request_id = message.get("id")  # type: ignore[attr-defined]
     return problem
+
+
+def _parted(body: Body) -> tuple[dict[str, Any], Payload | None] | None:
+    """A request for rows that may go with others, these still packed; None: it is another one, or
+    something is wrong with it."""
+    if len(body) <= FEW:
+        return None
+    view = memoryview(body)
+    reader = reader_of(view, protocol.no_extension)
+    message: dict[str, Any] = {}
+    rows = None
+    try:
+        for _ in range(reader.read_map_header()):
+            key = reader.unpack()
+            if type(key) is not str or key in message:
+                return None
+            start = reader.tell()
+            if key == "rows" and (view[start] & 0xF0 == 0x90 or view[start] in (0xDC, 0xDD)):
+                reader.skip()
+                rows, message[key] = view[start : reader.tell()], ()
+            else:
+                message[key] = reader.unpack()
+    except Exception:
+        return None
+    if rows is None or reader.tell() != len(body) or message.get("wait") is False:
+        return None
+    return message, Payload("rows", Bulk(rows, len(rows)))
 
 
 def _unpacked(body: Body, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload | None]:
@@ -220,7 +246,7 @@ def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload |
     """A big frame's map: an Arrow blob is left where it is, rows are read piecewise (`rows` then is
     empty here)."""
     try:
-        cursor = _Cursor(body)
+        cursor = Cursor(body)
         message: dict[str, Any] = {}
         walked: Payload | None = None
         fields = cursor.map_header()
@@ -251,80 +277,7 @@ def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload |
         raise protocol.broken(problem) from None
 
 
-class _Cursor:
-    """A place in a msgpack text.  Values are read through a window, so that what follows is not
-    copied."""
-
-    def __init__(self, body: memoryview) -> None:
-        self._body = body
-        self.at = 0
-
-    def map_header(self) -> int:
-        reader = self.reader(self.at + 8)
-        count = reader.read_map_header()
-        self.at += reader.tell()
-        return count
-
-    def value(self) -> Any:
-        """The value here, whatever it is, unless it holds thousands."""
-        found = self._extent("a value")
-        if found.values > MOST_VALUES:
-            raise ValueError(f"a field holds {found.values} values")
-        value = self.reader(self.at + found.size).unpack()
-        self.at += found.size
-        return value
-
-    def bulk(self, what: str, fix: int, marks: tuple[int, ...], most: int) -> Any:
-        """An array or map of this many bytes as it stands, if it may be built; anything else as
-        `value` has it."""
-        mark = self._body[self.at] if self.at < len(self._body) else 0
-        if mark & 0xF0 != fix and mark not in marks:
-            return self.value()
-        found = self._extent(f"`{what}`")
-        if found.longest > most or found.deep > MOST_VALUES:
-            raise ValueError(
-                f"`{what}` holds {found.deep} values inside of values, and up to {found.longest} "
-                "in one"
-            )
-        start, self.at = self.at, self.at + found.size
-        return Bulk(self._body[start : self.at], found.longest)
-
-    def _extent(self, what: str) -> Extent:
-        found = extent(self._body[self.at :])
-        if found is None:
-            raise ValueError(f"the frame ends inside {what}, or is broken there")
-        return found
-
-    def blob(self) -> Any:
-        """Bytes, as a view; anything else as `value` has it."""
-        for mark, size in ((0xC4, 1), (0xC5, 2), (0xC6, 4)):
-            if self._body[self.at] == mark:
-                start = self.at + 1 + size
-                stop = start + int.from_bytes(self._body[self.at + 1 : start])
-                if stop > len(self._body):
-                    raise ValueError("the frame ends inside `arrow`")
-                self.at = stop
-                return self._body[start:stop]
-        return self.value()
-
-    def rest(self) -> memoryview:
-        """What follows."""
-        return self._body[self.at :]
-
-    def reader(self, stop: int) -> Any:
-        """An unpacker that stands here and sees no further than `stop`."""
-        return _reader(self._body[self.at : stop], protocol.no_extension)
-
-
-def _reader(data: memoryview, extensions: Extensions) -> Any:
-    reader = msgpack.Unpacker(
-        use_list=False, max_buffer_size=max(len(data), 1), ext_hook=extensions
-    )
-    reader.feed(data)
-    return reader
-
-
-def _walk_rows(cursor: _Cursor, shape: StreamShape | None) -> Payload:
+def _walk_rows(cursor: Cursor, shape: StreamShape | None) -> Payload:
     out = Payload("rows", shape=shape)
     whole = None if shape is None else packed.unpack(cursor.rest(), shape.schema)
     if whole is not None:
@@ -353,7 +306,7 @@ def _rows(bulk: Bulk, shape: StreamShape) -> Converted:
     return join(pieces, shape.schema)
 
 
-def _walk_columns(cursor: _Cursor, shape: StreamShape | None) -> Payload:
+def _walk_columns(cursor: Cursor, shape: StreamShape | None) -> Payload:
     out = Payload("columns", shape=shape)
     out.raw = cursor.bulk("columns", 0x80, (0xDE, 0xDF), MAX_ROWS)
     if shape is not None and isinstance(out.raw, Bulk):

@@ -62,7 +62,11 @@ def _requests(draw: random.Random, count: int) -> list[tuple[str, dict[str, Any]
                 columns = {"k": [], "v": ["x"], "t": [1]}
                 out.append(("ingest", {"stream": "s", "columns": columns, **seq}))
                 continue
-            case 8:
+            case 8 | 9:
+                rows = [[draw.choice(["a", "long" * 9, None]), k, k * 1_000_000] for k in range(40)]
+                if draw.random() < 0.3:
+                    rows[draw.randrange(40)][1] = draw.choice(["x", None, 1.5])
+            case 10:
                 rows = [{"v": 1, "t": rows[0][2]}] * 2
         out.append(("ingest", {"stream": "s", "rows": rows, **seq}))
     return out

@@ -1,0 +1,100 @@
+"""A place in a msgpack text, where values that are many may be left as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from dsms.intake.nesting import Extent, extent
+from dsms_client import protocol
+from dsms_client.values import from_wire
+
+MOST_VALUES = 4096  # in one field, and inside of values of rows and columns
+Extensions = Callable[[int, bytes], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Rows or columns still packed; `longest` is the number of items of the longest of them."""
+
+    data: memoryview
+    longest: int
+
+    def reader(self) -> Any:
+        return reader_of(self.data, from_wire)
+
+
+class Cursor:
+    """A place in a msgpack text.  Values are read through a window, so that what follows is not
+    copied."""
+
+    def __init__(self, body: memoryview) -> None:
+        self._body = body
+        self.at = 0
+
+    def map_header(self) -> int:
+        reader = self.reader(self.at + 8)
+        count = reader.read_map_header()
+        self.at += reader.tell()
+        return count
+
+    def value(self) -> Any:
+        """The value here, whatever it is, unless it holds thousands."""
+        found = self._extent("a value")
+        if found.values > MOST_VALUES:
+            raise ValueError(f"a field holds {found.values} values")
+        value = self.reader(self.at + found.size).unpack()
+        self.at += found.size
+        return value
+
+    def bulk(self, what: str, fix: int, marks: tuple[int, ...], most: int) -> Any:
+        """An array or map of this many bytes as it stands, if it may be built; anything else as
+        `value` has it."""
+        mark = self._body[self.at] if self.at < len(self._body) else 0
+        if mark & 0xF0 != fix and mark not in marks:
+            return self.value()
+        found = self._extent(f"`{what}`")
+        if found.longest > most or found.deep > MOST_VALUES:
+            raise ValueError(
+                f"`{what}` holds {found.deep} values inside of values, and up to {found.longest} "
+                "in one"
+            )
+        start, self.at = self.at, self.at + found.size
+        return Bulk(self._body[start : self.at], found.longest)
+
+    def _extent(self, what: str) -> Extent:
+        found = extent(self._body[self.at :])
+        if found is None:
+            raise ValueError(f"the frame ends inside {what}, or is broken there")
+        return found
+
+    def blob(self) -> Any:
+        """Bytes, as a view; anything else as `value` has it."""
+        for mark, size in ((0xC4, 1), (0xC5, 2), (0xC6, 4)):
+            if self._body[self.at] == mark:
+                start = self.at + 1 + size
+                stop = start + int.from_bytes(self._body[self.at + 1 : start])
+                if stop > len(self._body):
+                    raise ValueError("the frame ends inside `arrow`")
+                self.at = stop
+                return self._body[start:stop]
+        return self.value()
+
+    def rest(self) -> memoryview:
+        """What follows."""
+        return self._body[self.at :]
+
+    def reader(self, stop: int) -> Any:
+        """An unpacker that stands here and sees no further than `stop`."""
+        return reader_of(self._body[self.at : stop], protocol.no_extension)
+
+
+def reader_of(data: memoryview, extensions: Extensions) -> Any:
+    reader = msgpack.Unpacker(
+        use_list=False, max_buffer_size=max(len(data), 1), ext_hook=extensions
+    )
+    reader.feed(data)
+    return reader
