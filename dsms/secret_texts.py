@@ -7,25 +7,34 @@ from collections.abc import Iterator
 
 _VERB = re.compile(r"\b(?:create|alter)\b", re.IGNORECASE)
 _USER = re.compile(r"\buser\b", re.IGNORECASE)
-_SECRET = re.compile(r"\b(?:password|token)\s*['\"]", re.IGNORECASE)
+_SECRET = re.compile(
+    r"\b(?:password|token)\s*['\"]|\bpassword\s*(?:=|\bto\b|\bfor\b)|\bidentified\b", re.IGNORECASE
+)
+# of other systems: all that follows may be one
+_LOGIN = re.compile(r"(\s*(?:connect|login|auth)\b).*", re.IGNORECASE | re.DOTALL)
 # what may hide a secret: strings, comments and quoted names, whether they are closed or not
 _QUOTED = re.compile(
     r"""(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
       | (?P<text>'(?:[^']|'')*(?:'|\Z))
       | (?P<name>"(?:[^"]|"")*(?:"|\Z))
-      | (?P<said>\b(?:password|token)\s+)(?P<word>[^\s;'"(),/-]+)""",
+      | (?P<said>\b(?:password|token)(?:\s+for\s+[^\s=]+)?(?:\s*=\s*|\s+to\s+|\s+))
+        (?P<word>(?:(?!--|/\*)[^\s;'"(),])+)""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _TEXT = re.compile(r"'(?:[^']|'')*(?:'|\Z)")
 _STATE = re.compile(r"[(,]\s*state\s*=\s*\Z", re.IGNORECASE)
 _SIZE = re.compile(r"'\s*\d{1,15}\s*[kmgt]?i?b?\s*'", re.IGNORECASE)
-_OF_USER = re.compile(r"\b(?:create|alter)\s+user\b", re.IGNORECASE)
+_OF_USER = re.compile(
+    r"\b(?:create|alter)\s+user\b|\bset\s+password\b|\bidentified\b", re.IGNORECASE
+)
 _SHORTEST = 3  # characters of a text that an error may not repeat
 
 
 def is_secret(text: str) -> bool:
     """Whether passwords or tokens may stand in it: it speaks of users, rightly written or not."""
-    return bool(_SECRET.search(text) or (_VERB.search(text) and _USER.search(text)))
+    return bool(
+        _SECRET.search(text) or (_VERB.search(text) and _USER.search(text)) or _LOGIN.match(text)
+    )
 
 
 def without_secrets(text: str) -> str:
@@ -33,6 +42,8 @@ def without_secrets(text: str) -> str:
     what follows PASSWORD and TOKEN."""
     if not is_secret(text):
         return text
+    if login := _LOGIN.match(text):
+        return f"{login[1]} ***"
     words, end = bool(_OF_USER.search(text)), _end(text)
 
     def shown(found: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from dsms.api import Cancel
 from dsms.commands.planning import TRIES
 from dsms.engine import Engine
-from dsms.errors import UsageError
+from dsms.errors import QueryError, UsageError
 
 CASES = " ".join(f"WHEN v = {i} THEN v" for i in range(300))
 BIG = f"SELECT CASE {CASES} END AS x FROM s [RANGE 1 h]"
@@ -119,3 +119,13 @@ def test_rights_that_are_taken_meanwhile_are_gone():
     db.execute("REVOKE SELECT ON s FROM u")
     with pytest.raises(Exception, match="DS"):
         rest(slices)
+
+
+def test_a_join_of_too_many_relations_is_refused():
+    engine = Engine()
+    engine.execute("CREATE TABLE small (k INT)")
+    many = ", ".join(f"small s{k}" for k in range(300))
+    where = " AND ".join(f"s{k}.k = s{k + 1}.k" for k in range(299))
+    with pytest.raises(QueryError) as problem:
+        engine.execute(f"SELECT COUNT(*) AS n FROM {many} WHERE {where}")
+    assert problem.value.code == "DS105"

@@ -596,6 +596,14 @@ def test_no_error_and_no_log_repeats_a_secret(engine: Engine, text: str):
     "text",
     [
         "CREATE USER carl PASSWORD correct",
+        "ALTER USER carl PASSWORD horses-correct",
+        "CREATE USER carl PASSWORD ‘horses-correct’",
+        "ALTER USER carl PASSWORD $$correct-horses$$",
+        "SET PASSWORD FOR carl = 'correct'",
+        "SET password = 'correct'",
+        "SET PASSWORD TO correct",
+        "GRANT SELECT ON s TO carl IDENTIFIED BY 'correct'",
+        "CONNECT carl/correct",
         "CREATE USER \"carl PASSWORD 'a\"correct'",
         "CREATE USER carl PASSWORD 'horses' -- correct",
         "CREATE USER carl /* correct",
@@ -614,6 +622,44 @@ def test_the_quota_of_a_user_is_no_secret():
 def test_other_statements_are_shown_as_they_are():
     for text in ("SELECT * FROM s WHERE k = 'user'", "INSERT INTO t VALUES ('a b c')"):
         assert without_secrets(text) == text and hide("near 'a b c'", text) == "near 'a b c'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE STREAM n (k INT) CONFIDENTIAL FOR 1 s TO stuff",
+        "GRANT SELECT ON own TO stuff",
+        "REVOKE SELECT ON own FROM bobb",
+    ],
+)
+def test_hints_name_no_users_to_others(engine: Engine, text: str):
+    engine.execute("GRANT CREATE ON ALL TO alice")
+    engine.execute("CREATE STREAM own (a INT)", user="alice")
+    assert told(engine, text).endswith(" None")
+    assert "staff" in told(engine, text, None) or "bob" in told(engine, text, None)
+
+
+def test_late_rows_go_where_their_owner_may_write_now(engine: Engine):
+    """And MAX FUTURE binds him there by that way, too."""
+    engine.execute("GRANT CREATE ON ALL TO alice; GRANT INSERT ON s TO alice")
+    engine.execute(
+        "CREATE STREAM x (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO s", user="alice"
+    )
+    hour = 3600 * SECOND
+
+    def late(at: int) -> int:
+        assert engine.ingest("x", [["x", 0, at]]).late == 1
+        return rows(engine, "SELECT COUNT(*) AS n FROM s [RANGE UNBOUNDED]", None)[0]["n"]
+
+    engine.ingest("x", [["x", 0, 9 * hour]])
+    assert late(4 * hour) == 3, "an hour ahead is the most"
+    assert late(3 * SECOND + 1) == 3
+    engine.heartbeat("s", hour // 2)
+    assert rows(engine, "SELECT COUNT(*) AS n FROM s [RANGE 1 h]", None)[0]["n"] == 4
+    engine.execute("REVOKE INSERT ON s FROM alice")
+    late(hour // 2 + 1)
+    engine.heartbeat("s", hour // 2 + 2)
+    assert rows(engine, "SELECT COUNT(*) AS n FROM s [RANGE 1 h]", None)[0]["n"] == 4
 
 
 # -- restarts

@@ -53,7 +53,7 @@ def create_stream(
     if not runtime.replaying:
         check_late_places(statement.late, definition, catalog)
     if statement.confidential is not None and not runtime.replaying:
-        check_role(runtime.rights, statement.confidential.role)
+        check_role(runtime.rights, statement.confidential.role, catalog.user)
     archiving = archive_for(runtime, definition, catalog)
     store(lambda s: s.add_stream(definition), "statement", sql.encode())
     runtime.declare(definition)

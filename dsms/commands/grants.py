@@ -45,7 +45,8 @@ def grants_of(runtime: Runtime, catalog: Catalog, statement: ast.Grant) -> tuple
             made = _select(catalog, statement, privilege, found)
         value = asdict(made)
         change["grants"] += [
-            [who, key, privilege.right.value, value] for who in _keys(runtime.rights, statement.to)
+            [who, key, privilege.right.value, value]
+            for who in _keys(runtime.rights, statement.to, catalog.user)
         ]
     if statement.masks or statement.where is not None:
         _check_restricts(statement)
@@ -61,7 +62,7 @@ def revoked(rights: Rights, catalog: Catalog, statement: ast.Revoke) -> Json:
             raise _wrong(
                 "a right is revoked as a whole", privilege, "revoke it, and grant what is to stay"
             )
-    keys = list(_keys(rights, statement.source))
+    keys = list(_keys(rights, statement.source, catalog.user))
     places = [(who, key, p.right.value) for p in statement.privileges for who in keys]
     return {"grants": [[*place, None] for place in places if place in rights.grants]}
 
@@ -78,7 +79,7 @@ def _object(catalog: Catalog, name: ast.Ident | None) -> Found | None:
     return found
 
 
-def _keys(rights: Rights, names: tuple[ast.Ident, ...]) -> Iterator[str]:
+def _keys(rights: Rights, names: tuple[ast.Ident, ...], asker: str | None) -> Iterator[str]:
     for name in names:
         if rights.holder(name.text) is None:
             everyone = [u.name for u in (*rights.users.values(), *rights.roles.values())]
@@ -87,7 +88,7 @@ def _keys(rights: Rights, names: tuple[ast.Ident, ...]) -> Iterator[str]:
                 f"there is no user or role {name.text}",
                 name.pos.line,
                 name.pos.column,
-                hint(name.text, everyone, "users"),
+                hint(name.text, everyone, "users") if rights.administers(asker) else None,
             )
         yield key_of(name.text)
 

@@ -105,9 +105,13 @@ def _changed(
         case ast.Revoke():
             return _apply(runtime, store, revoked(rights, catalog, statement), "revoked")
         case ast.GrantRole(roles, to):
-            return _apply(runtime, store, _with_roles(rights, roles, to, True), "granted")
+            return _apply(
+                runtime, store, _with_roles(rights, catalog.user, roles, to, True), "granted"
+            )
         case ast.RevokeRole(roles, source):
-            return _apply(runtime, store, _with_roles(rights, roles, source, False), "revoked")
+            return _apply(
+                runtime, store, _with_roles(rights, catalog.user, roles, source, False), "revoked"
+            )
         case _:
             assert_never(statement)
 
@@ -227,8 +231,8 @@ def _is_there(rights: Rights, name: ast.Ident, kind: str, may_be: bool) -> bool:
     return False
 
 
-def known(rights: Rights, name: ast.Ident, users: bool = False) -> User:
-    """The user (or role) of that name; DS671."""
+def known(rights: Rights, name: ast.Ident, users: bool = False, asker: str | None = None) -> User:
+    """The user (or role) of that name; DS671, whose hint names others for administrators only."""
     key = key_of(name.text)
     found = rights.users.get(key) or (None if users else rights.roles.get(key))
     if found is None:
@@ -241,7 +245,7 @@ def known(rights: Rights, name: ast.Ident, users: bool = False) -> User:
             f"there is no {what} {name.text}",
             name.pos.line,
             name.pos.column,
-            hint(name.text, names, "users"),
+            hint(name.text, names, "users") if rights.administers(asker) else None,
         )
     return found
 
@@ -275,7 +279,7 @@ def _refuse_trusted(runtime: Runtime, role: ast.Ident) -> None:
         )
 
 
-def check_role(rights: Rights, role: ast.Ident) -> None:
+def check_role(rights: Rights, role: ast.Ident, asker: str | None) -> None:
     """Raise DS671 if there is no role of that name."""
     if key_of(role.text) not in rights.roles:
         raise UsageError(
@@ -283,22 +287,28 @@ def check_role(rights: Rights, role: ast.Ident) -> None:
             f"there is no role {role.text}",
             role.pos.line,
             role.pos.column,
-            hint(role.text, [r.name for r in rights.roles.values()], "roles"),
+            hint(role.text, [r.name for r in rights.roles.values()], "roles")
+            if rights.administers(asker)
+            else None,
         )
 
 
 def _with_roles(
-    rights: Rights, roles: tuple[ast.Ident, ...], to: tuple[ast.Ident, ...], more: bool
+    rights: Rights,
+    asker: str | None,
+    roles: tuple[ast.Ident, ...],
+    to: tuple[ast.Ident, ...],
+    more: bool,
 ) -> Json:
     """The change by which users and roles have these roles, or not any more.  Raises DS671,
     DS672."""
     change: Json = {"users": [], "roles": []}
     keys = []
     for role in roles:
-        check_role(rights, role)
+        check_role(rights, role, asker)
         keys.append(key_of(role.text))
     for name in to:
-        found, key = known(rights, name), key_of(name.text)
+        found, key = known(rights, name, asker=asker), key_of(name.text)
         if more and key in rights.roles and any(key in rights.all_of(r) for r in keys):
             raise UsageError(
                 "DS672", f"role {found.name} would have itself", name.pos.line, name.pos.column

@@ -25,7 +25,7 @@ from dsms.commands.registering import Registering
 from dsms.commands.set_clock import set_clock
 from dsms.commands.slices import OneSlice, SeveralSlices, Statement, finished
 from dsms.commands.store import Store, Write
-from dsms.errors import DsmsError, InternalError, UsageError
+from dsms.errors import DsmsError, InternalError, QueryError, UsageError
 from dsms.rights.check import check_statement
 from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
@@ -111,6 +111,14 @@ def _hidden(text: str) -> Iterator[None]:
     except DsmsError as error:
         error.message, error.hint = hide(error.message, text) or "", hide(error.hint, text)
         raise
+    except RecursionError:
+        raise QueryError(
+            "DS105",
+            "the plan of this statement is nested too deep",
+            1,
+            1,
+            "join fewer relations, and nest fewer subqueries, in one statement",
+        ) from None
 
 
 def _told(

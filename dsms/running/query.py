@@ -172,8 +172,8 @@ class RunningQuery(Registered):
         if used > self.state_limit:
             raise UsageError(
                 "DS630",
-                f"query {self.name} keeps {used >> 20} MiB of state; its limit is "
-                f"{self.state_limit >> 20} MiB",
+                f"query {self.name} keeps {used} bytes of state; its limit is "
+                f"{self.state_limit} bytes",
                 hint="narrow its windows, or register it WITH (max_state = bytes)",
             )
 
