@@ -445,3 +445,24 @@ def test_a_table_changes_in_the_first_instant_of_the_year_1() -> None:
         engine.execute("INSERT INTO r VALUES (1) AT '0001-01-01'")
     (done,) = engine.execute("INSERT INTO r VALUES (1)")
     assert done.message.endswith("as of 0001-01-01T00:00:00.000001Z")
+
+
+def test_changes_of_one_instant_that_nobody_follows_take_no_room():
+    """And who follows them from now on is told of all that comes."""
+    engine = Engine()
+    engine.execute("CREATE TABLE u (k INT PRIMARY KEY, x STRING); INSERT INTO u VALUES (1, '')")
+    table = engine.runtime.tables["u"]
+    for text in [f"UPDATE u SET x = '{n}'" for n in range(100)]:
+        engine.execute(text)
+    assert len(table.versions()) <= 33
+    engine.execute("CREATE QUERY q AS SELECT k, x FROM u")
+    reader = engine.subscribe("q")
+    assert reader.take()[0].data.to_pylist() == [{"k": 1, "x": "99"}]
+    for n in range(50):
+        engine.execute(f"INSERT INTO u VALUES ({n + 2}, 'a')")
+    engine.execute("DELETE FROM u WHERE k > 1")
+    told = [(p.kind, p.data.num_rows) for p in reader.take()]
+    assert sum(n for kind, n in told if kind == "insert") == 50
+    assert sum(n for kind, n in told if kind == "delete") == 50
+    engine.execute("DROP QUERY q; UPDATE u SET x = 'b'")
+    assert engine.execute("SELECT * FROM u")[0].data.to_pylist() == [{"k": 1, "x": "b"}]

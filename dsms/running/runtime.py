@@ -365,6 +365,8 @@ class Runtime:
             limit = min([*streams, *(q.read_tables for q in queries)], default=ALWAYS)
             if limit >= MIN_INSTANT:  # changes before every row may still come
                 table.forget(limit)
+            if not any(key in q.tables for q in self.queries.values()):
+                table.drop_brief()
 
 
 def _left_to_group(query: Registered) -> bool:

@@ -120,6 +120,17 @@ class Log:
         self.entries = [e if e.at <= to else replace(e, at=to) for e in self.entries]
         self.forgotten = min(self.forgotten, to)
 
+    def leave_out(self, versions: np.ndarray) -> None:
+        """These versions, which began and ended at one instant, were never there."""
+        self.entries = [
+            replace(
+                e,
+                deleted=e.deleted[~np.isin(e.deleted, versions)],
+                inserted=e.inserted[~np.isin(e.inserted, versions)],
+            )
+            for e in self.entries
+        ]
+
     def forget(self, upto: int) -> list[Entry]:
         """Drop the entries up to the instant `upto` and return them."""
         self.forgotten = max(self.forgotten, min(upto, FOREVER - 1))

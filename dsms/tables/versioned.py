@@ -32,6 +32,7 @@ from dsms.tables.keys import KeyCodes, Keys
 Evaluator = Callable[[Sequence[pa.Array], int], pa.Array]
 MATCHED = 1 << 15  # rows that are judged in one go
 _COMPACT_FROM = 256  # ended versions; fewer are left lying
+_BRIEF_FROM = 16  # of those that lived for no time
 
 
 class VersionedTable:
@@ -46,6 +47,7 @@ class VersionedTable:
         self._version, self._born, self._ended = Vec(), Vec(), Vec()
         self._log = Log()
         self._droppable = 0
+        self._brief = 0  # versions that ended at the instant at which they were born
         self._indices: dict[tuple[int, ...], AsOfIndex] = {}
 
     # -- statements --------------------------------------------------------------------------------
@@ -159,6 +161,7 @@ class VersionedTable:
                 self._gather(gone, self.definition.key), self._key_of(change.inserted), codes
             )
         self._ended.view[gone] = change.at
+        self._brief += int(np.count_nonzero(self._born.view[gone] == change.at))
         self._append(change.inserted, new, np.full(len(new), change.at), np.full(len(new), FOREVER))
         self._log.add(Entry(change.at, change.deleted, new))
         self.next_version += len(new)
@@ -255,6 +258,15 @@ class VersionedTable:
         self._droppable += sum(len(e.deleted) for e in self._log.forget(upto))
         if self._droppable >= _COMPACT_FROM and 2 * self._droppable >= self._version.n:
             self._compact()
+
+    def drop_brief(self) -> None:
+        """Nobody follows its changes: versions that lived for no time, which no probe can find, are
+        dropped once they are half of all."""
+        if self._brief < _BRIEF_FROM or 2 * self._brief < self._version.n:
+            return
+        lived = self._born.view != self._ended.view
+        self._log.leave_out(self._version.view[~lived])
+        self._keep(np.flatnonzero(lived))
 
     def set_back(self, to: int) -> None:
         """Changes later than `to` happened at `to`."""
@@ -368,14 +380,18 @@ class VersionedTable:
         """Drop the versions that ended at an instant that is forgotten."""
         keep = np.flatnonzero(self._ended.view > self._log.forgotten)
         self._droppable = 0
-        if len(keep) == self._version.n:
-            return
+        if len(keep) < self._version.n:
+            self._keep(keep)
+
+    def _keep(self, keep: np.ndarray) -> None:
+        """Drop the versions in all other slots."""
         for column in self._columns:
             column.keep(keep)
         for vec in (self._version, self._born, self._ended):
             vec.keep(keep)
         for index in self._indices.values():
             index.clear()
+        self._brief = int(np.count_nonzero(self._born.view == self._ended.view))
 
     def _load(self, snap: TableSnapshot) -> None:
         self._append(snap.columns, snap.version, snap.born, snap.ended)
