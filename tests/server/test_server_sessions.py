@@ -207,8 +207,14 @@ def test_who_waits_for_a_place_is_shown_and_can_be_cancelled(serve):
     with running.peer() as admin:
         values = ", ".join(f"({n})" for n in range(1000))
         admin.ask("execute", sql=f"CREATE TABLE t (k INT); INSERT INTO t VALUES {values}")
-        running.server.core.runners._long_seconds = 1e9
-        busy = begun(running, count=2)
+        runners = running.server.core.runners
+        runners._long_seconds = 1e9
+        busy = begun(running)
+        wait_until(  # it is planned in a place, too, and gives that back before
+            lambda: any(run.work.__self__._reading is not None for run in list(runners._running)),
+            "the first at its plan",
+        )
+        busy += begun(running)
         wait_until(
             lambda: sorted(found["state"] for found in at_work(admin)) == ["running", "waiting"],
             "the one that waits",

@@ -57,7 +57,16 @@ WORDS = (
 # what `dsms.recovering.checkpointing` keeps out of states
 OUTSIDE = {
     name: MagicMock()
-    for name in ("settings", "adhoc", "adhocs", "saver", "engine", "durable", "transactions")
+    for name in (
+        "settings",
+        "adhoc",
+        "adhocs",
+        "saver",
+        "engine",
+        "durable",
+        "transactions",
+        "dispatch",
+    )
 }
 BODY = 1
 KINDS = ("state", "body", "log", "checkpoints", "manifest", "catalog")
