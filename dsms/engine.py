@@ -32,6 +32,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.frames import Frame, take_frames
 from dsms.intake.convert import Converted, to_batch
+from dsms.intake.handed_on import not_too_far
 from dsms.intake.outcome import Accepted
 from dsms.intake.stream import StreamInput
 from dsms.reads.archives import ArchiveRunner
@@ -277,7 +278,7 @@ class Engine:
             return columns
         if not self.rights.may(owner, "INSERT", key):
             return tuple(c.slice(0, 0) for c in columns)
-        return self.runtime.inputs[key].not_too_far(columns)
+        return not_too_far(self.runtime.inputs[key], columns)
 
     def take_late(
         self, key: str, columns: Any, now: int | None, cancel: Cancel | None = None

@@ -149,17 +149,6 @@ class StreamInput:
         self.count_refused(refusals + done.refusals)
         return done
 
-    def not_too_far(self, columns: Sequence[pa.Array]) -> tuple[pa.Array, ...]:
-        """Of late rows of another stream those that MAX FUTURE would let in here."""
-        cols = tuple(columns)
-        if not self.event_time or self.definition.max_future is None:
-            return cols
-        ts, usable, _ = self.timestamps(cols[self.definition.timestamp or 0], None)
-        if usable is not None:
-            cols, ts = _take(cols, usable), ts[usable]
-        verdict, _ = judge(ts, self.newest, self.promised, self.slack, self.definition.max_future)
-        return cols if verdict is None else _take(cols, np.flatnonzero(verdict != TOO_FAR))
-
     def count_refused(self, refusals: Sequence[Refusal]) -> None:
         """Count rows refused; for those refused on conversion, before `accept`."""
         for refusal in refusals:

@@ -120,6 +120,12 @@ class Log:
         self.entries = [e if e.at <= to else replace(e, at=to) for e in self.entries]
         self.forgotten = min(self.forgotten, to)
 
+    def rebuild(self, snap: TableSnapshot) -> None:
+        """The entries of the changes that a table's versions tell of."""
+        for at in np.unique(np.concatenate((snap.born, snap.ended))).tolist():
+            if snap.forgotten < at < FOREVER:
+                self.add(Entry(at, snap.version[snap.ended == at], snap.version[snap.born == at]))
+
     def leave_out(self, versions: np.ndarray) -> None:
         """These versions, which began and ended at one instant, were never there."""
         self.entries = [

@@ -38,6 +38,8 @@ _BRIEF_FROM = 16  # of those that lived for no time
 class VersionedTable:
     """The rows of one declared table.  Not thread-safe: the engine's thread calls it."""
 
+    _brief = 0  # versions that ended at the instant at which they were born
+
     def __init__(self, definition: TableDef) -> None:
         self.definition = definition
         self.next_version = 0
@@ -47,7 +49,6 @@ class VersionedTable:
         self._version, self._born, self._ended = Vec(), Vec(), Vec()
         self._log = Log()
         self._droppable = 0
-        self._brief = 0  # versions that ended at the instant at which they were born
         self._indices: dict[tuple[int, ...], AsOfIndex] = {}
 
     # -- statements --------------------------------------------------------------------------------
@@ -319,17 +320,8 @@ class VersionedTable:
     @property
     def nbytes(self) -> int:
         """Bytes held, about."""
-        vecs = (
-            self._version.nbytes
-            + self._born.nbytes
-            + self._ended.nbytes
-            + sum(c.nbytes for c in self._columns)
-        )
-        return (
-            vecs
-            + (self._keys.nbytes if self._keys else 0)
-            + sum(i.nbytes for i in self._indices.values())
-        )
+        held = [self._version, self._born, self._ended, *self._columns, *self._indices.values()]
+        return sum(h.nbytes for h in held) + (self._keys.nbytes if self._keys else 0)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -403,8 +395,4 @@ class VersionedTable:
             self._keys.apply(
                 self._key_of(tuple(c.slice(0, 0) for c in current)), self._key_of(current)
             )
-        for at in np.unique(np.concatenate((snap.born, snap.ended))).tolist():
-            if snap.forgotten < at < FOREVER:
-                self._log.add(
-                    Entry(at, snap.version[snap.ended == at], snap.version[snap.born == at])
-                )
+        self._log.rebuild(snap)
