@@ -15,13 +15,26 @@ from pathlib import Path
 import pytest
 
 from dsms import Engine
+from dsms.storage import records
+from dsms.storage.files import RealFiles
+from dsms.storage.log import read_log
 from tests.folders.play import answers, play, results
 
-FOLDERS = sorted((Path(__file__).parent / "folders").glob("*.tar.xz"))
+HERE = Path(__file__).parent / "folders"
+FOLDERS = sorted(HERE.glob("*.tar.xz"))
 
 
 def test_there_are_folders():
     assert FOLDERS
+
+
+def test_frames_that_were_written_down_together_stand_in_a_folder(tmp_path: Path) -> None:
+    """Behind its checkpoint, so that they are applied again."""
+    with tarfile.open(HERE / "users.tar.xz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    logs = sorted((tmp_path / "killed/journal/streams/s").glob("*.log"))
+    found = [r.kind for r in read_log(RealFiles(), str(logs[-1]), int(logs[-1].stem))]
+    assert found.count(records.GROUP) > 3
 
 
 @pytest.mark.parametrize("kind", ["killed", "stopped"])
@@ -34,7 +47,8 @@ def test_an_older_folder_goes_on(archive: Path, kind: str, tmp_path: Path) -> No
     engine = Engine(folder)
     assert engine.saver is not None and engine.saver.recovered.checkpoint > 0
     assert engine.saver.recovered.notes == []
-    assert [[text, answers(engine, text)] for text, _ in expected["asked"]] == expected["asked"]
+    for text, answer, *user in expected["asked"]:
+        assert answers(engine, text, *user) == answer, (text, user)
     half = len(expected["after"]) // 2
     play(engine, expected["after"][:half])
     engine.close()

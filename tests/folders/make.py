@@ -1,11 +1,12 @@
 """Writes data folders of the present layout, as a kill leaves one and as a stop does, with what
 must come of them.
 
-    MALLOC_PERTURB_=255 ARROW_DEFAULT_MEMORY_POOL=system python -m tests.folders.make NAME
+    MALLOC_PERTURB_=255 ARROW_DEFAULT_MEMORY_POOL=system python -m tests.folders.make NAME [users]
 
-makes tests/folders/NAME.tar.xz (with glibc the variables fill unused memory with zeros, which pack
-better).  It is made once, when the layout of state has changed, and never again: every later
-version opens it.
+makes tests/folders/NAME.tar.xz of `story`, which is about queries, or of `story_users`, which is
+about who may do what and how rows come (with glibc the variables fill unused memory with zeros,
+which pack better).  It is made once, when the layout of state has changed, and never again: every
+later version opens it.
 """
 
 from __future__ import annotations
@@ -17,30 +18,42 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dsms import Engine
-from tests.folders import story
+from tests.folders import story, story_users
 from tests.folders.play import answers, play, results
+from tests.folders.story import Step
 
 HERE = Path(__file__).parent
 
 
-def make(name: str) -> None:
+class Story(Protocol):
+    """What is declared, what comes before and after a kill, and what is asked in between."""
+
+    DECLARED: str
+    QUERIES: dict[str, str]
+    BEFORE: list[Step]
+    SINCE_CHECKPOINT: list[Step]
+    AFTER: list[Step]
+    ASKED: Any  # statements, some of them with the user who asks
+
+
+def make(name: str, story: Story) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        killed = begun(f"{scratch}/data", list(story.QUERIES), checkpoint=True)
+        killed = begun(story, f"{scratch}/data", list(story.QUERIES), checkpoint=True)
         shutil.copytree(f"{scratch}/data", f"{scratch}/killed")
-        expected = {"killed": told(killed)}
+        expected = {"killed": told(story, killed)}
         some = list(story.QUERIES)[::12]
-        begun(f"{scratch}/stopped", some).close()
-        expected["stopped"] = told(begun(f"{scratch}/again", some))
+        begun(story, f"{scratch}/stopped", some).close()
+        expected["stopped"] = told(story, begun(story, f"{scratch}/again", some))
         Path(f"{scratch}/expected.json").write_text(json.dumps(expected), encoding="utf-8")
         with tarfile.open(HERE / f"{name}.tar.xz", "w:xz", preset=9 | lzma.PRESET_EXTREME) as tar:
             for kind in ("killed", "stopped", "expected.json"):
                 tar.add(f"{scratch}/{kind}", kind, filter=_nobody)
 
 
-def begun(data: str, queries: list[str], checkpoint: bool = False) -> Engine:
+def begun(story: Story, data: str, queries: list[str], checkpoint: bool = False) -> Engine:
     """An engine in the middle of the story."""
     engine = Engine(data)
     engine.execute(story.DECLARED)
@@ -54,10 +67,13 @@ def begun(data: str, queries: list[str], checkpoint: bool = False) -> Engine:
     return engine
 
 
-def told(engine: Engine) -> dict[str, Any]:
+def told(story: Story, engine: Engine) -> dict[str, Any]:
     """What is asked, what comes next, and all that queries have told by then."""
     queries = [q.name for q in engine.runtime.queries.values()]
-    asked = [[text, answers(engine, text)] for text in story.ASKED]
+    asked = [
+        [text, answers(engine, text, *user), *user]
+        for text, *user in (q if isinstance(q, list) else [q] for q in story.ASKED)
+    ]
     play(engine, story.AFTER)
     return {"asked": asked, "after": story.AFTER, "results": results(engine, queries)}
 
@@ -71,4 +87,4 @@ def _nobody(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 if __name__ == "__main__":
-    make(sys.argv[1])
+    make(sys.argv[1], story_users if sys.argv[2:] == ["users"] else story)

@@ -7,6 +7,8 @@ from typing import Any
 
 from dsms import Engine
 from dsms.errors import DsmsError
+from dsms.frames import Frame
+from dsms.intake.convert import to_batch
 
 
 def play(engine: Engine, steps: Sequence[Sequence[Any]]) -> None:
@@ -22,6 +24,28 @@ def play(engine: Engine, steps: Sequence[Sequence[Any]]) -> None:
                 engine.advance(ts)
             case ["sql", text]:
                 engine.execute(text)
+            case ["as", user, text, *refused]:
+                code = outcome(engine, text, user)
+                assert [code] == (refused or [None]), (text, code)
+            case ["group", stream, frames]:
+                play_group(engine, stream, frames)
+
+
+def play_group(engine: Engine, stream: str, frames: Sequence[Sequence[Any]]) -> None:
+    """Frames that wait together: of each its writer and number, or None, and columns."""
+    schema = engine.runtime.inputs[stream].definition.schema
+    made = [Frame(to_batch(columns, schema), client, seq) for client, seq, columns in frames]
+    for report in engine.ingest_group(stream, made):
+        assert not isinstance(report, DsmsError)
+
+
+def outcome(engine: Engine, statement: str, user: str) -> str | None:
+    """The code with which the statement is refused to that user; None: it isn't."""
+    try:
+        engine.execute(statement, user=user)
+    except DsmsError as error:
+        return error.code
+    return None
 
 
 def results(engine: Engine, queries: Sequence[str]) -> dict[str, list[list[str]]]:
@@ -49,10 +73,10 @@ def _rows(engine: Engine, query: str) -> list[list[str]]:
     return out
 
 
-def answers(engine: Engine, statement: str) -> str:
-    """What a one-time statement answers."""
+def answers(engine: Engine, statement: str, user: str | None = None) -> str:
+    """What a one-time statement answers that user."""
     try:
-        (result,) = engine.execute(statement)
+        (result,) = engine.execute(statement, user=user)
     except DsmsError as error:
         return error.code
     return repr(result.data.to_pylist())  # type: ignore[union-attr]
