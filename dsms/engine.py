@@ -338,7 +338,10 @@ class Engine:
         self._settled()
 
     def end(self, stream: str, cancel: Cancel | None = None) -> None:
-        """The stream has ended: all its rows are complete, and it holds no clock back."""
+        """The stream has ended: all its rows are complete, and it holds no clock back.
+
+        A query with SLIDE, all of whose streams have ended, answers at boundaries until the last
+        row has left its windows."""
         self.end_of(self._stream(stream), cancel)
 
     def end_of(self, key: str, cancel: Cancel | None = None) -> None:

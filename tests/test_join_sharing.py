@@ -225,7 +225,7 @@ def test_a_query_that_comes_when_all_has_ended_is_answered_from_a_group_made_ane
     twins.register("q", query(COUNT, 2, 2, 1))
     assert len(groups(twins.ours)) == 1
     assert told(twins.ours, "q") == [(repr(3 * S), "1", "4", "1.0", "1.0", "2.0")]
-    assert twins.agree(["p", "q"]) == 2
+    assert twins.agree(["p", "q"]) == 3
 
 
 @given(st.integers(0, 2**32))

@@ -116,25 +116,27 @@ def test_a_shorter_query_joins_a_synopsis_and_has_its_history() -> None:
 
 
 @pytest.mark.parametrize("path", ["is", "ss", "iss", "ws"])
-def test_at_the_end_each_query_answers_the_boundary_behind_the_last_row(path: str) -> None:
+def test_at_the_end_each_query_answers_until_its_window_is_empty(path: str) -> None:
     engine, readers = fresh(), {}
-    for slide in (2, 5, 7, 100):
-        sql = f"SELECT COUNT(*) FROM s [RANGE {slide} SLIDE {slide}] WITH (path = '{path}')"
+    for length, slide in ((10, 2), (5, 5), (7, 7), (100, 100)):
+        sql = f"SELECT COUNT(*) FROM s [RANGE {length} SLIDE {slide}] WITH (path = '{path}')"
         engine.execute(f"CREATE QUERY q{slide} AS {sql}")
         readers[slide] = engine.subscribe(f"q{slide}", 0)
     feed(engine, range(1, 12))
+    behind = {slide: answers(r) for slide, r in readers.items()}
     engine.end("s")
-    assert {slide: answers(r)[-1] for slide, r in readers.items()} == {
-        2: (12.0, [(2,)]),
-        5: (15.0, [(2,)]),
-        7: (14.0, [(5,)]),
-        100: (100.0, [(11,)]),
+    assert {slide: answers(r) for slide, r in readers.items()} == {
+        2: [(b, [(n,)]) for b, n in ((12, 10), (14, 8), (16, 6), (18, 4), (20, 2), (22, 0))],
+        5: [(15.0, [(2,)]), (20.0, [(0,)])],
+        7: [(14.0, [(5,)]), (21.0, [(0,)])],
+        100: [(100.0, [(11,)]), (200.0, [(0,)])],
     }
+    assert [slide for slide, told in behind.items() if told] == [2, 5, 7]
     engine.execute("CREATE QUERY late AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 5]")
     assert not engine.subscribe("late", 0).take()
 
 
-def test_at_the_end_a_shared_join_answers_once_more() -> None:
+def test_at_the_end_a_shared_join_answers_until_it_is_empty() -> None:
     engine = fresh()
     engine.execute("CREATE STREAM r (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t")
     for name, slide in (("a", 5), ("b", 20)):
@@ -147,12 +149,12 @@ def test_at_the_end_a_shared_join_answers_once_more() -> None:
     assert not any(at > 10 for r in readers.values() for at, _ in answers(r))
     engine.end("r")
     assert {n: [at for at, _ in answers(r)][-1] for n, r in readers.items()} == {
-        "a": 15.0,
-        "b": 20.0,
+        "a": 25.0,
+        "b": 40.0,
     }
 
 
-def test_at_the_end_an_elastic_query_is_due_once_more() -> None:
+def test_at_the_end_an_elastic_query_is_due_until_its_window_is_empty() -> None:
     engine = fresh(deferred=True)
     engine.execute(
         "CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 5 SLIDE 5] WITH (boundaries = elastic)"
@@ -162,7 +164,7 @@ def test_at_the_end_an_elastic_query_is_due_once_more() -> None:
     engine.end("s")
     while engine.work():
         pass
-    assert answers(reader)[-1] == (15.0, [(2,)])
+    assert answers(reader)[-1] == (20.0, [(0,)])
 
 
 # ---------------------------------------------------------------- silence, size

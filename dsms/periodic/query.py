@@ -23,6 +23,7 @@ from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.silence import (
     SILENCE,
     Arrivals,
+    empty_from,
     gone_at,
     latest_boundary,
     matters_for,
@@ -95,11 +96,12 @@ class PeriodicQuery(EvaluatedQuery):
         if self.due is None:
             self.first = self.due = next_boundary(self.slide, max(self.registered, first_row))
 
-    def no_more(self, last_row: int, front: int) -> None:
-        """All its streams have ended, with that row, and got to `front`: the boundary behind the
-        row is the last."""
+    def no_more(self, newest: Callable[[str], int], front: int) -> None:
+        """All its streams have ended, with these rows (by stream: `silence.empty_from`), and got to
+        `front`: the first boundary at which none of them is left in its windows is the last."""
         if self.until == FOREVER and self.numbers is None:
-            self.until = max(int(next_boundary(self.slide, last_row)), front + 1)
+            empty = empty_from(self.output, newest)
+            self.until = max(int(next_boundary(self.slide, empty)), front + 1)
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all boundaries b with b - 1 <= `upto`."""

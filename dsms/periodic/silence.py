@@ -9,15 +9,16 @@ how the input was cut, nor on how the query is answered.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dsms.plan import windows
-from dsms.plan.boundaries import boundaries, next_boundary
+from dsms.plan.boundaries import Deaths, boundaries, next_boundary
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT
-from dsms.sql.window import Slide
+from dsms.sql.window import Slide, Time
 
 SILENCE = 50_000  # boundaries
 # of those that follow a calendar, and of queries in which a block appends at each of them
@@ -29,6 +30,20 @@ def matters_for(node: lp.Node) -> int:
     that count rows."""
     own = windows.matters_for(node.spec) if isinstance(node, lp.Window) else 0
     return own + sum(matters_for(child) for child in lp.children(node))
+
+
+def empty_from(node: lp.Node, newest: Callable[[str], int]) -> int:
+    """The first instant at which no row is left in a window in time of the plan; of windows that
+    never end or that count rows, at which the last of theirs came.  `newest`: the timestamp of the
+    last row of a stream, by its name; ALWAYS if it had none, and so is the result if none had."""
+    if isinstance(node, lp.StreamScan):
+        return newest(node.stream.name)
+    below = max((empty_from(child, newest) for child in lp.children(node)), default=ALWAYS)
+    if below == ALWAYS or not isinstance(node, lp.Window):
+        return below
+    if isinstance(node.spec, Time) and node.spec.calendar is not None:
+        return int(Deaths(node.spec).exp(np.array([below], np.int64))[0])
+    return min(below + windows.matters_for(node.spec), FOREVER - 1)
 
 
 def gone_at(slide: Slide, length: int, newest: int) -> int:

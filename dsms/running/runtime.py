@@ -344,14 +344,13 @@ class Runtime:
     def came_late(self, query: PeriodicQuery) -> None:
         """A query that is registered when all its streams have ended has no boundaries to come."""
         if query.reads and self.clocks.query_clock(query.reads) >= ENDED:
-            query.no_more(ALWAYS, self.clock_of(query.reads))
+            query.no_more(lambda _: ALWAYS, self.clock_of(query.reads))
 
     def _closed(self, query: PeriodicQuery, clock: int) -> int:
-        """Where all its streams have ended, a query is answered at the boundary behind the last
-        row, too."""
+        """Where all its streams have ended, a query is answered until its windows are empty."""
         if not query.reads or self.clocks.query_clock(query.reads) < ENDED:
             return clock
-        query.no_more(max(self.inputs[s].newest for s in query.reads), clock)
+        query.no_more(lambda name: self.inputs[Catalog.key(name)].newest, clock)
         return clock if query.until == FOREVER else max(clock, query.until - 1)
 
     def forget(self) -> None:

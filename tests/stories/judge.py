@@ -13,8 +13,9 @@ from dsms.sql.catalog import StreamDef
 from dsms.sql.expr import Expr
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MIN_INSTANT
+from dsms.sql.window import Landmark, Time, Unbounded
 from tests.oracle import Change, Oracle, Periodic, Row, is_monotonic
-from tests.oracle.boundaries import all_boundaries, boundary_after
+from tests.oracle.boundaries import all_boundaries, boundary_after, range_start
 from tests.oracle.scalar import evaluate
 from tests.stories.declared import Declared
 from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Statement, Story
@@ -268,14 +269,35 @@ def periodic(output: lp.Output, given: Input, registered: int = ALWAYS) -> Perio
 
 
 def answered_until(output: lp.Output, given: Input, registered: int = ALWAYS) -> int:
-    """The query's clock; once all its streams have ended, at least up to the boundary behind the
-    last row."""
+    """The query's clock; once all its streams have ended, at least up to the first boundary at
+    which their rows have left its windows."""
     slide, upto, names = output.slide, clock(output, given), streams_of(output)
-    last = max((row.ts for name in names for row in given.streams[name]), default=ALWAYS)
     ended = all(given.completed[name] == FOREVER - 1 for name in names)
-    if slide is None or slide.by_rows or not ended or last == ALWAYS or registered >= upto:
+    if slide is None or slide.by_rows or not ended or registered >= upto:
         return upto
-    return max(upto, boundary_after(slide, last) - 1)
+    empty = _empty_from(output, given)
+    return upto if empty == ALWAYS else max(upto, boundary_after(slide, empty) - 1)
+
+
+def _empty_from(node: lp.Node, given: Input) -> int:
+    """The first instant at which no row is left in a window in time; where there is no such window,
+    at which the last row came; ALWAYS where none came."""
+    if isinstance(node, lp.StreamScan):
+        return max((row.ts for row in given.streams[node.stream.name]), default=ALWAYS)
+    below = max((_empty_from(child, given) for child in lp.children(node)), default=ALWAYS)
+    match node:
+        case lp.Window(spec=Time(calendar=(_, _)) as spec) if below > ALWAYS:
+            assert spec.slide is not None
+            bound = boundary_after(spec.slide, below)
+            while range_start(spec, bound) <= below:
+                bound = boundary_after(spec.slide, bound)
+            return bound - 1
+        case lp.Window(spec=Time() as spec) if below > ALWAYS:
+            return below + spec.length
+        case lp.Window(spec=Unbounded() | Landmark() as spec) if below > ALWAYS:
+            return below + spec.until
+        case _:
+            return below
 
 
 def answer(output: lp.Output, given: Input) -> list[Values] | None:
