@@ -90,7 +90,8 @@ def _from_synopses(
     wanted: Request,
     counted: bool,
 ) -> LookupQuery:
-    errors, stream = ErrorCounter.of_query(runtime.settings.state_bytes), wanted.stream
+    limit = int(dict(definition.options).get("max_state", runtime.settings.state_bytes))
+    errors, stream = ErrorCounter.of_query(limit), wanted.stream
     entry = runtime.inputs[stream]
     member = runtime.shared.join(wanted, errors, counted, entry.definition.subwindow)
     query = LookupQuery(
@@ -100,7 +101,7 @@ def _from_synopses(
         errors,
         {0: stream},
         (),
-        runtime.settings.state_bytes,
+        limit,
         evaluator=member,
         sort=sort,
     )

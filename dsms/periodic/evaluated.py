@@ -128,8 +128,11 @@ class EvaluatedQuery(Registered):
 
     def nbytes(self) -> int:
         """Bytes of state and waiting rows, about."""
-        own = 0 if self.last is None else sum(c.nbytes for c in self.last.cols)
-        return self.evaluator.nbytes() + own
+        return self.evaluator.nbytes() + self.answer_bytes()
+
+    def answer_bytes(self) -> int:
+        """Bytes of the answer that is kept."""
+        return 0 if self.last is None else sum(c.nbytes for c in self.last.cols)
 
     def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         """Where rows of a stream go."""

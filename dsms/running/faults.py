@@ -6,7 +6,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 
-from dsms.errors import DsmsError, InternalError
+from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.running.registered import Registered
 
 CANCELLED = "DS610"
@@ -23,6 +23,15 @@ def explained(query: str, fault: Exception, where: str = "") -> DsmsError:
         f"{place.lineno}{where and f', {where}'}"
     )
     return InternalError("DS900", message, hint="please report this with the query and its input")
+
+
+def too_much_state(query: str, used: int, limit: int) -> UsageError:
+    """DS630.  used, limit: bytes"""
+    return UsageError(
+        "DS630",
+        f"query {query} keeps {used} bytes of state; its limit is {limit} bytes",
+        hint="narrow its windows, or register it WITH (max_state = bytes)",
+    )
 
 
 def stop(queries: Iterable[Registered | None], fault: Exception) -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Chunk
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import DsmsError
 from dsms.operators.base import Stateless
 from dsms.operators.basic import by_parts
 from dsms.operators.build import Through
 from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
-from dsms.running.faults import explained
+from dsms.running.faults import explained, too_much_state
 from dsms.running.late_reads import late_reads
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.registered import Registered
@@ -25,6 +25,8 @@ from dsms.sql.types import ALWAYS, arrow_schema
 from dsms.state.batch import Batch
 
 LARGE = 1 << 16  # rows of a piece after which state is looked at
+NEAR = 1 << 20  # bytes below the limit: from there on state is looked at after each piece
+SELDOM = 16  # pieces between two looks at the state, at most
 
 
 @dataclass(slots=True)
@@ -35,7 +37,9 @@ class RunningQuery(Registered):
     sink: Sink = field(kw_only=True)
     begun: int = ALWAYS  # the instant to which the step under way, or the last one, goes
     flow: Iterator[Piece] | None = None  # what remains of the step under way
-    pieces: int = 0
+    pieces: int = 0  # since state was looked at
+    patience: int = 1  # pieces after which it is looked at
+    seen_bytes: int = 0  # of state, when it was looked at
 
     def __post_init__(self) -> None:
         plain = all(
@@ -162,20 +166,22 @@ class RunningQuery(Registered):
                 self.publish(reported)
             self.clock = upto
             self.pieces += 1
-            if self.pieces % 16 == 0 or len(rows) > LARGE:
+            if self.pieces >= self.patience or len(rows) > LARGE:
                 self._check_state()
         except Exception as fault:
             self.fail(explained(self.name, fault, f"on the way to instant {self.begun}"))
 
     def _check_state(self) -> None:
+        """Hold state against its limit.  The next look comes before it is reached, if state grows
+        no more than twice as fast as since the last look."""
         used = self.nbytes()
         if used > self.state_limit:
-            raise UsageError(
-                "DS630",
-                f"query {self.name} keeps {used} bytes of state; its limit is "
-                f"{self.state_limit} bytes",
-                hint="narrow its windows, or register it WITH (max_state = bytes)",
-            )
+            raise too_much_state(self.name, used, self.state_limit)
+        left = self.state_limit - used
+        a_piece = max(used - self.seen_bytes, 0) // max(self.pieces, 1)
+        most = left // (2 * a_piece + 1)
+        self.patience = 1 if left < NEAR else min(max(most, 1), SELDOM)
+        self.pieces, self.seen_bytes = 0, used
 
     def fail(self, error: DsmsError) -> None:
         """The query stops, midway in its step."""

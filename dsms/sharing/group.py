@@ -7,7 +7,7 @@ probed in one call per aggregate, lowered in one, and cut apart again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -22,6 +22,7 @@ from dsms.periodic.elastic import Backlog
 from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.silence import LESS, Arrivals
 from dsms.plan.boundaries import boundaries
+from dsms.running.faults import too_much_state
 from dsms.sharing import same_query, ungrouped
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.columns import ROWS
@@ -126,6 +127,7 @@ class Group(ABC, Generic[F, R]):
             self.feed.jump(number)
         self.feed.close(number)
         self._trim()
+        self._within_limits(elastic)
         if self.backlog is not None:
             self.backlog.updated(
                 self.name, number - (self.feed.began if self.told is None else self.told)
@@ -197,6 +199,16 @@ class Group(ABC, Generic[F, R]):
         self.arrivals.forget(
             min([d for m in self.members if (d := _due_of(m)) is not None], default=ALWAYS)
         )
+
+    def _within_limits(self, members: Iterable[Member[R]]) -> None:
+        """Stop those whose part of the state, with their answers, is larger than it may be."""
+        part = self.nbytes // max(1, len(self.members))
+        for member in members:
+            query = member.query
+            if query is not None and query.failure is None:
+                used = part + query.answer_bytes()
+                if used > query.state_limit:
+                    query.fail(too_much_state(query.name, used, query.state_limit))
 
     # -- answers -----------------------------------------------------------------------------------
 

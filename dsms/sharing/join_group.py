@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsms.api import Cancel
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import DsmsError
 from dsms.sharing.columns import needed
 from dsms.sharing.group import Group
 from dsms.sharing.join_feed import JoinFeed
@@ -78,7 +78,7 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
             return
         self.clock = max(self.clock, upto)
         self._take_updates(self.clock)
-        self._within_limits()
+        self._within_limits(self.members)
 
     def _begin_members(self, upto: int) -> None:
         for member in self.members:
@@ -126,15 +126,6 @@ class JoinGroup(Group[JoinFeed, JoinRequest]):
         for member in self.members:
             if member.query is not None and member.query.failure is None:
                 member.query.fail(error)
-
-    def _within_limits(self) -> None:
-        used = self.nbytes
-        for query in [m.query for m in self.members]:
-            if query is not None and query.failure is None and used > query.state_limit:
-                limit = f"its limit is {query.state_limit >> 20} MiB"
-                what = f"query {query.name} shares {used >> 20} MiB of state; {limit}"
-                hint = "narrow its windows, or register it WITH (max_state = bytes)"
-                query.fail(UsageError("DS630", what, hint=hint))
 
     @property
     def nbytes(self) -> int:

@@ -92,6 +92,7 @@ class StreamGroup(Group[GroupFeed, Request]):
             self.feed.close(self.feed.number(last))
             self._answer(due)
             self._trim()
+            self._within_limits(m for m, _ in due)
             if cancel is not None:
                 cancel.between()
         self._catch_up(upto)
@@ -115,7 +116,9 @@ class StreamGroup(Group[GroupFeed, Request]):
             for feed in self.feed.feeds:
                 alone = feed is self.feed
                 readers = [
-                    m for m in self.members if m.query is not None and (alone or m.reads(feed))
+                    m
+                    for m in self.members
+                    if m.query is not None and m.query.failure is None and (alone or m.reads(feed))
                 ]
                 mine = min([self.feed.open, *map(self._oldest, readers)])
                 feed.trim(mine)
