@@ -16,13 +16,19 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from dsms.forms.scalars import Instant, Length
+from dsms.forms.scalars import MICROS, Instant, Length
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray | list[Any]"
 PROBLEMS = (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError)
 _ARROW_UNITS = ("s", "ms", "us", "ns")
 _ALIKE = frozenset({bool, int, float, str, bytes, Decimal, dt.datetime, dt.date, dt.timedelta})
 _FAR = 2**62
+_NO_LENGTH = "years and months have no one length: use days, or seconds"
+_UNREADABLE = {  # units of lengths that are none
+    "Y": _NO_LENGTH,
+    "M": _NO_LENGTH,
+    "generic": "a count needs a unit: timedelta64[s], for example",
+}
 
 
 @dataclass
@@ -110,22 +116,32 @@ def _times(array: np.ndarray) -> pa.Array:
     unit, count = np.datetime_data(array.dtype)
     if unit in _ARROW_UNITS and count == 1:
         return pa.array(array)
-    if array.dtype.kind == "m" and unit in ("Y", "M", "generic"):
-        raise Unreadable(
-            f"an array of {array.dtype}",
-            "years and months have no one length: use days, or seconds",
-        )
     missing = np.isnat(array) | np.ma.getmaskarray(array)
+    if array.dtype.kind == "m" and unit in _UNREADABLE:
+        if missing.all():
+            return pa.nulls(len(array), pa.duration("us"))
+        raise Unreadable(f"an array of {array.dtype}", _UNREADABLE[unit])
     array = np.ma.getdata(array)
     if unit in ("Y", "M"):
         array, unit, count = array.astype("datetime64[D]"), "D", 1
     ticks = np.where(missing, 0, array.astype(np.int64))
-    micros = _micros(ticks, unit, count)
-    if array.dtype.kind == "m" and np.abs(micros).max(initial=0) > _FAR // 2:
-        raise OverflowError("lengths of over 70,000 years")
+    if array.dtype.kind == "m":
+        micros = _lengths(ticks, unit, count)
+    else:
+        micros = _micros(ticks, unit, count)
     return pa.array(micros, mask=missing).cast(
         pa.timestamp("us") if array.dtype.kind == "M" else pa.duration("us")
     )
+
+
+def _lengths(ticks: np.ndarray, unit: str, count: int) -> np.ndarray:
+    """Whole microseconds.  Raises OverflowError."""
+    if unit not in MICROS:
+        return _micros(ticks, unit, count)
+    factor, most = MICROS[unit] * count, np.iinfo(np.int64).max
+    if len(ticks) and max(int(ticks.max()), -int(ticks.min())) > most // factor:
+        raise OverflowError("lengths of over 292,000 years")
+    return ticks * factor
 
 
 def _micros(ticks: np.ndarray, unit: str, count: int) -> np.ndarray:

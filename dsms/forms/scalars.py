@@ -24,7 +24,7 @@ from typing import Any
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 FAR = 2**62  # µs: outside the years 0001-9999 in both directions
 _MICRO = dt.timedelta(microseconds=1)
-_TIMES = {  # NumPy's units of one length, in microseconds
+MICROS = {  # NumPy's units of one length, in microseconds
     "us": 1,
     "ms": 10**3,
     "s": 10**6,
@@ -184,8 +184,8 @@ def _from_numpy_time(value: Any, np: Any) -> Any:
     if not length and unit in ("Y", "M"):
         value, unit, count = value.astype("datetime64[D]"), "D", 1
     ticks = int(value.astype(np.int64)) * count
-    if unit in _TIMES:
-        micros = ticks * _TIMES[unit]
+    if unit in MICROS:
+        micros = ticks * MICROS[unit]
     elif unit in _PARTS:
         micros = ticks // _PARTS[unit]
     else:

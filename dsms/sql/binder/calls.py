@@ -40,6 +40,8 @@ def function_error(
         shown = f" {sign} ".join(str(t) for t in types) if len(types) > 1 else f"{sign}{types[0]}"
         return error("DS208", f"{shown} is not possible", at, _conversion_hint(types, sign))
     if failure.kind == "types" and types and name.casefold() in _ALIKE:
+        if name.casefold() == "case":  # condition, value, condition, value, ..., else
+            types = [t for k, t in enumerate(types) if k % 2 or k == len(types) - 1]
         kinds = ", ".join(dict.fromkeys(str(t) for t in types))
         message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
         return error("DS208", message, at, _conversion_hint(types))

@@ -313,12 +313,23 @@ def _stray_aggregate(env: Env, node: ast.FuncCall) -> Exception:
     return error("DS301", f"aggregate {name} can't stand in {env.place}", node, hint)
 
 
+_CHANGES = ("UPDATE", "DELETE")
+_ASK_FIRST = (
+    "a change of a table sees its own rows alone: ask with a SELECT first, and write what it "
+    "answers, as in WHERE k IN (1, 2)"
+)
+
+
 def _misplaced(env: Env, node: ast.Expr) -> Exception:
     match node:
         case ast.ScalarQuery():
             hint = (
-                "put the subquery into FROM and join it, for example FROM s [NOW], (SELECT "
-                "MAX(a) AS m FROM s) x"
+                _ASK_FIRST
+                if env.place in _CHANGES
+                else (
+                    "put the subquery into FROM and join it, for example FROM s [NOW], (SELECT "
+                    "MAX(a) AS m FROM s) x"
+                )
             )
             return error("DS321", "a subquery can't stand for a value", node, hint)
         case ast.RowExpr():
@@ -337,6 +348,8 @@ def _misplaced(env: Env, node: ast.Expr) -> Exception:
                 hint,
             )
     what = "EXISTS" if isinstance(node, ast.Exists) else "IN (SELECT ...)"
+    if env.place in _CHANGES:
+        return error("DS320", f"{what} can't be asked in {env.place}", node, _ASK_FIRST)
     if env.place == "WHERE":
         hint = "make it a part of WHERE joined by AND; for an OR, use a UNION of two queries"
         message = (

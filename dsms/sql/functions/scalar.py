@@ -121,7 +121,7 @@ TEXT = (
     ),
     Function(
         "position",
-        "position(part, s), POSITION(part IN s): where part first begins in s, 0 if nowhere, 1 if "
+        "position(part, s): where part first begins in s, 0 if nowhere, 1 if "
         "part is empty.",
         texts("STRING, STRING -> INT"),
     ),

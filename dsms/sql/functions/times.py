@@ -115,15 +115,15 @@ TIMES = (
     ),
     Function(
         "at_zone",
-        "t AT TIME ZONE zone, args t, zone: the TIMESTAMP whose UTC reading is the local time of "
+        "at_zone(t, zone): the TIMESTAMP whose UTC reading is the local time of "
         "t there.",
         texts("TIMESTAMP, STRING -> TIMESTAMP"),
         constants={1: "zone"},
     ),
     Function(
         "from_zone",
-        "args t, zone: the first instant whose local time there is at or past the UTC reading of "
-        "t.",
+        "from_zone(t, zone): the first instant whose local time there is at or past the UTC "
+        "reading of t.",
         texts("TIMESTAMP, STRING -> TIMESTAMP"),
         constants={1: "zone"},
     ),
