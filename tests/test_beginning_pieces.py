@@ -12,7 +12,7 @@ from dsms.api import Cancel
 from dsms.engine import Engine
 from dsms.errors import QueryError, UsageError
 from dsms.running import pipeline
-from tests.test_cancel import told
+from tests.cancelling import told
 
 ROWS = 120
 QUERIES = {

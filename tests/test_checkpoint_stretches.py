@@ -15,7 +15,7 @@ from dsms.errors import DsmsError
 from dsms.recovering.stretches import Stretches
 from dsms.settings import Settings
 from dsms.storage import frozen
-from tests.test_cancel import told
+from tests.cancelling import told
 
 
 class AtOnce:

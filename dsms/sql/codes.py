@@ -1,6 +1,6 @@
 """Refusals of a query that parses: DS2xx names and types, DS3xx rules of the language.
 
-`tests/test_rules.py` holds a snippet that produces each of them.
+`tests/rules` holds a snippet that produces each of them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,16 @@
+"""Errors of the binder, by subject: code, statement (the fault starts at ^), a part of the message,
+a part of the hint."""
+
+from __future__ import annotations
+
+from tests.rules import aggregates, archives, definitions, names, queries, types, windows
+
+RULES = [
+    *names.RULES,
+    *types.RULES,
+    *definitions.RULES,
+    *aggregates.RULES,
+    *windows.RULES,
+    *queries.RULES,
+    *archives.RULES,
+]

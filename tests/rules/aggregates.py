@@ -1,0 +1,61 @@
+"""Aggregates in wrong places, or over what they can not take."""
+
+from __future__ import annotations
+
+RULES: list[tuple[str, str, str, str | None]] = [
+    ("DS301", "SELECT sym FROM trades WHERE ^SUM(qty) > 1", "SUM can't stand in WHERE", "HAVING"),
+    (
+        "DS301",
+        "SELECT sym FROM trades GROUP BY ^COUNT(*)",
+        "COUNT can't stand in GROUP BY",
+        "subquery",
+    ),
+    (
+        "DS301",
+        "SELECT * FROM trades t JOIN quotes q ON ^MAX(n) = qty",
+        "MAX can't stand in ON",
+        "subquery",
+    ),
+    (
+        "DS301",
+        "ONCE SELECT sym FROM trades ORDER BY ^COUNT(*)",
+        "ORDER BY an aggregate",
+        "GROUP BY",
+    ),
+    ("DS302", "SELECT MAX(^SUM(qty)) FROM trades", "SUM stands inside of an aggregate", "subquery"),
+    (
+        "DS302",
+        "SELECT COUNT(*) FILTER (WHERE ^SUM(qty) > 1) FROM trades",
+        "inside of an aggregate",
+        "subquery",
+    ),
+    (
+        "DS303",
+        "SELECT ^sym, SUM(qty) FROM trades",
+        "neither grouped nor aggregated",
+        "GROUP BY sym",
+    ),
+    (
+        "DS303",
+        "SELECT sym, ^px FROM trades GROUP BY sym",
+        "`px` is neither",
+        "add px to GROUP BY (sym)",
+    ),
+    ("DS303", "SELECT sym FROM trades GROUP BY sym HAVING ^px > 1", "`px` is neither", "LAST(px)"),
+    ("DS303", "SELECT ^* FROM trades GROUP BY sym", "`px` is neither", None),
+    ("DS304", "SELECT ^SUM(*) FROM trades", "SUM does not take *", "COUNT(*)"),
+    ("DS304", "SELECT ^*", "* needs a FROM", None),
+    (
+        "DS304",
+        "SELECT ^UPPER(DISTINCT sym) FROM trades",
+        "UPPER is no aggregate",
+        "leave DISTINCT out",
+    ),
+    ("DS332", "ONCE SELECT DISTINCT sym FROM trades ORDER BY ^px", "with DISTINCT", "select list"),
+    (
+        "DS332",
+        "ONCE SELECT sym FROM trades UNION SELECT sym FROM quotes ORDER BY sym ^|| 'a'",
+        "set operation",
+        None,
+    ),
+]

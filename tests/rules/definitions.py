@@ -1,0 +1,65 @@
+"""What a declaration may not say."""
+
+from __future__ import annotations
+
+RULES: list[tuple[str, str, str, str | None]] = [
+    ("DS212", "CREATE STREAM z (a INT, ^A FLOAT)", "declared twice", None),
+    ("DS212", "INSERT INTO limits (sym, ^sym) VALUES ('a', 'b')", "named twice", None),
+    ("DS212", "UPDATE limits SET top = 1, ^top = 2", "set twice", None),
+    (
+        "DS214",
+        "CREATE QUERY q AS SELECT 1 WITH (^stragety = upa)",
+        "unknown option",
+        "did you mean strategy?",
+    ),
+    ("DS214", "CREATE STREAM z (a INT) WITH (^strategy = upa)", "unknown option", "description"),
+    (
+        "DS215",
+        "CREATE QUERY q AS SELECT 1 WITH (^strategy = fast)",
+        "upa or direct or nt",
+        "'fast'",
+    ),
+    (
+        "DS214",
+        "CREATE TABLE z (a INT) WITH (^strategy = upa)",
+        "unknown option",
+        "a table takes no options",
+    ),
+    ("DS215", "CREATE STREAM z (a INT) WITH (^description = 5)", "a text", "5"),
+    ("DS215", "SELECT 1 WITH (^optimize = 5)", "TRUE or FALSE", "5"),
+    ("DS215", "SELECT 1 WITH (^partitions = 0)", "at least 1", "0"),
+    (
+        "DS223",
+        "CREATE STREAM z (a STRING) TIMESTAMP BY ^a",
+        "needs a TIMESTAMP or INT column",
+        None,
+    ),
+    (
+        "DS224",
+        "CREATE STREAM z (a INT) TIMESTAMP BY ^a",
+        "needs a UNIT, and none is given",
+        "UNIT s",
+    ),
+    (
+        "DS224",
+        "CREATE STREAM z (a TIMESTAMP) TIMESTAMP BY ^a UNIT s",
+        "whose unit is known",
+        "leave UNIT out",
+    ),
+    (
+        "DS225",
+        "CREATE STREAM z (t TIMESTAMP) TIMESTAMP BY t LATE INTO ^trades",
+        "(TIMESTAMP), and trades has",
+        None,
+    ),
+    ("DS226", "CREATE TABLE z (a INT, PRIMARY KEY (a, ^a))", "names `a` twice", None),
+    ("DS227", "CREATE STREAM z (a INT) RETAIN ^0 s", "RETAIN must be positive", "10 SECONDS"),
+    (
+        "DS227",
+        "SELECT * FROM trades [RANGE 1 YEAR UNTIL ^1 MONTH AGO SLIDE 1 DAY]",
+        "needs a fixed length",
+        "DAY",
+    ),
+    ("DS227", "SELECT * FROM trades [RANGE ^1 MONTH]", "needs a SLIDE", "SLIDE"),
+    ("DS228", "CREATE STREAM z (a INT) SLACK ^1 s", "needs event time", "TIMESTAMP BY"),
+]

@@ -1,0 +1,97 @@
+"""Types that do not fit."""
+
+from __future__ import annotations
+
+RULES: list[tuple[str, str, str, str | None]] = [
+    ("DS207", "SELECT ^upper(px) FROM trades", "UPPER(FLOAT) does not exist", "upper(STRING)"),
+    ("DS207", "SELECT ^SUM(sym) FROM trades", "SUM(STRING) does not exist", "sum(INT)"),
+    ("DS207", "SELECT QUANTILE(px, ^qty) FROM trades", "constant phi", "0.95"),
+    ("DS207", "SELECT ^QUANTILE(px, 2) FROM trades", "from 0 to 1", None),
+    ("DS207", "SELECT sym LIKE 'a' ESCAPE ^sym FROM trades", "ESCAPE takes a constant", None),
+    (
+        "DS208",
+        "SELECT * FROM trades WHERE sym ^= 1",
+        "STRING = INT is not possible",
+        "CAST(x AS INT)",
+    ),
+    (
+        "DS208",
+        "SELECT ts ^+ 1 FROM trades",
+        "TIMESTAMP + INT is not possible",
+        "INTERVAL '5' MINUTE",
+    ),
+    (
+        "DS208",
+        "SELECT * FROM trades WHERE ts ^> '2013-01-01'",
+        "TIMESTAMP > STRING",
+        "TIMESTAMP '2013-01-01 00:00:00'",
+    ),
+    ("DS208", "SELECT ^CASE WHEN TRUE THEN 1 ELSE 'a' END", "none in common: ", "CAST"),
+    ("DS208", "SELECT ^COALESCE(sym, 1) FROM trades", "COALESCE needs values of one type", "CAST"),
+    ("DS208", "SELECT * FROM trades WHERE ^qty IN (1, 'a')", "IN needs values of one type", "CAST"),
+    (
+        "DS208",
+        "^SELECT sym FROM trades UNION SELECT qty FROM trades",
+        "STRING on the left and INT",
+        "CAST",
+    ),
+    ("DS208", "SELECT ^CAST(ts AS INT) FROM trades", "can't be cast", None),
+    (
+        "DS208",
+        "SELECT * FROM trades t WHERE ^qty IN (SELECT sym FROM quotes [NOW])",
+        "INT = STRING",
+        "CAST",
+    ),
+    (
+        "DS209",
+        "SELECT * FROM trades WHERE ^qty",
+        "WHERE expects a condition, and this is INT",
+        "<> 0",
+    ),
+    ("DS209", "SELECT * FROM trades WHERE TRUE OR ^qty", "OR expects a condition", "<> 0"),
+    ("DS209", "SELECT * FROM trades JOIN quotes ON ^n", "ON expects a condition", "<> 0"),
+    ("DS210", "CREATE STREAM z (a ^INTT)", "unknown type `INTT`", "did you mean INT?"),
+    ("DS210", "SELECT CAST(px AS ^DUBLE) FROM trades", "unknown type `DUBLE`", None),
+    (
+        "DS211",
+        "CREATE STREAM z (a ^DECIMAL(50,2))",
+        "does not exist with these arguments",
+        "1 <= p <= 38",
+    ),
+    ("DS211", "CREATE STREAM z (a ^INT(3))", "INT takes no arguments", None),
+    (
+        "DS217",
+        "^SELECT sym FROM trades UNION SELECT sym, qty FROM trades",
+        "1 and 2",
+        "as many columns",
+    ),
+    ("DS217", "INSERT INTO limits VALUES (^'a')", "1 values for 4 columns", "one value per column"),
+    (
+        "DS217",
+        "SELECT * FROM trades WHERE ^qty IN (SELECT n, ask FROM quotes)",
+        "1 column with a subquery of 2",
+        None,
+    ),
+    ("DS217", "SELECT * FROM trades WHERE (qty, px) IN (^1)", "rows of 2 values", None),
+    ("DS217", "SELECT ^(qty, px) FROM trades", "a row of values", None),
+    (
+        "DS218",
+        "INSERT INTO limits (sym, top) VALUES ('a', ^'b')",
+        "top is INT, and the value is STRING",
+        "CAST",
+    ),
+    ("DS218", "INSERT INTO limits (sym, top) VALUES ('a', ^NULL)", "top is NOT NULL", None),
+    ("DS218", "INSERT INTO limits (^sym) VALUES ('a')", "top is NOT NULL and gets no value", None),
+    (
+        "DS218",
+        "INSERT INTO limits (sym, top, since) VALUES ('a', 1, ^'2013-01-01')",
+        "TIMESTAMP",
+        "TIMESTAMP '",
+    ),
+    (
+        "DS218",
+        "UPDATE limits SET top = ^1.5",
+        "top is INT, and the value is FLOAT",
+        "CAST(x AS INT)",
+    ),
+]

@@ -1,0 +1,128 @@
+"""Windows that have no meaning, or not there."""
+
+from __future__ import annotations
+
+RULES: list[tuple[str, str, str, str | None]] = [
+    ("DS305", "SELECT * FROM limits [^RANGE 10]", "limits is a table", "leave the window out"),
+    (
+        "DS306",
+        "SELECT * FROM (SELECT SUM(qty) FROM trades [RANGE 6 SLIDE 6]) [^ROWS 10]",
+        "one current answer",
+        "Istream",
+    ),
+    ("DS306", "SELECT * FROM (SELECT * FROM trades [RANGE 6]) [^ROWS 10]", "slide on", "Istream"),
+    (
+        "DS306",
+        "SELECT * FROM (SELECT DISTINCT sym FROM trades [RANGE 6]) [^ROWS 10]",
+        "DISTINCT leave",
+        None,
+    ),
+    (
+        "DS306",
+        "SELECT * FROM (SELECT sym FROM trades [NOW] WHERE NOT EXISTS (SELECT * FROM quotes)) "
+        "[^ROWS 10]",
+        "negation are taken back",
+        None,
+    ),
+    ("DS306", "SELECT * FROM (SELECT * FROM limits) [^ROWS 10]", "updated and deleted", None),
+    (
+        "DS306",
+        "SELECT * FROM (SELECT * FROM trades t LEFT JOIN quotes q ON t.sym = q.sym) [^NOW]",
+        "padded row",
+        None,
+    ),
+    ("DS307", "SELECT * FROM trades [RANGE ^0]", "RANGE 0 holds nothing", "write NOW"),
+    ("DS307", "SELECT * FROM trades [^ROWS 0]", "ROWS 0 holds nothing", "at least 1"),
+    ("DS308", "SELECT * FROM trades [RANGE 10 ^SLIDE 0]", "must be positive", "leave SLIDE out"),
+    ("DS308", "SELECT * FROM trades [ROWS 10 ^SLIDE 2 s]", "counts rows", None),
+    (
+        "DS309",
+        "SELECT * FROM trades [RANGE 10 SLIDE 5], quotes [RANGE 10 ^SLIDE 2]",
+        "one SLIDE governs",
+        "split",
+    ),
+    (
+        "DS310",
+        "SELECT * FROM trades [RANGE 1 h ^SLIDE 1000001 us]",
+        "no common measure longer than",
+        "round",
+    ),
+    (
+        "DS310",
+        "SELECT * FROM trades [RANGE 1 h ^SLIDE 7 h TIME ZONE 'Europe/Paris']",
+        "divide the day",
+        "24 hours",
+    ),
+    ("DS311", "SELECT ^Istream-restore(*) FROM trades", "needs windows with a SLIDE", "SLIDE"),
+    (
+        "DS311",
+        "SELECT Rstream-restore(*) FROM trades [RANGE 10 SLIDE 5], quotes [^RANGE 10]",
+        "needs the same SLIDE on all windows",
+        "leave -restore out",
+    ),
+    (
+        "DS312",
+        "SELECT ^Wstream-restore(*)[ROWS 5] FROM trades [RANGE 10 SLIDE 5]",
+        "has no meaning",
+        "Wstream",
+    ),
+    (
+        "DS313",
+        "SELECT * FROM trades [RANGE 10 UNTIL ^10 AGO]",
+        "UNTIL must be shorter",
+        "10000000 us",
+    ),
+    ("DS313", "SELECT * FROM trades [^ROWS 5 UNTIL 5 AGO]", "UNTIL must be less", "ROWS 6"),
+    (
+        "DS314",
+        "SELECT DISTINCT sym FROM trades [^RANGE 10 INTERNAL]",
+        "DISTINCT would keep",
+        "leave INTERNAL out",
+    ),
+    (
+        "DS314",
+        "SELECT ^Wstream(DISTINCT sym)[ROWS 5] FROM trades [RANGE 10]",
+        "DISTINCT would keep",
+        "leave Wstream",
+    ),
+    (
+        "DS314",
+        "SELECT sym FROM trades [^RANGE 10 INTERNAL] UNION SELECT sym FROM quotes [NOW]",
+        "UNION removes duplicates",
+        "UNION ALL",
+    ),
+    (
+        "DS315",
+        "SELECT * FROM trades t [RANGE 10 INTERNAL] WHERE ^NOT EXISTS (SELECT * FROM quotes q "
+        "WHERE q.n = t.qty)",
+        "negation takes results back",
+        "leave INTERNAL out",
+    ),
+    (
+        "DS315",
+        "SELECT sym FROM trades [NOW] WHERE ^qty NOT IN (SELECT n FROM quotes [RANGE 10 INTERNAL])",
+        "negation takes results back",
+        None,
+    ),
+    (
+        "DS315",
+        "SELECT sym FROM trades [NOW] EXCEPT SELECT sym FROM quotes [^RANGE 10 INTERNAL]",
+        "EXCEPT takes results back",
+        None,
+    ),
+    (
+        "DS315",
+        "SELECT * FROM ^trades t [RANGE 10 INTERNAL] LEFT JOIN quotes q [RANGE 10 INTERNAL] ON "
+        "t.sym = q.sym",
+        "an outer join takes its padded rows back",
+        None,
+    ),
+    (
+        "DS316",
+        "SELECT * FROM trades [RANGE 10 INTERNAL], quotes [^ROWS 10]",
+        "can't be mixed",
+        "mark this window INTERNAL",
+    ),
+    ("DS317", "SELECT * FROM limits ^WINDOW 10", "there is none", "put a stream"),
+    ("DS317", "SELECT * FROM trades [^NOW], quotes WINDOW 10", "a window of its own", "leave one"),
+]
