@@ -456,4 +456,4 @@ def test_what_was_exported_as_csv_can_be_loaded(run, data, tmp_path):
 
 
 async def _learn(server) -> None:
-    await server.server.core.worker.call(server.server.core._learn_names)
+    await server.server.core.worker.call(server.server.core.names.learn)

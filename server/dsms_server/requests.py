@@ -17,9 +17,10 @@ from dsms_client.protocol import VERSION
 from dsms_server import hello
 from dsms_server.answers import answer_results, names_fields, report_fields
 from dsms_server.clock import elapsed
-from dsms_server.core import Waiting
 from dsms_server.feeds import SubscriptionFeed, asked_for, subscribed
+from dsms_server.grouping import Waiting
 from dsms_server.parties import Peer
+from dsms_server.slices import nothing
 from dsms_server.worker import EngineJob, Lane, Steps, Urgency, expected
 
 Message = dict[str, Any]
@@ -110,7 +111,7 @@ class Requests:
                 ident, size, "names", Urgency.CONTROL, lambda _: core.names_steps(user), answer
             )
             return
-        answer(core.names)
+        answer(core.names.known)
         self.session.release(size)
 
     def _cancel(self, message: Message, ident: Any, size: int) -> None:
@@ -155,7 +156,7 @@ class Requests:
         cancel = Cancel()
         replies = kind == "execute"
         job = EngineJob(lambda: steps(cancel), done, urgency, cancel, kind, replies=replies)
-        job.alike = None if frame is None else self.server.core.alike(frame, cancel)
+        job.alike = None if frame is None else self.server.core.grouping.alike(frame, cancel)
         self.jobs[key] = job
         self.statements_wait += kind == "execute"
         self.waiting_ingests += kind == "ingest"
@@ -196,7 +197,7 @@ class Requests:
             at_once = at_once and may
 
         def answer(report: IngestReport) -> None:
-            core.heat()
+            core.ticking.heat()
             self.server.metrics.count_rows(report)
             rows = report.accepted + report.late + report.refused
             account.rows_in += rows
@@ -215,7 +216,7 @@ class Requests:
             size,
             "ingest",
             Urgency.BULK,
-            lambda cancel: core.ingest_steps(stream, payload, client, seq, cancel, user),
+            lambda cancel: core.intake.ingest_steps(stream, payload, client, seq, cancel, user),
             answer,
             failed,
             at_once,
@@ -237,7 +238,7 @@ class Requests:
             size,
             "heartbeat",
             Urgency.CONTROL,
-            lambda cancel: core.heartbeat_steps(stream, message["ts"], cancel, user),
+            lambda cancel: core.intake.heartbeat_steps(stream, message["ts"], cancel, user),
             lambda result: over(None),
             over,
         )
@@ -255,7 +256,7 @@ class Requests:
             size,
             "end",
             Urgency.CONTROL,
-            lambda cancel: core.end_steps(stream, cancel, user),
+            lambda cancel: core.intake.end_steps(stream, cancel, user),
             lambda result: over(None),
             over,
         )
@@ -294,14 +295,14 @@ class Requests:
             self.session.reply(
                 ident, query=feed.query, columns=columns, types=list(feed.types), **first
             )
-            core.grant(feed)
+            core.delivery.grant(feed)
 
         self._queue(
             ident,
             size,
             "subscribe",
             Urgency.CONTROL,
-            lambda cancel: core.subscribe_steps(feed, message.get("from"), user),
+            lambda cancel: core.delivery.subscribe_steps(feed, message.get("from"), user),
             answer,
             failed,
         )
@@ -325,7 +326,7 @@ class Requests:
             size,
             "unsubscribe",
             Urgency.CONTROL,
-            lambda cancel: core.unsubscribe_steps(feed),
+            lambda cancel: core.delivery.unsubscribe_steps(feed),
             answer,
         )
 
@@ -391,6 +392,5 @@ class Requests:
 
     def _detach(self, feed: SubscriptionFeed) -> None:
         core = self.server.core
-        core.worker.submit(
-            EngineJob(lambda: core.unsubscribe_steps(feed), lambda r, e: None, Urgency.CONTROL)
-        )
+        steps = partial(core.delivery.unsubscribe_steps, feed)
+        core.worker.submit(EngineJob(steps, nothing, Urgency.CONTROL))

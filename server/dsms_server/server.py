@@ -107,13 +107,13 @@ class Server:
         self.core = Core(
             self._engine, self.loop, self.config.subscriber_bytes, self.config.max_selects
         )
-        self.core.now = self.clock = self._system_time()
+        self.core.ticking.now = self.clock = self._system_time()
         self.audit = self.core.audit = self._begin_audit()
         if self.config.auth:
-            self.core.check_rows = self.quotas.check_rows
+            self.core.intake.check_rows = self.quotas.check_rows
         self.roll = Sessions(self.loop, self.quotas.rate)
         self._engine.serve_with(self.roll, self.memory)
-        self.core.rights_changed = self._recheck
+        self.core.names.rights_changed = self._recheck
         self.core.worker.observe = self.metrics.observe_slice
         if self.config.max_slice_ms is not None:
             self.core.worker.limit = SliceLimit(self.config.max_slice_ms / 1000)
@@ -360,7 +360,7 @@ class Server:
         for kind, count in self.core.worker.limit.over.items():
             m.slices_over.labels(kind).set(count)
         m.busy.set(self.core.worker.busy_seconds)
-        m.slow_readers.set(self.core.slow_readers)
+        m.slow_readers.set(self.core.delivery.slow_readers)
         m.spark_up.set(self.spark.up)
         m.spark_starts.set(self.spark.starts)
         m.spark_deaths.set(self.spark.deaths)

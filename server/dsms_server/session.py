@@ -228,7 +228,9 @@ class Session(asyncio.BufferedProtocol):
     def _shape_of(self) -> Any:
         # a statement on its way in this session may create or change the stream: then the engine
         # thread converts
-        return (lambda stream: None) if self.requests.statements_wait else self.server.core.shape_of
+        if self.requests.statements_wait:
+            return lambda stream: None
+        return self.server.core.names.shape_of
 
     def _answer_foreigner(self, problem: Foreign) -> None:
         # whether the connection may be encrypted: no, and the peer goes on in plain
@@ -358,7 +360,7 @@ class Session(asyncio.BufferedProtocol):
             else:
                 self._outbox.popleft()
                 if not ended:
-                    self.server.core.grant(feed)
+                    self.server.core.delivery.grant(feed)
             if clock.elapsed() > until:
                 self._pumping = self.server.loop.call_soon(self._pump)
                 return
@@ -401,7 +403,7 @@ class Session(asyncio.BufferedProtocol):
         """Nothing it asked is unanswered, nothing waits to be written."""
         busy = self.unprocessed or self._outbox or self._intake or self._decoding
         return not busy and all(
-            self.server.core.settled(feed) for feed in self.requests.feeds.values()
+            self.server.core.delivery.settled(feed) for feed in self.requests.feeds.values()
         )
 
     # -- the end -----------------------------------------------------------------------------------

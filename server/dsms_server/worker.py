@@ -61,6 +61,7 @@ class Alike:
 
 
 GROUP_JOBS = 512  # of one group, at most
+WHAT = 200  # characters of a statement that the log shows
 
 
 @dataclass(slots=True, eq=False)
@@ -124,6 +125,11 @@ class Worker:
     def ident(self) -> int | None:
         """Of the thread."""
         return self._thread.ident
+
+    def about(self, what: str) -> None:
+        """What the job under way is about, for the log."""
+        if self.running is not None:
+            self.running.what = what[:WHAT]
 
     def doing(self, job: EngineJob) -> str:
         """What a job is at, in words."""

@@ -200,7 +200,7 @@ def test_a_slow_reader_gets_the_present_and_is_never_ended(serve, form, monkeypa
             feed(db, first, first + 2)
         for reader in readers:
             assert reader.read() == answered(db, reader.name), reader.name
-            assert running.server.core.slow_readers == 0
+            assert running.server.core.delivery.slow_readers == 0
 
 
 def test_after_a_lost_connection_the_net_change_comes_or_the_answer_anew(serve):

@@ -12,7 +12,7 @@ from fake_engine import FakeEngine
 
 from dsms_client import columns
 from dsms_client.protocol import pack
-from dsms_server import core
+from dsms_server import slices
 from tests.waiting import WAIT, wait_until
 
 
@@ -94,7 +94,7 @@ def test_a_slow_reader_is_ended_and_its_session_goes_on(serve):
         slow.ask("subscribe", query="q")
         good.ask("subscribe", query="q")
         sent = 0
-        while running.on_loop(lambda: running.server.core.slow_readers) == 0:
+        while running.on_loop(lambda: running.server.core.delivery.slow_readers) == 0:
             writer.ask("ingest", stream="s", rows=[[i, "x" * 500] for i in range(sent, sent + 100)])
             for number in range(sent, sent + 100):
                 assert good.push()["seq"] == number
@@ -412,7 +412,7 @@ def test_a_graceful_stop_finishes_what_was_accepted(serve):
 
 def test_a_big_frame_of_rows_does_not_block_the_others(server, monkeypatch):
     """Each slice of it waits here until another session has been answered."""
-    monkeypatch.setattr(core, "MAX_SLICE", 4096)  # so that there are many, however quick they are
+    monkeypatch.setattr(slices, "MAX_SLICE", 4096)  # so that there are many, however quick they are
     ingest, begun, go_on = server.engine.ingest, threading.Semaphore(0), threading.Semaphore(0)
 
     def slowly(*args, **options):

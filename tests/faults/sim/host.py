@@ -19,7 +19,7 @@ import pytest
 import dsms_client.aio
 from dsms.engine import Engine
 from dsms.settings import Settings
-from dsms_server import alive, clock, core, requests, server, worker
+from dsms_server import alive, clock, core, requests, server, ticking, worker
 from dsms_server.commit import INTERVAL
 from dsms_server.config import Config
 from dsms_server.session import Session
@@ -165,7 +165,7 @@ class SimServer(server.Server):
 
     async def _listen(self) -> None:
         self._http = None
-        self.core._ready = InOrder()
+        self.core.delivery.ready = InOrder()
 
 
 class InOrder(dict):  # type: ignore[type-arg]
@@ -323,7 +323,7 @@ def simulated(loop: SimLoop, clocks: Clock, random: Random) -> Iterator[Log]:
         (core, "ThreadPoolExecutor", Pool),
         (core, "LandingWriter", lambda written: Pool()),
         (core, "Shares", Shares),
-        (core, "IDLE_TICK", TICK),
+        (ticking, "IDLE_TICK", TICK),
         (server, "ThreadPoolExecutor", Pool),
         (server, "LAG_PERIOD", TICK),
         (alive, "unread", lambda line: sum(map(len, line.end.inbox))),

@@ -1,0 +1,130 @@
+"""Frames of rows, heartbeats and ends on their way into the engine, a slice at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dsms.api import Cancel, IngestReport
+from dsms.intake.convert import Converted
+from dsms.sql.catalog import Catalog
+from dsms_server import clock
+from dsms_server.commit import Committer
+from dsms_server.decode import Payload, StreamShape
+from dsms_server.face import EngineFace
+from dsms_server.names import Names
+from dsms_server.pieces import part
+from dsms_server.slices import Pace, caught_up, whole
+from dsms_server.ticking import Ticking
+from dsms_server.worker import Steps, Worker
+
+
+class Intake:
+    """pace        rows of a slice
+    check_rows  raises where a quota has no room for rows of a user for a stream"""
+
+    def __init__(
+        self,
+        engine: EngineFace,
+        worker: Worker,
+        names: Names,
+        ticking: Ticking,
+        committer: Committer,
+    ) -> None:
+        self._engine = engine
+        self._worker = worker
+        self._names = names
+        self._ticking = ticking
+        self._committer = committer
+        self.pace = Pace()
+        self.check_rows: Callable[[str | None, str, int], None] = lambda user, stream, rows: None
+
+    def ingest_steps(
+        self,
+        stream: str,
+        payload: Payload,
+        client: str | None,
+        seq: int | None,
+        cancel: Cancel,
+        user: str | None = None,
+    ) -> Steps:
+        """Apply one frame of rows in slices; the result is its IngestReport."""
+        cancel.check()
+        self._worker.about(f"rows for {stream}")
+        self._names.check(user, "ingest", stream)
+        shape = self._names.known_shape(stream)
+        rows = payload.fitted(shape)
+        payload.converted = None
+        self.check_rows(user, shape.stream, len(rows))
+        reports: list[IngestReport] = []
+        first = 0
+        while True:
+            yield from whole(self._engine, cancel)
+            piece = part(rows, first, self.pace.of(shape.stream))
+            last = first + len(piece) >= len(rows)
+            reports.append(self._ingest_piece(shape, piece, client, seq, first, last, cancel))
+            first += len(piece)
+            yield from caught_up(self._engine, cancel)
+            if last:
+                yield from self.kept(shape.stream)
+                return _sum(reports)
+            yield None
+            cancel.check()
+
+    def _ingest_piece(
+        self,
+        shape: StreamShape,
+        piece: Converted,
+        client: str | None,
+        seq: int | None,
+        first: int,
+        last: bool,
+        cancel: Cancel,
+    ) -> IngestReport:
+        if shape.stamped:
+            self._ticking.tick(cancel)  # the rows bear the time of their arrival
+        began = clock.elapsed()
+        report = self._engine.ingest(
+            shape.stream, piece, client=client, seq=seq, first=first, last=last, cancel=cancel
+        )
+        self.pace.took(shape.stream, len(piece), clock.elapsed() - began)
+        return report
+
+    def heartbeat_steps(
+        self, stream: str, ts: int, cancel: Cancel, user: str | None = None
+    ) -> Steps:
+        """MAX FUTURE holds for all but those who have ADMIN on the stream."""
+        self._worker.about(f"a heartbeat of {stream}")
+        yield from whole(self._engine, cancel)
+        self._names.check(user, "heartbeat", stream)
+        name = self._names.known_shape(stream).stream
+        if user is None or not self._engine.rights.owns(user, Catalog.key(name)):
+            self._engine.check_heartbeat(name, ts)
+        self._engine.heartbeat(name, ts, cancel)
+        yield from caught_up(self._engine, cancel)
+        yield from self.kept(name)
+
+    def end_steps(self, stream: str, cancel: Cancel, user: str | None = None) -> Steps:
+        yield from whole(self._engine, cancel)
+        self._names.check(user, "end", stream)
+        name = self._names.known_shape(stream).stream
+        self._engine.end(name, cancel)
+        yield from caught_up(self._engine, cancel)
+        yield from self.kept(name)
+
+    def kept(self, stream: str) -> Steps:
+        """Wait until what the stream was given is as safe as its durability says."""
+        if self._engine.durability(stream) == "sync":
+            yield self._committer.wait()
+            self._engine.check_written(stream)
+
+
+def _sum(reports: list[IngestReport]) -> IngestReport:
+    if len(reports) == 1:
+        return reports[0]
+    return IngestReport(
+        sum(r.accepted for r in reports),
+        sum(r.late for r in reports),
+        sum(r.refused for r in reports),
+        int(all(r.repeated for r in reports)),
+        reasons=tuple(dict.fromkeys(reason for r in reports for reason in r.reasons)),
+    )
